@@ -1,0 +1,175 @@
+"""The engine's interfaces. Arrays: n candidates, k knobs, d features. Times in seconds, speeds in FLOP/s of work.
+
+Call order of one slot: Scheduler.choose -> Proposer.propose -> Backend.measure -> Proposer.observe -> Scheduler.observe.
+A state (`state`/`restore`) is JSON: what a checkpoint keeps. Restoring it and observing again what was measured since makes
+the object behave as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.engine.space import Choices, Configuration, Features, Operator, Sketch
+
+Score = Callable[[Choices], NDArray[np.float64]]
+State = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A configuration somebody wants measured. `origin` says who proposed it ("start", "explorer", "random", ...)."""
+
+    operator: int
+    configuration: Configuration
+    origin: str
+    round: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a candidate. A failed build is an outcome with `seconds` None and a cause, not an exception.
+
+    `configuration` is what the backend read back, `identity` its structural hash: two candidates with one identity are one
+    program. `seconds` is the mean of `runs` timed runs, `spread` their standard error; `stopped` says why measuring ended.
+    `cause` is "" or one of: "duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device".
+    """
+
+    candidate: Candidate
+    configuration: Configuration
+    identity: str
+    seconds: float | None
+    spread: float = 0.0
+    runs: int = 0
+    stopped: str = ""
+    cause: str = ""
+    error: str = ""
+    build_seconds: float = 0.0
+    measure_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A cost model's opinion on n candidates: `mean` and `spread` of log2 speed relative to the best seen; shapes (n,)."""
+
+    mean: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.mean.shape != self.spread.shape or self.mean.ndim != 1:
+            raise ValueError(f"mean {self.mean.shape} and spread {self.spread.shape} must be one vector each")
+        if not (np.isfinite(self.mean).all() and np.isfinite(self.spread).all() and (self.spread >= 0).all()):
+            raise ValueError("a prediction must be finite and its spread not negative")
+
+
+class CostModel(Protocol):
+    """Learns speed from features; refitted from all data of its operator's sketch at each call of `fit`."""
+
+    def fit(self, features: Features, speeds: NDArray[np.float64]) -> None:
+        """Features (n, d), speeds (n,) with 0 for failures."""
+        ...
+
+    def predict(self, features: Features) -> Prediction:
+        """Opinion on features (n, d); before the first fit, zeros."""
+        ...
+
+
+class Explorer(Protocol):
+    """Walks a sketch, guided by a score, and returns the best it met."""
+
+    def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
+        """Up to `count` distinct unvisited choices, best score first, as (n, k), and how many steps were walked."""
+        ...
+
+    def state(self) -> State: ...
+
+    def restore(self, state: State) -> None: ...
+
+
+class Sampler(Protocol):
+    """Reduces an explorer's candidates to a plan."""
+
+    def sample(self, sketch: Sketch, candidates: Choices, scores: NDArray[np.float64], count: int) -> Choices:
+        """At most `count` rows; candidates come best first."""
+        ...
+
+
+class Evaluator(Protocol):
+    """Decides how often a program is timed. Called in the measuring process after every run."""
+
+    def more(self, times: Sequence[float], incumbent: float | None) -> int:
+        """Runs to time next; 0 stops. `times` are all so far, `incumbent` the operator's best mean or None."""
+        ...
+
+    def verdict(self, times: Sequence[float], incumbent: float | None) -> str:
+        """Why it stopped: "complete", "converged", "rejected"."""
+        ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """An operator as its scheduler sees it; `curve` is the best time after each measured configuration (s, inf before)."""
+
+    operator: Operator
+    curve: Sequence[float]
+    slots: int
+    seconds: float
+    exhausted: bool
+
+    @property
+    def best(self) -> float:
+        """Best time so far in seconds; inf without a valid configuration."""
+        return self.curve[-1] if self.curve else float("inf")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Who gets the next slot, by which rule, and the terms that decided; `terms` is shown to the user as it is."""
+
+    operator: int
+    rule: str
+    terms: dict[str, Any] = field(default_factory=dict)
+
+
+class Scheduler(Protocol):
+    """Gives out slots. Rested arms: an operator that gets no slot does not change."""
+
+    def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
+        """The next operator, or None when every operator is finished. `slot_seconds` is the expected length of the slot."""
+        ...
+
+    def observe(self, progress: Progress) -> None:
+        """The slot of this operator is over; only it may be re-fitted."""
+        ...
+
+    def state(self) -> State: ...
+
+    def restore(self, state: State) -> None: ...
+
+
+class Backend(Protocol):
+    """Where candidates become times: TVM on attached hardware, or recorded measurements."""
+
+    def operators(self) -> Sequence[Operator]: ...
+
+    def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
+        """One outcome a candidate, in order; never raises for a bad candidate. `incumbents`: best time an operator."""
+        ...
+
+    def spent(self) -> dict[str, float]:
+        """Seconds since the start by category ("apply", "build", "measure", "wait", "import")."""
+        ...
+
+    def close(self) -> None:
+        """Ends every process and frees the device; may be called twice."""
+        ...
+
+
+class Clock(Protocol):
+    """Tuning time in seconds: real, or charged by a landscape."""
+
+    def now(self) -> float: ...

@@ -1,0 +1,106 @@
+"""The design space of an operator: sketches, their knobs, and configurations (Chameleon 2.2, Table 1).
+
+A configuration is a sketch and one choice a knob. Thousands are scored without lowering one, so features are table look-ups:
+each knob carries a row of features per option.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Choices = NDArray[np.int32]
+Features = NDArray[np.float32]
+
+
+@dataclass(frozen=True, order=True)
+class Configuration:
+    """A point of an operator's space: `choices[i]` indexes the options of knob i of sketch `sketch`."""
+
+    sketch: int
+    choices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One decision of a sketch. `options` are the tile factors, the category or the location an option stands for.
+
+    Options of a tile are ordered so that neighbours are similar (lexicographic in the factors).
+    """
+
+    name: str
+    kind: Literal["tile", "category", "location"]
+    options: tuple[tuple[int, ...], ...]
+
+    @cached_property
+    def features(self) -> Features:
+        """Shape (options, columns): log2 of tile factors; the value itself for categories and locations."""
+        values = np.asarray(self.options, dtype=np.float64)
+        if self.kind == "tile":
+            # Cumulative products say how large a block is at each level, which is what caches and registers see.
+            inner = np.cumprod(values[:, ::-1], axis=1)[:, ::-1]
+            values = np.concatenate([np.log2(values), np.log2(inner[:, 1:])], axis=1)
+        elif self.kind == "category":
+            values = np.log2(np.maximum(values, 0) + 1)
+        return values.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """The knobs of one program structure; zero knobs make a space of one configuration."""
+
+    knobs: tuple[Knob, ...]
+
+    @cached_property
+    def sizes(self) -> Choices:
+        """Shape (knobs,): number of options of each knob."""
+        return np.asarray([len(knob.options) for knob in self.knobs], dtype=np.int32)
+
+    @property
+    def size(self) -> int:
+        """Number of configurations of this sketch."""
+        return math.prod(int(n) for n in self.sizes)
+
+    @cached_property
+    def width(self) -> int:
+        """Number of feature columns."""
+        return sum(knob.features.shape[1] for knob in self.knobs)
+
+    def features(self, choices: Choices) -> Features:
+        """Features of `choices` (n, knobs), as (n, width)."""
+        if not self.knobs:
+            return np.zeros((len(choices), 0), dtype=np.float32)
+        return np.concatenate([knob.features[choices[:, i]] for i, knob in enumerate(self.knobs)], axis=1)
+
+    def random(self, rng: np.random.Generator, count: int) -> Choices:
+        """`count` uniform choices, as (count, knobs)."""
+        return rng.integers(0, self.sizes, size=(count, len(self.knobs)), dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One tunable tensor program of the network.
+
+    `weight` is how often the network runs it; `work` is max(FLOPs, bytes x machine balance), in FLOP, so that operators
+    without arithmetic have a speed too. `start` are configurations worth measuring first, best guess first.
+    """
+
+    index: int
+    name: str
+    key: str
+    weight: int
+    flops: float
+    bytes: float
+    work: float
+    sketches: tuple[Sketch, ...]
+    start: tuple[Configuration, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of configurations over all sketches."""
+        return sum(sketch.size for sketch in self.sketches)

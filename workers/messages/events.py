@@ -1,0 +1,48 @@
+"""What a run tells: one JSON object a line, written by the child, journalled by the supervisor, drawn by the page.
+
+Every event has `kind` and `clock` (seconds of tuning time). The kinds and their payloads:
+
+started      versions, hardware, threads, seed, layout, method: with what the run was made
+phase        name ("importing", "spaces", "warm-up", "tuning", "finishing"), text
+operators    operators: [{index, name, key, weight, flops, bytes, work, sketches: [knob count], configurations}]
+batch        slot, measurements: [{operator, sketch, choices, identity, round, seconds | null, spread, runs, stopped, cause, error,
+             build_seconds, measure_seconds, origin}], latency (s, weighted sum of the best; null until complete), trials, failures,
+             spent: {category: seconds since the start}
+slot         slot, operator, began, ended, trials, before, after (s), decision {rule, scores, ...}, latency,
+             belief {operator: ...}, checkpoint: opaque JSON of the pipeline
+end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bool), error
+baseline     name, seconds, spread, runs, threads
+log          level ("info", "warning", "error"), text
+finished     reason ("seconds", "trials", "target", "exhausted", "stopped", "paused")
+failed       error, reason, next_step: a fault of the run itself, in the user's words
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+Event = dict[str, Any]
+
+KINDS = frozenset(
+    {"started", "phase", "operators", "batch", "slot", "end_to_end", "baseline", "log", "finished", "failed"}
+)
+
+
+def encode(event: Event) -> str:
+    """One line of strict JSON. Raises ValueError for an unknown kind or a number JSON does not know."""
+    if event.get("kind") not in KINDS:
+        raise ValueError(f"unknown event kind {event.get('kind')!r}")
+    return json.dumps(event, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def decode(line: str) -> Event:
+    """Inverse of `encode`; raises ValueError for anything that is not an event."""
+    event = json.loads(line)
+    if not isinstance(event, dict) or event.get("kind") not in KINDS:
+        raise ValueError(f"not an event: {line[:200]!r}")
+    clock = event.get("clock", 0.0)
+    if not isinstance(clock, int | float) or not math.isfinite(clock):
+        raise ValueError(f"event clock {clock!r} is not a finite number")
+    return event

@@ -1,0 +1,51 @@
+"""The order for one tuning run, as the supervisor writes it to the child's standard input."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a run stops: whichever limit is reached first; None is no limit.
+
+    Seconds and trials are totals over the whole run, what earlier attempts spent included.
+    """
+
+    seconds: float | None = None
+    trials: int | None = None
+    target_latency: float | None = None
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One tuning run. `network` is a path; `inputs` maps an input's name to its static shape.
+
+    `target` is TVM's target dict. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the target's measured ceilings on
+    `threads` threads. `parts` overrides parts of the method by role, for example {"scheduler": "round_robin"}.
+    """
+
+    network: str
+    target: dict[str, Any]
+    threads: int
+    peak_flops: float
+    bandwidth: float
+    inputs: dict[str, list[int]] = field(default_factory=dict)
+    method: str = "dynatune"
+    parts: dict[str, str] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
+    operators: str = "all"
+    layout: str = "auto"
+    seed: int = 0
+
+    def to_json(self) -> str:
+        """One line, keys sorted, so that equal specs are equal texts."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunSpec:
+        """Inverse of `to_json`; raises TypeError on unknown or missing fields."""
+        fields = json.loads(text)
+        return cls(**{**fields, "budget": Budget(**fields.pop("budget", {}))})
