@@ -109,6 +109,10 @@ class Evaluator(Protocol):
         """Why it stopped: "complete", "converged", "rejected"."""
         ...
 
+    def estimate(self, times: Sequence[float]) -> tuple[float, float]:
+        """Time of the program and its standard error, in seconds."""
+        ...
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -158,6 +162,10 @@ class Backend(Protocol):
 
     def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
         """One outcome a candidate, in order; never raises for a bad candidate. `incumbents`: best time an operator."""
+        ...
+
+    def remember(self, operator: int, identity: str) -> None:
+        """A program measured before this backend was made: from now on a duplicate."""
         ...
 
     def spent(self) -> dict[str, float]:

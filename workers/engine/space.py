@@ -1,12 +1,13 @@
 """The design space of an operator: sketches, their knobs, and configurations (Chameleon 2.2, Table 1).
 
-A configuration is a sketch and one choice a knob. Thousands are scored without lowering one, so features are table look-ups:
-each knob carries a row of features per option.
+A configuration is a sketch and one choice a knob. Thousands are scored without lowering one, so features are table
+look-ups: each knob carries a row of features per option.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 Choices = NDArray[np.int32]
 Features = NDArray[np.float32]
+
+_GRID_LIMIT = 100_000
 
 
 @dataclass(frozen=True, order=True)
@@ -80,6 +83,38 @@ class Sketch:
     def random(self, rng: np.random.Generator, count: int) -> Choices:
         """`count` uniform choices, as (count, knobs)."""
         return rng.integers(0, self.sizes, size=(count, len(self.knobs)), dtype=np.int32)
+
+    def grid(self) -> Choices:
+        """All choices in lexicographic order, as (size, knobs); only for sketches small enough to enumerate."""
+        if not self.enumerable:
+            raise ValueError(
+                f"a sketch of {self.size} configurations is too large to enumerate; draw at random instead"
+            )
+        cells = np.unravel_index(np.arange(self.size), tuple(int(n) for n in self.sizes)) if self.knobs else ()
+        return np.stack(cells, axis=1).astype(np.int32) if self.knobs else np.zeros((1, 0), dtype=np.int32)
+
+    @property
+    def enumerable(self) -> bool:
+        """Whether `grid` is affordable (a few megabytes and milliseconds)."""
+        return self.size <= _GRID_LIMIT
+
+    def unvisited(
+        self, rng: np.random.Generator, count: int, visited: Collection[tuple[int, ...]], rounds: int = 32
+    ) -> Choices:
+        """Up to `count` distinct random choices outside `visited`, as (n, knobs); fewer only when (nearly) none is
+        left."""
+        if self.enumerable and (self.size <= 4 * count or 4 * len(visited) >= self.size):
+            grid = rng.permutation(self.grid())
+            rows = [row for row in map(tuple, grid.tolist()) if row not in visited][:count]
+        else:
+            found: dict[tuple[int, ...], None] = {}
+            for _ in range(rounds):
+                drawn = map(tuple, self.random(rng, count).tolist())
+                found.update((row, None) for row in drawn if row not in visited)
+                if len(found) >= count:
+                    break
+            rows = list(found)[:count]
+        return np.asarray(rows, dtype=np.int32).reshape(len(rows), len(self.knobs))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ batch        slot, measurements: [{operator, sketch, choices, identity, round, s
              build_seconds, measure_seconds, origin}], latency (s, weighted sum of the best; null until complete), trials, failures,
              spent: {category: seconds since the start}
 slot         slot, operator, began, ended, trials, before, after (s), decision {rule, scores, ...}, latency,
-             belief {operator: ...}, checkpoint: opaque JSON of the pipeline
+             checkpoint (also on the last batch): opaque JSON of the pipeline, not in every slot
 end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bool), error
 baseline     name, seconds, spread, runs, threads
+result       task, and what it found: inspection, hardware and peak, or artifact (see workers/child)
 log          level ("info", "warning", "error"), text
 finished     reason ("seconds", "trials", "target", "exhausted", "stopped", "paused")
 failed       error, reason, next_step: a fault of the run itself, in the user's words
@@ -26,7 +27,7 @@ from typing import Any
 Event = dict[str, Any]
 
 KINDS = frozenset(
-    {"started", "phase", "operators", "batch", "slot", "end_to_end", "baseline", "log", "finished", "failed"}
+    {"started", "phase", "operators", "batch", "slot", "end_to_end", "baseline", "result", "log", "finished", "failed"}
 )
 
 
@@ -42,6 +43,8 @@ def decode(line: str) -> Event:
     event = json.loads(line)
     if not isinstance(event, dict) or event.get("kind") not in KINDS:
         raise ValueError(f"not an event: {line[:200]!r}")
+    if "\\u0000" in line:
+        raise ValueError("an event holds a null character, which PostgreSQL's JSON cannot keep")
     clock = event.get("clock", 0.0)
     if not isinstance(clock, int | float) or not math.isfinite(clock):
         raise ValueError(f"event clock {clock!r} is not a finite number")

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.zoo import tiny, tiny_residual
+from workers.baselines.inputs import seeded_inputs
+from workers.baselines.onnxruntime import load_reference
+from workers.baselines.order import Latency, Order
+from workers.baselines.session import OnnxRuntimeSession
+from workers.baselines.verify import compare
+from workers.networks.inspect import Inspection, Port, inspect
+
+
+def baseline(name: str, order: str) -> tuple[int, dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.baselines", name], input=order, capture_output=True, text=True, timeout=60
+    )
+    (line,) = done.stdout.splitlines()
+    return done.returncode, json.loads(line)
+
+
+def test_a_process_of_its_own_answers_with_latency_and_references(tmp_path: Path, zoo_cache: Path) -> None:
+    order = Order(str(tiny_residual(zoo_cache)), str(tmp_path / "out"), shapes={"x": [3, 16, 14, 14]}, runs=10)
+    code, answer = baseline("onnxruntime", order.to_json())
+    assert code == 0, answer
+    assert answer["baseline"] == "onnxruntime"
+    assert answer["latency"]["runs"] == 10
+    assert 0 < answer["latency"]["lower_quartile"] <= answer["latency"]["median"] <= answer["latency"]["upper_quartile"]
+    assert sorted(answer["references"]) == ["0", "1", "2"]
+    session = OnnxRuntimeSession(tiny_residual(zoo_cache), 1)
+    for path in answer["references"].values():
+        inputs, outputs = load_reference(path)
+        assert inputs["x"].shape == (3, 16, 14, 14)
+        assert compare(session.run(inputs), outputs).passed
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "code", "words"),
+    [
+        ("tensorflow", "{}", 2, "unknown"),
+        ("onnxruntime", "[]", 2, "not a JSON object"),
+        ("onnxruntime", '{"network": "x", "outputs_dir": "y", "seeds": []}', 2, "seed"),
+        ("onnxruntime", '{"network": "none.onnx", "outputs_dir": "y"}', 1, "none.onnx"),
+    ],
+)
+def test_wrong_orders_are_answered_with_an_error(name: str, order: str, code: int, words: str) -> None:
+    found, answer = baseline(name, order)
+    assert found == code
+    assert words in answer["error"]
+
+
+def inspection(*ports: Port) -> Inspection:
+    return Inspection(ports, (), (), 17, 8, "", 1, {}, 0, 0, 0.0)
+
+
+def test_inputs_follow_seed_type_and_vocabulary() -> None:
+    described = inspection(
+        Port("x", "float32", (64, 64)),
+        Port("ids", "int64", ("N", 7)),
+        Port("kind", "int32", (500,)),
+        Port("mask", "bool", (9,)),
+    )
+    first = seeded_inputs(described, 3, {"ids": [500, 7]}, {"ids": 1000})
+    again = seeded_inputs(described, 3, {"ids": [500, 7]}, {"ids": 1000})
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    assert {name: str(array.dtype) for name, array in first.items()} == {
+        "x": "float32",
+        "ids": "int64",
+        "kind": "int32",
+        "mask": "bool",
+    }
+    assert abs(first["x"].std() - 1) < 0.05  # 4096 normal draws: standard error 0.011
+    assert first["ids"].min() >= 0
+    assert 500 < first["ids"].max() < 1000
+    assert set(first["kind"]) == {0, 1}
+    assert not np.array_equal(first["x"], seeded_inputs(described, 4, {"ids": [500, 7]})["x"])
+
+
+def test_an_input_without_a_static_shape_is_named() -> None:
+    with pytest.raises(ValueError, match="ids"):
+        seeded_inputs(inspection(Port("ids", "int64", ("N", 7))), 0)
+
+
+def test_session_times_every_run_with_the_given_clock(zoo_cache: Path) -> None:
+    ticks = count(0.0, 0.25)
+    session = OnnxRuntimeSession(tiny(zoo_cache), 1, clock=lambda: next(ticks))
+    with pytest.raises(RuntimeError, match="bind"):
+        session.time(1)
+    session.bind(seeded_inputs(inspect(tiny(zoo_cache)), 0))
+    assert session.time(4).tolist() == [0.25] * 4
+
+
+def test_latency_gives_quartiles_and_standard_error() -> None:
+    found = Latency.of(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    assert (found.lower_quartile, found.median, found.upper_quartile) == (2.0, 3.0, 4.0)
+    assert found.standard_error == pytest.approx(np.sqrt(2.5 / 5))
+    assert Latency.of(np.array([1.0])).standard_error == 0.0

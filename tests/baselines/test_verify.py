@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, numpy_helper
+
+from tests.zoo import tiny
+from workers.baselines.inputs import seeded_inputs
+from workers.baselines.session import OnnxRuntimeSession
+from workers.baselines.verify import compare
+from workers.networks.inspect import inspect_model
+
+Y = {"y": np.random.default_rng(0).standard_normal((1, 8, 8, 4)).astype(np.float32)}
+
+
+def test_equal_and_nearly_equal_outputs_pass_with_their_figures() -> None:
+    verdict = compare({"y": Y["y"] * 1.0005}, Y)
+    assert verdict.passed
+    assert verdict.outputs[0].difference == pytest.approx(5e-4 * np.abs(Y["y"]).max(), rel=0.01)
+    assert json.loads(json.dumps(verdict.to_json()))["passed"] is True
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"y": Y["y"] * 1.01}, "differs"),
+        ({"y": Y["y"][..., :3]}, "shape"),
+        ({}, "missing"),
+        ({**Y, "z": Y["y"]}, "no such output"),
+    ],
+)
+def test_what_differs_fails_with_the_reason(found: dict[str, np.ndarray], words: str) -> None:
+    verdict = compare(found, Y)
+    assert not verdict.passed
+    assert words in verdict.reason
+
+
+def test_no_outputs_and_a_broken_reference_never_pass() -> None:
+    assert not compare({}, {}).passed
+    nan = {"y": np.full(3, np.nan)}
+    assert not compare(nan, nan).passed
+    zero = {"y": np.zeros(3)}
+    assert compare(zero, zero).passed
+    assert not compare({"y": np.full(3, 1e-9)}, zero).passed
+
+
+@pytest.mark.mutation
+def test_swapped_axes_are_noticed() -> None:
+    assert not compare({"y": Y["y"].transpose(0, 2, 1, 3)}, Y).passed
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_one_value_that_is_not_finite_is_noticed(bad: float) -> None:
+    broken = Y["y"].copy()
+    broken[0, 3, 2, 1] = bad
+    assert "not finite" in compare({"y": broken}, Y).reason
+
+
+def permuted(model: ModelProto, fill: float | None = None) -> tuple[ModelProto, ModelProto]:
+    """The network and one whose kernel has its input channels reversed; with `fill` every weight is that number."""
+    pair = []
+    for order in (slice(None), slice(None, None, -1)):
+        copy = ModelProto()
+        copy.CopyFrom(model)
+        for tensor in copy.graph.initializer:
+            values = numpy_helper.to_array(tensor)
+            values = values if fill is None else np.full_like(values, fill)
+            if values.ndim == 4:
+                values = values[:, order]
+            tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(values), tensor.name))
+        pair.append(copy)
+    return pair[0], pair[1]
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(("fill", "noticed"), [(None, True), (0.02, False)], ids=["random weights", "constant weights"])
+def test_permuted_weights_are_noticed_only_with_random_ones(zoo_cache: Path, fill: float | None, noticed: bool) -> None:
+    good, bad = permuted(onnx.load(tiny(zoo_cache)), fill)
+    inputs = seeded_inputs(inspect_model(good), 0)
+    reference, found = (OnnxRuntimeSession(m.SerializeToString(), 1).run(inputs) for m in (good, bad))
+    assert compare(found, reference).passed is not noticed

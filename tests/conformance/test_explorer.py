@@ -1,0 +1,69 @@
+"""What every explorer owes a proposer."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.engine.synthetic_search import CONVOLUTION, TINY
+from workers.engine.explorer import EXPLORERS
+from workers.engine.ports import Explorer
+from workers.engine.space import Choices, Sketch
+
+EMPTY = Sketch(())
+pytestmark = pytest.mark.parametrize("name", sorted(EXPLORERS))
+
+
+def score(choices: Choices) -> NDArray[np.float64]:
+    return np.sin(choices.astype(np.float64)).sum(axis=1)
+
+
+def made(name: str, seed: int = 3) -> Explorer:
+    return EXPLORERS[name](np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("sketch", [CONVOLUTION, TINY, EMPTY], ids=["large", "tiny", "single"])
+def test_returns_distinct_unvisited_choices_inside_the_sketch_best_first(name: str, sketch: Sketch) -> None:
+    explorer, visited = made(name), set(map(tuple, sketch.random(np.random.default_rng(0), 3).tolist()))
+    for _ in range(3):
+        found, steps = explorer.explore(sketch, score, 12, visited)
+        rows = [tuple(row) for row in found.tolist()]
+        assert found.dtype == np.int32
+        assert found.shape == (min(12, sketch.size - len(visited)), len(sketch.knobs))
+        assert len(set(rows)) == len(rows)
+        assert not visited & set(rows)
+        assert (found >= 0).all()
+        assert (found < sketch.sizes).all()
+        assert (np.diff(score(found)) <= 0).all()
+        assert steps >= 0
+        visited |= set(rows)
+
+
+def test_asked_for_nothing_it_returns_nothing(name: str) -> None:
+    assert len(made(name).explore(CONVOLUTION, score, 0, set())[0]) == 0
+
+
+def test_walks_a_second_sketch_after_a_first(name: str) -> None:
+    explorer = made(name)
+    explorer.explore(CONVOLUTION, score, 4, set())
+    found, _ = explorer.explore(TINY, score, 4, set())
+    assert found.shape == (4, 2)
+    assert explorer.explore(CONVOLUTION, score, 4, set())[0].shape == (4, 6)
+
+
+def test_a_restored_explorer_goes_on_as_the_first_one(name: str) -> None:
+    first, second = made(name, 3), made(name, 4)
+    first.explore(CONVOLUTION, score, 8, set())
+    second.restore(json.loads(json.dumps(first.state())))
+    for _ in range(2):
+        ours, theirs = first.explore(CONVOLUTION, score, 8, set()), second.explore(CONVOLUTION, score, 8, set())
+        assert ours[1] == theirs[1]
+        assert (ours[0] == theirs[0]).all()
+
+
+def test_equal_seeds_explore_equally(name: str) -> None:
+    one, two = (made(name, 5).explore(CONVOLUTION, score, 8, set())[0] for _ in range(2))
+    assert (one == two).all()

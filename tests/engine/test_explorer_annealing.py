@@ -1,0 +1,87 @@
+"""Simulated annealing: what it adds to the contract of explorers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.engine.synthetic_search import CONVOLUTION, TINY
+from workers.engine.explorer import RandomExplorer, SimulatedAnnealing
+from workers.engine.explorer.pool import Pool
+from workers.engine.space import Choices
+
+TARGET = CONVOLUTION.random(np.random.default_rng(99), 1)[0]
+
+
+def closeness(choices: Choices) -> NDArray[np.float64]:
+    return -np.abs(choices - TARGET).sum(axis=1).astype(np.float64)
+
+
+def test_finds_higher_scores_than_random_draws() -> None:
+    best = [
+        closeness(explorer.explore(CONVOLUTION, closeness, 16, set())[0]).max()
+        for explorer in (SimulatedAnnealing(np.random.default_rng(0)), RandomExplorer(np.random.default_rng(0)))
+    ]
+    assert best[0] > best[1] / 4
+
+
+def test_chains_persist_so_that_short_calls_add_up() -> None:
+    explorer = SimulatedAnnealing(np.random.default_rng(0), steps=20, elite=0.0)
+    reached = [closeness(explorer.explore(CONVOLUTION, closeness, 4, set())[0]).max() for _ in range(15)]
+    assert reached[-1] > reached[0]
+
+
+def test_stops_early_when_the_best_do_not_change() -> None:
+    explorer = SimulatedAnnealing(np.random.default_rng(0), steps=500, patience=10)
+    _, steps = explorer.explore(CONVOLUTION, lambda choices: np.zeros(len(choices)), 4, set())
+    assert steps == 10
+
+
+def test_a_small_sketch_is_scored_whole() -> None:
+    def last_is_best(choices: Choices) -> NDArray[np.float64]:
+        return choices @ np.asarray([2.0, 1.0])
+
+    found, steps = SimulatedAnnealing(np.random.default_rng(0)).explore(TINY, last_is_best, 2, {(2, 1)})
+    assert found.tolist() == [[2, 0], [1, 1]]
+    assert steps == 1
+
+
+def test_elite_chains_start_from_the_best_visited() -> None:
+    near = TARGET.copy()
+    near[0] = (near[0] + 1) % CONVOLUTION.sizes[0]
+    explorer = SimulatedAnnealing(np.random.default_rng(0), chains=4, steps=1, elite=0.25)
+    found, _ = explorer.explore(CONVOLUTION, closeness, 1, {tuple(int(v) for v in near)})
+    assert np.count_nonzero(found[0] != near) == 1
+
+
+def test_without_heat_a_chain_never_goes_down() -> None:
+    explorer = SimulatedAnnealing(np.random.default_rng(0), chains=1, steps=200, patience=200, hot=0.0)
+    seen: list[float] = []
+
+    def watched(choices: Choices) -> NDArray[np.float64]:
+        seen.append(float(closeness(choices)[0]))
+        return closeness(choices)
+
+    explorer.explore(CONVOLUTION, watched, 1, set())
+    first = seen[0]
+    explorer.explore(CONVOLUTION, watched, 1, set())
+    assert seen[201] >= max(seen[:201]) >= first
+
+
+def test_bad_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match="chains, steps and patience"):
+        SimulatedAnnealing(np.random.default_rng(0), chains=0)
+
+
+def test_the_pool_equals_sorting_everything() -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.integers(0, 3, size=(400, 6), dtype=np.int32)
+    weights = rng.normal(size=6)
+    visited = set(map(tuple, rows[:20].tolist()))
+    pool = Pool(25, 6, visited)
+    for batch in np.split(rows, 8):
+        pool.offer(batch, batch @ weights)
+    everything = {row: float(np.asarray(row) @ weights) for row in map(tuple, rows.tolist()) if row not in visited}
+    assert pool.scores == pytest.approx(sorted(everything.values(), reverse=True)[:25])
+    assert len({tuple(row) for row in pool.rows.tolist()}) == 25

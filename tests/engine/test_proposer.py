@@ -1,0 +1,258 @@
+"""The inner search of one operator: order, learning, exhaustion, checkpoints, and whether it is worth its cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.engine.synthetic_search import CONVOLUTION, TINY, WORK, convolution, measured, reached, run
+from workers.engine.cost_model import XGBoost
+from workers.engine.explorer import SimulatedAnnealing
+from workers.engine.methods import method
+from workers.engine.ports import Candidate, CostModel, Outcome, Prediction
+from workers.engine.proposer import Proposer, Search
+from workers.engine.sampler import Greedy
+from workers.engine.space import Configuration, Features, Operator, Sketch
+
+SEEDS = range(10)
+TRIALS = 160
+
+
+def made(seed: int = 0, operator: Operator | None = None, search: Search | None = None) -> Proposer:
+    rng = np.random.default_rng(seed)
+    return Proposer(operator or convolution(), SimulatedAnnealing, Greedy(), lambda: XGBoost(seed), rng, search)
+
+
+def small(*sketches: Sketch, start: tuple[Configuration, ...] = ()) -> Operator:
+    return Operator(0, "small", "small", 1, WORK, 1e6, WORK, sketches, start)
+
+
+def answer(candidate: Candidate, seconds: float | None = 1e-3, **fields: str) -> Outcome:
+    identity = fields.pop("identity", repr(candidate.configuration))
+    return Outcome(candidate, candidate.configuration, identity, seconds, **fields)
+
+
+def test_starts_come_first_then_random_then_the_explorer() -> None:
+    proposer = made(search=Search(epsilon=0.0))
+    first = proposer.propose(8)
+    assert [c.origin for c in first] == ["start"] + ["random"] * 7
+    assert first[0].configuration == proposer.operator.start[0]
+    proposer.observe([measured(c) for c in first])
+    assert {c.origin for c in proposer.propose(8)} == {"explorer"}
+
+
+def test_nothing_is_proposed_twice_even_with_a_batch_in_flight() -> None:
+    proposer, seen = made(operator=convolution(2)), []
+    waiting = proposer.propose(8)
+    for _ in range(12):
+        batch = proposer.propose(8)
+        proposer.observe([measured(c) for c in waiting])
+        seen += [c.configuration for c in waiting]
+        waiting = batch
+    assert len(set(seen)) == len(seen) == 96
+
+
+def test_a_read_back_configuration_is_visited_and_learned_in_place_of_the_asked_one() -> None:
+    proposer = made(operator=small(TINY))
+    asked = proposer.propose(1)[0]
+    other = Configuration(0, ((asked.configuration.choices[0] + 1) % 3, asked.configuration.choices[1]))
+    proposer.observe([replace(answer(asked), configuration=other)])
+    rest = [c.configuration for c in proposer.propose(10)]
+    assert len(rest) == 4
+    assert other not in rest
+    assert proposer.best is not None
+    assert proposer.best.configuration == other
+
+
+def test_epsilon_has_the_right_mean_in_small_plans() -> None:
+    """After 8 first ones, 5 % of 1,600 in plans of 8 are 80 +- 9; the band is three of these."""
+    proposer = made(search=Search(epsilon=0.05))
+    proposer._guided = lambda sketch, count: CONVOLUTION.random(np.random.default_rng(proposer._round), count)  # type: ignore[method-assign]
+    run(proposer, 1608, plan=8)
+    assert 50 < proposer.counters["random"] - 7 < 110
+
+
+def test_duplicates_teach_identity_only() -> None:
+    proposer = made()
+    one, two, three = proposer.propose(3)
+    proposer.observe([answer(one, 2e-3, identity="a"), answer(two, 1e-3, identity="a")])
+    proposer.observe([answer(three, None, cause="duplicate", identity="a")])
+    assert proposer.duplicates == 2
+    assert proposer.best is not None
+    assert proposer.best.seconds == 2e-3
+
+
+def test_failures_are_points_and_a_failing_device_is_not_the_configurations_fault() -> None:
+    space = Sketch(TINY.knobs[:1])
+    proposer = made(operator=small(space))
+    batch = proposer.propose(3)
+    assert proposer.exhausted
+    proposer.observe([answer(batch[0], None, cause="device", identity=""), answer(batch[1], None, cause="build")])
+    assert not proposer.exhausted
+    assert [c.configuration for c in proposer.propose(3)] == [batch[0].configuration]
+    assert proposer.best is None
+
+
+@pytest.mark.parametrize("start", [(), (Configuration(0, ()),)])
+def test_a_space_of_one_configuration_finishes_at_once(start: tuple[Configuration, ...]) -> None:
+    proposer = made(operator=small(Sketch(()), start=start))
+    assert not proposer.exhausted
+    assert len(proposer.propose(16)) == 1
+    assert proposer.exhausted
+    assert proposer.propose(16) == []
+
+
+def test_a_small_space_is_walked_to_its_end() -> None:
+    proposer = made(operator=small(TINY, Sketch(())))
+    outcomes = []
+    while batch := proposer.propose(2):
+        outcomes += [answer(c) for c in batch]
+        proposer.observe(outcomes[-len(batch) :])
+    assert len(outcomes) == len({o.configuration for o in outcomes}) == 7
+    assert proposer.exhausted
+
+
+@pytest.mark.parametrize("cause", ["duplicate", "invalid"])
+def test_a_sketch_that_gives_nothing_new_is_given_up(cause: str) -> None:
+    proposer, asked = made(search=Search(patience=20)), 0
+    while batch := proposer.propose(8):
+        asked += len(batch)
+        assert asked < 100
+        proposer.observe([answer(c, None, cause=cause) for c in batch])
+    assert proposer.exhausted
+    assert asked == 24
+
+
+def test_the_better_sketch_gets_most_of_the_plan_and_the_other_is_not_forgotten() -> None:
+    proposer = made(operator=convolution(2))
+    outcomes = run(proposer, 240)
+    shares = np.bincount([o.configuration.sketch for o in outcomes[120:]], minlength=2)
+    assert shares[0] > 1.5 * shares[1] > 0
+
+
+def test_outcomes_of_another_operator_are_refused() -> None:
+    with pytest.raises(ValueError, match="route it by operator"):
+        made().observe([answer(Candidate(5, Configuration(0, (0,) * 6), "random"))])
+
+
+@pytest.mark.parametrize(("sketches", "name"), [(1, "dynatune"), (3, "dynatune"), (2, "random")])
+def test_run_2n_equals_run_n_state_restore_replay_run_n(sketches: int, name: str) -> None:
+    def fresh() -> Proposer:
+        return method(name).make_proposer(convolution(sketches), 11)
+
+    whole = fresh()
+    outcomes = run(whole, 96, plan=8)
+    first = fresh()
+    journal = run(first, 48, plan=8)
+    resumed = fresh()
+    resumed.restore(json.loads(json.dumps(first.state())))
+    resumed.observe(journal)
+    rest = run(resumed, 48, plan=8)
+    assert [o.candidate for o in journal + rest] == [o.candidate for o in outcomes]
+    assert json.dumps(resumed.state()) == json.dumps(whole.state())
+
+
+@pytest.mark.mutation
+def test_mutation_a_checkpoint_without_the_fitted_points_is_noticed() -> None:
+    """With a refit at 50 % more points the last fit lies behind: forgetting it must change what is proposed."""
+    search = Search(refit=0.5, refit_points=1000)
+    first = made(3, search=search)
+    journal = run(first, 56, plan=8)
+    proposals = []
+    for forget in (False, True):
+        state = json.loads(json.dumps(first.state()))
+        state["fitted"] = [0] if forget else state["fitted"]
+        resumed = made(3, search=search)
+        resumed.restore(state)
+        resumed.observe(journal)
+        proposals.append(resumed.propose(8))
+    assert proposals[0] == first.propose(8)
+    assert proposals[1] != proposals[0]
+
+
+def test_what_was_in_flight_at_a_kill_is_proposed_again_first() -> None:
+    first = made()
+    journal = [measured(c) for c in first.propose(8)]
+    first.observe(journal)
+    lost = first.propose(8)
+    resumed = made()
+    resumed.restore(first.state())
+    resumed.observe([*journal, *[measured(c) for c in lost[:3]]])
+    again = resumed.propose(8)
+    assert again[:5] == lost[3:]
+    assert not {c.configuration for c in again[5:]} & {c.configuration for c in lost}
+
+
+def test_a_state_of_another_operator_is_refused() -> None:
+    with pytest.raises(ValueError, match="restore it with the operator"):
+        made(operator=convolution(2)).restore(made().state())
+
+
+def test_counters_add_up() -> None:
+    proposer = made()
+    outcomes = run(proposer, 64)
+    counters = proposer.counters
+    assert counters["proposed"] == len(outcomes) == counters["start"] + counters["random"] + counters["explorer"]
+    assert counters["not_greedy"] == 0
+    assert counters["steps"] > 0
+    assert counters["fits"] == 3
+
+
+def test_a_sampler_that_leaves_the_greedy_choice_is_counted() -> None:
+    class Last(Greedy):
+        def sample(self, sketch, candidates, scores, count):  # type: ignore[no-untyped-def]
+            return candidates[-count:]
+
+    search = Search(pool=4.0, epsilon=0.0)
+    proposer = Proposer(convolution(), SimulatedAnnealing, Last(), lambda: XGBoost(0), np.random.default_rng(0), search)
+    run(proposer, 64)
+    assert proposer.counters["not_greedy"] == proposer.counters["explorer"] > 0
+
+
+class Shuffled:
+    """Boosted trees whose opinions are dealt to the wrong candidates."""
+
+    def __init__(self, seed: int) -> None:
+        self._model, self._rng = XGBoost(seed), np.random.default_rng(seed)
+
+    def fit(self, features: Features, speeds: np.ndarray) -> None:
+        self._model.fit(features, speeds)
+
+    def predict(self, features: Features) -> Prediction:
+        opinion = self._model.predict(features)
+        return Prediction(self._rng.permutation(opinion.mean), opinion.spread)
+
+
+def clear_wins(cost_model: Callable[[int], CostModel]) -> int:
+    """Seeds on which the guided search ends 15 % above random search with the same trials.
+
+    Measured: the landscape's best is about 1.7 times what 160 random draws reach and the guided search is near it, so
+    15 % is far from both; eight of ten leaves room for two lucky random runs.
+    """
+    wins = 0
+    for seed in SEEDS:
+        guided = Proposer(
+            convolution(),
+            lambda rng: SimulatedAnnealing(rng, steps=60),
+            Greedy(),
+            lambda seed=seed: cost_model(seed),  # type: ignore[misc]
+            np.random.default_rng(seed),
+        )
+        rival = method("random").make_proposer(convolution(), seed)
+        run(guided, TRIALS)
+        run(rival, TRIALS)
+        wins += reached(guided) > 1.15 * reached(rival)
+    return wins
+
+
+def test_trees_and_annealing_clearly_beat_random_search() -> None:
+    assert clear_wins(XGBoost) >= 8
+
+
+@pytest.mark.mutation
+def test_mutation_shuffled_predictions_fail_the_gate() -> None:
+    assert clear_wins(Shuffled) < 8

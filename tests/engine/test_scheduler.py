@@ -1,0 +1,178 @@
+"""Who gets the next slot: rules, limits, and what a checkpoint keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workers.engine.belief import FAST
+from workers.engine.errors import UnknownPart
+from workers.engine.ports import Decision, Progress, Scheduler
+from workers.engine.scheduler import PAPER_RULE, PRODUCT_RULE, SCHEDULERS, DynaTune, Rule, Setting, scheduler_named
+from workers.engine.space import Operator
+
+PEAK = 1e12
+INF = float("inf")
+QUICK = replace(PRODUCT_RULE, sampling=replace(FAST, steps=24, burn=8, samples=60))
+
+
+def progress(
+    index: int, curve: Sequence[float], slots: int, weight: int = 1, work: float = 1e8, exhausted: bool = False
+) -> Progress:
+    operator = Operator(index, f"op{index}", f"k{index}", weight, work, 0.0, work, (), ())
+    return Progress(operator, curve, slots, len(curve) / 8, exhausted)
+
+
+def falling(seed: int, count: int) -> list[float]:
+    """Best time so far in seconds, from some milliseconds down."""
+    rng = np.random.default_rng(seed)
+    return np.minimum.accumulate(rng.uniform(5e-4, 5e-3, count)).tolist()
+
+
+def play(scheduler: Scheduler, order: Sequence[int], slots: list[int], count: int) -> list[Decision]:
+    """`count` slots over operators of hidden curves, given in `order`; raises `slots` in place."""
+    decisions = []
+
+    def of(index: int) -> Progress:
+        return progress(index, falling(index, 400)[: 1 + 8 * slots[index]], slots[index], weight=1 + index % 3)
+
+    for _ in range(count):
+        decision = scheduler.choose([of(i) for i in order], 1.0)
+        assert decision is not None
+        decisions.append(decision)
+        slots[decision.operator] += 1
+        scheduler.observe(of(decision.operator))
+    return decisions
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULERS))
+def test_finished_operators_get_nothing_and_none_ends_the_run(name: str) -> None:
+    scheduler = scheduler_named(name, Setting(0, PEAK))
+    done, open_ = progress(0, [1e-3], 0, exhausted=True), progress(1, [1e-3], 0)
+    decision = scheduler.choose([done, open_], 1.0)
+    assert decision is not None
+    assert decision.operator == 1
+    assert scheduler.choose([done], 1.0) is None
+    assert scheduler.choose([], 1.0) is None
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULERS))
+def test_patience_finishes_an_operator_that_does_not_improve(name: str) -> None:
+    scheduler = scheduler_named(name, Setting(0, PEAK, patience=5))
+    stuck, going = progress(0, [2e-3] + [1e-3] * 6, 0), progress(1, [2e-3] + [1e-3] * 5, 0)
+    decision = scheduler.choose([stuck, going], 1.0)
+    assert decision is not None
+    assert decision.operator == 1
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULERS))
+def test_states_are_json_and_a_restored_scheduler_decides_identically(name: str) -> None:
+    setting = Setting(3, PEAK, slots_per_operator={0: 2, 1: 3, 2: 1, 3: 9})
+    scheduler, slots = scheduler_named(name, setting), [0] * 4
+    play(scheduler, range(4), slots, 7)
+    twin = scheduler_named(name, setting)
+    twin.restore(json.loads(json.dumps(scheduler.state())))
+    assert play(scheduler, range(4), list(slots), 5) == play(twin, range(4), list(slots), 5)
+
+
+def test_unknown_scheduler_is_told_with_the_choice() -> None:
+    with pytest.raises(UnknownPart, match="round_robin"):
+        scheduler_named("lottery", Setting(0, PEAK))
+    with pytest.raises(ValueError, match="peak_flops"):
+        DynaTune(0, 0.0)
+    with pytest.raises(ValueError, match="bananas"):
+        Rule(scale="bananas")
+
+
+def test_round_robin_goes_in_a_circle() -> None:
+    decisions = play(scheduler_named("round_robin", Setting(0, PEAK)), [2, 0, 1], [0, 0, 0], 7)
+    assert [one.operator for one in decisions] == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_sequential_keeps_to_its_shares_and_then_gives_out_the_rest() -> None:
+    scheduler = scheduler_named("sequential", Setting(0, PEAK, slots_per_operator={0: 3, 1: 1, 2: 2}))
+    decisions = play(scheduler, [0, 1, 2], [0, 0, 0], 9)
+    assert [one.operator for one in decisions] == [0, 0, 0, 1, 2, 2, 0, 1, 2]
+    assert {one.rule for one in decisions[6:]} == {"remainder"}
+
+
+def test_untried_operators_go_first_by_their_share_of_the_latency() -> None:
+    scheduler = DynaTune(0, PEAK)
+    order = []
+    slots = [0, 0, 0]
+    for _ in range(3):
+        now = [progress(i, [t], slots[i], weight=w) for i, (t, w) in enumerate([(1e-3, 1), (1e-3, 5), (3e-3, 1)])]
+        decision = scheduler.choose(now, 1.0)
+        assert decision is not None
+        assert decision.rule == "gamma"
+        order.append(decision.operator)
+        slots[decision.operator] += 1
+    assert order == [1, 2, 0]
+
+
+def test_an_operator_without_a_valid_configuration_goes_first_but_not_for_ever() -> None:
+    scheduler = DynaTune(0, PEAK, rule=QUICK)
+    slots = [0, 0]
+    chosen = []
+    for _ in range(16):
+        now = [progress(0, [1e-3] * (1 + 8 * slots[0]), slots[0]), progress(1, [INF] * (1 + 8 * slots[1]), slots[1])]
+        decision = scheduler.choose(now, 1.0)
+        assert decision is not None
+        chosen.append(decision.rule)
+        slots[decision.operator] += 1
+        scheduler.observe(now[decision.operator])
+    assert chosen[:4] == ["rescue"] * 4
+    assert slots[0] >= 4
+
+
+def test_the_terms_are_json_and_in_milliseconds() -> None:
+    decision = play(DynaTune(0, PEAK), range(4), [0] * 4, 6)[-1]
+    terms = json.loads(json.dumps(decision.terms))
+    assert set(terms["operators"]) == {"0", "1", "2", "3"}
+    assert terms["operators"][str(decision.operator)] == pytest.approx([terms["r_ms"], terms["bonus_ms"]], rel=1e-3)
+    # Nothing can save more than the operator costs: at most 3 x 5 ms.
+    assert all(0 <= reduction <= 15 for reduction, _ in terms["operators"].values())
+    assert decision.rule in ("belief", "bonus")
+
+
+@pytest.mark.parametrize(("latency", "c"), [(2e-3, 2.0), (0.5e-3, 0.2)])
+def test_the_papers_bonus_is_its_formula_in_milliseconds(latency: float, c: float) -> None:
+    scheduler = DynaTune(0, PEAK, latency, replace(PAPER_RULE, sampling=QUICK.sampling))
+    now = [progress(0, falling(0, 25), 3), progress(1, falling(1, 41), 5)]
+    decision = scheduler.choose(now, 1.0)
+    assert decision is not None
+    bonuses = [bonus for _, bonus in decision.terms["operators"].values()]
+    assert bonuses == pytest.approx([np.sqrt(c * np.log(8) / 3), np.sqrt(c * np.log(8) / 5)], rel=1e-3)
+
+
+def test_only_the_operator_of_the_slot_is_fitted_again() -> None:
+    scheduler, slots = DynaTune(0, PEAK, rule=QUICK), [0] * 4
+    play(scheduler, range(4), slots, 6)
+    before = scheduler.state()["beliefs"]
+    last = play(scheduler, range(4), slots, 1)[0].operator
+    after = scheduler.state()["beliefs"]
+    assert {index for index in after if after[index] != before[index]} == {str(last)}
+
+
+def test_a_speed_over_the_peak_raises_it() -> None:
+    scheduler = DynaTune(0, 1e9, rule=QUICK)
+    now = [progress(0, [1e-3] * 9, 1), progress(1, [2e-3] * 9, 1)]
+    assert scheduler.choose(now, 1.0) is not None
+    assert scheduler.state()["peak"] == 1e11
+    scheduler.observe(progress(1, [5e-4] * 17, 2))
+    assert scheduler.state()["peak"] == 2e11
+    assert scheduler.choose(now, 1.0) is not None
+
+
+@settings(max_examples=8, deadline=None)
+@given(order=st.permutations(range(5)), seed=st.integers(0, 1000))
+def test_the_order_of_operators_does_not_matter(order: list[int], seed: int) -> None:
+    plain = play(DynaTune(seed, PEAK, rule=QUICK), range(5), [0] * 5, 9)
+    mixed = play(DynaTune(seed, PEAK, rule=QUICK), order, [0] * 5, 9)
+    assert plain == mixed

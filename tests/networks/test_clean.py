@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto, helper
+
+from tests.zoo import ZOO, constant, model_of
+from workers.baselines.inputs import seeded_inputs
+from workers.baselines.session import OnnxRuntimeSession
+from workers.networks.check import load
+from workers.networks.clean import clean
+from workers.networks.errors import NetworkError
+from workers.networks.inspect import inspect_model
+
+QUICK = [
+    "tiny", "tiny_residual", "squeezenet", "mobilenet_like", "resnet18", "transformer_encoder",
+    "resnet50", "densenet121", "inception_v1", "shufflenet",
+]  # fmt: skip
+
+
+def failing(model: ModelProto) -> ModelProto:
+    raise RuntimeError("out of\norder")
+
+
+def outputs(model: ModelProto, seed: int = 0, **shapes: list[int]) -> list[NDArray[Any]]:
+    inputs = seeded_inputs(inspect_model(model), seed, shapes)
+    return list(OnnxRuntimeSession(model.SerializeToString(), 1).run(inputs).values())
+
+
+def same(a: list[NDArray[Any]], b: list[NDArray[Any]]) -> bool:
+    return all(x.shape == y.shape and np.abs(x - y).max() <= 1e-4 * np.abs(x).max() for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
+@pytest.mark.parametrize("name", QUICK)
+def test_cleaned_network_computes_the_same(zoo_cache: Path, name: str, simplifier: Any) -> None:
+    model = load(ZOO[name](zoo_cache))
+    shapes = {"x": [2, 16, 14, 14]} if name == "tiny_residual" else {}
+    result, report = clean(model, shapes, simplifier)
+    onnx.checker.check_model(result)
+    assert same(outputs(model, **shapes), outputs(result))
+    kinds = Counter(node.op_type for node in result.graph.node)
+    assert not kinds.keys() & {"Sum", "Dropout", "Identity", "Constant", "ConstantOfShape", "Shape", "Flatten"}
+    assert not kinds["Clip"]
+    if name != "densenet121":  # there a normalisation stands before its convolution
+        assert not kinds["BatchNormalization"]
+    assert all(isinstance(sentence, str) for sentence in report)
+    assert any("simplifier was not used (out of order)" in s for s in report) == (simplifier is failing)
+
+
+@pytest.mark.mutation
+def test_a_folding_that_forgets_the_mean_would_be_noticed(zoo_cache: Path) -> None:
+    model = load(ZOO["mobilenet_like"](zoo_cache))
+    broken = ModelProto()
+    broken.CopyFrom(model)
+    means = {node.input[3] for node in broken.graph.node if node.op_type == "BatchNormalization"}
+    for tensor in broken.graph.initializer:
+        if tensor.name in means:
+            tensor.CopyFrom(constant(tensor.name, np.zeros(tensor.dims, np.float32)))
+    assert not same(outputs(model), outputs(broken))
+
+
+def test_the_given_network_is_left_alone(zoo_cache: Path) -> None:
+    model = load(ZOO["mobilenet_like"](zoo_cache))
+    before = model.SerializeToString(deterministic=True)
+    clean(model, {})
+    assert model.SerializeToString(deterministic=True) == before
+
+
+def test_sum_of_many_and_of_one_become_adds() -> None:
+    nodes = [helper.make_node("Sum", ["x", "x", "w", "x"], ["s"]), helper.make_node("Sum", ["s"], ["y"])]
+    model = model_of(nodes, {"x": [2, 3]}, {"y": [2, 3]}, [constant("w", np.ones(3, np.float32))])
+    result, _ = clean(model, {}, failing)
+    assert [node.op_type for node in result.graph.node] == ["Add"] * 3
+    assert same(outputs(model), outputs(result))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kept"), [(0.0, 6.0, False), (0.0, None, False), (-1.0, 1.0, True), (0.0, -1.0, True)]
+)
+def test_only_clips_from_zero_are_rewritten(low: float, high: float | None, kept: bool) -> None:
+    weights = [constant("w", np.full((1, 1, 1, 1), 4, np.float32)), constant("low", np.float32(low))]
+    weights += [constant("high", np.float32(high))] if high is not None else []
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Clip", ["c", "low"] + ["high"] * (high is not None), ["y"]),
+    ]
+    model = model_of(nodes, {"x": [1, 1, 8, 8]}, {"y": [1, 1, 8, 8]}, weights)
+    result, _ = clean(model, {}, failing)
+    assert ("Clip" in {node.op_type for node in result.graph.node}) == kept
+    assert same(outputs(model), outputs(result))
+
+
+def test_identities_between_input_and_output_stay_when_nothing_else_is_left() -> None:
+    nodes = [helper.make_node("Identity", ["x"], ["a"]), helper.make_node("Dropout", ["a"], ["y"])]
+    model = model_of(nodes, {"x": [2]}, {"y": [2]}, [])
+    result, _ = clean(model, {}, failing)
+    assert [value.name for value in result.graph.output] == ["y"]
+    assert same(outputs(model), outputs(result))
+
+
+def test_shared_weights_and_shared_convolutions_are_folded_only_where_it_is_right() -> None:
+    random = np.random.default_rng(0)
+    weights = [constant("w", random.standard_normal((2, 2, 1, 1)).astype("f"))]
+    weights += [constant(n, random.uniform(0.5, 1.5, 2).astype("f")) for n in "abcd"]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("BatchNormalization", ["c", "a", "b", "c_", "d"], ["n"]),
+        helper.make_node("Conv", ["n", "w"], ["e"]),
+        helper.make_node("BatchNormalization", ["e", "a", "b", "c_", "d"], ["f"]),
+        helper.make_node("Add", ["e", "f"], ["y"]),
+    ]
+    weights[3].name = "c_"
+    model = model_of(nodes, {"x": [1, 2, 4, 4]}, {"y": [1, 2, 4, 4]}, weights)
+    result, _ = clean(model, {}, failing)
+    assert Counter(node.op_type for node in result.graph.node)["BatchNormalization"] == 1
+    assert same(outputs(model), outputs(result))
+
+
+def test_missing_dynamic_shape_is_named(zoo_cache: Path) -> None:
+    model = load(ZOO["tiny_residual"](zoo_cache))
+    with pytest.raises(NetworkError, match=r"dimension 0 of x \(N\)"):
+        clean(model, {})

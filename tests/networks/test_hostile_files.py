@@ -1,0 +1,304 @@
+"""Files that mean harm, or are merely broken: one clear sentence each, quickly, and nothing allocated for them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from tests.zoo import constant, model_of, tiny
+from workers.networks.check import check
+from workers.networks.errors import NetworkError
+from workers.networks.limits import DEFAULT, Limits
+
+HUGE = 2**40
+
+
+def refused(folder: Path, content: bytes | ModelProto, limits: Limits = DEFAULT, seconds: float = 2.0) -> str:
+    path = folder / "hostile.onnx"
+    path.write_bytes(content if isinstance(content, bytes) else content.SerializeToString())
+    began = time.perf_counter()
+    with pytest.raises(NetworkError) as caught:
+        check(path, limits)
+    assert time.perf_counter() - began < seconds
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.isprintable()
+    assert len(text) < 700
+    return text
+
+
+def chain(
+    *nodes: onnx.NodeProto, weights: list[TensorProto] | None = None, shape: list[int] | None = None
+) -> ModelProto:
+    return model_of(list(nodes), {"x": shape or [1]}, {"y": None}, weights or [])
+
+
+def test_wrong_extension_missing_directory_and_empty_file_are_named(tmp_path: Path) -> None:
+    (tmp_path / "network.pt2").write_bytes(b"x")
+    (tmp_path / "folder.onnx").mkdir()
+    (tmp_path / "empty.onnx").touch()
+    for name, words in [
+        ("network.pt2", "only .onnx"),
+        ("folder.onnx", "not a file"),
+        ("empty.onnx", "empty"),
+        ("none.onnx", "cannot be read"),
+    ]:
+        with pytest.raises(NetworkError, match=words):
+            check(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"hello, this is not a network\n" * 10,
+        b"\x89PNG\r\n\x1a\n" + bytes(100),
+        bytes(1000),
+        b"\xff" * 1000,
+        b"PK\x03\x04" * 50,
+    ],
+)
+def test_something_else_than_protobuf_is_refused(tmp_path: Path, content: bytes) -> None:
+    assert refused(tmp_path, content)
+
+
+def test_truncated_at_any_offset_is_refused(tmp_path: Path, zoo_cache: Path) -> None:
+    content = tiny(zoo_cache).read_bytes()
+    offsets = {*range(1, 200), *np.linspace(200, len(content) - 1, 200).astype(int)}
+    for offset in sorted(offsets):
+        assert refused(tmp_path, content[: int(offset)])
+
+
+def test_file_over_the_size_limit_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "big.onnx"
+    with path.open("wb") as file:
+        file.truncate(3_000_000_000)
+    with pytest.raises(NetworkError, match="3000000000 bytes"):
+        check(path)
+
+
+def test_external_data_is_refused_whatever_it_points_to(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(bytes(16))
+    tensor = TensorProto(name="w", data_type=1, dims=[4], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="secret")
+    assert "another file" in refused(tmp_path, chain(helper.make_node("Add", ["x", "w"], ["y"]), weights=[tensor]))
+    tensor.ClearField("data_location")
+    assert "another file" in refused(tmp_path, chain(helper.make_node("Add", ["x", "w"], ["y"]), weights=[tensor]))
+
+
+def sized(op: str, size: np.ndarray | list[int] | int, **attributes: object) -> ModelProto:
+    return chain(
+        helper.make_node(op, ["x", "s"], ["y"], **attributes), weights=[constant("s", np.asarray(size, np.int64))]
+    )
+
+
+BOMBS: dict[str, Callable[[], ModelProto]] = {
+    "weight": lambda: chain(
+        helper.make_node("Add", ["x", "w"], ["y"]),
+        weights=[TensorProto(name="w", data_type=1, dims=[HUGE], raw_data=b"1234")],
+    ),
+    "weight whose count overflows to 0": lambda: chain(
+        helper.make_node("Add", ["x", "w"], ["y"]), weights=[TensorProto(name="w", data_type=1, dims=[2**32, 2**32])]
+    ),
+    "negative weight": lambda: chain(
+        helper.make_node("Add", ["x", "w"], ["y"]),
+        weights=[TensorProto(name="w", data_type=1, dims=[-4], raw_data=b"1234")],
+    ),
+    "Constant": lambda: chain(
+        helper.make_node("Constant", [], ["c"], value=TensorProto(data_type=1, dims=[HUGE])),
+        helper.make_node("Add", ["x", "c"], ["y"]),
+    ),
+    "declared input": lambda: chain(helper.make_node("Relu", ["x"], ["y"]), shape=[2**31, 2**31]),
+    "ConstantOfShape": lambda: chain(
+        helper.make_node("ConstantOfShape", ["s"], ["c"]),
+        helper.make_node("Add", ["x", "c"], ["y"]),
+        weights=[constant("s", np.array([HUGE, 1], np.int64))],
+    ),
+    "Tile": lambda: sized("Tile", [HUGE]),
+    "Expand": lambda: sized("Expand", [HUGE, 2]),
+    "Pad": lambda: sized("Pad", [0, HUGE]),
+    "Reshape chain": lambda: sized("Expand", [2**21, 2**21]),
+    "Range": lambda: chain(
+        helper.make_node("Range", ["a", "b", "c"], ["r"]),
+        helper.make_node("Add", ["x", "r"], ["y"]),
+        weights=[constant(n, np.float32(v)) for n, v in (("a", 0), ("b", 1e15), ("c", 1))],
+    ),
+    "Resize": lambda: chain(
+        helper.make_node("Resize", ["x", "", "s"], ["y"]),
+        weights=[constant("s", np.array([1, 1, 1e7, 1e7], np.float32))],
+        shape=[1, 1, 4, 4],
+    ),
+    "Conv padding": lambda: chain(
+        helper.make_node("Conv", ["x", "w"], ["y"], pads=[2**30] * 4),
+        weights=[constant("w", np.ones((1, 1, 1, 1), np.float32))],
+        shape=[1, 1, 4, 4],
+    ),
+    "size computed by the network": lambda: chain(
+        helper.make_node("Mul", ["s", "s"], ["t"]),
+        helper.make_node("ConstantOfShape", ["t"], ["c"]),
+        helper.make_node("Add", ["x", "c"], ["y"]),
+        weights=[constant("s", np.array([2**25], np.int64))],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_shape_bomb_is_refused_before_it_is_allocated(tmp_path: Path, name: str) -> None:
+    text = refused(tmp_path, BOMBS[name]())
+    assert any(word in text for word in ("elements", "needs", "dimension")), text
+
+
+def test_many_tensors_under_the_limit_are_refused_for_their_sum(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Tile", ["x" if i == 0 else "t0", "s" if i == 0 else "o"], [f"t{i}"]) for i in range(20)]
+    weights = [constant("s", np.array([2**29], np.int64)), constant("o", np.array([1], np.int64))]
+    assert "together" in refused(tmp_path, chain(*nodes, helper.make_node("Relu", ["t1"], ["y"]), weights=weights))
+
+
+def test_weights_longer_or_shorter_than_their_shape_are_refused(tmp_path: Path) -> None:
+    for tensor in (
+        TensorProto(name="w", data_type=1, dims=[2], raw_data=bytes(12)),
+        TensorProto(name="w", data_type=1, dims=[2], float_data=[1.0]),
+        TensorProto(name="w", data_type=7, dims=[2], int64_data=[1, 2**40, 3]),
+        TensorProto(name="w", data_type=99, dims=[2], raw_data=bytes(8)),
+    ):
+        assert "w: " in refused(tmp_path, chain(helper.make_node("Identity", ["w"], ["y"]), weights=[tensor]))
+
+
+def test_cycle_wrong_order_missing_and_doubled_names_are_refused(tmp_path: Path) -> None:
+    add, relu = helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])
+    out = helper.make_node("Relu", ["a"], ["y"])
+    assert "cycle" in refused(tmp_path, chain(add, relu, out))
+    assert "cycle" in refused(tmp_path, chain(helper.make_node("Relu", ["y"], ["y"])))
+    assert "cycle" in refused(tmp_path, chain(helper.make_node("Relu", ["nowhere"], ["y"])))
+    assert "two operators" in refused(
+        tmp_path, chain(helper.make_node("Relu", ["x"], ["y"]), out := helper.make_node("Relu", ["x"], ["y"]), out)
+    )
+    assert "twice" in refused(
+        tmp_path, chain(helper.make_node("Add", ["x", "w"], ["y"]), weights=[constant("w", np.ones(1, "f"))] * 2)
+    )
+    assert "no operator makes" in refused(tmp_path, chain(helper.make_node("Relu", ["x"], ["z"])))
+
+
+def nested(depth: int) -> onnx.GraphProto:
+    node = helper.make_node("Relu", ["x"], [f"o{depth}"])
+    if depth:
+        node = helper.make_node("If", ["flag"], [f"o{depth}"], then_branch=nested(depth - 1), else_branch=nested(0))
+    return helper.make_graph([node], f"g{depth}", [], [helper.make_tensor_value_info(node.output[0], 1, None)])
+
+
+@pytest.mark.parametrize("depth", [10, 25])
+def test_deep_subgraphs_are_refused(tmp_path: Path, depth: int) -> None:
+    graph = nested(depth)
+    graph.input.append(helper.make_tensor_value_info("x", 1, [1]))
+    graph.initializer.append(constant("flag", np.array(True)))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    assert "inside each other" in refused(tmp_path, model)
+
+
+def test_subgraphs_within_the_limit_are_taken(tmp_path: Path) -> None:
+    graph = nested(2)
+    graph.input.append(helper.make_tensor_value_info("x", 1, [1]))
+    graph.initializer.append(constant("flag", np.array(True)))
+    path = tmp_path / "nested.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    check(path)
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A length-delimited protobuf field."""
+    length, size = len(content), bytearray()
+    while length > 127:
+        size.append(length & 127 | 128)
+        length >>= 7
+    return bytes([number << 3 | 2, *size, length]) + content
+
+
+def test_empty_operators_by_the_million_are_refused_before_they_are_parsed(tmp_path: Path) -> None:
+    assert "operators" in refused(tmp_path, field(7, field(1, b"") * 5_000_000))
+
+
+def test_a_flood_of_fields_and_of_unknown_content_is_refused(tmp_path: Path) -> None:
+    assert "protobuf fields" in refused(tmp_path, b"\x08\x08" * 3_000_000, seconds=10.0)
+    assert "does not know" in refused(tmp_path, field(7, field(100 % 16 + 5, bytes(20_000_000))))
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", b"\xc3\x28", b"a\x00b", b"a\x1b[2Jb", b"a\nb", "a\u202eb".encode()])
+def test_names_with_broken_or_invisible_characters_are_refused(tmp_path: Path, name: bytes) -> None:
+    node = field(1, b"x") + field(2, name) + field(4, b"Relu")
+    content = b"\x08\x08" + field(8, b"\x10\x11") + field(7, field(1, node) + field(2, b"g"))
+    assert "name" in refused(tmp_path, content)
+
+
+def test_an_endless_name_is_refused(tmp_path: Path) -> None:
+    assert "1024" in refused(
+        tmp_path, chain(helper.make_node("Relu", ["x"], ["n" * 5000]), helper.make_node("Relu", ["x"], ["y"]))
+    )
+
+
+def test_unknown_operators_domains_and_versions_are_refused(tmp_path: Path) -> None:
+    good = helper.make_node("Relu", ["x"], ["y"])
+    assert "NoSuch" in refused(tmp_path, chain(helper.make_node("NoSuch", ["x"], ["y"])))
+    model = chain(good)
+    model.opset_import.add(domain="evil.corp", version=1)
+    assert "evil.corp" in refused(tmp_path, model)
+    for version in (0, 10_000):
+        model = chain(good)
+        model.opset_import[0].version = version
+        assert "opset" in refused(tmp_path, model)
+    model = chain(good)
+    model.ir_version = 999
+    assert "IR version" in refused(tmp_path, model)
+    assert "no operators" in refused(tmp_path, chain())
+
+
+def test_functions_that_double_each_other_or_themselves_are_refused(tmp_path: Path) -> None:
+    def function(name: str, calls: str) -> onnx.FunctionProto:
+        nodes = [
+            helper.make_node(calls, ["a"], ["b"], domain="local"),
+            helper.make_node(calls, ["b"], ["c"], domain="local"),
+        ]
+        return helper.make_function(
+            "local", name, ["a"], ["c"], nodes, [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+        )
+
+    model = chain(helper.make_node("f0", ["x"], ["y"], domain="local"))
+    model.opset_import.add(domain="local", version=1)
+    model.functions.extend([function(f"f{i}", f"f{i + 1}") for i in range(30)])
+    assert "written out" in refused(tmp_path, model) or "deeply" in refused(tmp_path, model)
+    del model.functions[:]
+    model.functions.append(function("f0", "f0"))
+    assert "circle" in refused(tmp_path, model)
+
+
+def test_mutated_networks_pass_or_are_refused_and_nothing_else(tmp_path: Path, zoo_cache: Path) -> None:
+    content = tiny(zoo_cache).read_bytes()
+    random = np.random.default_rng(7)
+    path, passed = tmp_path / "mutated.onnx", 0
+    model = onnx.load(tiny(zoo_cache))
+    weights = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
+    assert weights > 0.9 * len(content)
+    # Weights fill nearly all of the file and may hold any bytes: mutations go to the rest.
+    structural = [i for i in range(len(content)) if i < 400 or i > len(content) - 250]
+    for _ in range(500):
+        mutated = bytearray(content)
+        for position in random.choice(structural, random.integers(1, 4)):
+            mutated[position] = random.integers(256)
+        path.write_bytes(mutated)
+        began = time.perf_counter()
+        with contextlib.suppress(NetworkError):
+            check(path)
+            passed += 1
+        assert time.perf_counter() - began < 1.0
+    assert 0 < passed < 500
+
+
+@pytest.mark.mutation
+def test_without_the_walk_a_bomb_of_71_bytes_would_pass_the_parser() -> None:
+    model = BOMBS["weight"]()
+    assert ModelProto.FromString(model.SerializeToString()).graph.initializer[0].dims[0] == HUGE

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from onnx import helper
+
+from tests.zoo import ZOO, model_of, squeezenet, tiny, tiny_residual
+from workers.networks.check import check, load
+from workers.networks.errors import NetworkError
+from workers.networks.examples import example
+from workers.networks.inspect import DynamicDimension, Port, inspect, inspect_model
+from workers.networks.shapes import shape_of, with_static_shapes
+
+
+def test_squeezenet_is_described_quickly_and_as_json(zoo_cache: Path) -> None:
+    path = squeezenet(zoo_cache)
+    began = time.perf_counter()
+    found = inspect(path)
+    assert time.perf_counter() - began < 1.0
+    assert found.inputs == (Port("data_0", "float32", (1, 3, 224, 224)),)
+    assert [port.shape for port in found.outputs] == [(1, 1000, 1, 1)]
+    assert found.operators["Conv"] == 26
+    assert found.parameters == 1_235_496
+    assert found.parameter_bytes == 4 * 1_235_496
+    assert found.flops == pytest.approx(0.698e9, rel=0.01)
+    assert found.opset == 9
+    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["inputs"][0]["shape"] == [1, 3, 224, 224]
+
+
+def test_work_of_a_tiny_network_is_counted_exactly(zoo_cache: Path) -> None:
+    found = inspect(tiny(zoo_cache))
+    assert found.flops == 2 * 16 * 14 * 14 * 16 * 9 + 2 * 784 * 10
+    assert found.parameters == 16 * 16 * 9 + 16 + 7840 + 10
+    assert not found.dynamic
+
+
+def test_weights_written_as_a_shape_count_as_parameters(zoo_cache: Path) -> None:
+    import onnx
+
+    light = Path(onnx.__file__).parent / "backend/test/data/light/light_squeezenet.onnx"
+    assert inspect(light).parameters == inspect_model(example("squeezenet")).parameters
+
+
+def test_dynamic_dimensions_are_listed_and_set(zoo_cache: Path) -> None:
+    model = load(tiny_residual(zoo_cache))
+    found = inspect_model(model)
+    assert found.dynamic == (DynamicDimension("x", 0, "N"),)
+    fixed = with_static_shapes(model, {"x": [4, 16, 14, 14]})
+    assert not inspect_model(fixed).dynamic
+    assert shape_of(fixed.graph.output[0]).dims == (4, 16, 14, 14)
+    assert inspect_model(fixed).flops == 4 * found.flops
+    assert inspect_model(model).dynamic, "the given network is left alone"
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ({}, r"dimension 0 of x \(N\)"),
+        ({"x": [2, 16, 15, 14]}, "dimension 2 of x = 15: the network has 14"),
+        ({"x": [2, 16, 14]}, "declares 4 dimensions"),
+        ({"x": [0, 16, 14, 14]}, "0 is not a size"),
+        ({"x": [10**7, 16, 14, 14]}, "elements"),
+        ({"z": [1]}, "no input of this name"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused_by_name(zoo_cache: Path, shapes: dict[str, list[int]], words: str) -> None:
+    with pytest.raises(NetworkError, match=words):
+        with_static_shapes(load(tiny_residual(zoo_cache)), shapes)
+
+
+def test_one_symbol_is_one_number() -> None:
+    model = model_of([helper.make_node("Add", ["a", "b"], ["y"])], {"a": ["N", 2], "b": ["N", 2]}, {"y": ["N", 2]}, [])
+    assert [shape_of(v).dims for v in with_static_shapes(model, {"a": [3, 2]}).graph.input] == [(3, 2), (3, 2)]
+    with pytest.raises(NetworkError, match="dimension 0 of b = 4: the network has 3"):
+        with_static_shapes(model, {"a": [3, 2], "b": [4, 2]})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mobilenet_like", "resnet18", "transformer_encoder", "resnet50", "densenet121", "inception_v1", "shufflenet"],
+)
+def test_every_network_of_the_zoo_passes_in_a_second(zoo_cache: Path, name: str) -> None:
+    path = ZOO[name](zoo_cache)
+    began = time.perf_counter()
+    check(path)
+    assert time.perf_counter() - began < 1.0

@@ -1,0 +1,307 @@
+"""Each limit is tried by a program that goes over it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.sandbox import landlock, spawn
+from workers.sandbox.group import end_group
+from workers.sandbox.spawn import Access, Limits, SpawnError, scrubbed
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNEL = landlock.supported()
+needs_landlock = pytest.mark.skipif(not KERNEL, reason="this kernel offers no Landlock")
+
+
+def says(program: str, **options: Any) -> Any:
+    """What a Python program prints as JSON under these options."""
+    with spawn.spawn(
+        [sys.executable, "-c", f"import json, os, sys\n{program}"], stdout=subprocess.PIPE, **options
+    ) as child:
+        assert child.stdout is not None
+        text = child.stdout.read()
+        child.end(5)
+    return json.loads(text)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_child_leads_a_session_of_its_own_and_gains_no_privileges() -> None:
+    status = says("print(json.dumps([os.getpid() == os.getsid(0) == os.getpgid(0), open('/proc/self/status').read()]))")
+    assert status[0]
+    assert "NoNewPrivs:\t1" in status[1]
+
+
+def test_limits_are_in_force() -> None:
+    limits = Limits(address_space=1 << 31, cpu_seconds=7, file_size=1 << 20, open_files=99, nice=3, cpus=(0,))
+    program = (
+        "import resource as r\n"
+        "kinds = (r.RLIMIT_AS, r.RLIMIT_CPU, r.RLIMIT_FSIZE, r.RLIMIT_NOFILE, r.RLIMIT_CORE)\n"
+        "print(json.dumps([[r.getrlimit(kind)[0] for kind in kinds],"
+        " os.nice(0), list(os.sched_getaffinity(0))]))"
+    )
+    values, nice, cpus = says(program, limits=limits)
+    assert values == [1 << 31, 7, 1 << 20, 99, 0]
+    assert nice == min(19, os.nice(0) + 3)
+    assert cpus == [0]
+
+
+def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
+    program = (
+        "file = open('large', 'wb', 0); file.write(b'x' * 4096)\n"
+        "try: file.write(b'x')\nexcept OSError as error: print(error.errno)"
+    )
+    assert says(program, limits=Limits(file_size=4096), cwd=tmp_path) == 27
+
+
+def test_pipes_break_as_they_should() -> None:
+    """A bootstrap in Python ignores SIGPIPE; a program that is not Python must not inherit that."""
+    with spawn.spawn(["grep", "SigIgn", "/proc/self/status"], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        ignored = int(child.stdout.read().split()[1], 16)
+    assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1))
+
+
+def leaks(environment: dict[str, str]) -> bool:
+    return any(value == "hidden" for value in environment.values())
+
+
+SECRETS = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "GH_TOKEN", "PGPASSWORD", "AWS_SESSION", "SSH_AUTH_SOCK")
+
+
+def test_only_allowed_names_and_additions_reach_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SECRETS:
+        monkeypatch.setenv(name, "hidden")
+    monkeypatch.setenv("LC_TIME", "C")
+    environment = says("print(json.dumps(dict(os.environ)))", env={"TVM_NUM_THREADS": "2"})
+    assert not leaks(environment)
+    assert (environment["LC_TIME"], environment["TVM_NUM_THREADS"], environment["PATH"]) == (
+        "C",
+        "2",
+        os.environ["PATH"],
+    )
+
+
+@pytest.mark.mutation
+def test_a_wider_allow_list_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spawn, "INHERITED", spawn.INHERITED | {"DATABASE_URL"})
+    monkeypatch.setenv("DATABASE_URL", "hidden")
+    assert leaks(says("print(json.dumps(dict(os.environ)))"))
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "REDIS_URL", "DJANGO_SECRET_KEY", "api_token", "DB_PASSWORD"])
+def test_a_secret_cannot_be_added(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        scrubbed({name: "hidden"})
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    with spawn.spawn(["/no/such/program"]) as child, pytest.raises(SpawnError, match="/no/such/program"):
+        child.level()
+
+
+def test_workers_can_be_imported_from_any_directory(tmp_path: Path) -> None:
+    assert says("import workers.messages; print('true')", cwd=tmp_path) is True
+
+
+FAMILY = """
+import subprocess, sys, time
+from workers.sandbox.spawn import Access, spawn
+nap = [sys.executable, "-c", "import time; time.sleep(600)"]
+child = spawn(nap, dies_with_parent={bound}, access=Access() if {confined} else None)
+child.level()
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def orphan_after_kill(bound: bool, eventually: Any, confined: bool = False) -> bool:
+    """Whether the child of a killed process is still there two seconds later."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FAMILY.format(bound=bound, confined=confined)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as middle:
+        assert middle.stdout is not None
+        pid = int(middle.stdout.readline())
+        middle.kill()
+    gone = eventually(lambda: not alive(pid), 2)
+    if not gone:
+        os.kill(pid, signal.SIGKILL)
+    return not gone
+
+
+@pytest.mark.parametrize("confined", [False, True])
+def test_a_child_dies_with_its_parent(confined: bool, eventually: Any) -> None:
+    assert not orphan_after_kill(True, eventually, confined)
+
+
+@pytest.mark.mutation
+def test_without_the_parent_death_signal_the_orphan_is_noticed(eventually: Any) -> None:
+    assert orphan_after_kill(False, eventually)
+
+
+def test_a_child_whose_parent_is_already_gone_ends_at_once() -> None:
+    program = f"import os; from workers.sandbox.confine import die_with_parent; die_with_parent({os.getpid()} + 1)"
+    ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False)
+    assert ran.returncode == -signal.SIGKILL
+
+
+ESCAPE = """
+import os, subprocess, sys, time
+subprocess.run(["sh", "-c", "setsid sleep 600 & echo $!"], check=True)
+if len(sys.argv) > 1:
+    import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_ending_a_process_ends_what_escaped_its_session(deaf: bool, eventually: Any) -> None:
+    argv = [sys.executable, "-c", ESCAPE, *(["deaf"] if deaf else [])]
+    with spawn.spawn(argv, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        said = b""
+        while b"ready" not in said:
+            said += os.read(child.stdout.fileno(), 100)
+        escaped = int(said.split()[0])
+        assert alive(escaped)
+        assert child.end(0.3) == (-signal.SIGKILL if deaf else -signal.SIGTERM)
+    assert not alive(escaped)
+    assert not alive(child.pid)
+
+
+def test_a_group_can_be_ended_by_its_number() -> None:
+    child = subprocess.Popen(
+        ["sh", "-c", "trap '' TERM; sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert child.stdout is not None
+    inner = int(child.stdout.readline())
+    child.stdout.close()
+    assert end_group(child.pid, 0.1) == -signal.SIGKILL
+    assert not alive(inner)
+    assert end_group(child.pid, 0.1) is None
+    child.returncode = -signal.SIGKILL  # reaped behind subprocess's back
+
+
+def test_a_group_that_holds_the_caller_is_not_ended() -> None:
+    child = subprocess.Popen(["sleep", "600"])
+    with pytest.raises(ValueError, match="leads no session"):
+        end_group(child.pid, 0)
+    child.kill()
+    child.wait()
+
+
+READ = "try: open(sys.argv[1]).read(); print('true')\nexcept OSError as error: print(json.dumps(error.errno))"
+
+
+def reads(path: Path | str, access: Access) -> Any:
+    program = READ.replace("sys.argv[1]", repr(str(path)))
+    return says(program, access=access, cwd="/")
+
+
+@needs_landlock
+def test_only_named_files_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "network.onnx").write_text("model")
+    (tmp_path / "outside").write_text("secret")
+    access = Access(read=(str(tmp_path / "in"),))
+    assert reads(tmp_path / "in" / "network.onnx", access) is True
+    assert reads(tmp_path / "outside", access) == 13
+    assert reads("/etc/passwd", access) == 13
+    assert reads(ROOT / "pyproject.toml", access) == 13
+    assert reads(f"/proc/{os.getpid()}/environ", access) == 13
+
+
+@needs_landlock
+@pytest.mark.mutation
+def test_without_landlock_the_read_outside_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "outside").write_text("secret")
+    monkeypatch.setattr(spawn, "_SYSTEM_READ", ("/",))
+    assert reads(tmp_path / "outside", Access()) is True
+
+
+@needs_landlock
+def test_only_the_work_directory_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    program = (
+        "import tempfile\n"
+        "def write(path):\n"
+        "    try: open(path, 'w').write('x')\n"
+        "    except OSError as error: return error.errno\n"
+        "    return 0\n"
+        f"print(json.dumps([write({str(tmp_path)!r} + name) for name in ('/work/new', '/new')]"
+        " + [write('/dev/null'), tempfile.gettempdir()]))"
+    )
+    work = str(tmp_path / "work")
+    assert says(program, access=Access(write=(work,)), cwd="/") == [0, 13, 0, work]
+
+
+def test_a_confined_child_has_no_capability_left() -> None:
+    status = says("print(json.dumps(open('/proc/self/status').read()))", access=Access())
+    sets = dict(line.split(":\t") for line in status.splitlines() if line.startswith("Cap"))
+    assert sets
+    assert {int(mask, 16) for mask in sets.values()} == {0}
+
+
+@needs_landlock
+def test_the_level_is_known_to_parent_and_child() -> None:
+    with spawn.spawn([sys.executable, "-c", "pass"], access=Access()) as child:
+        assert child.level() == KERNEL
+        assert child.level() == KERNEL
+    assert says("print(os.environ['TUNINGSITE_LANDLOCK'])", access=Access()) == KERNEL
+    assert says("print(os.environ['TUNINGSITE_LANDLOCK'])") == 0
+
+
+@needs_landlock
+def test_a_confined_child_can_confine_its_own_children(tmp_path: Path) -> None:
+    program = (
+        "import subprocess; from workers.sandbox.spawn import spawn, Access\n"
+        "with spawn([sys.executable, '-c', 'print(1 + 1)'], access=Access(), stdout=subprocess.PIPE) as child:\n"
+        "    print(json.dumps([child.stdout.read().decode(), child.end(5)]))"
+    )
+    assert says(program, access=Access(write=(str(tmp_path),)), cwd=tmp_path) == ["2\n", 0]
+
+
+@pytest.mark.skipif(KERNEL < 4, reason="this kernel's Landlock knows no TCP")
+@pytest.mark.parametrize(("network", "answer"), [(True, 0), (False, 13)])
+def test_connections_can_be_denied(network: bool, answer: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        program = f"import socket; print(socket.socket().connect_ex(('127.0.0.1', {server.getsockname()[1]})))"
+        assert says(program, access=Access(network=network)) == answer
+
+
+@pytest.mark.skipif(KERNEL < 6, reason="this kernel's Landlock knows no scopes")
+def test_a_confined_child_cannot_signal_outside() -> None:
+    program = f"try: os.kill({os.getpid()}, 0); print(0)\nexcept OSError as error: print(error.errno)"
+    assert says(program, access=Access()) == 1
+
+
+@pytest.mark.parametrize(("required", "starts"), [(False, True), (True, False)])
+def test_a_kernel_without_landlock_stops_only_what_requires_it(required: bool, starts: bool, tmp_path: Path) -> None:
+    """The bootstrap runs in a process of its own, so the feature is taken away in one too."""
+    program = (
+        "import json, sys; from workers.sandbox import confine, landlock\n"
+        "landlock.supported = lambda: 0\n"
+        "access = {'listing': [], 'reading': [], 'writing': [], 'network': False, 'required': sys.argv[1] == 'True'}\n"
+        "limits = dict.fromkeys(('address_space', 'cpu_seconds', 'file_size', 'processes', 'open_files'))\n"
+        "print(confine.confine({'parent': None, 'nice': 0, 'cpus': [], 'limits': limits, 'access': access}))"
+    )
+    argv = [sys.executable, "-c", program, str(required)]
+    ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.stdout == "0\n") is starts
+    assert ("needs Landlock" in ran.stderr) is not starts

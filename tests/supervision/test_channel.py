@@ -1,0 +1,79 @@
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.messages.channel import ControlReader, EventWriter
+from workers.messages.events import decode
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_events_of_many_threads_do_not_mix() -> None:
+    reading, writing = os.pipe()
+    writer = EventWriter(writing)
+
+    def talk(name: int) -> None:
+        for _ in range(50):
+            writer.emit({"kind": "log", "clock": 0.0, "text": str(name) * 10_000})
+
+    threads = [threading.Thread(target=talk, args=(name,)) for name in range(4)]
+    collector: list[bytes] = []
+    with os.fdopen(reading, "rb") as wire:
+        gathering = threading.Thread(target=lambda: collector.extend(wire))
+        gathering.start()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        os.close(writing)
+        gathering.join()
+    texts = [decode(line.decode())["text"] for line in collector]
+    assert len(texts) == 200
+    assert all(text == text[0] * 10_000 for text in texts)
+
+
+def test_control_words_get_stronger_and_are_never_taken_back(eventually: Any) -> None:
+    reading, writing = os.pipe()
+    control = ControlReader(reading)
+    os.write(writing, b'{"vice": "none"}\n"nonsense"\n')
+    assert control.order() == {"vice": "none"}
+    assert control.wanted() == "continue"
+    for said, wanted in (("pause", "pause"), ("stop", "stop"), ("pause", "stop")):
+        os.write(writing, json.dumps(said).encode() + b"\n")
+        assert eventually(lambda wanted=wanted: control.wanted() == wanted, 5)
+    os.close(writing)
+
+
+def test_a_supervisor_that_went_away_means_stop(eventually: Any) -> None:
+    reading, writing = os.pipe()
+    control = ControlReader(reading)
+    os.write(writing, b"{}\n")
+    control.order()
+    os.close(writing)
+    assert eventually(lambda: control.wanted() == "stop", 5)
+
+
+def test_no_order_is_an_error() -> None:
+    reading, writing = os.pipe()
+    os.close(writing)
+    with pytest.raises(EOFError, match="order"):
+        ControlReader(reading).order()
+
+
+def test_a_listening_child_exits_cleanly() -> None:
+    program = "from workers.messages.channel import ControlReader; ControlReader().order()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stderr is not None
+        child.stdin.write(b"{}\n")
+        child.stdin.flush()
+        assert child.stderr.read() == b""
+        assert child.wait() == 0

@@ -1,0 +1,135 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.supervision import DirectoryJournal, LeaseLost
+from workers.supervision.directory import DamagedJournal, DirectoryBusy
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def batch(number: int) -> dict[str, Any]:
+    return {"kind": "batch", "clock": float(number), "measurements": [{"number": number}], "spent": {"build": number}}
+
+
+def slot(number: int, checkpoint: Any = None) -> dict[str, Any]:
+    return {"kind": "slot", "clock": float(number), "slot": number, "checkpoint": checkpoint}
+
+
+def test_history_is_the_last_checkpoint_and_what_came_after(tmp_path: Path) -> None:
+    with DirectoryJournal(tmp_path) as journal:
+        journal.write([batch(0), slot(1, {"state": 1}), batch(2)])
+        journal.write([slot(3, {"state": 3}), batch(4), slot(5), batch(6)])
+    with DirectoryJournal(tmp_path) as journal:
+        history = journal.history()
+    assert history.checkpoint == {"state": 3}
+    assert [measurement["number"] for measurement in history.measurements] == [4, 6]
+    assert (history.events, history.trials, history.clock, history.spent) == (7, 4, 6.0, {"build": 6})
+
+
+def test_an_empty_directory_has_an_empty_history(tmp_path: Path) -> None:
+    with DirectoryJournal(tmp_path / "new" / "run") as journal:
+        assert journal.history().checkpoint is None
+        assert journal.history().measurements == []
+
+
+@pytest.mark.parametrize("torn", ['{"kind":"ba', "x" * 200_000, "\x00" * 5000, "{"])
+def test_a_torn_last_line_is_cut_off(tmp_path: Path, torn: str) -> None:
+    with DirectoryJournal(tmp_path) as journal:
+        journal.write([batch(0)])
+    with open(tmp_path / "journal.jsonl", "a") as file:
+        file.write(torn)
+    with DirectoryJournal(tmp_path) as journal:
+        journal.write([batch(1)])
+        assert [event["clock"] for event in journal.events()] == [0.0, 1.0]
+
+
+def test_a_file_with_nothing_but_a_torn_line_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text('{"kind"')
+    with DirectoryJournal(tmp_path) as journal:
+        assert list(journal.events()) == []
+
+
+@pytest.mark.mutation
+def test_without_mending_the_torn_line_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DirectoryJournal, "_mend", lambda self: os.fstat(self._file).st_size)
+    (tmp_path / "journal.jsonl").write_text('{"kind":"ba')
+    with pytest.raises(DamagedJournal, match="line 1"):
+        DirectoryJournal(tmp_path)
+
+
+def test_a_broken_line_in_the_middle_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text(json.dumps(batch(0)) + "\nbroken\n" + json.dumps(batch(1)) + "\n")
+    for _ in range(2):  # a refused directory is not left locked
+        with pytest.raises(DamagedJournal, match="line 2"):
+            DirectoryJournal(tmp_path)
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    with DirectoryJournal(tmp_path), pytest.raises(DirectoryBusy, match="in use"):
+        DirectoryJournal(tmp_path)
+    DirectoryJournal(tmp_path).close()
+
+
+def test_a_closed_journal_has_lost_its_lease(tmp_path: Path) -> None:
+    journal = DirectoryJournal(tmp_path)
+    journal.close()
+    journal.close()
+    with pytest.raises(LeaseLost):
+        journal.write([batch(0)])
+
+
+def test_the_control_file_says_what_the_user_wants(tmp_path: Path) -> None:
+    with DirectoryJournal(tmp_path) as journal:
+        assert journal.heartbeat() == "continue"
+        for word, meaning in (("pause\n", "pause"), ("stop", "stop"), ("dance", "continue")):
+            (tmp_path / "control").write_text(word)
+            assert journal.heartbeat() == meaning
+    (tmp_path / "control").write_text("stop")
+    with DirectoryJournal(tmp_path) as journal:
+        assert journal.heartbeat() == "continue"
+
+
+def test_a_full_disk_keeps_the_journal_whole(tmp_path: Path) -> None:
+    program = (
+        "import resource, signal, sys; from workers.supervision import DirectoryJournal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "journal = DirectoryJournal(sys.argv[1])\n"
+        "small, large = ({'kind': 'log', 'text': 'x' * size} for size in (10, 9000))\n"
+        "journal.write([small])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))\n"
+        "try: journal.write([large])\n"
+        "except OSError: journal.write([small]); print('refused', len(list(journal.events())))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, tmp_path], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "refused 2\n"
+
+
+def test_thirty_kills_while_writing_lose_nothing_acknowledged(tmp_path: Path) -> None:
+    program = (
+        "import sys; from workers.supervision import DirectoryJournal\n"
+        "journal = DirectoryJournal(sys.argv[1]); number = journal.trials\n"
+        "while True:\n"
+        "    fresh = range(number, number + 20)\n"
+        "    journal.write([{'kind': 'batch', 'clock': float(n), 'measurements': [n]} for n in fresh])\n"
+        "    number += 20; print(number, flush=True)\n"
+    )
+    for attempt in range(30):
+        with subprocess.Popen(
+            [sys.executable, "-S", "-c", program, tmp_path], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        ) as writer:
+            assert writer.stdout is not None
+            acknowledged = [int(writer.stdout.readline()) for _ in range(1 + attempt % 7)]
+            writer.kill()
+            acknowledged += [int(line) for line in writer.stdout.readlines() if line.endswith("\n")]
+        with DirectoryJournal(tmp_path) as journal:
+            numbers = [number for event in journal.events() for number in event["measurements"]]
+        assert numbers == list(range(len(numbers)))
+        assert len(numbers) >= acknowledged[-1]

@@ -1,0 +1,298 @@
+"""Real children, real signals: what the supervisor relays, what it ends, and what it says about it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.sandbox.spawn import Limits
+from workers.supervision import Deadlines, DirectoryJournal, Ending, LeaseLost, supervise
+
+TOY = [sys.executable, str(Path(__file__).with_name("toy_child.py"))]
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = Deadlines(heartbeat=0.05, batch=0.05, silence=1.0, pause=0.5, stop=0.5, finish=0.5)
+PATIENT = Deadlines(heartbeat=0.05, batch=0.05)
+
+
+class MemoryJournal:
+    """The journal's in-memory twin; answers from `wanted` and loses the lease after `lease` events."""
+
+    def __init__(self, lease: float = float("inf")) -> None:
+        self.batches: list[list[dict[str, Any]]] = []
+        self.wanted = "continue"
+        self.beats = 0
+        self.lease = lease
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [event for batch in self.batches for event in batch]
+
+    def write(self, events: Any) -> None:
+        if len(self.events) >= self.lease:
+            raise LeaseLost
+        self.batches.append(list(events))
+
+    def heartbeat(self) -> Any:
+        self.beats += 1
+        return self.wanted
+
+
+def run(journal: Any, vice: str, deadlines: Deadlines = PATIENT, **order: Any) -> Ending:
+    options = {name: order.pop(name) for name in ("limits", "resident", "env") if name in order}
+    return supervise({"vice": vice, **order}, journal, argv=TOY, deadlines=deadlines, **options)
+
+
+def test_every_event_arrives_once_and_in_order() -> None:
+    journal = MemoryJournal()
+    ending = run(journal, "counting", events=20_000)
+    numbers = [event["number"] for event in journal.events if event["kind"] == "batch"]
+    assert numbers == list(range(20_000))
+    assert (ending.kind, ending.events, ending.exit_code) == ("finished", 20_001, 0)
+    assert max(map(len, journal.batches)) <= 256
+    assert len(journal.batches) < 200
+
+
+def test_an_order_larger_than_a_pipe_arrives_whole() -> None:
+    journal = MemoryJournal()
+    assert run(journal, "telling", padding="x" * 5_000_000).kind == "finished"
+    assert journal.events[0]["order_size"] == 5_000_000
+
+
+def test_heartbeats_come_while_the_child_works() -> None:
+    journal = MemoryJournal()
+    threading.Timer(0.6, setattr, (journal, "wanted", "stop")).start()
+    run(journal, "steady")
+    assert journal.beats >= 5
+
+
+def test_what_was_sent_before_a_kill_is_kept() -> None:
+    journal = MemoryJournal()
+    ending = run(journal, "counting", events=1000, die=True)
+    assert (ending.kind, ending.cause, ending.exit_code) == ("crashed", "signal", -signal.SIGKILL)
+    assert ending.events == len(journal.events) == 1000
+
+
+def test_killing_the_child_leaves_no_grandchild(crowd: Any, eventually: Any) -> None:
+    class Assassin(MemoryJournal):
+        def write(self, events: Any) -> None:
+            super().write(events)
+            for event in events:
+                if event["kind"] == "log":
+                    assert len(crowd.pids()) == 3
+                    os.kill(int(event["text"]), signal.SIGKILL)
+
+    journal = Assassin()
+    ending = run(journal, "family", nonce=crowd.nonce)
+    assert (ending.kind, ending.cause) == ("crashed", "signal")
+    assert "SIGKILL" in ending.detail
+    assert eventually(lambda: not crowd.pids(), 5)
+
+
+def supervisor(directory: Path, nonce: str, guarded: bool = True) -> subprocess.Popen[bytes]:
+    """A supervising process of its own over a `family`."""
+    program = (
+        "import sys, contextlib, workers.supervision.supervisor as s\n"
+        "from workers.supervision import DirectoryJournal\n"
+        f"if not {guarded}: s.guarded = lambda process: contextlib.nullcontext()\n"
+        "s.supervise({'vice': 'family', 'nonce': sys.argv[2]}, DirectoryJournal(sys.argv[1]), argv=sys.argv[3:])"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", program, directory, nonce, *TOY], cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+
+
+def child_of(directory: Path) -> int | None:
+    journal = directory / "journal.jsonl"
+    lines = journal.read_text().splitlines() if journal.exists() else []
+    texts = [line for line in lines if '"log"' in line]
+    return int(texts[0].partition('"text":"')[2].partition('"')[0]) if texts else None
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_ending_the_supervisor_leaves_nothing(number: int, tmp_path: Path, crowd: Any, eventually: Any) -> None:
+    process = supervisor(tmp_path, crowd.nonce)
+    assert eventually(lambda: child_of(tmp_path) is not None, 20)
+    child = child_of(tmp_path)
+    assert len(crowd.pids()) == 4  # the supervisor, the worker, the worker's compiler, the escaped one
+    process.send_signal(number)
+    process.wait(5)
+    assert eventually(lambda: not crowd.pids() and not os.path.exists(f"/proc/{child}/cwd"), 5)
+
+
+@pytest.mark.mutation
+def test_without_the_watchdog_the_orphan_check_notices(tmp_path: Path, crowd: Any, eventually: Any) -> None:
+    process = supervisor(tmp_path, crowd.nonce, guarded=False)
+    assert eventually(lambda: child_of(tmp_path) is not None, 20)
+    process.kill()
+    process.wait(5)
+    assert eventually(lambda: len(crowd.pids()) == 2, 5)  # the compiler and the escaped one have nobody to end them
+    assert not eventually(lambda: not crowd.pids(), 0.5)
+
+
+@pytest.mark.parametrize(("word", "kind"), [("pause", "paused"), ("stop", "stopped")])
+def test_a_child_ends_by_itself_when_told(word: str, kind: str) -> None:
+    journal = MemoryJournal()
+    threading.Timer(0.3, setattr, (journal, "wanted", word)).start()
+    ending = run(journal, "steady")
+    assert (ending.kind, ending.forced, ending.exit_code) == (kind, False, 0)
+    assert journal.events[-1]["reason"] == kind
+
+
+@pytest.mark.parametrize(("word", "kind"), [("pause", "paused"), ("stop", "stopped")])
+def test_a_child_that_ignores_everything_is_killed_after_its_grace(word: str, kind: str) -> None:
+    class Impatient(MemoryJournal):
+        def write(self, events: Any) -> None:
+            super().write(events)
+            self.wanted = word
+            self.asked = getattr(self, "asked", time.monotonic())
+
+    journal = Impatient()
+    ending = run(journal, "stubborn", QUICK)
+    assert (ending.kind, ending.forced, ending.exit_code) == (kind, True, -signal.SIGKILL)
+    assert time.monotonic() - journal.asked < 0.5 + 0.5 + 2  # grace, the time for SIGTERM, a slow machine
+
+
+def test_memory_of_the_whole_tree_is_watched() -> None:
+    ending = run(MemoryJournal(), "hoarding", resident=300 << 20)
+    assert (ending.kind, ending.cause) == ("crashed", "memory")
+    assert "300 MiB allowed" in ending.detail
+
+
+def test_an_address_space_limit_shows_in_the_log() -> None:
+    ending = run(MemoryJournal(), "hoarding", limits=Limits(address_space=400 << 20))
+    assert (ending.kind, ending.cause) == ("crashed", "exit")
+    assert "MemoryError" in ending.log
+
+
+def test_processor_time_is_limited() -> None:
+    ending = run(MemoryJournal(), "spinning", limits=Limits(cpu_seconds=1))
+    assert (ending.kind, ending.cause) == ("crashed", "cpu")
+
+
+def test_a_hang_is_ended_and_what_came_before_is_kept() -> None:
+    ending = run(MemoryJournal(), "hanging", QUICK)
+    assert (ending.kind, ending.cause, ending.events) == ("crashed", "silent", 1)
+
+
+def test_the_whole_attempt_can_have_a_deadline() -> None:
+    ending = run(MemoryJournal(), "steady", Deadlines(heartbeat=0.05, total=0.5))
+    assert (ending.kind, ending.cause) == ("crashed", "time")
+
+
+def test_endless_output_is_no_sign_of_life_and_takes_no_room() -> None:
+    ending = run(MemoryJournal(), "chattering", QUICK)
+    assert (ending.kind, ending.cause) == ("crashed", "silent")
+    assert len(ending.log) == 64 << 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not json\n",
+        '{"kind": "unheard"}\n',
+        "[1]\n",
+        "\xff\udc00\n".encode("utf-8", "replace").decode(),
+        '{"kind": "log", "clock": 0, "value": NaN}\n',
+        '{"kind": "log", "clock": 0, "value": 1e999}\n',
+        '{"kind": "log", "clock": Infinity}\n',
+        "[" * 100_000 + "\n",
+    ],
+)
+def test_a_line_that_is_no_event_ends_the_child(text: str) -> None:
+    journal = MemoryJournal()
+    ending = run(journal, "raw", text=text)
+    assert (ending.kind, ending.cause) == ("crashed", "protocol")
+    assert [event["number"] for event in journal.events] == [0]
+
+
+def test_a_line_without_end_ends_the_child() -> None:
+    ending = run(MemoryJournal(), "endless")
+    assert (ending.kind, ending.cause) == ("crashed", "protocol")
+    assert str(64 << 20) in ending.detail
+
+
+def test_an_abort_is_a_crash_with_its_signal() -> None:
+    ending = run(MemoryJournal(), "aborting")
+    assert (ending.cause, ending.exit_code) == ("signal", -signal.SIGABRT)
+    assert "SIGABRT" in ending.detail
+
+
+def test_leaving_without_a_word_is_a_crash_with_the_last_words() -> None:
+    ending = run(MemoryJournal(), "leaving")
+    assert (ending.kind, ending.cause, ending.exit_code) == ("crashed", "exit", 1)
+    assert "last words" in ending.log
+
+
+def test_a_failure_in_the_users_words_is_no_crash() -> None:
+    ending = run(MemoryJournal(), "refusing")
+    assert ending.kind == "failed"
+    assert ending.last is not None
+    assert ending.last["next_step"] == "another"
+
+
+def test_a_child_that_lingers_after_its_last_event_has_finished() -> None:
+    ending = run(MemoryJournal(), "lingering", QUICK)
+    assert (ending.kind, ending.forced) == ("finished", True)
+
+
+def test_a_lost_lease_ends_the_child_and_writes_nothing_more(crowd: Any) -> None:
+    journal = MemoryJournal(lease=1)
+    ending = run(journal, "family", nonce=crowd.nonce)
+    assert ending.kind == "lost"
+    written = len(journal.events)
+    assert not crowd.pids()
+    assert len(journal.events) == written
+
+
+def test_a_failing_journal_ends_the_child_and_reaches_the_caller(crowd: Any) -> None:
+    class Full(MemoryJournal):
+        def write(self, events: Any) -> None:
+            if any(event["kind"] == "log" for event in events):
+                raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        run(Full(), "family", nonce=crowd.nonce)
+    assert not crowd.pids()
+
+
+def test_a_program_that_cannot_start_is_named() -> None:
+    ending = supervise({}, MemoryJournal(), argv=["/no/such/program"])
+    assert (ending.kind, ending.cause) == ("crashed", "start")
+    assert "/no/such/program" in ending.detail
+
+
+def test_the_child_sees_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "DATABASE_URL",
+        "REDIS_URL",
+        "SECRET_KEY",
+        "GITHUB_TOKEN",
+        "AWS_ACCESS_KEY_ID",
+        "DJANGO_SETTINGS_MODULE",
+    ):
+        monkeypatch.setenv(name, "hidden")
+    journal = MemoryJournal()
+    run(journal, "telling", env={"TVM_NUM_THREADS": "2"})
+    environment = journal.events[0]["environment"]
+    assert environment["TVM_NUM_THREADS"] == "2"
+    assert "hidden" not in environment.values()
+
+
+def test_no_descriptor_is_left_open() -> None:
+    run(MemoryJournal(), "counting", events=1)
+    before = sorted(os.listdir("/proc/self/fd"))
+    run(MemoryJournal(), "counting", events=1)
+    run(MemoryJournal(lease=0), "counting", events=1)
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_run_relayed_to_a_directory_can_be_read_back(tmp_path: Path) -> None:
+    with DirectoryJournal(tmp_path) as journal:
+        run(journal, "counting", events=500)
+        assert [event.get("number") for event in journal.events()] == [*range(500), None]

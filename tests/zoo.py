@@ -1,0 +1,248 @@
+"""Networks for tests and benchmarks: seeded, written once into a directory that the caller gives, found there again.
+
+Every function takes that directory and returns the path of an .onnx file.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from workers.networks.examples import EXAMPLES, example_bytes
+
+SEED = 0
+
+
+def light(cache: Path, name: str) -> Path:
+    """One of the product's examples: squeezenet, resnet50, alexnet, vgg19, densenet121, inception_v1, shufflenet."""
+    return _cached(cache, name, lambda: example_bytes(name, SEED))
+
+
+def squeezenet(cache: Path) -> Path:
+    return light(cache, "squeezenet")
+
+
+def bvlc_alexnet(cache: Path) -> Path:
+    return light(cache, "alexnet")
+
+
+def vgg19(cache: Path) -> Path:
+    """575 MB."""
+    return light(cache, "vgg19")
+
+
+def resnet50(cache: Path) -> Path:
+    return light(cache, "resnet50")
+
+
+def resnet18(cache: Path) -> Path:
+    """1 x 3 x 224 x 224, random BatchNormalization statistics, exported from PyTorch."""
+    return _cached(cache, "resnet18", lambda: _exported(_resnet18, (1, 3, 224, 224)))
+
+
+def transformer_encoder(cache: Path) -> Path:
+    """6 layers, 128 tokens, width 512, 8 heads, GELU feed-forward 2048; input 1 x 128 x 512."""
+    return _cached(cache, "transformer_encoder", lambda: _exported(_encoder, (1, 128, 512)))
+
+
+def mobilenet_like(cache: Path) -> Path:
+    """Depthwise separable blocks with ReLU6 and BatchNormalization; input 1 x 3 x 64 x 64."""
+    return _cached(cache, "mobilenet_like", lambda: _exported(_mobilenet, (1, 3, 64, 64)))
+
+
+def tiny(cache: Path) -> Path:
+    """Convolution, Relu, MaxPool, Gemm on 1 x 16 x 14 x 14: milliseconds to import."""
+    return _cached(cache, "tiny", lambda: _bytes(_tiny()))
+
+
+def tiny_residual(cache: Path) -> Path:
+    """Two convolutions and a Sum of two, 16 channels of 14 x 14, batch size left open as N."""
+    return _cached(cache, "tiny_residual", lambda: _bytes(_tiny_residual()))
+
+
+ZOO: dict[str, Callable[[Path], Path]] = {
+    "tiny": tiny,
+    "tiny_residual": tiny_residual,
+    "squeezenet": squeezenet,
+    "mobilenet_like": mobilenet_like,
+    "resnet18": resnet18,
+    "transformer_encoder": transformer_encoder,
+    "resnet50": resnet50,
+    "bvlc_alexnet": bvlc_alexnet,
+    "vgg19": vgg19,
+    **{
+        name: (lambda cache, name=name: light(cache, name))
+        for name in EXAMPLES
+        if name not in ("squeezenet", "resnet50", "alexnet", "vgg19")
+    },  # type: ignore[misc]
+}
+
+
+def _cached(cache: Path, name: str, content: Callable[[], bytes]) -> Path:
+    path = cache / f"{name}.onnx"
+    if not path.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(content())
+        partial.replace(path)
+    return path
+
+
+def _bytes(model: ModelProto) -> bytes:
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def constant(name: str, values: Any) -> TensorProto:
+    """An initializer."""
+    return numpy_helper.from_array(np.asarray(values), name)
+
+
+def model_of(
+    nodes: list[onnx.NodeProto], inputs: dict[str, Any], outputs: dict[str, Any], weights: list[TensorProto]
+) -> ModelProto:
+    """A float32 network of opset 17."""
+    ports = [[helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in p.items()] for p in (inputs, outputs)]
+    graph = helper.make_graph(nodes, "network", *ports, initializer=weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def _normal(random: np.random.Generator, name: str, *shape: int) -> TensorProto:
+    fan_in = int(np.prod(shape[1:])) or 1
+    return constant(name, (random.standard_normal(shape) * np.sqrt(2 / fan_in)).astype(np.float32))
+
+
+def _tiny() -> ModelProto:
+    random = np.random.default_rng(SEED)
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("Gemm", ["f", "v", "d"], ["y"], transB=1),
+    ]
+    weights = [
+        _normal(random, "w", 16, 16, 3, 3),
+        _normal(random, "b", 16),
+        _normal(random, "v", 10, 784),
+        _normal(random, "d", 10),
+    ]
+    return model_of(nodes, {"x": [1, 16, 14, 14]}, {"y": [1, 10]}, weights)
+
+
+def _tiny_residual() -> ModelProto:
+    random = np.random.default_rng(SEED)
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["c0"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c0"], ["r0"]),
+        helper.make_node("Conv", ["r0", "w1"], ["c1"], pads=[1, 1, 1, 1]),
+        helper.make_node("Sum", ["c1", "x"], ["y"]),
+    ]
+    weights = [_normal(random, "w0", 16, 16, 3, 3), _normal(random, "w1", 16, 16, 3, 3)]
+    return model_of(nodes, {"x": ["N", 16, 14, 14]}, {"y": ["N", 16, 14, 14]}, weights)
+
+
+def _exported(build: Callable[[Any], Any], shape: tuple[int, ...]) -> bytes:
+    """The PyTorch module of `build(torch)` as ONNX, static shapes, nothing folded by the exporter."""
+    import io
+
+    import torch
+
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        # The exporter that writes one file from memory is the one that PyTorch calls outdated.
+        warnings.simplefilter("ignore")
+        torch.manual_seed(SEED)
+        network = build(torch).eval()
+        file = io.BytesIO()
+        torch.onnx.export(
+            network, (torch.zeros(shape),), file, dynamo=False, opset_version=17, do_constant_folding=False,
+            training=torch.onnx.TrainingMode.PRESERVE, input_names=["x"], output_names=["y"],
+        )  # fmt: skip
+    return file.getvalue()
+
+
+def _norm(torch: Any, channels: int, scale: float) -> Any:
+    """BatchNormalization with random statistics around `scale`: the defaults (0 and 1) hide a wrong folding."""
+    layer = torch.nn.BatchNorm2d(channels)
+    with torch.no_grad():
+        layer.weight.uniform_(0.7 * scale, 1.3 * scale)
+        layer.bias.normal_(0.0, 0.1)
+        layer.running_mean.normal_(0.0, 0.1)
+        layer.running_var.uniform_(0.5, 1.5)
+    return layer
+
+
+def _conv(
+    torch: Any,
+    inputs: int,
+    outputs: int,
+    size: int,
+    stride: int = 1,
+    groups: int = 1,
+    act: Any = None,
+    scale: float = 1.0,
+) -> Any:
+    conv = torch.nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False)
+    torch.nn.init.kaiming_normal_(conv.weight)
+    return torch.nn.Sequential(conv, _norm(torch, outputs, scale), *([act] if act is not None else []))
+
+
+def _resnet18(torch: Any) -> Any:
+    nn = torch.nn
+
+    class Block(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+            super().__init__()
+            self.branch = nn.Sequential(
+                _conv(torch, inputs, outputs, 3, stride, act=nn.ReLU()), _conv(torch, outputs, outputs, 3, scale=0.5)
+            )
+            self.short = (
+                nn.Identity()
+                if stride == 1 and inputs == outputs
+                else _conv(torch, inputs, outputs, 1, stride, scale=0.5)
+            )
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu(self.branch(x) + self.short(x))
+
+    widths = [
+        (64, 64, 1),
+        (64, 64, 1),
+        (64, 128, 2),
+        (128, 128, 1),
+        (128, 256, 2),
+        (256, 256, 1),
+        (256, 512, 2),
+        (512, 512, 1),
+    ]
+    return nn.Sequential(
+        _conv(torch, 3, 64, 7, 2, act=nn.ReLU()), nn.MaxPool2d(3, 2, 1), *(Block(*w) for w in widths),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000),
+    )  # fmt: skip
+
+
+def _mobilenet(torch: Any) -> Any:
+    nn = torch.nn
+    blocks = [_conv(torch, 3, 16, 3, 2, act=nn.ReLU6())]
+    for inputs, outputs, stride in [(16, 32, 1), (32, 64, 2), (64, 64, 1), (64, 128, 2)]:
+        blocks.append(_conv(torch, inputs, inputs, 3, stride, groups=inputs, act=nn.ReLU6()))
+        blocks.append(_conv(torch, inputs, outputs, 1, act=nn.ReLU6()))
+    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 100))
+
+
+def _encoder(torch: Any) -> Any:
+    nn = torch.nn
+    layer = nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.1, activation="gelu", batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
+    for parameter in encoder.parameters():
+        if parameter.dim() > 1:
+            nn.init.xavier_uniform_(parameter)
+        else:
+            # Layers are copies of one another otherwise, and biases zero.
+            nn.init.normal_(parameter, 1.0 if parameter.data.mean() > 0.5 else 0.0, 0.05)
+    return encoder

@@ -1,0 +1,118 @@
+"""Runs the compiled network beside this file and prints its latency.
+
+Needs numpy and TVM's runtime in the versions of metadata.json; nothing is compiled here. Usage:
+
+    pip install numpy "apache-tvm==VERSION" "apache-tvm-ffi==VERSION"
+    python run.py [--inputs inputs.npz] [--outputs outputs.npz] [--runs 50] [--seed 0] [--json]
+"""
+
+import argparse
+import ctypes
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def refuse(reason):
+    print(f"cannot run here: {reason}", file=sys.stderr)
+    raise SystemExit(3)
+
+
+def check(metadata):
+    """Leaves with one clear line where the library cannot work."""
+    wanted = metadata["requires"]
+    if platform.system() != wanted["system"] or platform.machine() != wanted["machine"]:
+        refuse(f"the library is for {wanted['system']} {wanted['machine']}, this is {platform.system()} {platform.machine()}")
+    if wanted["cpu_flags"] and os.path.exists("/proc/cpuinfo"):
+        have = set()
+        for line in open("/proc/cpuinfo"):
+            if line.startswith(("flags", "Features")):
+                have = set(line.split(":", 1)[1].split())
+                break
+        missing = sorted(set(wanted["cpu_flags"]) - have)
+        if missing:
+            refuse(f"this processor lacks {', '.join(missing[:8])}; tune the network on this machine")
+    for name in ("apache-tvm", "apache-tvm-ffi"):
+        version = metadata["versions"][name]
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            refuse(f"{name} is not installed; run: pip install {name}=={version}")
+        if found != version:
+            refuse(f"the library was made with {name} {version}, here is {found}; run: pip install {name}=={version}")
+
+
+def load(metadata):
+    """The network's main function; the compiler's 260 MB are not loaded."""
+    os.environ.setdefault("TVM_NUM_THREADS", str(metadata["threads"]))
+    os.environ.setdefault("TVM_BIND_THREADS", "0")
+    import tvm_ffi
+
+    package = Path(importlib.util.find_spec("tvm").origin).parent
+    ctypes.CDLL(str(package / "lib" / "libtvm_runtime.so"), ctypes.RTLD_GLOBAL)
+    machine = tvm_ffi.load_module(str(HERE / "model.so"))["vm_load_executable"]()
+    cpu, pooled = 1, 2
+    machine["vm_initialization"](cpu, 0, pooled)
+    return machine, machine["main"], tvm_ffi
+
+
+def drawn(metadata, seed):
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    arrays = {}
+    for port in metadata["inputs"]:
+        dtype = np.dtype(port["dtype"])
+        if dtype.kind == "f":
+            arrays[port["name"]] = np.asarray(random.standard_normal(port["shape"])).astype(dtype)
+        elif dtype.kind == "b":
+            arrays[port["name"]] = np.asarray(random.integers(0, 2, port["shape"])).astype(dtype)
+        else:
+            arrays[port["name"]] = np.asarray(random.integers(0, 2, port["shape"])).astype(dtype)
+    return arrays
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs the compiled network and prints its latency.")
+    parser.add_argument("--inputs", help="an .npz with one array an input; random ones otherwise")
+    parser.add_argument("--outputs", help="where to write the outputs, as .npz")
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true", help="print figures as JSON")
+    arguments = parser.parse_args()
+    metadata = json.loads((HERE / "metadata.json").read_text())
+    check(metadata)
+    import numpy as np
+
+    _machine, network, tvm_ffi = load(metadata)
+    arrays = dict(np.load(arguments.inputs)) if arguments.inputs else drawn(metadata, arguments.seed)
+    tensors = [tvm_ffi.from_dlpack(np.ascontiguousarray(arrays[port["name"]])) for port in metadata["inputs"]]
+    outputs = network(*tensors)
+    if arguments.outputs:
+        found = [outputs] if hasattr(outputs, "shape") else list(outputs)
+        names = [port["name"] for port in metadata["outputs"]]
+        np.savez(arguments.outputs, **{n: np.from_dlpack(o) for n, o in zip(names, found)})
+    for _ in range(5):
+        network(*tensors)
+    times = []
+    for _ in range(max(arguments.runs, 0)):
+        began = time.perf_counter()
+        network(*tensors)
+        times.append(time.perf_counter() - began)
+    if arguments.json:
+        print(json.dumps({"seconds": times}))
+    elif times:
+        lower, median, upper = np.quantile(times, [0.25, 0.5, 0.75]) * 1e3
+        print(f"{metadata['network']}: {median:.3f} ms a run (quartiles {lower:.3f} to {upper:.3f}, {len(times)} runs, "
+              f"{metadata['threads']} threads; {1e3 * metadata['latency']['median']:.3f} ms when it was made)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The order for one baseline and its answer, each one line of JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Order:
+    """`shapes` by input name for dynamic inputs, `vocabulary` bounds integer inputs. One reference is stored per seed.
+
+    `runs` are timed after `warm_up`, with the inputs of the first seed; 0 runs take references only.
+    """
+
+    network: str
+    outputs_dir: str
+    shapes: dict[str, list[int]] = field(default_factory=dict)
+    vocabulary: dict[str, int] = field(default_factory=dict)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    threads: int = 1
+    runs: int = 50
+    warm_up: int = 5
+
+    @classmethod
+    def from_json(cls, text: str) -> Order:
+        """Raises ValueError for anything that is not an order, TypeError for unknown or missing fields."""
+        fields = json.loads(text)
+        if not isinstance(fields, dict):
+            raise ValueError("the order is not a JSON object")
+        order = cls(**{**fields, "seeds": tuple(fields.get("seeds", cls.seeds))})
+        if not order.seeds or order.threads < 1 or order.runs < 0:
+            raise ValueError("the order needs at least one seed and one thread, and no negative runs")
+        return order
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Seconds of one run: median, quartiles, and the standard error of the mean."""
+
+    median: float
+    lower_quartile: float
+    upper_quartile: float
+    standard_error: float
+    runs: int
+
+    @classmethod
+    def of(cls, seconds: NDArray[np.float64]) -> Latency:
+        """From at least one timed run."""
+        lower, median, upper = (float(q) for q in np.quantile(seconds, (0.25, 0.5, 0.75)))
+        error = float(seconds.std(ddof=1) / np.sqrt(len(seconds))) if len(seconds) > 1 else 0.0
+        return cls(median, lower, upper, error, len(seconds))
+
+
+def answer(
+    name: str, order: Order, seconds: NDArray[np.float64], references: dict[int, str], version: str
+) -> dict[str, Any]:
+    """What a baseline reports: seconds of every run, latency (null without runs), and the reference file of every seed."""
+    return {
+        "baseline": name,
+        "version": version,
+        "threads": order.threads,
+        "seconds": [float(s) for s in seconds],
+        "latency": asdict(Latency.of(seconds)) if len(seconds) else None,
+        "references": {str(seed): path for seed, path in references.items()},
+    }

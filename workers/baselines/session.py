@@ -1,0 +1,58 @@
+"""ONNX Runtime in this process, for references and for latency comparisons that take turns with another library."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class OnnxRuntimeSession:
+    """A loaded network with all graph optimisations, on `threads` threads that spin between operators (the default).
+
+    Call `time` only after `bind`. The clock may be replaced in tests.
+    """
+
+    def __init__(
+        self, network: str | Path | bytes, threads: int, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        source = network if isinstance(network, bytes) else str(network)
+        self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        self._names = [output.name for output in self._session.get_outputs()]
+        self._clock = clock
+        self._inputs: Arrays | None = None
+
+    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        """Outputs by name; inputs the network does not have are left out, as weights listed as inputs are."""
+        wanted = {port.name for port in self._session.get_inputs()}
+        results = self._session.run(self._names, {name: array for name, array in inputs.items() if name in wanted})
+        return dict(zip(self._names, (np.asarray(result) for result in results), strict=True))
+
+    def bind(self, inputs: Arrays, warm_up: int = 3) -> None:
+        """Sets the inputs that `time` uses and runs them `warm_up` times."""
+        self._inputs = inputs
+        for _ in range(warm_up):
+            self.run(inputs)
+
+    def time(self, n: int) -> NDArray[np.float64]:
+        """Seconds of each of `n` runs. Raises RuntimeError before `bind`."""
+        if self._inputs is None:
+            raise RuntimeError("no inputs are bound; call bind(inputs) first")
+        seconds = np.empty(n)
+        for i in range(n):
+            began = self._clock()
+            self.run(self._inputs)
+            seconds[i] = self._clock() - began
+        return seconds

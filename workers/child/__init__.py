@@ -1,0 +1,1 @@
+"""The process of one run: puts the pipeline and a backend together."""

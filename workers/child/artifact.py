@@ -1,0 +1,230 @@
+"""The best so far as a library: compiled, run against ONNX Runtime in a process of its own, measured, and packed.
+
+What is verified is what is shipped: the library is run by the archive's own run script.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workers.baselines.onnxruntime import load_reference
+from workers.baselines.order import Latency, Order
+from workers.baselines.verify import Verdict, compare
+from workers.child.pulse import Pulse
+from workers.messages.channel import ControlReader
+from workers.messages.spec import RunSpec
+from workers.networks.clean import cleaned
+from workers.networks.inspect import Inspection, inspect, inspect_model
+from workers.sandbox.lock import MeasureLock
+from workers.sandbox.spawn import spawn
+
+SEEDS = (0, 1, 2)
+ROUNDS, RUNS = 3, 40
+TEMPLATE = Path(__file__).resolve().parents[1] / "artifacts" / "template"
+
+
+class ArtifactFailed(Exception):
+    """The library could not be made or does not compute what the network computes."""
+
+    next_step = "the run's measurements are kept; see the log for the operator at fault"
+
+
+def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
+    """An order: {spec, layout, name, best: {operator: {key, sketch, choices, seconds}}, log: path | null, work_dir, untuned}.
+
+    Tells `baseline` and `end_to_end` events and a result {passed, verdict, latency, ratio, archive}; `archive` is null when
+    the outputs differ: what is wrong is never offered.
+    """
+    spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
+    folder = work / "artifact"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
+    layout = _build(order, spec, folder, pulse)
+    _describe(order, spec, layout, folder)
+    pulse.tell("phase", name="verifying", text="running the library against ONNX Runtime")
+    with MeasureLock().exclusive():
+        verdict, ours, theirs = _verify(spec, folder, work)
+    for name, latency in theirs.items():
+        pulse.tell("baseline", name=name, seconds=latency.median, spread=_half_range(latency), runs=latency.runs, threads=spec.threads)
+    pulse.tell(
+        "end_to_end",
+        seconds=ours.median,
+        spread=_half_range(ours),
+        runs=ours.runs,
+        latency=_sum(order),
+        verified=verdict.passed,
+        error=verdict.reason,
+    )
+    archive = _pack(order, folder, work, ours, theirs, verdict) if verdict.passed else None
+    pulse.tell(
+        "result",
+        task="compile",
+        passed=verdict.passed,
+        verdict=verdict.to_json(),
+        latency=asdict(ours),
+        onnxruntime=asdict(theirs["ONNX Runtime"]),
+        ratio=ours.median / theirs["ONNX Runtime"].median,
+        archive=archive and str(archive),
+    )
+
+
+def _build(order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse) -> str:
+    """Writes model.so and the MetaSchedule database; returns the layout."""
+    from workers.tvm_backend import runtime
+
+    runtime.load(spec.target)
+    import tvm
+
+    from workers.tvm_backend.importer import import_network
+    from workers.tvm_backend.library import compile_network, database, export, linker
+    from workers.tvm_backend.operators import extract
+    from workers.tvm_backend.programs import Workload, key_of
+
+    linker()
+    target = tvm.target.Target(spec.target)
+    imported = import_network(cleaned(spec.network, spec.inputs), spec.inputs, target, order.get("layout") or spec.layout)
+    extracted = extract(imported.mod, target)
+    workloads = [Workload.generate(task.mod, target) for task in extracted]
+    best = {}
+    for index, found in order["best"].items():
+        number = int(index)
+        if number >= len(extracted) or key_of(extracted[number].mod) != found["key"]:
+            raise ArtifactFailed(f"operator {index} is not the one that was tuned: the versions changed; tune again")
+        best[number] = (found["sketch"], tuple(found["choices"]), found["seconds"])
+    records = database(extracted, workloads, best, folder)
+    export(compile_network(imported, records, target), folder / "model.so")
+    return imported.layout
+
+
+def _describe(order: dict[str, Any], spec: RunSpec, layout: str, folder: Path) -> None:
+    from workers.tvm_backend.hardware import detect
+    from workers.tvm_backend.runtime import versions
+
+    hardware = detect()
+    network = inspect_model(cleaned(spec.network, spec.inputs))
+    metadata = {
+        "network": order["name"],
+        "inputs": _ports(network.inputs),
+        "outputs": _ports(network.outputs),
+        "target": spec.target,
+        "threads": spec.threads,
+        "seed": spec.seed,
+        "method": spec.method,
+        "layout": layout,
+        "operators": order["best"],
+        "versions": versions(),
+        "hardware": hardware.name,
+        "requires": {"system": hardware.system, "machine": hardware.machine, "cpu_flags": list(hardware.flags)},
+        "latency": {"median": 0.0},
+    }
+    (folder / "metadata.json").write_text(json.dumps(metadata, indent=1, sort_keys=True))
+    shutil.copy(TEMPLATE / "run.py", folder / "run.py")
+
+
+def _ports(ports: Sequence[Any]) -> list[dict[str, Any]]:
+    return [{"name": port.name, "dtype": port.dtype, "shape": list(port.shape or ())} for port in ports]
+
+
+def _verify(spec: RunSpec, folder: Path, work: Path) -> tuple[Verdict, Latency, dict[str, Latency]]:
+    """Outputs on three seeds, then latencies of both in turns, so that a change of the machine's speed hits both."""
+    inspection = inspect(spec.network)
+    references = _onnxruntime(spec, work, runs=0)["references"]
+    verdicts = [_compared(inspection, spec, folder, work, Path(references[str(seed)])) for seed in SEEDS]
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    ours: list[float] = []
+    theirs: list[float] = []
+    for _ in range(ROUNDS):
+        theirs += _onnxruntime(spec, work, runs=RUNS)["seconds"]
+        ours += _run_script(spec, folder, "--runs", str(RUNS), "--json")["seconds"]
+    return (failed or verdicts)[0], Latency.of(np.asarray(ours)), {"ONNX Runtime": Latency.of(np.asarray(theirs))}
+
+
+def _compared(inspection: Inspection, spec: RunSpec, folder: Path, work: Path, reference: Path) -> Verdict:
+    inputs, wanted = load_reference(reference)
+    given, found = work / "inputs.npz", work / "outputs.npz"
+    np.savez(given, **inputs)
+    _run_script(spec, folder, "--inputs", str(given), "--outputs", str(found), "--runs", "0", "--json")
+    with np.load(found, allow_pickle=False) as stored:
+        return compare({name: stored[name] for name in stored.files}, wanted)
+
+
+def _run_script(spec: RunSpec, folder: Path, *arguments: str) -> dict[str, Any]:
+    return _ask([sys.executable, str(folder / "run.py"), *arguments], "", {"TVM_NUM_THREADS": str(spec.threads)})
+
+
+def _onnxruntime(spec: RunSpec, work: Path, runs: int) -> dict[str, Any]:
+    order = Order(spec.network, str(work / "references"), dict(spec.inputs), {}, SEEDS, spec.threads, runs)
+    return _ask([sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json(), {})
+
+
+def _ask(argv: list[str], text: str, env: dict[str, str]) -> dict[str, Any]:
+    """The last line of a process's output, as JSON; raises ArtifactFailed with what it said otherwise."""
+    with spawn(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(text.encode())
+        process.stdin.close()
+        said = process.stdout.read().decode(errors="replace").strip()
+    try:
+        answer = json.loads(said.splitlines()[-1])
+    except (IndexError, ValueError):
+        raise ArtifactFailed(f"{Path(argv[1]).name} failed: {said[-600:] or 'it said nothing'}") from None
+    if "error" in answer:
+        raise ArtifactFailed(f"{' '.join(argv[1:])}: {answer['error']}")
+    return dict(answer)
+
+
+def _sum(order: dict[str, Any]) -> float | None:
+    return order.get("latency")
+
+
+def _half_range(latency: Latency) -> float:
+    return (latency.upper_quartile - latency.lower_quartile) / 2
+
+
+def _pack(
+    order: dict[str, Any], folder: Path, work: Path, ours: Latency, theirs: dict[str, Latency], verdict: Verdict
+) -> Path:
+    """The archive, whole or not at all."""
+    path = folder / "metadata.json"
+    metadata = json.loads(path.read_text())
+    metadata["latency"] = asdict(ours)
+    metadata["baselines"] = {name: asdict(latency) for name, latency in theirs.items()}
+    metadata["verified"] = verdict.to_json()
+    path.write_text(json.dumps(metadata, indent=1, sort_keys=True))
+    (folder / "README.txt").write_text(_readme(metadata))
+    if order.get("log"):
+        shutil.copy(order["log"], folder / "tuning_log.jsonl")
+    archive, partial = work / "artifact.zip", work / "artifact.zip.partial"
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+        for file in sorted(folder.iterdir()):
+            packed.write(file, file.name)
+    with partial.open("rb") as written:
+        os.fsync(written.fileno())
+    partial.replace(archive)
+    return archive
+
+
+def _readme(metadata: dict[str, Any]) -> str:
+    versions = metadata["versions"]
+    return (
+        f"{metadata['network']}, compiled for {metadata['hardware']}, {metadata['threads']} threads.\n\n"
+        f"pip install numpy apache-tvm=={versions['apache-tvm']} apache-tvm-ffi=={versions['apache-tvm-ffi']}\n"
+        "python run.py\n\n"
+        "model.so                      the network, run by TVM's runtime (run.py shows how)\n"
+        "metadata.json                 inputs, outputs, target, versions, latency, verification\n"
+        "tuning_log.jsonl              every event of the run, measurements among them\n"
+        "database_*.json               the best configurations as TVM's MetaSchedule database\n"
+    )

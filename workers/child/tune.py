@@ -1,0 +1,76 @@
+"""The tuning of one network: the pipeline over TVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from workers.child.pulse import Pulse
+from workers.engine.methods import Method, method
+from workers.engine.ports import Backend
+from workers.engine.space import Operator
+from workers.messages.channel import ControlReader
+from workers.messages.spec import RunSpec
+from workers.networks.clean import cleaned
+from workers.pipeline import TuningLoop
+from workers.sandbox.lock import MeasureLock
+
+
+def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
+    """An order: {spec, work_dir, checkpoint | null, measurements, slots, spent, clock}, the last five from the journal."""
+    spec = RunSpec.from_json(order["spec"])
+    chosen = method(spec.method, spec.parts)
+    backend = _backend(order, spec, chosen, pulse)
+    try:
+        pulse.tell("operators", operators=[_described(operator) for operator in backend.operators()])
+        loop = TuningLoop(
+            backend, chosen, spec.budget, spec.seed, spec.peak_flops, pulse.clock, pulse.emit, control.wanted, order.get("spent")
+        )
+        loop.resume(order.get("checkpoint"), order.get("measurements", ()), order.get("slots", ()))
+        loop.run()
+    finally:
+        backend.close()
+
+
+def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse) -> Backend:
+    pulse.tell("phase", name="importing", text="loading TVM")
+    # TVM's own modules import TVM: they come after its traps are dealt with.
+    from workers.tvm_backend import runtime
+
+    runtime.load(spec.target)
+    from workers.tvm_backend.backend import LocalBackend, machine_of
+
+    backend = LocalBackend(
+        spec,
+        cleaned(spec.network, spec.inputs),
+        chosen.evaluation,
+        machine_of(spec.target, spec.threads),
+        Path(order["work_dir"]),
+        MeasureLock(),
+        lambda phase, text: pulse.tell("phase", name=phase, text=text),
+    )
+    pulse.tell(
+        "started",
+        versions=runtime.versions(),
+        threads=spec.threads,
+        seed=spec.seed,
+        layout=backend.imported.layout,
+        method=chosen.name,
+        target=spec.target,
+        notes=list(backend.imported.notes),
+    )
+    return backend
+
+
+def _described(operator: Operator) -> dict[str, Any]:
+    return {
+        "index": operator.index,
+        "name": operator.name,
+        "key": operator.key,
+        "weight": operator.weight,
+        "flops": operator.flops,
+        "bytes": operator.bytes,
+        "work": operator.work,
+        "sketches": [len(sketch.knobs) for sketch in operator.sketches],
+        "configurations": float(operator.size),
+    }

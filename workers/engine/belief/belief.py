@@ -1,0 +1,199 @@
+"""What is believed of one operator's best-so-far curve, and what a slot is expected to bring."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from workers.engine.belief.curves import curve_named
+from workers.engine.belief.posterior import FAST, Gaussian, Problem, Sampling, autocorrelation_time, sample
+from workers.engine.belief.segments import cuts, points
+from workers.engine.ports import State
+
+Array = NDArray[np.float64]
+
+FEW = 5
+"""A segment with fewer configurations leans on the segment before (DynaTune's program)."""
+
+WIDEN = 2.0
+"""How much wider than the posterior of the segment before the prior of the next one is; chosen here."""
+
+SAMPLED = (1e-8, 1 - 1e-3)
+"""Bests, as shares of the peak, that leave something to sample; outside, the forecast is the best itself."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Speed after a slot, in FLOP/s: the best so far, `mean`, `spread` and `values` (samples,) of the predicted curve,
+    the `noise` of an observation around it, and the expected improvement over the best. best <= values <= peak,
+    improvement >= 0; an observation is within hypot(spread, noise) of the mean as often as one of a normal variable."""
+
+    best: float
+    mean: float
+    spread: float
+    noise: float
+    improvement: float
+    values: Array
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.values).all() and self.values.min() >= self.best and self.improvement >= 0):
+            raise ValueError(f"a forecast must be finite and not under its best {self.best}")
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How the last fit went: DynaTune's Appendix B reports an acceptance of 0.54. Times in steps; None when unknown."""
+
+    acceptance: float | None
+    autocorrelation: float | None
+    segments: int
+    configurations: int
+
+
+class Belief:
+    """The Bayesian learning-curve belief of DynaTune 4.3 for one operator.
+
+    Call `observe` after each slot of the operator, then `forecast` as often as wanted. The curve is cut at jumps and
+    the last segment is fitted; a few points lean on the posterior of the segment before. Speeds are normalised by the
+    peak, which is raised to anything faster that is observed. A forecast stays within the segment; that it may end by
+    a jump is what `jump_chance` tells.
+    """
+
+    def __init__(
+        self, rng: np.random.Generator, sampling: Sampling = FAST, curve: str = "log_power", jump: float = 0.2
+    ) -> None:
+        if sampling.improvement not in ("normal", "samples"):
+            raise ValueError(f"improvement {sampling.improvement!r} is unknown; use 'normal' or 'samples'")
+        self._rng = rng
+        self._sampling = sampling
+        self._curve = curve_named(curve)
+        self._jump = jump
+        self._peak = 1.0
+        self._best = 0.0
+        self._length = 0
+        self._segments = 0
+        self._configurations = 0
+        self._samples: Array | None = None
+        self._ensemble: Array | None = None
+        self._inherited: Gaussian | None = None
+        self._chain: Array | None = None
+        self._acceptance: float | None = None
+
+    def observe(self, speeds: Array, ahead: float, peak: float) -> None:
+        """Fits again. `speeds` (n,) is the best so far after each configuration in FLOP/s, 0 before a valid one;
+        `ahead` the configurations the next slot is expected to measure; `peak` the target's ceiling in FLOP/s."""
+        starts = cuts(speeds, self._jump)
+        self._configurations = len(speeds)
+        if not starts:
+            return
+        if len(starts) > self._segments and self._samples is not None:
+            self._inherited, self._ensemble = self._widened(), None
+        self._segments = len(starts)
+        self._peak = max(peak, float(speeds[-1]))
+        self._best = float(speeds[-1]) / self._peak
+        self._length = len(speeds) - starts[-1]
+        if not SAMPLED[0] <= self._best <= SAMPLED[1]:
+            self._samples = self._ensemble = self._chain = self._acceptance = None
+            return
+        part = points(speeds / self._peak, starts[-1], self._sampling.points)
+        prior = None
+        if self._length < FEW:
+            prior = self._inherited if self._inherited is not None else Gaussian(*self._curve.broad())
+        problem = Problem(self._curve, part, self._best, self._length + max(1.0, ahead), prior)
+        sampled = sample(problem, self._sampling, self._rng, self._ensemble)
+        self._samples, self._ensemble = sampled.samples, sampled.ensemble
+        self._chain, self._acceptance = sampled.chain, sampled.acceptance
+
+    def forecast(self, ahead: float) -> Forecast | None:
+        """Speed after `ahead` more configurations; None while nothing valid was observed."""
+        if self._best == 0.0:
+            return None
+        best = self._best * self._peak
+        if self._samples is None:
+            return Forecast(best, best, 0.0, 0.0, 0.0, np.array([best]))
+        values = self._curve(self._samples[:, :-1], np.array([self._length + max(1.0, ahead)]))[:, 0]
+        # A shorter slot than the fit was told of, and rounding, may leave the prior's limits by a little.
+        values = np.clip(values * self._peak, best, self._peak)
+        mean, spread = max(best, float(values.mean())), float(values.std())
+        noise = best * float(np.sqrt(np.mean(np.exp(2 * self._samples[:, -1]))))
+        improvement = mean - best
+        if self._sampling.improvement == "normal":
+            improvement = min(normal_improvement(mean, spread, best), self._peak - best)
+        return Forecast(best, mean, spread, noise, improvement, values)
+
+    def jump_chance(self, ahead: float) -> float:
+        """Chance of at least one jump in `ahead` more configurations.
+
+        Among n exchangeable draws the next m hold the best of all with probability m / (n + m), and about ln n + 1
+        records are expected so far (Renyi 1962). Jumps are taken as the share of records they were up to now, with half
+        a jump as prior; the chance therefore falls as an operator is explored, and slower where jumps were many.
+        """
+        if self._segments == 0:
+            return 0.0
+        n = self._configurations
+        share = (self._segments - 0.5) / (np.log(n) + 1)
+        return min(1.0, float(share)) * ahead / (n + ahead)
+
+    def diagnostics(self) -> Diagnostics:
+        """Of the last fit; the autocorrelation time is not kept by `state` and costs some milliseconds."""
+        time = None if self._chain is None else autocorrelation_time(self._chain)
+        return Diagnostics(self._acceptance, time, self._segments, self._configurations)
+
+    def state(self) -> State:
+        """JSON; arrays as base64 of their bytes, samples in single precision."""
+        return {
+            "rng": self._rng.bit_generator.state,
+            "peak": self._peak,
+            "best": self._best,
+            "length": self._length,
+            "segments": self._segments,
+            "configurations": self._configurations,
+            "samples": _packed(self._samples, "<f4"),
+            "ensemble": _packed(self._ensemble, "<f8"),
+            "inherited": None
+            if self._inherited is None
+            else [self._inherited.mean.tolist(), self._inherited.spread.tolist()],
+            "acceptance": self._acceptance,
+        }
+
+    def restore(self, state: State) -> None:
+        """Inverse of `state`; later behaviour is identical."""
+        columns = len(self._curve.parameters) + 1
+        self._rng.bit_generator.state = state["rng"]
+        self._peak, self._best = state["peak"], state["best"]
+        self._length, self._segments = state["length"], state["segments"]
+        self._configurations, self._acceptance = state["configurations"], state["acceptance"]
+        self._samples = _unpacked(state["samples"], "<f4", columns)
+        self._ensemble = _unpacked(state["ensemble"], "<f8", columns)
+        inherited = state["inherited"]
+        self._inherited = None if inherited is None else Gaussian(np.array(inherited[0]), np.array(inherited[1]))
+        self._chain = None
+
+    def _widened(self) -> Gaussian:
+        """Prior of the next segment: the posterior of this one, relative to its best, wider."""
+        assert self._samples is not None
+        relative = self._curve.relative(self._samples[:, :-1], self._best)
+        floor = 0.1 * self._curve.broad()[1]
+        return Gaussian(relative.mean(axis=0), np.maximum(WIDEN * relative.std(axis=0), floor))
+
+
+def normal_improvement(mean: float, spread: float, best: float) -> float:
+    """E[max(0, Y - best)] for Y normal with `mean` and `spread` (Brochu et al. 2010, eq. 4); any unit."""
+    if spread <= 0:
+        return max(0.0, mean - best)
+    z = (mean - best) / spread
+    return max(0.0, float((mean - best) * ndtr(z) + spread * np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)))
+
+
+def _packed(values: Array | None, kind: str) -> str | None:
+    return None if values is None else base64.b64encode(values.astype(kind).tobytes()).decode("ascii")
+
+
+def _unpacked(text: str | None, kind: str, columns: int) -> Array | None:
+    if text is None:
+        return None
+    return np.frombuffer(base64.b64decode(text), dtype=kind).reshape(-1, columns).astype(np.float64)

@@ -1,0 +1,211 @@
+"""Posterior of a curve's parameters: maximum likelihood by least squares, then the affine-invariant sampler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import emcee
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from workers.engine.belief.curves import Curve
+from workers.engine.belief.segments import Points
+
+Array = NDArray[np.float64]
+
+# ln of the noise relative to the best speed: from a tenth of a percent to the best itself.
+NOISE = (float(np.log(1e-3)), 0.0)
+
+
+STRAY = 12.0
+"""Walkers whose log probability is so far under the best one's would not find back in a few steps."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a posterior is sampled.
+
+    `steps` of `walkers` walkers, the first `burn` thrown away, `samples` kept. `warm`: an unchanged segment starts from
+    the ensemble of the fit before, and a fresh one from the width of the least-squares fit instead of a tight ball, so
+    that few steps suffice. `points` limits the points of a segment (None: all). `improvement` is "normal" (Brochu's
+    formula from mean and spread, as DynaTune 4.3) or "samples" (the mean of max(0, prediction - best)).
+    """
+
+    walkers: int = 10
+    steps: int = 500
+    burn: int = 300
+    samples: int = 200
+    warm: bool = False
+    points: int | None = None
+    improvement: str = "normal"
+
+
+PAPER = Sampling()
+"""DynaTune 5 (10 walkers, 500 steps, 200 samples) and its program (burn-in 300)."""
+
+FAST = Sampling(steps=60, burn=20, warm=True, points=24, improvement="samples")
+"""An eighth of the cost, for slots of about a second."""
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A prior in the curve's `relative` coordinates: mean and spread, shape (p,)."""
+
+    mean: Array
+    spread: Array
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A curve through points, not under `best` at `horizon`, with a prior or a uniform one (None)."""
+
+    curve: Curve
+    points: Points
+    best: float
+    horizon: float
+    prior: Gaussian | None
+
+    @cached_property
+    def lower(self) -> Array:
+        """Least curve parameters and ln(noise / best), (p + 1,)."""
+        return np.append(self.curve.lower, NOISE[0])
+
+    @cached_property
+    def upper(self) -> Array:
+        """Largest curve parameters and ln(noise / best), (p + 1,)."""
+        return np.append(self.curve.upper, NOISE[1])
+
+    @cached_property
+    def places(self) -> Array:
+        """Where a curve is evaluated: the points, then the horizon."""
+        return np.append(self.points.x, self.horizon)
+
+    def log_probability(self, theta: Array) -> Array:
+        """Log posterior (n,) of `theta` (n, p + 1), the last column ln(noise / best); -inf where the prior forbids."""
+        inside = np.minimum(np.maximum(theta, self.lower), self.upper)
+        allowed = (inside == theta).all(axis=1)
+        theta = inside
+        values = self.curve(theta[:, :-1], self.places)
+        allowed &= (values[:, -1] >= self.best) & (values[:, -1] <= 1.0)
+        noise = theta[:, -1]
+        misfit = ((values[:, :-1] - self.points.y) / self.best) ** 2 @ self.points.weights
+        result = -0.5 * misfit * np.exp(-2 * noise) - self.points.weights.sum() * noise
+        if self.prior is not None:
+            away = (self.curve.relative(theta[:, :-1], self.best) - self.prior.mean) / self.prior.spread
+            result -= 0.5 * (away**2).sum(axis=1)
+        return np.where(allowed, result, -np.inf)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """`samples` (samples, p + 1) of the posterior, the last `ensemble` (walkers, p + 1), the `chain` after the burn-in
+    (steps, walkers, p + 1), and the mean acceptance fraction."""
+
+    samples: Array
+    ensemble: Array
+    chain: Array
+    acceptance: float
+
+
+def sample(problem: Problem, sampling: Sampling, rng: np.random.Generator, ensemble: Array | None) -> Sampled:
+    """Samples the posterior; `ensemble` (walkers, p + 1), of an earlier fit, is where warm walkers start.
+
+    emcee draws from a RandomState; it is seeded from `rng`, which is the only source of chance.
+    """
+    start = _walkers(problem, sampling, rng, ensemble)
+    sampler = emcee.EnsembleSampler(*start.shape, problem.log_probability, vectorize=True)
+    chance = np.random.RandomState(np.random.MT19937(int(rng.integers(2**32)))).get_state()
+    with np.errstate(all="ignore"):
+        sampler.run_mcmc(emcee.State(start, random_state=chance), sampling.steps, skip_initial_state_check=True)
+    chain: Array = sampler.get_chain(discard=sampling.burn)
+    flat = chain.reshape(-1, chain.shape[2])
+    # Single precision halves a checkpoint; rounding here keeps a restored belief equal to the one that was saved.
+    rounded = flat[rng.permutation(len(flat))[: sampling.samples]].astype(np.float32).astype(np.float64)
+    return Sampled(rounded, chain[-1], chain, float(np.mean(sampler.acceptance_fraction)))
+
+
+def autocorrelation_time(chain: Array) -> float | None:
+    """Longest integrated autocorrelation time over the parameters of `chain` (steps, walkers, p), in steps.
+
+    None when it cannot be told (chain too short or constant). Neither warns nor raises.
+    """
+    if len(chain) < 2 or not np.all(np.ptp(chain, axis=0) > 0):
+        return None
+    with np.errstate(all="ignore"):
+        # tol=0: emcee would otherwise report short chains to the log.
+        tau = np.asarray(emcee.autocorr.integrated_time(chain, tol=0, quiet=True))
+    return float(tau.max()) if np.isfinite(tau).all() else None
+
+
+def _walkers(problem: Problem, sampling: Sampling, rng: np.random.Generator, ensemble: Array | None) -> Array:
+    """Starting positions (walkers, p + 1), all allowed by the prior."""
+    if sampling.warm and ensemble is not None:
+        chances = problem.log_probability(ensemble)
+        if chances.min() > chances.max() - STRAY:
+            return ensemble
+    centre, factor = _likeliest(problem)
+    ball = rng.standard_normal((16 * sampling.walkers, len(centre)))
+    free = centre + (ball @ factor.T if sampling.warm else 1e-4 * ball)
+    offered = np.clip(_bounded(free, problem.lower, problem.upper), problem.lower, problem.upper)
+    _lift(problem, offered)
+    # Curves just above the best are always allowed: they fill up what the ball could not offer.
+    levels = rng.uniform(problem.best * (1 + 1e-4), min(1.0, problem.best * 1.01), sampling.walkers)
+    spare = np.stack([np.append(problem.curve.flat(level), offered[0, -1]) for level in levels])
+    spare[:, 1:] += 0.01 * rng.standard_normal(spare[:, 1:].shape)
+    offered = np.concatenate([offered, np.clip(spare, problem.lower, problem.upper)])
+    # The largest of log probability + Gumbel noise are a draw without replacement by probability.
+    order = np.argsort(-(problem.log_probability(offered) + rng.gumbel(size=len(offered))))
+    chosen: Array = offered[order[: sampling.walkers]]
+    return chosen
+
+
+def _lift(problem: Problem, theta: Array) -> None:
+    """Raises those of `theta` (n, p + 1) that would be under the best at the horizon to just above it, in place."""
+    reached = problem.curve(theta[:, :-1], problem.places[-1:])[:, 0]
+    factor = np.maximum(1.0, problem.best * (1 + 1e-6) / np.maximum(reached, 1e-300))
+    theta[:, :-1] = problem.curve.lift(theta[:, :-1], factor)
+
+
+def _likeliest(problem: Problem) -> tuple[Array, Array]:
+    """The least-squares fit (p + 1,) and a root of its covariance by Laplace's approximation (p + 1, p + 1).
+
+    Both in free coordinates (see `_bounded`), for which the unbounded Levenberg-Marquardt of MINPACK is a fifth of the
+    cost of a bounded fit. With a prior it is the likeliest a posteriori.
+    """
+    curve, points, best = problem.curve, problem.points, problem.best
+    lower, upper = curve.lower, curve.upper
+    root = np.sqrt(points.weights)
+    stiff = 30.0 * np.sqrt(points.weights.sum())
+    aim = min(best * (1 + 2e-3), 0.5 * (best + 1.0))
+
+    def residuals(free: Array) -> Array:
+        theta = _bounded(free[None, :], lower, upper)
+        values = curve(theta, problem.places)[0]
+        off = root * (values[:-1] - points.y) / best
+        # Stiff, and aimed just over the best, so that the fit ends where the prior allows it.
+        off = np.append(off, stiff * max(0.0, aim - float(values[-1])) / best)
+        if problem.prior is None:
+            return off
+        # The weight of the prior against points whose noise is not known yet: 5 % is taken.
+        away = (curve.relative(theta, best)[0] - problem.prior.mean) / problem.prior.spread
+        return np.concatenate([off, 0.05 * away])
+
+    inside = np.clip((curve.start(points.x, points.y) - lower) / (upper - lower), 1e-6, 1 - 1e-6)
+    with np.errstate(all="ignore"):
+        fit = least_squares(residuals, np.arcsin(2 * inside - 1), method="lm", max_nfev=150)
+        noise = float(np.clip(np.sqrt(2 * fit.cost / points.weights.sum()), 2e-3, 0.5))
+        values, vectors = np.linalg.eigh(fit.jac.T @ fit.jac / noise**2)
+    # A width over one radian is the whole range of a parameter.
+    factor = np.zeros((len(inside) + 1, len(inside) + 1))
+    factor[:-1, :-1] = vectors / np.sqrt(np.maximum(values, 0) + 1.0)
+    share = (np.log(noise) - NOISE[0]) / (NOISE[1] - NOISE[0])
+    factor[-1, -1] = 0.1
+    return np.append(fit.x, np.arcsin(2 * share - 1)), factor
+
+
+def _bounded(free: Array, lower: Array, upper: Array) -> Array:
+    """Parameters between their limits from coordinates without limits, as MINUIT does: half a sine."""
+    bounded: Array = lower + (upper - lower) * 0.5 * (np.sin(free) + 1)
+    return bounded

@@ -1,0 +1,91 @@
+"""Gradient-boosted trees on knob features."""
+
+from __future__ import annotations
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+
+from workers.engine.ports import Prediction
+from workers.engine.space import Features
+
+OBJECTIVES = {"reg": "reg:squarederror", "rank": "rank:pairwise"}
+TARGETS = ("log", "speed")
+
+
+class XGBoost:
+    """AutoTVM's cost model: depth 3, gamma 1e-4, minimum child weight 1, eta 0.3, lambda 1 (v0.19).
+
+    `objective` is "reg" (Chameleon, Table 8) or "rank" (DynaTune's and AdaTune's scripts). `target` is what "reg"
+    learns: "speed", normalised by the best with failures at 0, as in AutoTVM, or "log", its log2, cut at `floor`,
+    where failures lie too. Opinions come out as log2 speeds relative to the best either way; a rank score is brought
+    there by a straight line through the points of the fit. Trees give no spread: it is zero, which means none is
+    known.
+
+    The defaults `subsample` below 1 (off in AutoTVM) and "log" came out first on a synthetic landscape, but within its
+    noise: best speed after 96 trials, 40 seeds, "log" 1356 +-8 % with 0.7 and 1161 +-7 % with 1, "speed" 1154 +-7 %,
+    "rank" 1178 +-7 %.
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        objective: str = "reg",
+        target: str = "log",
+        rounds: int = 50,
+        floor: float = -6.0,
+        subsample: float = 0.7,
+    ) -> None:
+        if objective not in OBJECTIVES or target not in TARGETS or rounds < 1 or floor >= 0:
+            legal = f"objective one of {', '.join(OBJECTIVES)}; target one of {', '.join(TARGETS)}"
+            raise ValueError(f"{legal}; rounds at least 1; floor below 0")
+        self._ranks = objective == "rank"
+        self._speed = target == "speed" and not self._ranks
+        self._rounds = rounds
+        self._floor = floor
+        self._booster: xgb.Booster | None = None
+        self._line = (1.0, 0.0)
+        self._parameters = {
+            "objective": OBJECTIVES[objective],
+            "max_depth": 3,
+            "gamma": 1e-4,
+            "min_child_weight": 1,
+            "eta": 0.3,
+            "lambda": 1.0,
+            "subsample": subsample,
+            "tree_method": "hist",
+            "nthread": 1,
+            "seed": seed,
+            "verbosity": 0,
+        }
+
+    def fit(self, features: Features, speeds: NDArray[np.float64]) -> None:
+        self._booster = None
+        best = float(speeds.max(initial=0.0))
+        if best <= 0 or features.shape[1] == 0:
+            return  # Only failures, or nothing to tell points apart by: zeros are all there is to say.
+        logs = np.log2(np.maximum(speeds / best, 2.0**self._floor))
+        matrix = xgb.DMatrix(features, label=speeds / best if self._speed else logs, nthread=1)
+        if self._ranks:
+            matrix.set_info(qid=np.zeros(len(speeds), dtype=np.uint32))
+        self._booster = xgb.train(self._parameters, matrix, self._rounds)
+        if self._ranks:
+            self._line = _line(self._booster.inplace_predict(features), logs)
+
+    def predict(self, features: Features) -> Prediction:
+        spread = np.zeros(len(features))
+        if self._booster is None or not len(features):
+            return Prediction(np.zeros(len(features)), spread)
+        raw = self._booster.inplace_predict(features, validate_features=False).astype(np.float64)
+        if self._speed:
+            raw = np.log2(np.maximum(raw, 2.0**self._floor))
+        slope, offset = self._line
+        return Prediction(slope * raw + offset, spread)
+
+
+def _line(scores: NDArray[np.float32], logs: NDArray[np.float64]) -> tuple[float, float]:
+    """Slope and offset of the least-squares line from scores to logs; never falling, so that the order is kept."""
+    centred = scores.astype(np.float64) - scores.mean(dtype=np.float64)
+    variance = float(centred @ centred)
+    slope = max(float(centred @ logs) / variance, 1e-6) if variance > 0 else 0.0
+    return slope, float(logs.mean() - slope * scores.mean(dtype=np.float64))

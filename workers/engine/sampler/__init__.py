@@ -1,0 +1,12 @@
+"""Samplers by name. A factory takes a seed and its parameters; a sampler is a pure function of what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from workers.engine.ports import Sampler
+from workers.engine.sampler.greedy import Greedy
+
+SAMPLERS: dict[str, Callable[..., Sampler]] = {"greedy": Greedy}
+
+__all__ = ["SAMPLERS", "Greedy"]

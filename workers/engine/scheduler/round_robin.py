@@ -1,0 +1,35 @@
+"""Static allocation in circular order (DynaTune 5.2); with finished operators left out it is DynaTune 5.3's DA + RR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workers.engine.ports import Decision, Progress, State
+from workers.engine.scheduler.setting import active, next_in_circle
+
+
+class RoundRobin:
+    """Every operator that is not finished, one after the other by index."""
+
+    def __init__(self, patience: int | None = None) -> None:
+        self._patience = patience
+        self._last = -1
+
+    def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
+        """See `Scheduler`."""
+        going = active(progress, self._patience)
+        if not going:
+            return None
+        self._last = next_in_circle(going, self._last).operator.index
+        return Decision(self._last, "round_robin")
+
+    def observe(self, progress: Progress) -> None:
+        """Nothing is learned."""
+
+    def state(self) -> State:
+        """JSON."""
+        return {"last": self._last}
+
+    def restore(self, state: State) -> None:
+        """Inverse of `state`."""
+        self._last = state["last"]

@@ -1,0 +1,1 @@
+"""The product without web, Redis and database: the same pipeline, a directory instead."""

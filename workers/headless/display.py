@@ -1,0 +1,121 @@
+"""What a headless run shows: a line that moves, and the figures at the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from workers.messages.events import Event
+from workers.supervision import Control, Journal
+
+
+class Display:
+    """Progress on standard error: rewritten in place on a terminal, a line every ten seconds elsewhere."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._due = 0.0
+        self._phase = ""
+        self._slots = 0
+
+    def over(self, journal: Journal) -> Journal:
+        """The journal, with this display looking on."""
+        return _Shown(journal, self)
+
+    def hear(self, event: Event) -> None:
+        kind = event["kind"]
+        if kind == "phase":
+            self._phase = event["text"]
+            self._show(event["text"], now=True)
+        elif kind == "log" and event["level"] != "info":
+            self._show(event["text"], now=True)
+        elif kind == "started":
+            for note in event.get("notes", ()):
+                self._show(note, now=True)
+        elif kind == "slot":
+            self._slots += 1
+        elif kind == "batch":
+            latency = event["latency"]
+            text = f"{1e3 * latency:.3f} ms" if latency else "not all operators measured yet"
+            self._show(f"{human(event['clock'])}  {text}  {event['trials']} trials, {event['failures']} failed, {self._slots} slots")
+
+    def end(self) -> None:
+        if self._terminal:
+            sys.stderr.write("\n")
+
+    @staticmethod
+    def say(text: str) -> None:
+        """A line of the result, on standard output."""
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    def _show(self, text: str, now: bool = False) -> None:
+        moment = time.monotonic()
+        if not now and moment < self._due:
+            return
+        self._due = moment + (0.2 if self._terminal else 10.0)
+        sys.stderr.write(f"\r\033[K{text}" if self._terminal else f"{text}\n")
+        sys.stderr.flush()
+
+
+class _Shown:
+    """A journal that shows what it has kept."""
+
+    def __init__(self, journal: Journal, display: Display) -> None:
+        self._journal, self._display = journal, display
+
+    def write(self, events: Sequence[Event]) -> None:
+        self._journal.write(events)
+        for event in events:
+            self._display.hear(event)
+
+    def heartbeat(self) -> Control:
+        return self._journal.heartbeat()
+
+
+def human(seconds: float) -> str:
+    """3 min 20 s."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def summary(events: list[Event], result: Event, operators: list[dict[str, Any]]) -> dict[str, Any]:
+    """The figures of a run and the lines that tell them."""
+    batches = [event for event in events if event["kind"] == "batch"]
+    finished = next(event for event in reversed(events) if event["kind"] == "finished")
+    slots = [event for event in events if event["kind"] == "slot"]
+    seconds, trials = finished["clock"], finished["trials"]
+    complete = next((event["clock"] for event in batches if event["latency"]), None)
+    spent = finished["report"]["spent"]
+    ours, theirs = result["latency"]["median"], result["onnxruntime"]["median"]
+    report = finished["report"]
+    share = {name: part / seconds for name, part in spent.items()}
+    believed = sum(bool(slot["decision"].get("decided_by_belief")) for slot in slots)
+    figures = {
+        "seconds": seconds,
+        "trials": trials,
+        "trials_a_second": trials / seconds,
+        "complete_after": complete,
+        "sum_of_operators": finished["latency"],
+        "end_to_end": ours,
+        "onnxruntime": theirs,
+        "ratio": result["ratio"],
+        "share": share,
+        "slots": len(slots),
+        "slots_decided_by_belief": believed,
+        "search": report["search"],
+        "verified": result["passed"],
+        "operators": len(operators),
+        "reason": finished["reason"],
+    }
+    lines = [
+        f"{len(operators)} operators, {trials} configurations in {human(seconds)} ({trials / seconds:.1f}/s), "
+        f"all operators measured after {complete or float('nan'):.1f} s",
+        f"end to end {1e3 * ours:.3f} ms ± {500 * (result['latency']['upper_quartile'] - result['latency']['lower_quartile']):.3f}, "
+        f"sum of operators {1e3 * (finished['latency'] or 0):.3f} ms, ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x",
+        "clock: " + ", ".join(f"{name} {100 * part:.1f} %" for name, part in sorted(share.items(), key=lambda item: -item[1])),
+        f"slots: {len(slots)}, {believed} decided by the belief, {report['differs_from_round_robin']} unlike round-robin",
+    ]
+    return {"figures": figures, "lines": lines}

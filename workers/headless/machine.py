@@ -1,0 +1,39 @@
+"""This machine's hardware and peak, measured once and kept beside the user's caches."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from workers.headless.ask import ask
+
+
+def cache() -> Path:
+    """Where measured machines are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tuningsite" / "machine.json"
+
+
+def this_machine(measure_again: bool = False) -> dict[str, Any]:
+    """{hardware, peak, versions}; measures the peak when the machine is not the one that was kept."""
+    path = cache()
+    kept = _kept(path)
+    if kept is not None and not measure_again:
+        now = ask({"task": "hardware", "peak": False})
+        if all(now[name] == kept[name] for name in ("hardware", "versions")):
+            return kept
+    found = ask({"task": "hardware", "peak": True})
+    result = {name: found[name] for name in ("hardware", "peak", "versions")}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(result))
+    partial.replace(path)
+    return result
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        return None

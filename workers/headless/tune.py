@@ -1,0 +1,206 @@
+"""`manage.py tune`: one network on this machine, from file to verified archive."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from workers.engine.errors import EngineError
+from workers.engine.methods import method
+from workers.headless.ask import ask
+from workers.headless.display import Display, summary
+from workers.headless.errors import Failure, UserMistake
+from workers.headless.machine import this_machine
+from workers.messages.spec import Budget, RunSpec
+from workers.supervision import DirectoryJournal, History, restart_until_progress_stops, supervise
+
+RUN = "run"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("network", help="an ONNX file")
+    parser.add_argument("--out", required=True, help="directory for the archive and the run's journal")
+    parser.add_argument("--method", default="auto", help="auto, dynatune, autotvm, round_robin, random, ...")
+    parser.add_argument("--part", action="append", default=[], metavar="ROLE=NAME", help="replace a part of the method")
+    parser.add_argument("--minutes", type=float, default=None)
+    parser.add_argument("--trials", type=int, default=None)
+    parser.add_argument("--target-ms", type=float, default=None)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--layout", choices=("auto", "NHWC", "NCHW"), default="auto")
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=1,3,224,224", help="sizes of a dynamic input")
+    parser.add_argument("--resume", action="store_true", help="go on with the run that is in --out")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 when the archive is there; raises UserMistake or Failure."""
+    out = _directory(arguments)
+    spec = _spec(arguments)
+    display = Display()
+    with DirectoryJournal(out / RUN) as journal:
+        _begin(journal, spec, out, arguments.resume)
+        ending = restart_until_progress_stops(
+            journal, partial(_order, spec, out), partial(supervise, journal=display.over(journal))
+        )
+        history = journal.history()
+        operators, layout = _facts(journal)
+    display.end()
+    if ending.kind == "failed" and ending.last is not None:
+        raise UserMistake(f"{ending.last['reason']}; {ending.last['next_step']}")
+    if ending.kind in ("crashed", "lost"):
+        raise Failure(f"the run broke off: {ending.detail}\n{ending.log[-2000:]}")
+    best = best_of(history.measurements, operators)
+    if len(best) < len(operators):
+        raise Failure(f"only {len(best)} of {len(operators)} operators have a valid configuration; give it more time (--resume)")
+    result = ask(_artifact_order(arguments, spec, out, best, layout, operators), display.hear)
+    display.end()
+    return _conclude(arguments, out, journal, result, operators)
+
+
+def _conclude(arguments: argparse.Namespace, out: Path, journal: DirectoryJournal, result: dict[str, Any], operators: list[Any]) -> int:
+    figures = summary(list(journal.events()), result, operators)
+    (out / "summary.json").write_text(json.dumps(figures["figures"], indent=1, sort_keys=True))
+    for line in figures["lines"]:
+        Display.say(line)
+    if not result["passed"]:
+        raise Failure(f"the library does not compute what ONNX Runtime computes: {result['verdict']['reason']}; nothing is offered")
+    archive = out / f"{Path(arguments.network).stem}.zip"
+    shutil.copy(result["archive"], out / "archive.partial")
+    os.replace(out / "archive.partial", archive)
+    Display.say(f"archive: {archive}")
+    return 0
+
+
+def best_of(measurements: list[dict[str, Any]], operators: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The fastest configuration of each operator, by its index as text."""
+    best: dict[str, dict[str, Any]] = {}
+    for found in measurements:
+        index = str(found["operator"])
+        if found["seconds"] is not None and (index not in best or found["seconds"] < best[index]["seconds"]):
+            key = operators[found["operator"]]["key"]
+            best[index] = {"key": key, **{name: found[name] for name in ("sketch", "choices", "seconds")}}
+    return best
+
+
+def _directory(arguments: argparse.Namespace) -> Path:
+    out = Path(arguments.out).resolve()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserMistake(f"--out {arguments.out}: {error.strerror}; name a directory that can be made") from None
+    return out
+
+
+def _spec(arguments: argparse.Namespace) -> RunSpec:
+    parts = dict(_pair(text, "--part") for text in arguments.part)
+    try:
+        method(arguments.method, parts)
+    except EngineError as error:
+        raise UserMistake(f"--method {arguments.method}: {error}") from None
+    for name, value in (("--minutes", arguments.minutes), ("--trials", arguments.trials), ("--target-ms", arguments.target_ms)):
+        if value is not None and not value > 0:
+            raise UserMistake(f"{name} {value} must be greater than 0")
+    if not Path(arguments.network).is_file():
+        raise UserMistake(f"{arguments.network}: there is no such file; name an ONNX file")
+    inspection = ask({"task": "inspect", "network": arguments.network})["inspection"]
+    machine = this_machine()
+    minutes = arguments.minutes if arguments.minutes or arguments.trials or arguments.target_ms else 5.0
+    return RunSpec(
+        network=str(Path(arguments.network).resolve()),
+        target=machine["hardware"]["target"],
+        threads=machine["hardware"]["cores"],
+        peak_flops=machine["peak"]["flops"],
+        bandwidth=machine["peak"]["bandwidth"],
+        inputs=_shapes(inspection, dict(_pair(text, "--shape") for text in arguments.shape)),
+        method=arguments.method,
+        parts=parts,
+        budget=Budget(
+            seconds=minutes and 60 * minutes,
+            trials=arguments.trials,
+            target_latency=arguments.target_ms and arguments.target_ms / 1e3,
+        ),
+        layout=arguments.layout,
+        seed=arguments.seed,
+    )
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name or not value:
+        raise UserMistake(f"{option} {text!r} must look like NAME=VALUE")
+    return name, value
+
+
+def _shapes(inspection: dict[str, Any], given: dict[str, str]) -> dict[str, list[int]]:
+    shapes: dict[str, list[int]] = {}
+    for port in inspection["inputs"]:
+        name, shape = port["name"], port["shape"]
+        if name in given:
+            try:
+                shape = [int(size) for size in given.pop(name).split(",")]
+            except ValueError:
+                raise UserMistake(f"--shape {name}: sizes must be whole numbers separated by commas, like 1,3,224,224") from None
+        if shape is None or not all(isinstance(size, int) for size in shape):
+            raise UserMistake(f"input {name} has dynamic dimensions {shape}: give its sizes with --shape {name}=1,3,224,224")
+        shapes[name] = shape
+    if given:
+        known = ", ".join(port["name"] for port in inspection["inputs"])
+        raise UserMistake(f"--shape {next(iter(given))}: the network has no such input; it has {known}")
+    return shapes
+
+
+def _begin(journal: DirectoryJournal, spec: RunSpec, out: Path, resume: bool) -> None:
+    """A directory holds one run: a second one must say that it goes on."""
+    path = out / RUN / "spec.json"
+    if journal.history().events and not resume:
+        raise UserMistake(f"{out} holds a run already: go on with it (--resume) or name another directory")
+    if resume and path.exists():
+        before, now = (json.loads(text) for text in (path.read_text(), spec.to_json()))
+        for kept in ("budget", "peak_flops", "bandwidth"):  # more time may be given; peaks vary from measurement to measurement
+            before.pop(kept), now.pop(kept)
+        if before != now:
+            changed = sorted(name for name in now if before.get(name) != now[name])
+            raise UserMistake(f"the run in {out} was started with other {', '.join(changed)}; name another directory")
+    path.write_text(spec.to_json())
+
+
+def _order(spec: RunSpec, out: Path, history: History) -> dict[str, Any]:
+    return {
+        "task": "tune",
+        "spec": spec.to_json(),
+        "work_dir": str(out / RUN),
+        "checkpoint": history.checkpoint,
+        "measurements": history.measurements,
+        "slots": history.slots,
+        "spent": history.spent,
+        "clock": history.clock,
+    }
+
+
+def _facts(journal: DirectoryJournal) -> tuple[list[dict[str, Any]], str]:
+    operators: list[dict[str, Any]] = []
+    layout = "auto"
+    for event in journal.events():
+        operators = event.get("operators", operators) if event["kind"] == "operators" else operators
+        layout = event["layout"] if event["kind"] == "started" else layout
+    return operators, "auto" if layout == "none" else layout
+
+
+def _artifact_order(
+    arguments: argparse.Namespace, spec: RunSpec, out: Path, best: dict[str, Any], layout: str, operators: list[dict[str, Any]]
+) -> dict[str, Any]:
+    latency = sum(operators[int(index)]["weight"] * found["seconds"] for index, found in best.items())
+    return {
+        "task": "compile",
+        "spec": spec.to_json(),
+        "work_dir": str(out / RUN),
+        "name": Path(arguments.network).stem,
+        "layout": layout,
+        "best": best,
+        "latency": latency,
+        "log": str(out / RUN / "journal.jsonl"),
+    }

@@ -1,0 +1,119 @@
+"""The clean-up before import: same results, fewer and better importable operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import onnx
+import onnxsim
+from onnx import ModelProto
+
+from workers.networks.check import load
+from workers.networks.errors import one_line
+from workers.networks.folding import fold_batch_norms, fold_constants
+from workers.networks.graph import prune
+from workers.networks.limits import DEFAULT, Limits
+from workers.networks.rewriting import (
+    clips_to_relus,
+    drop_identities,
+    drop_unused_inputs,
+    drop_weight_inputs,
+    fix_reshapes,
+    sums_to_additions,
+)
+from workers.networks.shapes import with_static_shapes
+
+Simplifier = Callable[[ModelProto], ModelProto]
+Pass = Callable[[ModelProto], str | None]
+
+PASSES: tuple[Pass, ...] = (
+    drop_identities,
+    fold_constants,
+    fold_batch_norms,
+    sums_to_additions,
+    clips_to_relus,
+    # Once more: a Sum of one term leaves an Identity, and an output of the network may hide two in a row.
+    drop_identities,
+    fix_reshapes,
+)
+
+
+def cleaned(path: str | Path, input_shapes: Mapping[str, Sequence[int]], limits: Limits = DEFAULT) -> ModelProto:
+    """The checked and cleaned network of a file; raises NetworkError."""
+    return clean(load(path, limits), input_shapes, limits=limits)[0]
+
+
+def clean(
+    model: ModelProto,
+    input_shapes: Mapping[str, Sequence[int]],
+    simplifier: Simplifier | None = None,
+    limits: Limits = DEFAULT,
+) -> tuple[ModelProto, list[str]]:
+    """A copy of a checked network with static shapes, made ready for import, and what was done in plain sentences.
+
+    `input_shapes` by input name may leave out static inputs. `simplifier` (onnxsim unless given) may fail: the passes
+    here do the needful without it. Raises NetworkError for shapes that do not fit.
+    """
+    work = ModelProto()
+    work.CopyFrom(model)
+    report: list[str] = []
+    if work.functions:
+        work = onnx.inliner.inline_local_functions(work)
+        report.append("local functions were written out")
+    before = {value.name for value in work.graph.input}
+    _apply(drop_weight_inputs, work, report)
+    _apply(drop_unused_inputs, work, report)
+    dropped = before - {value.name for value in work.graph.input}
+    work = with_static_shapes(work, {name: s for name, s in input_shapes.items() if name not in dropped}, limits)
+    work = _simplified(work, simplifier or _onnxsim, report)
+    # The passes change shapes on the way; inference finds them again.
+    del work.graph.value_info[:]
+    for step in PASSES:
+        _apply(step, work, report)
+    operators, weights = prune(work)
+    if operators:
+        report.append(f"{operators} operators that nothing reads were dropped")
+    if weights:
+        report.append(f"{weights} constants that nothing reads were dropped")
+    return work, report
+
+
+def _apply(step: Pass, model: ModelProto, report: list[str]) -> None:
+    sentence = step(model)
+    if sentence is not None:
+        report.append(sentence)
+
+
+def _onnxsim(model: ModelProto) -> ModelProto:
+    # No random checks here: the verification against the reference covers the whole way.
+    result, _ = onnxsim.simplify(model, check_n=0, certify=False)
+    return result
+
+
+def _simplified(model: ModelProto, simplifier: Simplifier, report: list[str]) -> ModelProto:
+    try:
+        result = simplifier(model)
+        problem = _difference(model, result)
+    except (
+        Exception
+    ) as error:  # a third-party tool on an unknown network: whatever it raises, the way goes on without it
+        problem = one_line(str(error), 120) or type(error).__name__
+    if problem is not None:
+        report.append(f"the ONNX simplifier was not used ({problem}); the own passes alone cleaned the network")
+        return model
+    if len(result.graph.node) != len(model.graph.node):
+        report.append(f"the ONNX simplifier brought {len(model.graph.node)} operators down to {len(result.graph.node)}")
+    return result
+
+
+def _difference(model: ModelProto, result: ModelProto) -> str | None:
+    """What forbids to go on with `result` in place of `model`."""
+    for role in ("input", "output"):
+        old, new = ([value.name for value in getattr(graph, role)] for graph in (model.graph, result.graph))
+        if old != new:
+            return f"it changed the {role}s of the network"
+    domains = {node.domain for node in result.graph.node} - {node.domain for node in model.graph.node}
+    if domains - {"", "ai.onnx"}:
+        return f"it brought in operators of {', '.join(sorted(domains))}"
+    return None

@@ -1,0 +1,125 @@
+"""Constants worked out before the network is imported, and BatchNormalization folded into the convolution before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from onnx import ModelProto, NodeProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from workers.networks.graph import Array, Weights, attribute, replace_nodes, uses
+from workers.networks.shapes import TensorShape, tensor_shapes
+from workers.networks.structure import subgraphs
+
+_RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
+)
+# Kept as they are: the pair of them tells a quantized network.
+_QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
+LARGEST = 2**28
+"""Elements of the largest constant that is written out."""
+
+
+def fold_constants(model: ModelProto) -> str | None:
+    """Replaces operators whose inputs are all constant by their result. Shapes of static tensors count as constant."""
+    shapes = tensor_shapes(model)
+    weights = Weights(model.graph)
+    opsets = list(model.opset_import)
+    kept: list[NodeProto] = []
+    folded = 0
+    for node in model.graph.node:
+        values = _value(node, weights, shapes, opsets)
+        if values is None:
+            kept.append(node)
+            continue
+        folded += 1
+        for name, value in zip(node.output, values, strict=True):
+            weights.put(name, value)
+    replace_nodes(model.graph, kept)
+    return f"{folded} operators with constant results were folded" if folded else None
+
+
+def _value(
+    node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape], opsets: list[object]
+) -> list[Array] | None:
+    if node.op_type == "Shape":
+        return _shape_value(node, shapes)
+    if node.domain not in ("", "ai.onnx") or node.op_type in _RANDOM | _QUANTIZING or not all(node.output):
+        return None
+    if any(name and name not in weights for name in node.input) or any(True for _ in subgraphs(node)):
+        return None
+    known = [shapes.get(name) for name in node.output]
+    if any(shape is None or shape.static is None or shape.elements > LARGEST for shape in known):
+        return None
+    return _evaluated(node, weights, opsets)
+
+
+def _shape_value(node: NodeProto, shapes: Mapping[str, TensorShape]) -> list[Array] | None:
+    shape = shapes.get(node.input[0])
+    if shape is None or shape.static is None:
+        return None
+    rank = len(shape.static)
+    start, end, _ = slice(attribute(node, "start", 0), attribute(node, "end", rank)).indices(rank)
+    return [np.asarray(shape.static[start:end], np.int64)]
+
+
+def _evaluated(node: NodeProto, weights: Weights, opsets: list[object]) -> list[Array] | None:
+    names = list(dict.fromkeys(filter(None, node.input)))
+    graph = helper.make_graph(
+        [node],
+        "constant",
+        [helper.make_tensor_value_info(n, weights.tensor(n).data_type, None) for n in names],  # type: ignore[union-attr]
+        [helper.make_tensor_value_info(n, 0, None) for n in node.output],
+    )
+    try:
+        evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=opsets))
+        results = evaluator.run(None, {name: weights.get(name) for name in names})
+    except Exception:  # an operator that the reference does not know simply stays
+        return None
+    return (
+        [np.asarray(result) for result in results]
+        if all(isinstance(r, np.ndarray | np.generic) for r in results)
+        else None
+    )
+
+
+def fold_batch_norms(model: ModelProto) -> str | None:
+    """Scales the weights of a convolution by the constant statistics of the BatchNormalization that alone reads it."""
+    graph = model.graph
+    weights, readers = Weights(graph), uses(model)
+    makers = {node.output[0]: node for node in graph.node if node.op_type == "Conv"}
+    folded: set[str] = set()
+    for node in graph.node:
+        conv = makers.get(node.input[0]) if node.op_type == "BatchNormalization" else None
+        if conv is None or readers[conv.output[0]] != 1 or not _foldable(node, conv, weights):
+            continue
+        _fold(node, conv, weights)
+        folded.add(node.output[0])
+    replace_nodes(graph, [n for n in graph.node if not (n.op_type == "BatchNormalization" and n.output[0] in folded)])
+    return f"{len(folded)} BatchNormalizations were folded into convolutions" if folded else None
+
+
+def _foldable(norm: NodeProto, conv: NodeProto, weights: Weights) -> bool:
+    if (
+        len([name for name in norm.output if name]) != 1
+        or attribute(norm, "training_mode", 0)
+        or not attribute(norm, "spatial", 1)
+    ):
+        return False
+    return all(name in weights for name in (*norm.input[1:5], *conv.input[1:]) if name)
+
+
+def _fold(norm: NodeProto, conv: NodeProto, weights: Weights) -> None:
+    scale, shift, mean, variance = (weights.get(name).astype(np.float64) for name in norm.input[1:5])
+    factor = scale / np.sqrt(variance + attribute(norm, "epsilon", 1e-5))
+    kernel = weights.get(conv.input[1])
+    bias = (
+        weights.get(conv.input[2]).astype(np.float64) if len(conv.input) > 2 and conv.input[2] else np.zeros_like(mean)
+    )
+    kernel_name = weights.put(
+        f"{conv.input[1]}_folded", (kernel * factor.reshape(-1, *[1] * (kernel.ndim - 1))).astype(kernel.dtype)
+    )
+    bias_name = weights.put(f"{norm.output[0]}_bias", ((bias - mean) * factor + shift).astype(kernel.dtype))
+    conv.input[:] = [conv.input[0], kernel_name, bias_name]
+    conv.output[:] = [norm.output[0]]

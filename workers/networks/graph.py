@@ -1,0 +1,113 @@
+"""Small changes of an ONNX graph that every clean-up pass needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from workers.networks.inspect import used_names
+from workers.networks.structure import subgraphs
+
+Array = NDArray[Any]
+
+
+class Weights:
+    """The constants of the main graph by name, as arrays when asked for. `put` replaces or adds one."""
+
+    def __init__(self, graph: GraphProto) -> None:
+        self._graph = graph
+        self._at: dict[str, TensorProto] = {tensor.name: tensor for tensor in graph.initializer}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._at
+
+    def tensor(self, name: str) -> TensorProto | None:
+        """The stored tensor, without decoding it."""
+        return self._at.get(name)
+
+    def get(self, name: str) -> Array:
+        """Values of one constant; KeyError where there is none."""
+        return np.asarray(numpy_helper.to_array(self._at[name]))
+
+    def put(self, name: str, values: Array) -> str:
+        """Adds a constant under `name`, made unique when taken; returns the name."""
+        unique, number = name, 0
+        while unique in self._at:
+            number += 1
+            unique = f"{name}_{number}"
+        tensor = self._graph.initializer.add()
+        tensor.CopyFrom(numpy_helper.from_array(np.asarray(values, order="C"), unique))
+        self._at[unique] = tensor
+        return unique
+
+
+def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
+    """Value of an attribute, or `default`."""
+    for candidate in node.attribute:
+        if candidate.name == name:
+            return helper.get_attribute_value(candidate)
+    return default
+
+
+def uses(model: ModelProto) -> Counter[str]:
+    """How often each name is read: by operators, subgraphs and as an output of the network."""
+    found: Counter[str] = Counter(value.name for value in model.graph.output)
+    pending = [model.graph]
+    while pending:
+        for node in pending.pop().node:
+            found.update(node.input)
+            inner = list(subgraphs(node))
+            pending += inner
+            found.update(value.name for graph in inner for value in graph.output)
+    return found
+
+
+def rename(graph: GraphProto, names: Mapping[str, str]) -> None:
+    """Reads `names[x]` wherever x was read, chains followed, subgraphs included."""
+    if not names:
+        return
+
+    def final(name: str) -> str:
+        while name in names:
+            name = names[name]
+        return name
+
+    pending = [graph]
+    while pending:
+        for node in pending.pop().node:
+            for position, name in enumerate(node.input):
+                if name in names:
+                    node.input[position] = final(name)
+            pending += list(subgraphs(node))
+
+
+def replace_nodes(graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
+    """Makes `nodes` the operators of the graph."""
+    kept = list(nodes)
+    copy = GraphProto()
+    copy.node.extend(kept)
+    del graph.node[:]
+    graph.node.extend(copy.node)
+
+
+def prune(model: ModelProto) -> tuple[int, int]:
+    """Drops operators, weights and intermediate shapes nobody reads; how many operators and weights went."""
+    graph = model.graph
+    gone = 0
+    while True:
+        read = used_names(model)
+        kept = [node for node in graph.node if any(name in read for name in node.output)]
+        if len(kept) == len(graph.node):
+            break
+        gone += len(graph.node) - len(kept)
+        replace_nodes(graph, kept)
+    idle = [index for index, tensor in enumerate(graph.initializer) if tensor.name not in read]
+    for index in reversed(idle):
+        del graph.initializer[index]
+    del graph.value_info[:]
+    return gone, len(idle)

@@ -1,0 +1,156 @@
+"""What a network is: inputs, outputs, operators, weights and work, as the page shows and the form asks for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import ModelProto, ValueInfoProto, helper
+
+from workers.networks.check import load
+from workers.networks.errors import NetworkError, shown
+from workers.networks.flops import flops
+from workers.networks.limits import DEFAULT, Limits
+from workers.networks.shapes import Dimension, TensorShape, shape_of, tensor_shapes
+
+_WEIGHT_TYPES = frozenset({1, 10, 11, 16})
+"""float32, float16, float64, bfloat16; quantized weights are counted by their operators."""
+_QUANTIZED = frozenset({"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DequantizeLinear"})
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output. A dynamic dimension is its name, or None without one; `shape` is None without a rank."""
+
+    name: str
+    dtype: str
+    shape: tuple[Dimension, ...] | None
+
+
+@dataclass(frozen=True)
+class DynamicDimension:
+    """A size that a form must ask for. `symbol` ties dimensions that must be equal; None stands for itself."""
+
+    input: str
+    axis: int
+    symbol: str | None
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """One network. `flops` counts convolutions and matrix products of one inference, unknown dimensions as one."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    dynamic: tuple[DynamicDimension, ...]
+    opset: int
+    ir_version: int
+    producer: str
+    nodes: int
+    operators: dict[str, int]
+    parameters: int
+    parameter_bytes: int
+    flops: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dictionaries, lists, numbers and strings."""
+        plain = asdict(self)
+        for port in (*plain["inputs"], *plain["outputs"]):
+            port["shape"] = None if port["shape"] is None else list(port["shape"])
+        return {
+            **plain,
+            "inputs": list(plain["inputs"]),
+            "outputs": list(plain["outputs"]),
+            "dynamic": list(plain["dynamic"]),
+        }
+
+
+def inspect(path: str | Path, limits: Limits = DEFAULT) -> Inspection:
+    """Checks the file and describes it; raises NetworkError like `check`."""
+    return inspect_model(load(path, limits))
+
+
+def inspect_model(model: ModelProto) -> Inspection:
+    """Describes a network that was checked already."""
+    shapes = tensor_shapes(model)
+    inputs = tuple(_port(value) for value in real_inputs(model))
+    outputs = tuple(_port(value, shapes.get(value.name)) for value in model.graph.output)
+    parameters, size = _parameters(model, shapes)
+    return Inspection(
+        inputs=inputs,
+        outputs=outputs,
+        dynamic=tuple(_dynamic(inputs)),
+        opset=opset(model),
+        ir_version=model.ir_version,
+        producer=shown(f"{model.producer_name} {model.producer_version}".strip() or "unknown"),
+        nodes=len(model.graph.node),
+        operators=dict(Counter(node.op_type for node in model.graph.node).most_common()),
+        parameters=parameters,
+        parameter_bytes=size,
+        flops=flops(model, shapes),
+    )
+
+
+def real_inputs(model: ModelProto) -> list[ValueInfoProto]:
+    """Graph inputs that are neither weights nor unused."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    read = used_names(model)
+    return [value for value in model.graph.input if value.name not in weights and value.name in read]
+
+
+def used_names(model: ModelProto) -> set[str]:
+    """Names that an operator, a subgraph or an output of the network reads."""
+    names = {value.name for value in model.graph.output}
+    pending = [model.graph]
+    while pending:
+        graph = pending.pop()
+        for node in graph.node:
+            names.update(node.input)
+            for attribute in node.attribute:
+                inner = [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
+                pending += inner
+                names.update(value.name for graph in inner for value in graph.output)
+    return names
+
+
+def opset(model: ModelProto) -> int:
+    """Version of the standard operators; 1 where a very old file names none."""
+    return next((int(o.version) for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
+
+
+def _port(value: ValueInfoProto, inferred: TensorShape | None = None) -> Port:
+    shape = inferred or shape_of(value)
+    try:
+        dtype = helper.tensor_dtype_to_np_dtype(shape.dtype).name
+    except (KeyError, TypeError, ValueError) as error:
+        raise NetworkError(value.name, "its element type is missing or unknown", "export the network again") from error
+    return Port(value.name, dtype, shape.dims)
+
+
+def _dynamic(inputs: tuple[Port, ...]) -> list[DynamicDimension]:
+    return [
+        DynamicDimension(port.name, axis, dim if isinstance(dim, str) else None)
+        for port in inputs
+        for axis, dim in enumerate(port.shape or ())
+        if not isinstance(dim, int)
+    ]
+
+
+def _parameters(model: ModelProto, shapes: dict[str, TensorShape]) -> tuple[int, int]:
+    """Count and bytes of the weights, be they stored or made by operators from constants (a compact way to write)."""
+    graph = model.graph
+    constants = {tensor.name for tensor in graph.initializer}
+    quantized = {name for node in graph.node if node.op_type in _QUANTIZED for name in node.input}
+    weights = {t.name: (int(t.data_type), prod(t.dims)) for t in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" or (node.op_type == "ConstantOfShape" and node.input[0] in constants):
+            shape = shapes.get(node.output[0])
+            if shape is not None and shape.static is not None:
+                weights[node.output[0]] = (shape.dtype, shape.elements)
+    counted = [(dtype, n) for name, (dtype, n) in weights.items() if dtype in _WEIGHT_TYPES or name in quantized]
+    size = sum(n * onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize for dtype, n in counted)
+    return sum(n for _, n in counted), size

@@ -1,0 +1,31 @@
+"""How large a network may be before it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds that a file has to keep; elements are counted in exact integers, never in machine words.
+
+    `fields` bounds the protobuf fields and `packed_bytes` the variable-length integers: both grow when parsed (a
+    two-byte message becomes some two hundred bytes), the weights themselves do not. `tensor_elements` bounds one
+    tensor, declared or inferred, `total_elements` all together; 2**30 elements of float32 are 4 GiB.
+    """
+
+    file_bytes: int = 2_000_000_000
+    fields: int = 2_000_000
+    packed_bytes: int = 256 * 2**20
+    unread_bytes: int = 16 * 2**20
+    nodes: int = 50_000
+    tensors: int = 200_000
+    depth: int = 8
+    functions: int = 1_000
+    rank: int = 16
+    name_length: int = 1_024
+    tensor_elements: int = 2**30
+    total_elements: int = 2**32
+
+
+DEFAULT = Limits()

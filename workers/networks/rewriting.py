@@ -1,0 +1,164 @@
+"""Operators replaced by ones that a compiler imports better; the results stay equal up to rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import ModelProto, NodeProto, helper
+
+from workers.networks.graph import Weights, attribute, rename, replace_nodes, uses
+from workers.networks.inspect import opset, used_names
+from workers.networks.shapes import tensor_shapes
+
+
+def drop_weight_inputs(model: ModelProto) -> str | None:
+    """Weights that are listed as inputs too become constants."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return _drop_inputs(
+        model, weights, "weights were no longer listed as inputs", "weight was no longer listed as an input"
+    )
+
+
+def drop_unused_inputs(model: ModelProto) -> str | None:
+    """Inputs that nothing reads go; the network is then fed without them."""
+    unused = {value.name for value in model.graph.input} - used_names(model)
+    return _drop_inputs(model, unused, "inputs that nothing reads were dropped", "input that nothing reads was dropped")
+
+
+def _drop_inputs(model: ModelProto, names: set[str], many: str, one: str) -> str | None:
+    inputs = model.graph.input
+    gone = [index for index, value in enumerate(inputs) if value.name in names]
+    for index in reversed(gone):
+        del inputs[index]
+    # Before version 4 every weight had to be an input too.
+    model.ir_version = max(4, model.ir_version)
+    return f"{len(gone)} {one if len(gone) == 1 else many}" if gone else None
+
+
+def drop_identities(model: ModelProto) -> str | None:
+    """Identity, and Dropout outside training, hand on what they read."""
+    graph = model.graph
+    weights, readers = Weights(graph), uses(model)
+    outputs = {value.name for value in graph.output}
+    makers = {name: node for node in graph.node for name in node.output}
+    names: dict[str, str] = {}
+    gone: set[int] = set()
+    for index, node in enumerate(graph.node):
+        if not _passes_on(node, weights, readers):
+            continue
+        source, result = node.input[0], node.output[0]
+        if result not in outputs:
+            names[result] = source
+            gone.add(index)
+        elif source in makers and source not in outputs and readers[source] == 1:
+            maker = makers[source]
+            if maker.op_type in ("Identity", "Dropout"):
+                continue  # taken in the next round, when the one before is gone
+            maker.output[:] = [result if name == source else name for name in maker.output]
+            gone.add(index)
+    replace_nodes(graph, [node for index, node in enumerate(graph.node) if index not in gone])
+    rename(graph, names)
+    return f"{len(gone)} Identity or Dropout operators were removed" if gone else None
+
+
+def _passes_on(node: NodeProto, weights: Weights, readers: dict[str, int]) -> bool:
+    if node.op_type == "Identity":
+        return True
+    if node.op_type != "Dropout" or any(readers[name] for name in node.output[1:] if name):
+        return False
+    if len(node.input) > 2 and node.input[2]:
+        return node.input[2] in weights and not weights.get(node.input[2]).any()
+    return True
+
+
+def sums_to_additions(model: ModelProto) -> str | None:
+    """Sum of n tensors becomes n - 1 Adds: Sum is imported as stack and reduce."""
+    nodes: list[NodeProto] = []
+    rewritten = 0
+    for node in model.graph.node:
+        if node.op_type != "Sum" or node.domain not in ("", "ai.onnx"):
+            nodes.append(node)
+            continue
+        rewritten += 1
+        nodes += _chain(node)
+    replace_nodes(model.graph, nodes)
+    return f"{rewritten} Sums were written as Adds" if rewritten else None
+
+
+def _chain(node: NodeProto) -> list[NodeProto]:
+    terms, result = list(node.input), node.output[0]
+    if len(terms) == 1:
+        return [helper.make_node("Identity", terms, [result])]
+    partial = [terms[0], *(f"{result}__sum{i}" for i in range(1, len(terms) - 1)), result]
+    return [helper.make_node("Add", [partial[i], terms[i + 1]], [partial[i + 1]]) for i in range(len(terms) - 1)]
+
+
+def clips_to_relus(model: ModelProto) -> str | None:
+    """Clip(x, 0, c) becomes c - Relu(c - Relu(x)), and Relu(x) without an upper bound, in networks with convolutions.
+
+    A convolution's layout passes through Relu and Sub but not through Clip, which is imported opaque, nor Min, which is
+    imported as stack and reduce. Below 0 and from c on the result is exact; between them it is rounded to half a unit
+    in the last place of c (2.4e-7 for c = 6).
+    """
+    graph = model.graph
+    if opset(model) < 7 or not any(node.op_type == "Conv" for node in graph.node):
+        return None
+    weights, shapes = Weights(graph), tensor_shapes(model)
+    nodes: list[NodeProto] = []
+    rewritten = 0
+    for node in graph.node:
+        shape = shapes.get(node.input[0]) if node.op_type == "Clip" else None
+        bounds = _bounds(node, weights) if shape is not None and shape.dtype == 1 else None
+        if bounds is None or bounds[0] != 0.0 or not bounds[1] > 0.0:
+            nodes.append(node)
+            continue
+        rewritten += 1
+        nodes += _relus(node, bounds[1], weights)
+    replace_nodes(graph, nodes)
+    return f"{rewritten} Clips from 0 were written with Relu, through which a layout passes" if rewritten else None
+
+
+def _bounds(node: NodeProto, weights: Weights) -> tuple[float, float] | None:
+    """Lower and upper bound of a Clip where both are constant."""
+    found = [float(attribute(node, "min", -np.inf)), float(attribute(node, "max", np.inf))]
+    for position, name in enumerate(node.input[1:3]):
+        if name and name not in weights:
+            return None
+        if name:
+            found[position] = float(weights.get(name).reshape(()))
+    return found[0], found[1]
+
+
+def _relus(node: NodeProto, upper: float, weights: Weights) -> list[NodeProto]:
+    source, result = node.input[0], node.output[0]
+    if upper >= float(np.finfo(np.float32).max):
+        return [helper.make_node("Relu", [source], [result])]
+    bound = weights.put(f"{result}__bound", np.asarray(upper, np.float32))
+    return [
+        helper.make_node("Relu", [source], [f"{result}__above"]),
+        helper.make_node("Sub", [bound, f"{result}__above"], [f"{result}__room"]),
+        helper.make_node("Relu", [f"{result}__room"], [f"{result}__left"]),
+        helper.make_node("Sub", [bound, f"{result}__left"], [result]),
+    ]
+
+
+def fix_reshapes(model: ModelProto) -> str | None:
+    """Reshape and Flatten get the numbers of their static result instead of 0, -1 or an axis."""
+    if opset(model) < 5:
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+    fixed = 0
+    for node in model.graph.node:
+        shape = shapes.get(node.output[0]) if node.op_type in ("Reshape", "Flatten") else None
+        if shape is None or shape.static is None or 0 in shape.static:
+            continue
+        wanted = np.asarray(shape.static, np.int64)
+        if (
+            node.op_type == "Reshape"
+            and node.input[1] in weights
+            and np.array_equal(weights.get(node.input[1]), wanted)
+        ):
+            continue
+        name = weights.put(f"{node.output[0]}__shape", wanted)
+        node.CopyFrom(helper.make_node("Reshape", [node.input[0], name], list(node.output), name=node.name))
+        fixed += 1
+    return f"{fixed} Reshapes were given static shapes" if fixed else None

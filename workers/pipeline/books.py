@@ -1,0 +1,88 @@
+"""The run's accounts: best times, curves, slots, and where the seconds went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from workers.engine.ports import Clock, Outcome, Progress
+from workers.engine.space import Operator
+
+INFINITE = float("inf")
+
+
+class Books:
+    """Per operator: `best` (s), `curve` (best after each configuration), `slots`, `seconds`; for the run: trials, failures.
+
+    The network's latency is the sum of weight x best, in seconds; infinite until every operator has a valid configuration.
+    """
+
+    def __init__(self, operators: Sequence[Operator], spent: Mapping[str, float], clock: Clock) -> None:
+        self._operators, self._clock = operators, clock
+        self._spent = dict(spent)
+        # Whatever came before the books were opened was the start: importing, design spaces, workers.
+        self._spent["start"] = self._spent.get("start", 0.0) + max(0.0, clock.now() - sum(spent.values()))
+        self.best = [INFINITE] * len(operators)
+        self.curves: list[list[float]] = [[] for _ in operators]
+        self.slots = [0] * len(operators)
+        self.seconds = [0.0] * len(operators)
+        self.trials = 0
+        self.failures = 0
+        self.decided_by_belief = 0
+        self.differs = 0
+
+    @property
+    def latency(self) -> float:
+        return sum(operator.weight * best for operator, best in zip(self._operators, self.best, strict=True))
+
+    def incumbents(self) -> dict[int, float]:
+        """Best time of each operator that has one."""
+        return {i: best for i, best in enumerate(self.best) if best != INFINITE}
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Duplicates are not trials: nothing was built for them."""
+        for outcome in outcomes:
+            if outcome.cause == "duplicate":
+                continue
+            operator = outcome.candidate.operator
+            self.trials += 1
+            if outcome.seconds is None:
+                self.failures += 1
+            else:
+                self.best[operator] = min(self.best[operator], outcome.seconds)
+            self.curves[operator].append(self.best[operator])
+
+    def slot(self, operator: int, seconds: float, terms: Mapping[str, Any]) -> None:
+        self.slots[operator] += 1
+        self.seconds[operator] += seconds
+        self.decided_by_belief += bool(terms.get("decided_by_belief"))
+        self.differs += bool(terms.get("differs_from_round_robin"))
+
+    def progress(self, exhausted: Sequence[bool]) -> list[Progress]:
+        return [
+            Progress(operator, self.curves[i], self.slots[i], self.seconds[i], exhausted[i])
+            for i, operator in enumerate(self._operators)
+        ]
+
+    @contextmanager
+    def spending(self, category: str) -> Iterator[None]:
+        """Charges the time inside to a category."""
+        began = self._clock.now()
+        try:
+            yield
+        finally:
+            self._spent[category] = self._spent.get(category, 0.0) + self._clock.now() - began
+
+    def spent(self, backend: Mapping[str, float]) -> dict[str, float]:
+        """Seconds since the start by category; "bookkeeping" is what no part claims."""
+        total = dict(self._spent)
+        for category, seconds in backend.items():
+            total[category] = total.get(category, 0.0) + seconds
+        total.pop("bookkeeping", None)
+        total["bookkeeping"] = max(0.0, self._clock.now() - sum(total.values()))
+        return {category: round(seconds, 6) for category, seconds in sorted(total.items())}
+
+    def totals(self) -> dict[str, Any]:
+        latency = self.latency
+        return {"latency": None if latency == INFINITE else latency, "trials": self.trials, "failures": self.failures}

@@ -1,0 +1,208 @@
+"""One tuning run over any backend: warm-up, slots, stop rules, checkpoints, accounting (DynaTune, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from workers.engine.methods import Method
+from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome
+from workers.engine.scheduler import Setting, scheduler_named
+from workers.messages.events import Event
+from workers.messages.spec import Budget
+from workers.pipeline.books import Books
+from workers.pipeline.record import Measurement, measurement_of, outcome_of
+
+CHECKPOINT_SECONDS = 5.0
+"""Tuning time between checkpoints: what is measured after one is observed again on resume, only decisions are made anew."""
+
+
+class TuningLoop:
+    """Drives scheduler, proposers and backend until a stop rule holds. Not thread-safe; `run` is called once.
+
+    `emit` takes events in order; `wanted` says what the user wants, asked between batches. `peak_flops` is the target's
+    ceiling in FLOP/s, `spent` the seconds by category of earlier attempts; `clock` counts on from what they took.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        method: Method,
+        budget: Budget,
+        seed: int,
+        peak_flops: float,
+        clock: Clock,
+        emit: Callable[[Event], None],
+        wanted: Callable[[], str],
+        spent: dict[str, float] | None = None,
+    ) -> None:
+        self._backend, self._method, self._budget = backend, method, budget
+        self._clock, self._emit, self._wanted = clock, emit, wanted
+        self._books = Books(backend.operators(), spent or {}, clock)
+        self._proposers = [method.make_proposer(operator, seed) for operator in backend.operators()]
+        self._seed, self._peak = seed, peak_flops
+        self._scheduler = scheduler_named(method.scheduler, Setting(seed, peak_flops, slots_per_operator=self._shares()))
+        self._slot = 0
+        self._saved = clock.now()
+
+    def resume(
+        self,
+        checkpoint: dict[str, Any] | None,
+        measurements: Sequence[Measurement],
+        slots: Sequence[tuple[int, float, dict[str, Any]]],
+    ) -> None:
+        """Takes up a run: the last checkpoint, if any; all measurements and slots (operator, s, decision) since its start."""
+        if checkpoint is not None:
+            for proposer, state in zip(self._proposers, checkpoint["proposers"], strict=True):
+                proposer.restore(state)
+            self._scheduler.restore(checkpoint["scheduler"])
+        for operator, seconds, terms in slots:
+            self._books.slot(operator, seconds, terms)
+        self._slot = len(slots)
+        for measurement in measurements:
+            outcome = outcome_of(measurement)
+            self._observe([outcome])
+            if outcome.identity:
+                self._backend.remember(outcome.candidate.operator, outcome.identity)
+
+    def run(self) -> str:
+        """Tunes; returns why it ended: "seconds", "trials", "target", "exhausted", "stopped" or "paused"."""
+        reason = self._warm_up() or self._slots()
+        self._emit(self._checkpointed(self._event("batch", slot=self._slot, measurements=[], **self._books.totals())))
+        self._emit(self._event("finished", reason=reason, **self._books.totals(), report=self.report()))
+        return reason
+
+    def report(self) -> dict[str, Any]:
+        """What METHODS.md asks every run to tell: seconds by part, and how often each part changed something."""
+        counters = [proposer.counters for proposer in self._proposers]
+        return {
+            "spent": self._books.spent(self._backend.spent()),
+            "slots": self._slot,
+            "decided_by_belief": self._books.decided_by_belief,
+            "differs_from_round_robin": self._books.differs,
+            "search": {name: sum(c[name] for c in counters) for name in counters[0]} if counters else {},
+        }
+
+    def _warm_up(self) -> str | None:
+        """Measures first configurations of all operators together until each has a valid one (METHODS.md, Start)."""
+        self._emit(self._event("phase", name="warm-up", text="measuring a first configuration of every operator"))
+        for _ in range(self._method.rhythm.warm_up):
+            waiting = [i for i, best in enumerate(self._books.best) if best == float("inf")]
+            candidates = [c for i in waiting for c in self._propose(i, 1)]
+            for start in range(0, len(candidates), self._method.rhythm.plan):
+                if reason := self._over():
+                    return reason
+                self._measure(candidates[start : start + self._method.rhythm.plan])
+        return None
+
+    def _slots(self) -> str:
+        self._emit(self._event("phase", name="tuning", text="giving slots to the operators that promise most"))
+        while not (reason := self._over()):
+            with self._books.spending("decision"):
+                decision = self._scheduler.choose(self._progress(), self._slot_seconds())
+            if decision is None:
+                return "exhausted"
+            self._give(decision)
+        return reason
+
+    def _give(self, decision: Decision) -> None:
+        """One slot: plans of its operator until the slot's length is reached."""
+        operator, began = decision.operator, self._clock.now()
+        before, trials = self._books.best[operator], self._books.trials
+        length = self._method.rhythm.slot_seconds
+        while True:
+            plan = self._propose(operator, self._method.rhythm.plan)
+            self._measure(plan)
+            if not plan or length is None or self._clock.now() - began >= length or self._over():
+                break
+        ended = self._clock.now()
+        self._books.slot(operator, ended - began, decision.terms)
+        self._slot += 1
+        with self._books.spending("decision"):
+            self._scheduler.observe(self._progress()[operator])
+        event = self._event(
+            "slot",
+            slot=self._slot,
+            operator=operator,
+            began=began,
+            ended=ended,
+            trials=self._books.trials - trials,
+            before=_finite(before),
+            after=_finite(self._books.best[operator]),
+            decision={"rule": decision.rule, **decision.terms},
+            latency=_finite(self._books.latency),
+        )
+        due = ended - self._saved >= CHECKPOINT_SECONDS
+        self._emit(self._checkpointed(event) if due else event)
+
+    def _propose(self, operator: int, count: int) -> list[Candidate]:
+        with self._books.spending("search"):
+            return self._proposers[operator].propose(count)
+
+    def _measure(self, plan: Sequence[Candidate]) -> None:
+        if not plan:
+            return
+        outcomes = self._backend.measure(plan, self._books.incumbents())
+        self._observe(outcomes)
+        self._emit(
+            self._event(
+                "batch",
+                slot=self._slot,
+                measurements=[measurement_of(outcome) for outcome in outcomes],
+                **self._books.totals(),
+                spent=self._books.spent(self._backend.spent()),
+            )
+        )
+
+    def _observe(self, outcomes: Sequence[Outcome]) -> None:
+        with self._books.spending("search"):
+            for outcome in outcomes:
+                self._proposers[outcome.candidate.operator].observe([outcome])
+        self._books.observe(outcomes)
+
+    def _over(self) -> str | None:
+        wanted = self._wanted()
+        if wanted != "continue":
+            return "paused" if wanted == "pause" else "stopped"
+        budget = self._budget
+        if budget.target_latency is not None and self._books.latency <= budget.target_latency:
+            return "target"
+        if budget.trials is not None and self._books.trials >= budget.trials:
+            return "trials"
+        if budget.seconds is not None and self._clock.now() >= budget.seconds:
+            return "seconds"
+        return None
+
+    def _progress(self) -> list[Any]:
+        return self._books.progress([proposer.exhausted for proposer in self._proposers])
+
+    def _slot_seconds(self) -> float:
+        """Expected length of the next slot in seconds: the mean of those so far."""
+        if self._method.rhythm.slot_seconds is not None:
+            return self._method.rhythm.slot_seconds
+        return sum(self._books.seconds) / self._slot if self._slot else 1.0
+
+    def _shares(self) -> dict[int, int]:
+        """Slots an operator in the sequential order: AutoTVM's 1,000 trials each, or equal parts of the run's trials."""
+        operators = self._backend.operators()
+        trials = (self._budget.trials or 1000 * len(operators)) / max(len(operators), 1)
+        if self._budget.trials is None and self._budget.seconds is not None:
+            trials = 8.0 * self._budget.seconds / max(len(operators), 1)
+        return {operator.index: max(1, round(trials / self._method.rhythm.plan)) for operator in operators}
+
+    def _event(self, kind: str, **payload: Any) -> Event:
+        return {"kind": kind, "clock": round(self._clock.now(), 6), **payload}
+
+    def _checkpointed(self, event: Event) -> Event:
+        self._saved = self._clock.now()
+        return {
+            **event,
+            "checkpoint": {
+                "scheduler": self._scheduler.state(),
+                "proposers": [proposer.state() for proposer in self._proposers],
+            },
+        }
+
+
+def _finite(seconds: float) -> float | None:
+    return seconds if seconds != float("inf") else None

@@ -1,0 +1,225 @@
+"""Starts a program with limits, in a session of its own, so that it cannot outlive whoever started it."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from workers.sandbox.tree import TREE_VARIABLE, Tree
+
+ROOT = str(Path(__file__).resolve().parents[2])
+
+_BOOTSTRAP = "import sys; sys.path.insert(0, sys.argv[1]); from workers.sandbox.confine import main; main(sys.argv[2:])"
+
+INHERITED = frozenset(
+    {
+        "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH",
+        "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "TUNINGSITE_MEASURE_LOCK",
+    }
+)  # fmt: skip
+_SECRET = re.compile(r"DATABASE_URL|REDIS_URL|SECRET|TOKEN|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY", re.IGNORECASE)
+
+_SYSTEM_READ = (
+    "/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/opt", "/proc", "/sys",
+    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/nsswitch.conf", "/etc/OpenCL",
+    "/dev/urandom", "/dev/random",
+)  # fmt: skip
+_SYSTEM_WRITE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/shm")
+_GPU_WRITE = ("/dev/nvidia*", "/dev/nvidia-caps", "/dev/dri", "/dev/kfd")
+
+
+class SpawnError(RuntimeError):
+    """The program could not be started; the message carries the reason the bootstrap gave."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one process may take; None is no limit. Core dumps are always off, new privileges never given.
+
+    `address_space`, `file_size` in bytes (no address space limit where CUDA is used: it reserves terabytes);
+    `cpu_seconds` a process, not the tree; `processes` counts all of the user's, as the kernel does, and not for root;
+    `cpus` undoes an affinity the parent's thread pool may have set.
+    """
+
+    address_space: int | None = None
+    cpu_seconds: int | None = None
+    file_size: int | None = None
+    processes: int | None = None
+    open_files: int | None = 4096
+    nice: int = 0
+    cpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Access:
+    """Which files a process may touch, where Landlock is there; interpreter, system libraries and workers/ are added.
+
+    Paths count with all beneath them. A confined process that takes the measuring lock needs the lock's directory among
+    `write`. TMPDIR becomes the first of `write` unless the environment names another.
+    """
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    network: bool = True
+    gpu: bool = False
+    required: bool = False
+
+
+def scrubbed(additions: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a child: allowed names of ours and the additions. Raises ValueError for a secret's name."""
+    kept = {name: value for name, value in os.environ.items() if name in INHERITED or name.startswith("LC_")}
+    for name in additions or {}:
+        if _SECRET.search(name):
+            raise ValueError(
+                f"environment variable {name} looks like a secret: children get none, pass what they need by value"
+            )
+    return {**kept, **(additions or {})}
+
+
+def _access_policy(access: Access, env: Mapping[str, str]) -> dict[str, Any]:
+    paths = [os.path.abspath(path) for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
+    # The project's root also holds the site's key and database: its names may be listed, only the code beneath read.
+    readable = [path for path in paths if path != ROOT and not ROOT.startswith(path + os.sep)]
+    writing = [*access.write, *_SYSTEM_WRITE]
+    if access.gpu:
+        writing += [path for pattern in _GPU_WRITE for path in glob.glob(pattern)]
+    return {
+        "listing": [ROOT, *paths],
+        "reading": [*access.read, *readable, f"{ROOT}/workers", sys.prefix, sys.base_prefix, *_SYSTEM_READ],
+        "writing": writing,
+        "network": access.network,
+        "required": access.required,
+    }
+
+
+class Process:
+    """A started program. Ends with everything it started: `end`, or leaving the `with` block."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], tree: Tree, status: int) -> None:
+        self.popen = popen
+        self.tree = tree
+        self._status: int | None = status
+        self._level = 0
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        return self.popen.stdin
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        return self.popen.stdout
+
+    @property
+    def stderr(self) -> IO[bytes] | None:
+        return self.popen.stderr
+
+    def level(self) -> int:
+        """The Landlock version in force, 0 for none. Waits for the bootstrap; raises SpawnError when it failed."""
+        if self._status is not None:
+            with os.fdopen(self._status, "rb") as status:
+                self._status = None
+                said = status.read().decode(errors="replace").splitlines()
+            if not said or not said[-1].isdigit():
+                reason = said[-1] if said else "it was ended before it began"
+                raise SpawnError(f"cannot start {self.popen.args!r}: {reason}")
+            self._level = int(said[-1])
+        return self._level
+
+    def exited(self) -> bool:
+        """Whether the program is over; does not reap it, so its group's number stays ours until `end`."""
+        if self.popen.returncode is not None:
+            return True
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def end(self, grace: float = 2.0) -> int:
+        """SIGTERM, `grace` seconds, SIGKILL, for it and all it started; returns the exit status (negative: signal)."""
+        self.tree.end(grace)
+        code = self.popen.wait()
+        for stream in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
+            if stream is not None:
+                stream.close()
+        if self._status is not None:
+            os.close(self._status)
+            self._status = None
+        return code
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end(0.0)
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    limits: Limits | None = None,
+    access: Access | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    stdin: int | IO[Any] | None = subprocess.DEVNULL,
+    stdout: int | IO[Any] | None = None,
+    stderr: int | IO[Any] | None = None,
+    pass_fds: Sequence[int] = (),
+    dies_with_parent: bool = True,
+) -> Process:
+    """Starts argv in a session of its own under `limits` and, where the kernel can, `access`; never forks Python code.
+
+    `env` is added to the scrubbed environment. The kernel sends the parent-death signal when the *thread* that called
+    spawn ends: call it from the main thread or from one that outlives the child. Pipes are unbuffered. Raises
+    ValueError for a secret in `env`, OSError when the interpreter cannot start; a program that cannot start shows in
+    `Process.level`.
+    """
+    token = f"{os.environ.get(TREE_VARIABLE, '')}/{secrets.token_hex(8)}"
+    additions = dict(env or {})
+    if access is not None and access.write:
+        additions.setdefault("TMPDIR", access.write[0])
+    environment = scrubbed(additions)
+    paths = [ROOT, *(path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", ROOT))]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    environment[TREE_VARIABLE] = token
+    limits = limits or Limits()
+    reading, writing = os.pipe()
+    bounds = asdict(limits)
+    policy = {
+        "parent": os.getpid() if dies_with_parent else None,
+        "nice": bounds.pop("nice"),
+        "cpus": bounds.pop("cpus"),
+        "limits": bounds,
+        "access": _access_policy(access, environment) if access is not None else None,
+        "status": writing,
+    }
+    try:
+        popen = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _BOOTSTRAP, ROOT, json.dumps(policy), *argv],
+            env=environment,
+            cwd=cwd,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=(*pass_fds, writing),
+            start_new_session=True,
+            bufsize=0,
+        )
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    return Process(popen, Tree(popen.pid, token), reading)

@@ -1,0 +1,138 @@
+"""A process and everything it started, found in /proc and ended without leaving an orphan.
+
+Members are found three ways, because each alone can be lost: by parent (lost when a middle process dies), by session
+(lost after setsid), by a token in the environment that every descendant inherits. What was seen once stays remembered.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+TREE_VARIABLE = "TUNINGSITE_TREE"
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_STEP = 0.01  # s between looks while waiting for processes to go
+_STUBBORN = 5.0  # s after SIGKILL: longer means the kernel itself holds the process (uninterruptible sleep)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One line of /proc. `began` is the start time in ticks: with the pid it names a process for good."""
+
+    pid: int
+    state: str
+    parent: int
+    session: int
+    began: int
+
+    @property
+    def alive(self) -> bool:
+        return self.state not in "ZX"
+
+
+def _look(pid: int) -> _Seen | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    # The name in parentheses may itself hold spaces and parentheses: the fields begin after the last one.
+    fields = text[text.rindex(b")") + 2 :].split()
+    return _Seen(pid, fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
+
+
+def _everything() -> Iterator[_Seen]:
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (seen := _look(int(name))) is not None:
+            yield seen
+
+
+def _carries(pid: int, token: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+    except OSError:
+        return False
+    return any(variable == token or variable.startswith(token + b"/") for variable in variables)
+
+
+def _resident(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+class Tree:
+    """The descendants of one spawned session leader, itself included. For one thread."""
+
+    def __init__(self, leader: int, token: str) -> None:
+        self.leader = leader
+        self.token = token
+        self._mark = f"{TREE_VARIABLE}={token}".encode()
+        seen = _look(leader)
+        self._began = seen.began if seen is not None else -1
+        self._known = {leader: self._began}  # pid -> start time
+
+    def refresh(self, *, thorough: bool = False) -> list[int]:
+        """Looks for members anew and returns the pids of those alive; `thorough` also reads every environment."""
+        processes = {seen.pid: seen for seen in _everything()}
+        leader = processes.get(self.leader)
+        # A stranger may have been given the number of a leader that is long reaped; then its session is not ours.
+        session = self.leader if leader is None or leader.began == self._began else None
+        inside = {
+            seen.pid
+            for seen in processes.values()
+            if seen.session == session or self._known.get(seen.pid) == seen.began
+        }
+        if thorough:
+            inside |= {pid for pid in processes if pid not in inside and _carries(pid, self._mark)}
+        grew = True
+        while grew:
+            children = {seen.pid for seen in processes.values() if seen.parent in inside} - inside
+            inside |= children
+            grew = bool(children)
+        self._known = {pid: processes[pid].began for pid in inside}
+        return sorted(pid for pid in inside if processes[pid].alive)
+
+    def resident(self) -> int:
+        """Bytes of memory held by the members seen at the last refresh; pages they share count once for each."""
+        return sum(_resident(pid) for pid in self._known)
+
+    def end(self, grace: float, clock: Callable[[], float] = time.monotonic) -> list[int]:
+        """SIGTERM to the leader's group, `grace` seconds, SIGKILL to all; returns pids that even that did not end.
+
+        The leader is left as a zombie for its parent to reap, so that its number cannot be given to a stranger
+        meanwhile.
+        """
+        leader = _look(self.leader)
+        if grace > 0 and leader is not None and leader.began == self._began:
+            self.refresh()
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.leader, signal.SIGTERM)
+            deadline = clock() + grace
+            while clock() < deadline and (leader := _look(self.leader)) is not None and leader.alive:
+                time.sleep(_STEP)
+        deadline = clock() + _STUBBORN
+        while alive := self.refresh(thorough=True):
+            for pid in alive:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            if clock() > deadline:
+                break
+            time.sleep(_STEP)
+        self._reap_adopted()
+        return alive
+
+    def _reap_adopted(self) -> None:
+        # These are our children only in a process that takes in orphans (a subreaper, or process 1).
+        for pid in self._known:
+            if pid != self.leader:
+                with suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)

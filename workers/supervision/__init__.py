@@ -1,0 +1,18 @@
+"""One child for one order: start it, relay its events into a journal, control it, and say how it ended."""
+
+from workers.supervision.directory import DirectoryJournal, History
+from workers.supervision.ports import Control, Deadlines, Ending, Journal, LeaseLost
+from workers.supervision.restart import restart_until_progress_stops
+from workers.supervision.supervisor import supervise
+
+__all__ = [
+    "Control",
+    "Deadlines",
+    "DirectoryJournal",
+    "Ending",
+    "History",
+    "Journal",
+    "LeaseLost",
+    "restart_until_progress_stops",
+    "supervise",
+]

@@ -1,0 +1,171 @@
+"""A journal in a directory: one event a line, for runs without a database.
+
+journal.jsonl holds the events, `lock` keeps a second writer out, and the word in `control` (pause or stop), written by
+anybody, is what the user wants; opening the journal clears it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workers.messages.events import Event, decode, encode
+from workers.supervision.ports import Control, LeaseLost
+
+
+class DirectoryBusy(RuntimeError):
+    """Another process writes to this directory."""
+
+
+class DamagedJournal(RuntimeError):
+    """A line that is not the last one is not an event."""
+
+
+@dataclass(frozen=True)
+class History:
+    """What a new attempt needs: the last checkpoint, every measurement, and (operator, seconds, decision) of every slot."""
+
+    checkpoint: Any = None
+    measurements: list[dict[str, Any]] = field(default_factory=list)
+    slots: list[tuple[int, float, dict[str, Any]]] = field(default_factory=list)
+    spent: dict[str, float] = field(default_factory=dict)
+    clock: float = 0.0
+    events: int = 0
+
+    @property
+    def trials(self) -> int:
+        """Measurements kept; duplicates are none."""
+        return sum(measurement.get("cause") != "duplicate" for measurement in self.measurements)
+
+
+def _sync_directory(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _write_all(file: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+class DirectoryJournal:
+    """Journal of one run in `path`. What `write` returned from survives a crash; half a line at the end is cut off.
+
+    Raises DirectoryBusy when another process has it open, DamagedJournal for a broken line that is not the last.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise DirectoryBusy(
+                f"{self.path} is in use by another run: wait for it, or name another directory"
+            ) from None
+        self._file = os.open(self.path / "journal.jsonl", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._size = self._mend()
+            _sync_directory(self.path)
+            self.clear_control()
+            self.trials = self.history().trials
+        except BaseException:
+            self.close()
+            raise
+
+    def _mend(self) -> int:
+        """Cuts a torn last line off; returns the length that is left."""
+        size = os.fstat(self._file).st_size
+        end = size
+        while end:
+            start = max(0, end - (1 << 16))
+            found = os.pread(self._file, end - start, start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+            end = start
+        if end != size:
+            os.ftruncate(self._file, end)
+            os.fsync(self._file)
+        return end
+
+    def write(self, events: Sequence[Event]) -> None:
+        """Appends the events and waits until they are on the disk. OSError when there is no room: then none is kept."""
+        if self._file < 0:
+            raise LeaseLost(f"the journal in {self.path} is closed")
+        content = "".join(encode(event) + "\n" for event in events).encode()
+        try:
+            os.lseek(self._file, self._size, os.SEEK_SET)
+            _write_all(self._file, content)
+            os.fsync(self._file)
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._size)
+            raise
+        self._size += len(content)
+        self.trials += sum(len(event.get("measurements", ())) for event in events if event["kind"] == "batch")
+
+    def heartbeat(self) -> Control:
+        """What stands in the control file; anything else than pause or stop is continue."""
+        try:
+            word = (self.path / "control").read_text().strip()
+        except FileNotFoundError:
+            return "continue"
+        return "pause" if word == "pause" else "stop" if word == "stop" else "continue"
+
+    def clear_control(self) -> None:
+        """Forgets an earlier pause or stop."""
+        (self.path / "control").unlink(missing_ok=True)
+
+    def events(self) -> Iterator[Event]:
+        """Every event kept, oldest first."""
+        with open(self.path / "journal.jsonl", encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    yield decode(line)
+                except ValueError as error:
+                    raise DamagedJournal(
+                        f"{file.name}, line {number}: {error}; somebody changed the file: restore it or start anew"
+                    ) from error
+
+    def history(self) -> History:
+        """What a new attempt goes on from."""
+        checkpoint: Any = None
+        measurements: list[dict[str, Any]] = []
+        slots: list[tuple[int, float, dict[str, Any]]] = []
+        spent: dict[str, float] = {}
+        events, clock = 0, 0.0
+        for event in self.events():
+            events += 1
+            clock = max(clock, float(event.get("clock", 0.0)))
+            checkpoint = event.get("checkpoint") or checkpoint
+            if event["kind"] == "batch":
+                measurements += event.get("measurements", ())
+                spent = event.get("spent", spent)
+            elif event["kind"] == "slot":
+                slots.append((event["operator"], event["ended"] - event["began"], event["decision"]))
+        return History(checkpoint, measurements, slots, spent, clock, events)
+
+    def close(self) -> None:
+        """Lets another process have the directory; may be called twice."""
+        if self._file >= 0:
+            os.close(self._file)
+            os.close(self._lock)
+            self._file = self._lock = -1
+
+    def __enter__(self) -> DirectoryJournal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,46 @@
+"""Bounded buffers for what a child says: lines of events, and the tail of a log."""
+
+from __future__ import annotations
+
+MAX_LINE = 64 << 20
+LOG_TAIL = 64 << 10
+
+
+class LineTooLong(ValueError):
+    """A line went over the limit before it ended."""
+
+
+class LineBuffer:
+    """Cuts a stream into lines of at most `limit` bytes."""
+
+    def __init__(self, limit: int = MAX_LINE) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that this chunk completes, without their ends. Raises LineTooLong."""
+        *complete, rest = chunk.split(b"\n")
+        if complete:
+            complete[0] = bytes(self._rest) + complete[0]
+            self._rest = bytearray(rest)
+        else:
+            self._rest += rest
+        if len(self._rest) > self._limit or any(len(line) > self._limit for line in complete):
+            raise LineTooLong(f"a line of more than {self._limit} bytes")
+        return complete
+
+
+class LogTail:
+    """The last `size` bytes of a stream."""
+
+    def __init__(self, size: int = LOG_TAIL) -> None:
+        self._size = size
+        self._tail = bytearray()
+
+    def feed(self, chunk: bytes) -> None:
+        self._tail += chunk
+        del self._tail[: -self._size]
+
+    def text(self) -> str:
+        """What is kept; undecodable bytes are replaced."""
+        return self._tail.decode(errors="replace")

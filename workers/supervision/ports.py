@@ -1,0 +1,68 @@
+"""What supervision needs from whoever keeps the events, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from workers.messages.channel import Control
+from workers.messages.events import Event
+
+__all__ = ["Control", "Deadlines", "Ending", "EndingKind", "Journal", "LeaseLost"]
+
+EndingKind = Literal["finished", "paused", "stopped", "failed", "crashed", "lost"]
+
+
+class LeaseLost(Exception):
+    """Somebody else owns the job now: nothing more may be written for it."""
+
+
+class Journal(Protocol):
+    """Where events are kept. Called from one thread, never at the same time."""
+
+    def write(self, events: Sequence[Event]) -> None:
+        """Keeps these events, in order, in one transaction: when it returns they are safe. Raises LeaseLost."""
+        ...
+
+    def heartbeat(self) -> Control:
+        """Called every `Deadlines.heartbeat` seconds, events or not; returns what the user wants. Raises LeaseLost."""
+        ...
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """Seconds. With these a stop takes at most heartbeat + stop = 4 s and a kill.
+
+    `heartbeat` between looks at what the user wants (a journal may renew its lease less often); `batch` from the
+    first event of a batch to its write; `silence` without an event until a child counts as hung; `pause`, `stop` from
+    the word to the kill, `finish` from the last event to it; `total` for the whole attempt, None for no end.
+    """
+
+    heartbeat: float = 1.0
+    batch: float = 0.25
+    silence: float = 60.0
+    pause: float = 5.0
+    stop: float = 3.0
+    finish: float = 5.0
+    total: float | None = None
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an attempt ended. `last` is the `finished` or `failed` event, if one came.
+
+    `cause` of a crash: "signal", "exit", "cpu", "memory", "silent", "protocol", "time", "start"; else "". `detail` is
+    for the user. `forced`: a child that was asked to end had to be killed. `exit_code` is as subprocess gives it;
+    `log` the tail of what it printed; `events` how many were kept; `level` the Landlock version it ran under.
+    """
+
+    kind: EndingKind
+    cause: str = ""
+    detail: str = ""
+    exit_code: int | None = None
+    forced: bool = False
+    log: str = ""
+    last: Event | None = None
+    events: int = 0
+    level: int = 0

@@ -1,0 +1,1 @@
+"""The only room that imports tvm: networks in, operators and spaces out, candidates to times, best ones to a library."""

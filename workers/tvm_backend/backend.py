@@ -1,0 +1,83 @@
+"""TVM on this machine as the engine's Backend."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+import tvm
+
+from workers.engine.ports import Candidate, Outcome
+from workers.engine.space import Operator
+from workers.engine.start import Machine
+from workers.messages.spec import RunSpec
+from workers.sandbox.lock import MeasureLock
+from workers.sandbox.spawn import Limits
+from workers.tvm_backend.importer import Imported, import_network
+from workers.tvm_backend.operators import extract, operators
+from workers.tvm_backend.pool import Pool
+from workers.tvm_backend.programs import Workload, save_workloads
+
+KERNEL_LIMITS = Limits()
+
+
+class LocalBackend:
+    """Compiles on every core, runs on `spec.threads` threads. Owns its workers; close it."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        model: onnx.ModelProto,
+        evaluator: tuple[str, dict[str, Any]],
+        machine: Machine,
+        work_dir: Path,
+        lock: MeasureLock,
+        report: Callable[[str, str], None],
+    ) -> None:
+        """`report(phase, text)` tells what the long start is doing."""
+        self._spent: dict[str, float] = defaultdict(float)
+        self._seen: set[tuple[int, str]] = set()
+        self._pool = Pool(spec.threads, spec.threads, spec.target, work_dir, lock, KERNEL_LIMITS, self._charge)
+        try:
+            target = tvm.target.Target(spec.target)
+            report("importing", "importing the network and folding its constants")
+            self.imported: Imported = import_network(model, spec.inputs, target, spec.layout)
+            extracted = extract(self.imported.mod, target)
+            report("spaces", f"drawing up the design spaces of {len(extracted)} operators")
+            workloads = [Workload.generate(task.mod, target) for task in extracted]
+            save_workloads(workloads, work_dir / "workloads.json")
+            self._operators = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
+            self._pool.load(work_dir / "workloads.json", {"name": evaluator[0], "parameters": evaluator[1]})
+        except BaseException:
+            self.close()
+            raise
+
+    def operators(self) -> Sequence[Operator]:
+        return self._operators
+
+    def remember(self, operator: int, identity: str) -> None:
+        self._seen.add((operator, identity))
+
+    def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
+        return self._pool.measure(candidates, self._seen, incumbents)
+
+    def spent(self) -> dict[str, float]:
+        return dict(self._spent)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _charge(self, category: str, seconds: float) -> None:
+        self._spent[category] += seconds
+
+
+def machine_of(target: dict[str, Any], threads: int) -> Machine:
+    """Lanes and registers by the target's vector extension; `target` as TVM is given it."""
+    features = set(tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target)))
+    wide = {"avx512f"} & {str(feature) for feature in features}
+    return Machine(lanes=16, registers=32, cores=threads) if wide else Machine(lanes=8, registers=16, cores=threads)
+
+

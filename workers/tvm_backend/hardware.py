@@ -1,0 +1,99 @@
+"""What this machine is, as far as tuning cares: processor, instruction sets, usable cores, memory, and TVM's target."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import tvm
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """`flags` are the kernel's names of the instruction sets TVM may use here; `memory` in bytes; `target` is TVM's dict."""
+
+    name: str
+    system: str
+    machine: str
+    cores: int
+    memory: int
+    flags: tuple[str, ...]
+    target: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "flags": list(self.flags)}
+
+
+def detect() -> Hardware:
+    """Of the machine this runs on."""
+    cores = usable_cores()
+    kernel = kernel_flags()
+    target = cpu_target(kernel, cores)
+    features = {str(feature) for feature in tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))}
+    flags = tuple(sorted(flag for flag in kernel if _llvm_name(flag) in features))
+    return Hardware(cpu_name(), platform.system(), platform.machine(), cores, memory(), flags, target)
+
+
+def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
+    """The dict for TVM. LLVM may know the processor only as an older one: what the kernel shows beyond it is added.
+
+    'native' is no processor for TVM, and without `mcpu` there is neither AVX nor FMA; `num-cores` is mandatory.
+    """
+    mcpu = str(tvm.target.codegen.llvm_get_system_cpu())
+    target: dict[str, Any] = {"kind": "llvm", "mcpu": mcpu, "num-cores": cores}
+    known = {str(feature) for feature in tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))}
+    vector = {"avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd", "avx512_vnni", "avx_vnni"}
+    more = sorted(_llvm_name(flag) for flag in kernel & vector if _llvm_name(flag) not in known)
+    return {**target, "mattr": [f"+{name}" for name in more]} if more else target
+
+
+def usable_cores() -> int:
+    """Cores this process may run on: affinity and the control group's quota, at least one."""
+    cores = len(os.sched_getaffinity(0))
+    try:
+        quota, period = (CGROUP / "cpu.max").read_text().split()
+        if quota != "max":
+            cores = min(cores, math.ceil(int(quota) / int(period)))
+    except (OSError, ValueError):
+        pass
+    return max(1, cores)
+
+
+def memory() -> int:
+    """Bytes this process may use: the machine's, or the control group's limit."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = (CGROUP / "memory.max").read_text().strip()
+        return total if limit == "max" else min(total, int(limit))
+    except (OSError, ValueError):
+        return total
+
+
+def cpu_name() -> str:
+    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
+
+
+def kernel_flags() -> set[str]:
+    """Instruction sets by the kernel's names."""
+    found = _cpuinfo()
+    return set((found.get("flags") or found.get("Features") or "").split())
+
+
+def _cpuinfo() -> dict[str, str]:
+    try:
+        first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
+    except OSError:
+        return {}
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+
+
+def _llvm_name(flag: str) -> str:
+    """LLVM writes avx512vnni where the kernel writes avx512_vnni."""
+    special = {"avx_vnni": "avxvnni", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "pni": "sse3"}
+    return special.get(flag, flag.replace("avx512_", "avx512"))

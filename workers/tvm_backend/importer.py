@@ -1,0 +1,89 @@
+"""From a cleaned ONNX graph to the TensorIR functions that are tuned, on a CPU (TVM.md, The model around the operators)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+import tvm
+from tvm import relax
+from tvm.relax.frontend.onnx import from_onnx
+
+LAYOUTS = {"NHWC": {"relax.nn.conv2d": ["NHWC", "HWIO"]}}
+
+
+class ImportFailed(Exception):
+    """TVM cannot import the network; the text names the reason for the user."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A network as fused TensorIR functions under one main function. `notes` are plain sentences for the run's log."""
+
+    mod: tvm.IRModule
+    layout: str
+    notes: tuple[str, ...]
+
+
+def import_network(
+    model: onnx.ModelProto, shapes: dict[str, list[int]], target: tvm.target.Target, layout: str = "auto"
+) -> Imported:
+    """Imports with static `shapes`, convolutions in NHWC where the conversion holds (layout "auto" or "NHWC"), else NCHW.
+
+    Raises ImportFailed. What holds is what converts and lowers; that it also computes the same is for the verification.
+    """
+    mod = _frontend(model, shapes)
+    notes: list[str] = []
+    convolutions = any(node.op_type == "Conv" for node in model.graph.node)
+    if layout in {"auto", "NHWC"} and convolutions:
+        try:
+            return Imported(_lower(_converted(mod), target), "NHWC", tuple(notes))
+        except Exception as error:  # TVM raises whatever its C++ throws
+            notes.append(f"layout NHWC does not hold here ({_last_line(error)}): the network stays in NCHW")
+    return Imported(_lower(mod, target), "NCHW" if convolutions else "none", tuple(notes))
+
+
+def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRModule:
+    try:
+        return from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
+    except Exception as error:
+        raise ImportFailed(f"TVM cannot import this network: {_last_line(error)}") from error
+
+
+def _converted(mod: tvm.IRModule) -> tvm.IRModule:
+    return relax.transform.ConvertLayout(LAYOUTS["NHWC"])(mod)
+
+
+def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
+    passes = [
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+        relax.transform.LegalizeOps(),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FoldConstant(),
+        relax.transform.FuseOps(),
+        relax.transform.FuseTIR(),
+        relax.transform.AttachAttrLayoutFreeBuffers(),
+    ]
+    with target:
+        return tvm.transform.Sequential(passes)(mod)
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__)[:300]
+
+
+def calls(mod: tvm.IRModule) -> list[str]:
+    """Names of the TensorIR functions in the order in which the network calls them, repetitions included."""
+    names: list[str] = []
+
+    def visit(expr: Any) -> None:
+        if isinstance(expr, relax.Call) and expr.op.same_as(tvm.ir.Op.get("relax.call_tir")):
+            names.append(expr.args[0].name_hint)
+
+    for function in mod.functions.values():
+        if isinstance(function, relax.Function):
+            relax.analysis.post_order_visit(function, visit)
+    return names

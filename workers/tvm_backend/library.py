@@ -1,0 +1,78 @@
+"""From best configurations to a shared library of the whole network (TVM.md, The model around the operators)."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import relax
+from tvm.s_tir import meta_schedule as ms
+
+from workers.tvm_backend.importer import Imported
+from workers.tvm_backend.operators import Extracted
+from workers.tvm_backend.programs import Workload
+
+
+class NoLinker(RuntimeError):
+    """Nothing on this machine can link a shared library."""
+
+
+def linker() -> Callable[..., Any] | None:
+    """What TVM's export links with: None for the system's compiler, else the ziglang wheel's. Raises NoLinker."""
+    if shutil.which("g++") or shutil.which("clang++") or shutil.which("gcc"):
+        return None
+    if find_spec("ziglang") is not None:
+        from tvm.support.cc import cross_compiler
+
+        return cross_compiler([sys.executable, "-m", "ziglang", "cc"], options=["-shared"])  # type: ignore[no-any-return]
+    raise NoLinker("no linker on this machine: install a compiler (apt install gcc) or the wheel (pip install ziglang)")
+
+
+def database(
+    extracted: list[Extracted], workloads: list[Workload], best: Mapping[int, tuple[int, tuple[int, ...], float]], directory: Path | None
+) -> ms.Database:
+    """MetaSchedule's database with one record an operator: `best` is (sketch, choices, seconds) by operator.
+
+    In memory, or as TVM's two JSON files in `directory`.
+    """
+    found = _json_database(directory) if directory is not None else ms.database.MemoryDatabase()
+    for index, (sketch, choices, seconds) in sorted(best.items()):
+        workload = workloads[index]
+        schedule = workload.schedule(sketch, choices)
+        entry = found.commit_workload(extracted[index].mod)
+        arguments = ms.arg_info.ArgInfo.from_entry_func(extracted[index].mod, remove_preproc=True)
+        found.commit_tuning_record(ms.database.TuningRecord(schedule.trace, entry, [seconds], workload.target, arguments))
+    return found
+
+
+def _json_database(directory: Path) -> ms.Database:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in ("database_workload.json", "database_tuning_record.json"):
+        (directory / name).unlink(missing_ok=True)  # TVM appends
+    return ms.database.JSONDatabase(work_dir=str(directory))
+
+
+def compile_network(imported: Imported, records: ms.Database | None, target: tvm.target.Target) -> relax.VMExecutable:
+    """The whole network; without records every operator stays a naive serial loop, which is TVM untuned."""
+    mod = imported.mod
+    if records is not None:
+        # Made inside the target's scope: the pass keys its look-up by it.
+        with target, records:
+            mod = relax.transform.MetaScheduleApplyDatabase(enable_warning=True)(mod)
+    passes = [relax.transform.SplitLayoutRewritePreproc(), relax.transform.LiftTransformParams(), relax.transform.FoldConstant()]
+    with target:
+        mod = tvm.transform.Sequential(passes if records is not None else [])(mod)
+        return tvm.compile(mod, target=target)
+
+
+def export(executable: relax.VMExecutable, path: Path) -> None:
+    """Writes the shared library, whole or not at all; raises NoLinker."""
+    fcompile = linker()
+    partial = path.with_name(f"partial-{path.name}")
+    executable.export_library(str(partial), **({"fcompile": fcompile} if fcompile else {}))
+    partial.replace(path)

@@ -1,0 +1,63 @@
+"""The operators of an imported network, in network order, with work, design space and first configurations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm
+from tvm.s_tir.analysis import estimate_tir_flops
+from tvm.s_tir.meta_schedule.relax_integration import extract_tasks
+
+from workers.engine.space import Operator
+from workers.engine.start import Machine, first_configurations
+from workers.tvm_backend.importer import calls
+from workers.tvm_backend.programs import Workload, argument_tensors, key_of
+
+FIRST = 4
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """An operator before its space is known."""
+
+    name: str
+    mod: tvm.IRModule
+    weight: int
+
+
+def extract(mod: tvm.IRModule, target: tvm.target.Target) -> list[Extracted]:
+    """Unique operators in network order; TVM gives them in hash order."""
+    place: dict[str, int] = {}
+    for number, name in enumerate(calls(mod)):
+        place.setdefault(name, number)
+    tasks = sorted(extract_tasks(mod, target), key=lambda task: place.get(task.task_name, math.inf))
+    return [Extracted(task.task_name, task.dispatched[0], int(task.weight)) for task in tasks]
+
+
+def operators(
+    extracted: Sequence[Extracted], workloads: Sequence[Workload], peak_flops: float, bandwidth: float, machine: Machine
+) -> list[Operator]:
+    """The engine's view; `work` is max(FLOPs, bytes x machine balance), METHODS.md."""
+    found = []
+    for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
+        flops, size = float(estimate_tir_flops(task.mod)), _argument_bytes(task.mod)
+        found.append(
+            Operator(
+                index=index,
+                name=task.name,
+                key=key_of(task.mod),
+                weight=task.weight,
+                flops=flops,
+                bytes=size,
+                work=max(flops, size * peak_flops / bandwidth),
+                sketches=workload.sketches,
+                start=first_configurations(workload.sketches, machine, FIRST),
+            )
+        )
+    return found
+
+
+def _argument_bytes(mod: tvm.IRModule) -> float:
+    return sum(math.prod(shape) * tvm.DataType(dtype).bits / 8 for shape, dtype in argument_tensors(mod))

@@ -1,0 +1,85 @@
+"""The target's true ceilings: arithmetic from registers only, and memory bandwidth; everything else is measured against them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm.script import tirx as T
+
+LANES = 16
+ACCUMULATORS = 12  # more than latency x issue width asks for, and it still fits AVX2's 16 registers
+STEPS = 1 << 20
+COPIED = 1 << 25  # float32: 128 MiB each way, beyond any cache
+
+
+@dataclass(frozen=True)
+class Peak:
+    """FLOP/s and bytes/s on the threads it was measured with."""
+
+    flops: float
+    bandwidth: float
+
+
+def measure_peak(target: dict[str, Any], threads: int, repeats: int = 7) -> Peak:
+    """Best of `repeats` for both: a ceiling is what the machine can do when nobody disturbs it. Takes about 2 s."""
+    device, compiled_for = tvm.cpu(), tvm.target.Target(target)
+    arithmetic = tvm.tirx.build(_arithmetic(threads), target=compiled_for)
+    factors = tvm.runtime.tensor(np.full(LANES, 0.999, "float32"), device)
+    sums = tvm.runtime.empty((threads, ACCUMULATORS * LANES), "float32", device)
+    fastest = _fastest(arithmetic, repeats, factors, sums)
+    copy = tvm.tirx.build(_copy(threads), target=compiled_for)
+    source, sink = (tvm.runtime.tensor(np.ones(COPIED, "float32"), device) for _ in range(2))
+    copied = _fastest(copy, repeats, source, sink)
+    return Peak(2.0 * threads * ACCUMULATORS * LANES * STEPS / fastest, 8.0 * COPIED / copied)
+
+
+def _fastest(program: tvm.runtime.Module, repeats: int, *arguments: Any) -> float:
+    timed = program.time_evaluator("main", tvm.cpu(), number=1, repeat=repeats)
+    return float(min(timed(*arguments).results))
+
+
+def _arithmetic(threads: int) -> tvm.IRModule:
+    """One accumulator a buffer: a larger one would be put on the heap, and its stores would be what is measured."""
+    names = [f"held{k}" for k in range(ACCUMULATORS)]
+    allocate = [f"{name} = T.sblock_alloc_buffer(({LANES},), 'float32', scope='local')" for name in names]
+    begin = [f"{name}[lane] = factors[lane] * T.float32({k})" for k, name in enumerate(names)]
+    step = [f"{name}[lane] = {name}[lane] * scale[lane] + shift[lane]" for name in names]
+    end = [f"sums[thread, {k * LANES} + lane] = {name}[lane]" for k, name in enumerate(names)]
+    lines = [
+        "@T.prim_func(s_tir=True)",
+        f"def main(factors: T.Buffer(({LANES},), 'float32'), sums: T.Buffer(({threads}, {ACCUMULATORS * LANES}), 'float32')):",
+        "    T.func_attr({'tirx.noalias': True})",
+        f"    for thread in T.parallel({threads}):",
+        "        with T.sblock('work'):",
+        f"            t = T.axis.spatial({threads}, thread)",
+        "            T.reads(factors[0:16])",
+        f"            T.writes(sums[t, 0:{ACCUMULATORS * LANES}])",
+        *(f"            {line}" for line in [*allocate, *(f"{n} = T.sblock_alloc_buffer(({LANES},), 'float32', scope='local')" for n in ("scale", "shift"))]),
+        *_vectorized(["scale[lane] = factors[lane]", "shift[lane] = factors[lane]"], 3),
+        *_vectorized(begin, 3),
+        f"            for _step in T.serial({STEPS}):",
+        *_vectorized(step, 4),
+        *_vectorized([line.replace("thread", "t") for line in end], 3),
+    ]
+    return tvm.IRModule({"main": tvm.script.from_source("\n".join(lines), {"T": T})})
+
+
+def _vectorized(statements: list[str], depth: int) -> list[str]:
+    pad = "    " * depth
+    return [line for s in statements for line in (f"{pad}for lane in T.vectorized({LANES}):", f"{pad}    {s}")]
+
+
+def _copy(threads: int) -> tvm.IRModule:
+    part = COPIED // threads // LANES
+
+    @T.prim_func(s_tir=True)
+    def main(source: T.Buffer((COPIED,), "float32"), sink: T.Buffer((COPIED,), "float32")):
+        for thread in T.parallel(threads):
+            for i in T.serial(part):
+                for lane in T.vectorized(LANES):
+                    sink[(thread * part + i) * LANES + lane] = source[(thread * part + i) * LANES + lane]
+
+    return tvm.IRModule({"main": main})

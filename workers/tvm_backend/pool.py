@@ -1,0 +1,280 @@
+"""The processes that compile and run candidates, and what happens when one of them dies.
+
+One batch: every candidate is applied and, when new, compiled on whichever worker is free; then all that compiled are timed one after
+the other, while the other workers rest. A worker that dies or is late takes the blame for the candidate it had in hand;
+what else it had compiled is compiled again elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from workers.engine.ports import Candidate, Outcome
+from workers.engine.space import Configuration
+from workers.sandbox.lock import MeasureLock
+from workers.sandbox.spawn import Limits, Process, spawn
+from workers.tvm_backend.runtime import environment
+
+# Most candidates compile in 0.1 s; one that takes forty times as long is code unrolled beyond any instruction cache.
+COMPILE_TIMEOUT = 4.0
+RUN_TIMEOUT = 10.0
+START_TIMEOUT = 120.0
+
+
+class PoolError(RuntimeError):
+    """The workers cannot be started; the text says why and what to do."""
+
+
+class Dead(Exception):
+    """A worker died or was late; `cause` is an outcome's cause."""
+
+    def __init__(self, cause: str, error: str) -> None:
+        super().__init__(error)
+        self.cause = cause
+
+
+def describe_end(process: Process) -> str:
+    """Why a process is gone, in words."""
+    code = process.end(grace=0.0)
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"left with status {code}"
+
+
+@dataclass
+class Member:
+    """One worker process and the order it works on."""
+
+    process: Process
+    connection: Connection
+    task: Task | None = None
+    late: float = float("inf")
+
+    def send(self, verb: str, timeout: float, **arguments: Any) -> None:
+        self.late = time.monotonic() + timeout
+        try:
+            self.connection.send_bytes(json.dumps({"verb": verb, **arguments}).encode())
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # seen again, with its cause, when the answer is read
+
+    def receive(self) -> dict[str, Any]:
+        """The answer; raises Dead when there will be none."""
+        left = self.late - time.monotonic()
+        try:
+            if not self.connection.poll(max(left, 0)):
+                raise Dead("timeout", "the program did not finish in time")
+            return dict(json.loads(self.connection.recv_bytes()))
+        except (EOFError, ConnectionResetError):
+            raise Dead("crash", f"the worker died: {describe_end(self.process)}") from None
+
+
+@dataclass
+class Task:
+    """A candidate on its way through the pool."""
+
+    id: int
+    candidate: Candidate
+    choices: tuple[int, ...] | None = None
+    identity: str = ""
+    build_seconds: float = 0.0
+    member: Member | None = field(default=None, repr=False)
+    outcome: Outcome | None = None
+
+    def end(self, seconds: float | None = None, **fields: Any) -> None:
+        configuration = self.candidate.configuration
+        if self.choices is not None:
+            configuration = Configuration(configuration.sketch, self.choices)
+        self.outcome = Outcome(
+            self.candidate, configuration, self.identity, seconds, build_seconds=self.build_seconds, **fields
+        )
+
+
+class Pool:
+    """`size` workers on `threads` threads each for the timed programs. Not thread-safe; owned by one backend."""
+
+    def __init__(
+        self,
+        size: int,
+        threads: int,
+        target: dict[str, Any],
+        work_dir: Path,
+        lock: MeasureLock,
+        limits: Limits,
+        spent: Callable[[str, float], None],
+    ) -> None:
+        self.size, self.threads, self.target, self.work_dir = size, threads, target, work_dir
+        self.lock, self.limits, self.spent = lock, limits, spent
+        self.order: dict[str, Any] | None = None
+        self.tasks: list[Task] = []
+        self.members: list[Member] = [self._start() for _ in range(size)]
+
+    def load(self, workloads: Path, evaluator: dict[str, Any]) -> None:
+        """Gives every worker the operators; raises PoolError when one cannot take them."""
+        self.order = {"workloads": str(workloads), "target": self.target, "evaluator": evaluator}
+        for member in self.members:
+            member.send("load", START_TIMEOUT, **self.order)
+        for member in self.members:
+            self._loaded(member)
+
+    def measure(self, candidates: Sequence[Candidate], seen: set[tuple[int, str]], incumbents: dict[int, float]) -> list[Outcome]:
+        """One outcome a candidate, in order. `seen` (operator, identity) is extended by what is tried for the first time."""
+        tasks = self.tasks = [Task(number, candidate) for number, candidate in enumerate(candidates)]
+        self._ask_all("drop")
+        while open_tasks := [task for task in tasks if task.outcome is None]:
+            with self.lock.shared() as waited:
+                self.spent("wait", waited)
+                began = time.monotonic()
+                self._compile(open_tasks, seen)
+                self.spent("build", time.monotonic() - began)
+            with self.lock.exclusive() as waited:
+                self.spent("wait", waited)
+                began = time.monotonic()
+                self._run([task for task in open_tasks if task.outcome is None], incumbents)
+                self.spent("measure", time.monotonic() - began)
+        return [task.outcome for task in tasks if task.outcome is not None]
+
+    def close(self) -> None:
+        for member in self.members:
+            member.connection.close()
+            member.process.end(grace=0.0)
+        self.members = []
+
+    def _compile(self, tasks: Iterable[Task], seen: set[tuple[int, str]]) -> None:
+        queue = deque(task for task in tasks if task.member is None)
+        idle: list[Member] = list(self.members)
+        busy: list[Member] = []
+        while queue or busy:
+            while queue and idle:
+                member = idle.pop()
+                member.task = queue.popleft()
+                configuration = member.task.candidate.configuration
+                member.send(
+                    "apply",
+                    COMPILE_TIMEOUT,
+                    id=member.task.id,
+                    operator=member.task.candidate.operator,
+                    sketch=configuration.sketch,
+                    choices=list(configuration.choices),
+                )
+                busy.append(member)
+            for member in self._answered(busy):
+                try:
+                    if self._advance(member, member.receive(), seen):
+                        busy.remove(member)
+                        idle.append(member)
+                except Dead as dead:
+                    busy.remove(member)
+                    queue.extend(self._bury(member, dead))
+                    idle.append(self._replace(member))
+
+    def _advance(self, member: Member, answer: dict[str, Any], seen: set[tuple[int, str]]) -> bool:
+        """Takes a worker's answer to "apply" or "compile"; True when the worker is free again."""
+        task = member.task
+        assert task is not None
+        if "seconds" in answer:
+            task.build_seconds = answer["seconds"]
+            task.member = member
+            return True
+        if "identity" not in answer:
+            cause = answer.get("cause") or ("invalid" if "invalid" in answer else "build")
+            task.end(cause=cause, error=answer.get("invalid") or answer.get("error", ""))
+            return True
+        first = not task.identity
+        task.identity = answer["identity"]
+        task.choices = None if answer["choices"] is None else tuple(answer["choices"])
+        key = (task.candidate.operator, task.identity)
+        if first and task.candidate.round == 0 and key in seen:
+            task.end(cause="duplicate")
+            return True
+        seen.add(key)
+        member.send("compile", COMPILE_TIMEOUT, id=task.id)
+        return False
+
+    def _run(self, tasks: Iterable[Task], incumbents: dict[int, float]) -> None:
+        best = dict(incumbents)
+        for task in tasks:
+            member, operator = task.member, task.candidate.operator
+            if member is None:  # its worker died meanwhile: compiled again in the next turn
+                continue
+            member.task = task
+            # A repetition is timed to the end: the point of it is a better figure, not a verdict.
+            incumbent = best.get(operator) if task.candidate.round == 0 else None
+            member.send("run", RUN_TIMEOUT, id=task.id, incumbent=incumbent)
+            try:
+                answer = member.receive()
+            except Dead as dead:
+                self._bury(member, dead)
+                self._replace(member)
+                continue
+            if "seconds" not in answer:
+                task.end(cause=answer.get("cause", "run"), error=answer.get("error", ""))
+                continue
+            task.end(
+                answer["seconds"],
+                spread=answer["spread"],
+                runs=answer["runs"],
+                stopped=answer["stopped"],
+                measure_seconds=answer["taken"],
+            )
+            best[operator] = min(best.get(operator, float("inf")), answer["seconds"])
+
+    def _bury(self, member: Member, dead: Dead) -> list[Task]:
+        """Blames the task in hand; gives back what else was lost with the worker."""
+        if member.task is not None:
+            member.task.end(cause=dead.cause, error=str(dead))
+        lost = [task for task in self.tasks if task.member is member and task.outcome is None]
+        for task in lost:
+            task.member = None
+        return lost
+
+    def _replace(self, member: Member) -> Member:
+        member.process.end(grace=0.0)
+        member.connection.close()
+        fresh = self._start()
+        self.members[self.members.index(member)] = fresh
+        fresh.send("load", START_TIMEOUT, **(self.order or {}))
+        self._loaded(fresh)
+        return fresh
+
+    def _answered(self, busy: list[Member]) -> list[Member]:
+        """Members with an answer, or whose time is over."""
+        now = time.monotonic()
+        ready = wait([member.connection for member in busy], timeout=max(0.0, min(m.late for m in busy) - now))
+        return [m for m in busy if m.connection in ready or m.late <= time.monotonic()]
+
+    def _ask_all(self, verb: str) -> None:
+        for member in list(self.members):
+            member.task = None
+            member.send(verb, COMPILE_TIMEOUT)
+        for member in list(self.members):
+            try:
+                member.receive()
+            except Dead:
+                self._replace(member)
+
+    def _start(self) -> Member:
+        ours, theirs = socket.socketpair()
+        process = spawn(
+            [sys.executable, "-m", "workers.tvm_backend.worker", "--fd", str(theirs.fileno()), "--target", json.dumps(self.target)],
+            limits=self.limits,
+            env=environment(self.threads),
+            pass_fds=(theirs.fileno(),),
+        )
+        theirs.close()
+        return Member(process, Connection(ours.detach()))
+
+    def _loaded(self, member: Member) -> None:
+        try:
+            answer = member.receive()
+        except Dead as dead:
+            raise PoolError(f"a measuring worker did not start: {dead}; run 'manage.py doctor'") from None
+        if "operators" not in answer:
+            raise PoolError(f"a measuring worker could not load the operators: {answer.get('error')}")

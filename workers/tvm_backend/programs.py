@@ -1,0 +1,141 @@
+"""A candidate's way from knobs to a runnable program, inside one process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm.s_tir import Schedule
+from tvm.s_tir import meta_schedule as ms
+from tvm.s_tir.meta_schedule.arg_info import ArgInfo
+from tvm.s_tir.schedule import Trace
+from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
+from tvm_ffi import structural_hash
+
+from workers.engine.space import Sketch
+from workers.tvm_backend.traces import Family, decided, families, read_back
+
+SEED = 1  # sampling instructions have all their decisions: nothing is drawn from it, but TVM wants one
+
+
+class Invalid(Exception):
+    """A configuration TVM refuses to schedule; the text is TVM's last line."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One operator as TVM sees it: `mod` holds its function under the name main; `traces` are its sketches."""
+
+    mod: tvm.IRModule
+    traces: tuple[Trace, ...]
+    target: tvm.target.Target
+
+    @classmethod
+    def generate(cls, mod: tvm.IRModule, target: tvm.target.Target) -> Workload:
+        """The design space TVM's rules for this target give; deterministic, its random decisions are not used."""
+        spaces = _context(mod, target).generate_design_space()
+        return cls(mod, tuple(space.trace.simplified(True) for space in spaces), target)
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        return families(self.traces)
+
+    @property
+    def sketches(self) -> tuple[Sketch, ...]:
+        return tuple(family.sketch for family in self.families)
+
+    @cached_property
+    def context(self) -> ms.TuneContext:
+        """Must outlive the post-processors, which point into it."""
+        return _context(self.mod, self.target)
+
+    def schedule(self, sketch: int, choices: tuple[int, ...]) -> Schedule:
+        """The scheduled program of a configuration; raises Invalid."""
+        schedule = Schedule(self.mod, seed=SEED, debug_mask="none", error_render_level="none")
+        trace = decided(self.families[sketch], choices)
+        postprocs = self.context.space_generator.postprocs
+        try:
+            trace.apply_to_schedule(schedule, remove_postproc=True)
+            schedule.enter_postproc()
+            for postproc in postprocs:
+                if not postproc.apply(schedule):
+                    raise Invalid(f"{type(postproc).__name__} refused the program")
+        except Invalid:
+            raise
+        except Exception as error:  # TVM raises whatever its C++ throws
+            raise Invalid(str(error).strip().splitlines()[-1][:300] or type(error).__name__) from None
+        return schedule
+
+    def read_back(self, schedule: Schedule, sketch: int, asked: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The choices TVM really took, see `traces.read_back`."""
+        return read_back(schedule.trace.simplified(True), self.families[sketch], asked)
+
+
+def _context(mod: tvm.IRModule, target: tvm.target.Target) -> ms.TuneContext:
+    return ms.TuneContext(
+        mod=mod,
+        target=target,
+        space_generator="post-order-apply",
+        search_strategy="replay-trace",
+        task_name="main",
+        rand_state=SEED,
+        num_threads=1,
+    )
+
+
+def key_of(mod: tvm.IRModule) -> str:
+    """What an operator is, independent of its name: TVM's structural hash."""
+    return f"{structural_hash(mod) & (2**64 - 1):016x}"
+
+
+def argument_tensors(mod: tvm.IRModule) -> list[tuple[tuple[int, ...], str]]:
+    """Shape and type of every argument of the operator, outputs included."""
+    return [(tuple(int(n) for n in info.shape), str(info.dtype)) for info in ArgInfo.from_entry_func(mod, remove_preproc=True)]
+
+
+def compile_program(schedule: Schedule, target: tvm.target.Target) -> tvm.runtime.Module:
+    """Machine code in this process. Weight packing is left out: it is done once, when the network is compiled."""
+    mod = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(schedule.mod)
+    return tvm.tirx.build(mod, target=target)
+
+
+def save_workloads(workloads: list[Workload], path: Path) -> None:
+    """Writes what a worker needs to rebuild the workloads, whole or not at all."""
+    rows = [
+        {"mod": tvm.ir.save_json(w.mod), "traces": [json.dumps(_plain(t.as_json())) for t in w.traces]} for w in workloads
+    ]
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(rows))
+    partial.replace(path)
+
+
+def load_workloads(path: Path, target: tvm.target.Target) -> list[Workload]:
+    """Inverse of `save_workloads`."""
+    return [
+        Workload(mod, tuple(_trace(mod, text) for text in row["traces"]), target)
+        for row in json.loads(path.read_text())
+        for mod in [tvm.ir.load_json(row["mod"])]
+    ]
+
+
+def _trace(mod: tvm.IRModule, text: str) -> Trace:
+    schedule = Schedule(mod, seed=SEED, debug_mask="none", error_render_level="none")
+    Trace.apply_json_to_schedule(json.loads(text), schedule)
+    return schedule.trace.simplified(True)
+
+
+def _plain(value: Any) -> Any:
+    """TVM's JSON objects as plain Python ones."""
+    if isinstance(value, str | bytes) or value is None:
+        return str(value) if value is not None else None
+    if isinstance(value, bool | int | float):
+        return value
+    if hasattr(value, "items"):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "__iter__"):
+        return [_plain(item) for item in value]
+    return int(value) if "Int" in type(value).__name__ else float(value)

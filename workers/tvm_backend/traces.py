@@ -1,0 +1,147 @@
+"""Between TVM's traces and the engine's knobs (Chameleon 2.2; TVM.md, Knobs).
+
+The sampling instructions of a MetaSchedule design space are the knobs of a sketch. A configuration becomes a program by
+replaying the sketch's trace with its decisions; what TVM made of it is read back from the resulting trace, since
+impossible locations and wrong products are silently replaced.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tvm.s_tir.schedule import Trace
+
+from workers.engine.space import Knob, Sketch
+
+TILE, CATEGORY, LOCATION = "SamplePerfectTile", "SampleCategorical", "SampleComputeLocation"
+KINDS = {TILE: "tile", CATEGORY: "category", LOCATION: "location"}
+
+STRUCTURE = "structure"
+
+# Where a block may be computed: -2 inlined, -1 at the root, 0.. under that loop of its consumer. More loops than a tiled
+# convolution has; what does not exist is read back as something that does.
+LOCATIONS = tuple((place,) for place in range(-2, 12))
+
+
+def sampling(trace: Trace) -> list[Any]:
+    """The sampling instructions of a trace, in order: one a knob."""
+    return [inst for inst in trace.insts if inst.kind.name in KINDS]
+
+
+@lru_cache(maxsize=4096)
+def tilings(extent: int, parts: int, innermost: int) -> tuple[tuple[int, ...], ...]:
+    """Every ordered factorisation of `extent` into `parts` whose last factor is at most `innermost`, sorted."""
+    return tuple(sorted(factors for factors in _factorisations(extent, parts) if factors[-1] <= innermost))
+
+
+def _factorisations(extent: int, parts: int) -> Iterator[tuple[int, ...]]:
+    if parts == 1:
+        yield (extent,)
+        return
+    for first in range(1, extent + 1):
+        if extent % first == 0:
+            for rest in _factorisations(extent // first, parts - 1):
+                yield (first, *rest)
+
+
+def knobs_of(trace: Trace) -> tuple[Knob, ...]:
+    """The knobs of a trace. A tile whose extent has no allowed factorisation keeps the trace's own."""
+    return tuple(_knob(place, inst, trace) for place, inst in enumerate(sampling(trace)))
+
+
+@dataclass(frozen=True)
+class Family:
+    """Traces of one operator with the same knobs: one sketch, where which trace it is becomes a knob of its own.
+
+    MetaSchedule's sketches of a convolution differ only in where the epilogue is fused; one cost model learns from all.
+    """
+
+    traces: tuple[Trace, ...]
+    sketch: Sketch
+
+    @property
+    def branching(self) -> bool:
+        """Whether the first knob chooses the trace."""
+        return len(self.traces) > 1
+
+    def split(self, choices: tuple[int, ...]) -> tuple[Trace, tuple[int, ...]]:
+        """The trace and its own choices."""
+        return (self.traces[choices[0]], choices[1:]) if self.branching else (self.traces[0], choices)
+
+    def join(self, which: int, choices: tuple[int, ...]) -> tuple[int, ...]:
+        """Inverse of `split`, with the trace's number in the family."""
+        return (which, *choices) if self.branching else choices
+
+
+def families(traces: Sequence[Trace]) -> tuple[Family, ...]:
+    """The traces by their knobs, in order of first appearance."""
+    groups: dict[tuple[Knob, ...], list[Trace]] = {}
+    for trace in traces:
+        groups.setdefault(knobs_of(trace), []).append(trace)
+    return tuple(Family(tuple(group), _sketch(knobs, len(group))) for knobs, group in groups.items())
+
+
+def _sketch(knobs: tuple[Knob, ...], count: int) -> Sketch:
+    structure = Knob(STRUCTURE, "category", tuple((number,) for number in range(count)))
+    return Sketch((structure, *knobs) if count > 1 else knobs)
+
+
+def _knob(place: int, inst: Any, trace: Trace) -> Knob:
+    kind = inst.kind.name
+    if kind == TILE:
+        decision = tuple(int(factor) for factor in trace.get_decision(inst))
+        extent = 1
+        for factor in decision:
+            extent *= factor
+        options = tilings(extent, len(decision), int(inst.attrs[1])) or (decision,)
+        return Knob(f"tile{place}", "tile", options)
+    if kind == CATEGORY:
+        return Knob(f"category{place}", "category", tuple((int(value),) for value in inst.attrs[0]))
+    return Knob(f"location{place}", "location", LOCATIONS)
+
+
+def decided(family: Family, choices: tuple[int, ...]) -> Trace:
+    """The trace that `choices` name, with their decisions."""
+    trace, own = family.split(choices)
+    decisions = dict(trace.decisions)
+    for knob, inst, choice in zip(_own(family), sampling(trace), own, strict=True):
+        if knob.kind == "tile":
+            decisions[inst] = list(knob.options[choice])
+        elif knob.kind == "category":
+            decisions[inst] = choice
+        else:
+            decisions[inst] = knob.options[choice][0]
+    return Trace(trace.insts, decisions)
+
+
+def read_back(trace: Trace, family: Family, asked: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The choices a trace really holds; None when they are outside the family (then only the identity tells)."""
+    instructions, knobs = sampling(trace), _own(family)
+    if len(instructions) != len(knobs):
+        return None
+    choices = []
+    for knob, inst in zip(knobs, instructions, strict=True):
+        decision = trace.get_decision(inst)
+        if knob.kind == "category":
+            choices.append(int(decision))
+            continue
+        option = tuple(int(v) for v in decision) if knob.kind == "tile" else (int(decision),)
+        index = _index(knob).get(option)
+        if index is None:
+            return None
+        choices.append(index)
+    return family.join(asked[0] if asked else 0, tuple(choices))
+
+
+def _own(family: Family) -> tuple[Knob, ...]:
+    """The knobs that stand in the trace itself."""
+    return family.sketch.knobs[1:] if family.branching else family.sketch.knobs
+
+
+@lru_cache(maxsize=65536)
+def _index(knob: Knob) -> dict[tuple[int, ...], int]:
+    return dict(zip(knob.options, itertools.count()))
