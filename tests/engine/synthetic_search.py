@@ -41,8 +41,11 @@ def convolution(sketches: int = 1) -> Operator:
     return Operator(0, "conv", "conv", 1, WORK, 1e6, WORK, (CONVOLUTION,) * sketches, start)
 
 
-def speed(configuration: Configuration) -> float:
-    """FLOP/s; 0 fails. Vectors of 16, a register tile of about 90 and a cache tile of 4,096 are best; sketch 0 is."""
+def speed(configuration: Configuration, slowdown: float = 3.0) -> float:
+    """FLOP/s; 0 fails. Vectors of 16, a register tile of about 90 and a cache tile of up to 4,096 are best.
+
+    Sketch 0 is the best sketch; each further one is `slowdown` times slower still.
+    """
     options = [knob.options[c] for knob, c in zip(CONVOLUTION.knobs, configuration.choices, strict=True)]
     f, y, x, rc, (unroll,), (location,) = options
     register = f[3] * y[3] * x[3]
@@ -53,7 +56,8 @@ def speed(configuration: Configuration) -> float:
     score -= 0.3 * max(np.log2(cache) - 12, 0) + 0.15 * max(9 - np.log2(cache), 0)
     score -= max(4 - np.log2(f[0] * y[0] * x[0]), 0)
     score -= 1.5 * (register * unroll > 60000) + 0.4 * (location != 2) + 0.3 * (unroll != 64)
-    return float(2.0**score * 1e11 / (1 + configuration.sketch))
+    score -= 0.25 * (abs(np.log2(rc[1]) - 3) + abs(np.log2(x[3]) - 1) + abs(np.log2(y[2]) - 1))
+    return float(2.0**score * 1e11 / (1 + slowdown * configuration.sketch))
 
 
 def measured(candidate: Candidate) -> Outcome:

@@ -12,7 +12,8 @@ from workers.networks.check import check, load
 from workers.networks.errors import NetworkError
 from workers.networks.examples import example
 from workers.networks.inspect import DynamicDimension, Port, inspect, inspect_model
-from workers.networks.shapes import shape_of, with_static_shapes
+from workers.networks.shape import shape_of
+from workers.networks.shapes import with_static_shapes
 
 
 def test_squeezenet_is_described_quickly_and_as_json(zoo_cache: Path) -> None:

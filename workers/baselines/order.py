@@ -63,7 +63,7 @@ class Latency:
 def answer(
     name: str, order: Order, seconds: NDArray[np.float64], references: dict[int, str], version: str
 ) -> dict[str, Any]:
-    """What a baseline reports: seconds of every run, latency (null without runs), and the reference file of every seed."""
+    """What a baseline reports: seconds of every run, latency (null without runs), the reference file of every seed."""
     return {
         "baseline": name,
         "version": version,

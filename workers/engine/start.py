@@ -70,12 +70,15 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.f
     reduction = [tile for tile in tiles if tile.shape[1] == 2]
     vector = spatial[-1][:, 3]
     whole = np.ceil(vector / machine.lanes)
-    registers = np.prod([tile[:, 3] for tile in spatial[:-1]], axis=0) * whole
+    across = np.prod([tile[:, 3] for tile in spatial[:-1]], axis=0)
+    registers = across * whole
     parallel = np.prod([tile[:, 0] * tile[:, 1] for tile in spatial], axis=0)
     inner_reduction = np.prod([tile[:, 1] for tile in reduction], axis=0) if reduction else np.ones(len(choices))
     block = np.prod([tile[:, 2] * tile[:, 3] for tile in spatial], axis=0) * 4.0
     goal = 0.6 * machine.registers
     penalty += 3.0 * np.log2(whole * machine.lanes / vector)
+    # Accumulators that are no whole vectors do not stay in registers: more than one a step is a trip to memory each.
+    penalty += 2.0 * np.log2(across) * (vector % machine.lanes != 0)
     penalty += np.abs(np.log2(registers / goal)) + 2.0 * np.maximum(0, np.log2(registers / machine.registers))
     penalty += 2.0 * np.maximum(0, np.log2(4 * machine.cores / parallel))
     penalty += np.maximum(0, np.log2(block / (machine.cache / 2)))

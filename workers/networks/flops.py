@@ -7,7 +7,7 @@ from math import prod
 
 from onnx import ModelProto, NodeProto
 
-from workers.networks.shapes import TensorShape
+from workers.networks.shape import TensorShape
 
 Shapes = Mapping[str, TensorShape]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper
-from onnx.reference import ReferenceEvaluator
+from onnx import ModelProto, NodeProto
 
 from workers.networks.graph import Array, Weights, attribute, replace_nodes, uses
-from workers.networks.shapes import TensorShape, tensor_shapes
-from workers.networks.structure import subgraphs
+from workers.networks.inference import evaluate, shape_value
+from workers.networks.shape import TensorShape, subgraphs
+from workers.networks.shapes import tensor_shapes
 
 _RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
@@ -44,7 +44,8 @@ def _value(
     node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape], opsets: list[object]
 ) -> list[Array] | None:
     if node.op_type == "Shape":
-        return _shape_value(node, shapes)
+        value = shape_value(node, shapes)
+        return None if value is None else [value]
     if node.domain not in ("", "ai.onnx") or node.op_type in _RANDOM | _QUANTIZING or not all(node.output):
         return None
     if any(name and name not in weights for name in node.input) or any(True for _ in subgraphs(node)):
@@ -52,36 +53,7 @@ def _value(
     known = [shapes.get(name) for name in node.output]
     if any(shape is None or shape.static is None or shape.elements > LARGEST for shape in known):
         return None
-    return _evaluated(node, weights, opsets)
-
-
-def _shape_value(node: NodeProto, shapes: Mapping[str, TensorShape]) -> list[Array] | None:
-    shape = shapes.get(node.input[0])
-    if shape is None or shape.static is None:
-        return None
-    rank = len(shape.static)
-    start, end, _ = slice(attribute(node, "start", 0), attribute(node, "end", rank)).indices(rank)
-    return [np.asarray(shape.static[start:end], np.int64)]
-
-
-def _evaluated(node: NodeProto, weights: Weights, opsets: list[object]) -> list[Array] | None:
-    names = list(dict.fromkeys(filter(None, node.input)))
-    graph = helper.make_graph(
-        [node],
-        "constant",
-        [helper.make_tensor_value_info(n, weights.tensor(n).data_type, None) for n in names],  # type: ignore[union-attr]
-        [helper.make_tensor_value_info(n, 0, None) for n in node.output],
-    )
-    try:
-        evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=opsets))
-        results = evaluator.run(None, {name: weights.get(name) for name in names})
-    except Exception:  # an operator that the reference does not know simply stays
-        return None
-    return (
-        [np.asarray(result) for result in results]
-        if all(isinstance(r, np.ndarray | np.generic) for r in results)
-        else None
-    )
+    return evaluate(node, {name: weights.get(name) for name in node.input if name}, opsets)
 
 
 def fold_batch_norms(model: ModelProto) -> str | None:

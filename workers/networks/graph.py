@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from workers.networks.inspect import used_names
-from workers.networks.structure import subgraphs
+from workers.networks.shape import subgraphs
 
 Array = NDArray[Any]
 

@@ -15,7 +15,8 @@ from workers.networks.check import load
 from workers.networks.errors import NetworkError, shown
 from workers.networks.flops import flops
 from workers.networks.limits import DEFAULT, Limits
-from workers.networks.shapes import Dimension, TensorShape, shape_of, tensor_shapes
+from workers.networks.shape import Dimension, TensorShape, shape_of
+from workers.networks.shapes import tensor_shapes
 
 _WEIGHT_TYPES = frozenset({1, 10, 11, 16})
 """float32, float16, float64, bfloat16; quantized weights are counted by their operators."""
@@ -42,7 +43,7 @@ class DynamicDimension:
 
 @dataclass(frozen=True)
 class Inspection:
-    """One network. `flops` counts convolutions and matrix products of one inference, unknown dimensions as one."""
+    """One network. `flops` counts convolutions and matrix products of one inference, dynamic dimensions as one."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -91,7 +92,7 @@ def inspect_model(model: ModelProto) -> Inspection:
         operators=dict(Counter(node.op_type for node in model.graph.node).most_common()),
         parameters=parameters,
         parameter_bytes=size,
-        flops=flops(model, shapes),
+        flops=flops(model, tensor_shapes(model, dynamic=1) if any(_dynamic(inputs)) else shapes),
     )
 
 

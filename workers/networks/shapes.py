@@ -1,51 +1,17 @@
-"""Shapes of every tensor, inferred on a copy of the graph without its weights, and bounds on them."""
+"""Static shapes for a network's inputs, and the shapes of all its tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from workers.networks.errors import NetworkError
+from workers.networks.inference import Inference
 from workers.networks.limits import DEFAULT, Limits
-from workers.networks.structure import subgraphs
-
-Dimension = int | str | None
-"""A number, the name of a dynamic dimension, or None where nothing is known."""
-
-SMALL = 1024
-"""Weights up to so many elements are kept for shape inference: they may be shapes, axes or pads."""
-
-
-@dataclass(frozen=True)
-class TensorShape:
-    """Element type (`onnx.TensorProto` number) and dimensions; `dims` is None where the rank is unknown."""
-
-    dtype: int
-    dims: tuple[Dimension, ...] | None
-
-    @property
-    def elements(self) -> int:
-        """Number of elements, unknown dimensions counted as one."""
-        return prod(d for d in self.dims or () if isinstance(d, int))
-
-    @property
-    def static(self) -> tuple[int, ...] | None:
-        """The dimensions when all of them are known numbers, else None."""
-        known = tuple(d for d in self.dims or () if isinstance(d, int))
-        return known if self.dims is not None and len(known) == len(self.dims) else None
-
-
-def shape_of(value: ValueInfoProto) -> TensorShape:
-    """What a value info declares."""
-    tensor = value.type.tensor_type
-    if not tensor.HasField("shape"):
-        return TensorShape(tensor.elem_type, None)
-    dims = (d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim)
-    return TensorShape(tensor.elem_type, tuple(dims))
+from workers.networks.shape import SMALL, Dimension, TensorShape, shape_of
 
 
 def skeleton(model: ModelProto) -> ModelProto:
@@ -80,57 +46,26 @@ def skeleton(model: ModelProto) -> ModelProto:
     return bare
 
 
-def infer(model: ModelProto) -> ModelProto:
-    """The skeleton with inferred value infos; what cannot be inferred stays unknown. NetworkError where it fails."""
+def tensor_shapes(model: ModelProto, limits: Limits = DEFAULT, dynamic: int | None = None) -> dict[str, TensorShape]:
+    """Shape of every tensor of the main graph by name, weights included; what cannot be inferred is left out.
+
+    `dynamic` stands for every dynamic dimension of the inputs. Raises NetworkError where a tensor, or all together,
+    would have more elements than `limits` allow.
+    """
     bare = skeleton(model)
-    try:
-        if bare.functions:
+    if bare.functions:
+        try:
             bare = onnx.inliner.inline_local_functions(bare)
-        return onnx.shape_inference.infer_shapes(bare, data_prop=True)
-    except Exception as error:  # onnx raises several unrelated types, all of them about the file
-        raise NetworkError(
-            "the network", f"its shapes cannot be inferred: {error}", "check it with onnx.shape_inference"
-        ) from error
-
-
-def tensor_shapes(model: ModelProto) -> dict[str, TensorShape]:
-    """Shape of every tensor of the main graph by name, weights included; see `infer` for errors."""
-    graph = infer(model).graph
-    shapes = {t.name: TensorShape(t.data_type, tuple(t.dims)) for t in graph.initializer}
-    for value in (*graph.value_info, *graph.input, *graph.output):
-        if value.type.HasField("tensor_type"):
-            shapes[value.name] = shape_of(value)
-    return shapes
-
-
-def check_elements(inferred: ModelProto, limits: Limits = DEFAULT) -> None:
-    """NetworkError where a tensor, or all together, would have too many elements; `inferred` comes from `infer`."""
-    total = 0
-    for value in _values(inferred.graph):
-        shape = shape_of(value)
-        if len(shape.dims or ()) > limits.rank:
+        except Exception as error:  # from the C++ inside
             raise NetworkError(
-                value.name, f"it has {len(shape.dims or ())} dimensions, {limits.rank} are allowed", "reshape it"
-            )
-        if any(isinstance(d, int) and d < 0 for d in shape.dims or ()):
-            raise NetworkError(
-                value.name,
-                f"its shape {list(shape.dims or ())} has a negative dimension",
-                "correct the operator that makes it",
-            )
-        if shape.elements > limits.tensor_elements:
-            raise NetworkError(
-                value.name,
-                f"its shape {list(shape.dims or ())} has {shape.elements} elements, more than {limits.tensor_elements}",
-                "use smaller shapes",
-            )
-        total += shape.elements
-        if total > limits.total_elements:
-            raise NetworkError(
-                "the network",
-                f"its tensors have more than {limits.total_elements} elements together",
-                "use a smaller batch or network",
-            )
+                "local functions", f"they cannot be written out: {error}", "export without them"
+            ) from error
+    if dynamic is not None:
+        for value in bare.graph.input:
+            for dim in value.type.tensor_type.shape.dim:
+                if not dim.HasField("dim_value"):
+                    dim.dim_value = dynamic
+    return Inference(bare, limits).run()
 
 
 def with_static_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]], limits: Limits = DEFAULT) -> ModelProto:
@@ -157,11 +92,10 @@ def with_static_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]], l
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param in symbols:
                 dim.dim_value = symbols[dim.dim_param]
-    inferred = infer(fixed)
-    check_elements(inferred, limits)
-    found = {value.name: value for value in inferred.graph.output}
+    found = tensor_shapes(fixed, limits)
     for value in fixed.graph.output:
-        value.type.CopyFrom(found[value.name].type)
+        shape = found.get(value.name, shape_of(value))
+        value.type.CopyFrom(helper.make_tensor_type_proto(shape.dtype, shape.dims))
     return fixed
 
 
@@ -201,12 +135,3 @@ def _large_constant(node: NodeProto) -> TensorProto | None:
         if attribute.name == "value" and prod(attribute.t.dims) > SMALL:
             return attribute.t
     return None
-
-
-def _values(graph: GraphProto) -> Iterator[ValueInfoProto]:
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        if value.type.HasField("tensor_type"):
-            yield value
-    for node in graph.node:
-        for inner in subgraphs(node):
-            yield from _values(inner)

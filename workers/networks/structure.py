@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
 from workers.networks.limits import Limits
+from workers.networks.shape import subgraphs
 
 DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 AGAIN = "check the network with onnx.checker and export it again"
@@ -29,14 +29,6 @@ def check_structure(model: ModelProto, limits: Limits) -> None:
                 value.name, "inputs and outputs must be tensors", "export the network with tensor inputs"
             )
     _check_graph(model.graph, ())
-
-
-def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs in the attributes of a control-flow operator."""
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def _check_versions(model: ModelProto) -> None:

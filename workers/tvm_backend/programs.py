@@ -42,7 +42,7 @@ class Workload:
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
-        return families(self.traces)
+        return families(self.traces, int(self.target.attrs["num-cores"]))
 
     @property
     def sketches(self) -> tuple[Sketch, ...]:

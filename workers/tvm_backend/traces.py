@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tvm.s_tir.schedule import Trace
+from tvm.s_tir.schedule import Instruction, Trace
+from tvm.tirx import IntImm
 
 from workers.engine.space import Knob, Sketch
 
@@ -28,8 +29,13 @@ LOCATIONS = tuple((place,) for place in range(-2, 12))
 
 
 def sampling(trace: Trace) -> list[Any]:
-    """The sampling instructions of a trace, in order: one a knob."""
-    return [inst for inst in trace.insts if inst.kind.name in KINDS]
+    """The instructions of a trace that are a choice, in order: one a knob."""
+    return [inst for inst in trace.insts if inst.kind.name in KINDS or annotation(inst)]
+
+
+def annotation(inst: Any) -> str:
+    """Which annotation knob an instruction is; "" for none."""
+    return ANNOTATIONS.get(str(inst.attrs[0]), "") if inst.kind.name == ANNOTATE else ""
 
 
 @lru_cache(maxsize=4096)
@@ -48,9 +54,9 @@ def _factorisations(extent: int, parts: int) -> Iterator[tuple[int, ...]]:
                 yield (first, *rest)
 
 
-def knobs_of(trace: Trace) -> tuple[Knob, ...]:
+def knobs_of(trace: Trace, cores: int) -> tuple[Knob, ...]:
     """The knobs of a trace. A tile whose extent has no allowed factorisation keeps the trace's own."""
-    return tuple(_knob(place, inst, trace) for place, inst in enumerate(sampling(trace)))
+    return tuple(_knob(place, inst, trace, cores) for place, inst in enumerate(sampling(trace)))
 
 
 @dataclass(frozen=True)
@@ -77,11 +83,11 @@ class Family:
         return (which, *choices) if self.branching else choices
 
 
-def families(traces: Sequence[Trace]) -> tuple[Family, ...]:
+def families(traces: Sequence[Trace], cores: int) -> tuple[Family, ...]:
     """The traces by their knobs, in order of first appearance."""
     groups: dict[tuple[Knob, ...], list[Trace]] = {}
     for trace in traces:
-        groups.setdefault(knobs_of(trace), []).append(trace)
+        groups.setdefault(knobs_of(trace, cores), []).append(trace)
     return tuple(Family(tuple(group), _sketch(knobs, len(group))) for knobs, group in groups.items())
 
 
@@ -90,8 +96,12 @@ def _sketch(knobs: tuple[Knob, ...], count: int) -> Sketch:
     return Sketch((structure, *knobs) if count > 1 else knobs)
 
 
-def _knob(place: int, inst: Any, trace: Trace) -> Knob:
+def _knob(place: int, inst: Any, trace: Trace, cores: int) -> Knob:
     kind = inst.kind.name
+    if kind == ANNOTATE:
+        name, stock = annotation(inst), int(inst.inputs[1])
+        offered = VECTORS if name == "vectorize" else (1, *(pieces * cores for pieces in PIECES))
+        return Knob(name, "category", tuple((value,) for value in sorted({*offered, stock})))
     if kind == TILE:
         decision = tuple(int(factor) for factor in trace.get_decision(inst))
         extent = 1
@@ -108,14 +118,17 @@ def decided(family: Family, choices: tuple[int, ...]) -> Trace:
     """The trace that `choices` name, with their decisions."""
     trace, own = family.split(choices)
     decisions = dict(trace.decisions)
+    rebuilt: dict[Any, Any] = {}
     for knob, inst, choice in zip(_own(family), sampling(trace), own, strict=True):
-        if knob.kind == "tile":
+        if annotation(inst):
+            rebuilt[inst] = Instruction(inst.kind, [inst.inputs[0], IntImm("int32", knob.options[choice][0])], inst.attrs, inst.outputs)
+        elif knob.kind == "tile":
             decisions[inst] = list(knob.options[choice])
         elif knob.kind == "category":
             decisions[inst] = choice
         else:
             decisions[inst] = knob.options[choice][0]
-    return Trace(trace.insts, decisions)
+    return Trace([rebuilt.get(inst, inst) for inst in trace.insts], decisions)
 
 
 def read_back(trace: Trace, family: Family, asked: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -125,11 +138,15 @@ def read_back(trace: Trace, family: Family, asked: tuple[int, ...]) -> tuple[int
         return None
     choices = []
     for knob, inst in zip(knobs, instructions, strict=True):
-        decision = trace.get_decision(inst)
-        if knob.kind == "category":
-            choices.append(int(decision))
+        if annotation(inst):
+            option: tuple[int, ...] = (int(inst.inputs[1]),)
+        elif knob.kind == "category":
+            choices.append(int(trace.get_decision(inst)))
             continue
-        option = tuple(int(v) for v in decision) if knob.kind == "tile" else (int(decision),)
+        elif knob.kind == "tile":
+            option = tuple(int(factor) for factor in trace.get_decision(inst))
+        else:
+            option = (int(trace.get_decision(inst)),)
         index = _index(knob).get(option)
         if index is None:
             return None

@@ -1,0 +1,90 @@
+"""What a child of each task may take and touch."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workers.sandbox.lock import default_path
+from workers.sandbox.spawn import Access, Limits
+from workers.supervision import Deadlines
+
+GIB = 2**30
+RESIDENT_SHARE = 0.8  # of the machine's memory; the rest is for the web process, the queue and the system
+VERDICT = 10.0  # s for an inspection, and one more for every 100 MB of file
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Arguments of `supervise` for one order."""
+
+    access: Access
+    limits: Limits = field(default_factory=Limits)
+    resident: int | None = None
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def memory() -> int:
+    """Bytes this machine, or the control group we are in, has."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return min(physical, int(_CGROUP.read_text()))
+    except (OSError, ValueError):  # no control group, or "max"
+        return physical
+
+
+def terms_of(order: Mapping[str, Any], scratch: str) -> Terms:
+    """For an order of any task; `scratch` is a directory of this attempt alone. Raises KeyError for an unknown task."""
+    return _TERMS[order["task"]](order, scratch)
+
+
+def _inspect(order: Mapping[str, Any], scratch: str) -> Terms:
+    network = str(order["network"])
+    size = os.stat(network).st_size
+    seconds = VERDICT + size / 100e6
+    return Terms(
+        # Address space, not memory: libraries and the file, which protobuf may hold several times over.
+        limits=Limits(address_space=12 * GIB + 6 * size, cpu_seconds=round(seconds), file_size=GIB, open_files=256, nice=5),
+        access=Access(read=(network,), write=(scratch,), network=False),
+        resident=min(int(RESIDENT_SHARE * memory()), 2 * GIB + 6 * size),
+        deadlines=Deadlines(total=seconds),
+    )
+
+
+def _hardware(order: Mapping[str, Any], scratch: str) -> Terms:
+    return _compiling((), scratch, total=600.0)
+
+
+def _tune(order: Mapping[str, Any], scratch: str) -> Terms:
+    return _compiling((_network(order),), order["work_dir"])
+
+
+def _compile(order: Mapping[str, Any], scratch: str) -> Terms:
+    log = (str(order["log"]),) if order.get("log") else ()
+    return _compiling((_network(order), *log), order["work_dir"], total=3600.0)
+
+
+def _network(order: Mapping[str, Any]) -> str:
+    return str(json.loads(order["spec"])["network"])
+
+
+def _compiling(read: tuple[str, ...], work_dir: str, total: float | None = None) -> Terms:
+    locks = default_path().parent
+    locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Terms(
+        limits=Limits(file_size=16 * GIB),
+        access=Access(read=read, write=(str(work_dir), str(locks)), network=False),
+        resident=int(RESIDENT_SHARE * memory()),
+        deadlines=Deadlines(total=total),
+        # Where there is no compiler, zig links, and keeps what it made; the home directory is closed to a child.
+        env={"ZIG_GLOBAL_CACHE_DIR": str(Path(work_dir) / "zig")},
+    )
+
+
+_TERMS = {"inspect": _inspect, "hardware": _hardware, "tune": _tune, "compile": _compile}

@@ -1,0 +1,51 @@
+"""The shape of one tensor, and walking into control flow: the words that checking and inference share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto
+
+Dimension = int | str | None
+"""A number, the name of a dynamic dimension, or None where nothing is known."""
+
+SMALL = 1024
+"""Weights up to so many elements are kept for shape inference: they may be shapes, axes or pads."""
+
+
+@dataclass(frozen=True)
+class TensorShape:
+    """Element type (`onnx.TensorProto` number) and dimensions; `dims` is None where the rank is unknown."""
+
+    dtype: int
+    dims: tuple[Dimension, ...] | None
+
+    @property
+    def elements(self) -> int:
+        """Number of elements, unknown dimensions counted as one."""
+        return prod(d for d in self.dims or () if isinstance(d, int))
+
+    @property
+    def static(self) -> tuple[int, ...] | None:
+        """The dimensions when all of them are known numbers, else None."""
+        known = tuple(d for d in self.dims or () if isinstance(d, int))
+        return known if self.dims is not None and len(known) == len(self.dims) else None
+
+
+def shape_of(value: ValueInfoProto) -> TensorShape:
+    """What a value info declares."""
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        return TensorShape(tensor.elem_type, None)
+    dims = (d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim)
+    return TensorShape(tensor.elem_type, tuple(dims))
+
+
+def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs in the attributes of a control-flow operator."""
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
