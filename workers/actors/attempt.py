@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-import tempfile
+import signal
 import threading
 from dataclasses import replace
-from typing import Any
-
-from django.conf import settings
 
 from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal
-from workers.actors.terms import Terms, terms_of
+from workers.actors.terms import terms_of
 from workers.supervision import Ending, LeaseLost, supervise
 
 from apps.tuning import services  # isort: skip
@@ -43,53 +40,45 @@ class Attempts:
         journal = DatabaseJournal(claim, self.leaving)
         try:
             ending = _supervised(claim, journal)
-            if self._handed_back(ending, journal):
-                services.release(claim)
-            elif ending.kind != "lost":
-                services.conclude(claim, ending.kind, ending.detail, ending.log, ending.last)
+            ours = self.leaving.is_set() and journal.asked == "continue" and ending.kind in ("paused", "crashed")
+            kind = "interrupted" if ours else ending.kind
+            services.conclude(claim, kind, ending.detail, ending.log, ending.last)
         except (services.LeaseLost, LeaseLost) as lost:
             log.warning("job %s: %s", job_id, lost)
         else:
-            log.info("job %s: %s %s", job_id, ending.kind, ending.detail)
-
-    def _handed_back(self, ending: Ending, journal: DatabaseJournal) -> bool:
-        return self.leaving.is_set() and journal.asked == "continue" and ending.kind in ("paused", "crashed")
+            log.info("job %s: %s %s", job_id, kind, ending.detail)
 
 
 def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
-    """Never raises for what is wrong on this side, except that the lease is lost: the Job gets the reason instead."""
+    """Raises LeaseLost; whatever else goes wrong on this side is a crash of the attempt, with its reason."""
     try:
-        folder = settings.DATA_DIR / "scratch"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as scratch:
-            order = claim.order()
-            terms = terms_of(order, scratch)
-            ending = _started(order, terms, journal, scratch)
-        return _verdict(ending) if order["task"] == "inspect" else ending
+        order = claim.order()
+        terms = terms_of(order)
+        ending = supervise(
+            order,
+            journal,
+            limits=terms.limits,
+            access=terms.access,
+            resident=terms.resident,
+            env=terms.env,
+            cwd=order["work_dir"],
+            deadlines=replace(terms.deadlines, heartbeat=BEAT, pause=PAUSE),
+        )
     except (services.LeaseLost, LeaseLost):
         raise
     except Exception as error:
-        log.exception("job %s", claim)
+        log.exception("%s %s", claim.task, claim.job_id)
         return Ending("crashed", cause="start", detail=f"{type(error).__name__}: {error}")
-
-
-def _started(order: dict[str, Any], terms: Terms, journal: DatabaseJournal, scratch: str) -> Ending:
-    deadlines = replace(terms.deadlines, heartbeat=BEAT, pause=PAUSE)
-    return supervise(
-        order,
-        journal,
-        limits=terms.limits,
-        access=terms.access,
-        resident=terms.resident,
-        env=terms.env,
-        cwd=scratch,
-        deadlines=deadlines,
-    )
+    return _verdict(ending) if claim.task == "inspect" else ending
 
 
 def _verdict(ending: Ending) -> Ending:
-    """A file that breaks its reader is refused, not tried again; only what was killed from outside is."""
-    if ending.kind != "crashed" or ending.cause == "start" or ending.exit_code == -9 and ending.cause == "signal":
+    """A file that breaks its reader is refused, not tried again.
+
+    Except where the machine may be at fault: it was too busy, or something was killed from outside.
+    """
+    killed = ending.cause == "signal" and ending.exit_code == -signal.SIGKILL
+    if ending.kind != "crashed" or ending.cause in ("start", "time") or killed:
         return ending
     last = {
         "kind": "failed",

@@ -1,7 +1,7 @@
 """The broker as the workers use it: no retries, no time limits, nothing that raises in a thread.
 
-A message is only a hint that a Job waits: whether it runs, and again, is decided by the claim and the reconciler. So the
-middlewares for retries, time limits, ages and shutdown are left out; they would interrupt a run of hours.
+A message is only a hint that a Job waits: whether it runs, and again, is decided by the claim and the reconciler. So
+the middlewares for retries, time limits, ages and shutdown are left out; they would interrupt a run of hours.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DatabaseConnections(Middleware):
 
 def make_broker(url: str | None = None) -> RedisBroker:
     """On REDIS_URL, if nothing else is said; connects at the first use."""
-    return RedisBroker(
+    return RedisBroker(  # type: ignore[no-untyped-call]
         url=url or settings.REDIS_URL,
         middleware=[DatabaseConnections()],
         heartbeat_timeout=HEARTBEAT,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dramatiq import Actor, Broker
-from dramatiq import actor as declared
 
 from workers.actors.attempt import Attempts
 from workers.messages.names import ACTOR_COMPILE, ACTOR_INSPECT, ACTOR_PEAK, ACTOR_TUNE, QUEUE_MEASURE, QUEUE_PREPARE
@@ -16,15 +17,13 @@ QUEUE_OF = {
 }
 
 
-def declare(broker: Broker, attempts: Attempts) -> list[Actor[..., None]]:
+def declare(broker: Broker, attempts: Attempts) -> list[Actor[..., Any]]:
     """Declares every actor on this broker."""
-    return [
-        declared(_attempt(attempts), actor_name=name, queue_name=queue, broker=broker) for name, queue in QUEUE_OF.items()
-    ]
 
-
-def _attempt(attempts: Attempts):  # type: ignore[no-untyped-def]
     def attempt(job_id: str) -> None:
         attempts.at(job_id)
 
-    return attempt
+    return [
+        Actor(attempt, broker=broker, actor_name=name, queue_name=queue, priority=0, options={})
+        for name, queue in QUEUE_OF.items()
+    ]

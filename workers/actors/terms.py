@@ -15,7 +15,8 @@ from workers.supervision import Deadlines
 
 GIB = 2**30
 RESIDENT_SHARE = 0.8  # of the machine's memory; the rest is for the web process, the queue and the system
-VERDICT = 10.0  # s for an inspection, and one more for every 100 MB of file
+VERDICT, PROCESSOR = 10.0, 8.0  # s on the clock and of processor time for an inspection
+BYTES_A_SECOND = 100e6  # that both grow by with the file
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -39,33 +40,39 @@ def memory() -> int:
         return physical
 
 
-def terms_of(order: Mapping[str, Any], scratch: str) -> Terms:
-    """For an order of any task; `scratch` is a directory of this attempt alone. Raises KeyError for an unknown task."""
-    return _TERMS[order["task"]](order, scratch)
+def terms_of(order: Mapping[str, Any]) -> Terms:
+    """For an order of any task. Raises KeyError for an unknown task, OSError for a network that is gone."""
+    return _TERMS[order["task"]](order)
 
 
-def _inspect(order: Mapping[str, Any], scratch: str) -> Terms:
+def _inspect(order: Mapping[str, Any]) -> Terms:
     network = str(order["network"])
     size = os.stat(network).st_size
-    seconds = VERDICT + size / 100e6
+    more = size / BYTES_A_SECOND
     return Terms(
         # Address space, not memory: libraries and the file, which protobuf may hold several times over.
-        limits=Limits(address_space=12 * GIB + 6 * size, cpu_seconds=round(seconds), file_size=GIB, open_files=256, nice=5),
-        access=Access(read=(network,), write=(scratch,), network=False),
+        limits=Limits(
+            address_space=12 * GIB + 6 * size,
+            cpu_seconds=round(PROCESSOR + more),
+            file_size=GIB,
+            open_files=256,
+            nice=5,
+        ),
+        access=Access(read=(network,), write=(str(order["work_dir"]),), network=False),
         resident=min(int(RESIDENT_SHARE * memory()), 2 * GIB + 6 * size),
-        deadlines=Deadlines(total=seconds),
+        deadlines=Deadlines(total=VERDICT + more),
     )
 
 
-def _hardware(order: Mapping[str, Any], scratch: str) -> Terms:
-    return _compiling((), scratch, total=600.0)
+def _hardware(order: Mapping[str, Any]) -> Terms:
+    return _compiling((), order["work_dir"], total=600.0)
 
 
-def _tune(order: Mapping[str, Any], scratch: str) -> Terms:
+def _tune(order: Mapping[str, Any]) -> Terms:
     return _compiling((_network(order),), order["work_dir"])
 
 
-def _compile(order: Mapping[str, Any], scratch: str) -> Terms:
+def _compile(order: Mapping[str, Any]) -> Terms:
     log = (str(order["log"]),) if order.get("log") else ()
     return _compiling((_network(order), *log), order["work_dir"], total=3600.0)
 

@@ -42,7 +42,9 @@ def explain(error: Exception) -> tuple[str, str]:
     """What went wrong and what the user can do about it."""
     if isinstance(error, NetworkError):
         return str(error), error.next_step
-    next_step = getattr(error, "next_step", "the end of the log says more; if the network is sound, report it with the log")
+    next_step = getattr(
+        error, "next_step", "the end of the log says more; if the network is sound, report it with the log"
+    )
     return str(error).strip()[:2000] or type(error).__name__, next_step
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -19,25 +17,18 @@ from typing import Any
 import numpy as np
 
 from workers.baselines.onnxruntime import load_reference
-from workers.baselines.order import Latency, Order
+from workers.baselines.order import Latency
 from workers.baselines.verify import Verdict, compare
+from workers.child.peers import SEEDS, ArtifactFailed, half_range, onnxruntime, run_script
 from workers.child.pulse import Pulse
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
 from workers.networks.clean import cleaned
 from workers.networks.inspect import Inspection, inspect, inspect_model
 from workers.sandbox.lock import MeasureLock
-from workers.sandbox.spawn import spawn
 
-SEEDS = (0, 1, 2)
 ROUNDS, RUNS = 3, 40
-TEMPLATE = Path(__file__).resolve().parents[1] / "artifacts" / "template"
-
-
-class ArtifactFailed(Exception):
-    """The library could not be made or does not compute what the network computes."""
-
-    next_step = "the run's measurements are kept; see the log for the operator at fault"
+SHIPPED = Path(__file__).resolve().parent / "shipped"
 
 
 def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
@@ -51,19 +42,26 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
-    layout = _build(order, spec, folder, pulse)
-    _describe(order, spec, layout, folder)
+    layout = _build(order, spec, folder)
+    describe(order, spec, layout, folder)
     pulse.tell("phase", name="verifying", text="running the library against ONNX Runtime")
     with MeasureLock().exclusive():
         verdict, ours, theirs = _verify(spec, folder, work)
     for name, latency in theirs.items():
-        pulse.tell("baseline", name=name, seconds=latency.median, spread=_half_range(latency), runs=latency.runs, threads=spec.threads)
+        pulse.tell(
+            "baseline",
+            name=name,
+            seconds=latency.median,
+            spread=half_range(latency),
+            runs=latency.runs,
+            threads=spec.threads,
+        )
     pulse.tell(
         "end_to_end",
         seconds=ours.median,
-        spread=_half_range(ours),
+        spread=half_range(ours),
         runs=ours.runs,
-        latency=_sum(order),
+        latency=order.get("latency"),
         verified=verdict.passed,
         error=verdict.reason,
     )
@@ -80,7 +78,7 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     )
 
 
-def _build(order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse) -> str:
+def _build(order: dict[str, Any], spec: RunSpec, folder: Path) -> str:
     """Writes model.so and the MetaSchedule database; returns the layout."""
     from workers.tvm_backend import runtime
 
@@ -94,7 +92,9 @@ def _build(order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse) -> 
 
     linker()
     target = tvm.target.Target(spec.target)
-    imported = import_network(cleaned(spec.network, spec.inputs), spec.inputs, target, order.get("layout") or spec.layout)
+    imported = import_network(
+        cleaned(spec.network, spec.inputs), spec.inputs, target, order.get("layout") or spec.layout
+    )
     extracted = extract(imported.mod, target)
     workloads = [Workload.generate(task.mod, target) for task in extracted]
     best = {}
@@ -108,7 +108,8 @@ def _build(order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse) -> 
     return imported.layout
 
 
-def _describe(order: dict[str, Any], spec: RunSpec, layout: str, folder: Path) -> None:
+def describe(order: dict[str, Any], spec: RunSpec, layout: str, folder: Path) -> None:
+    """Writes metadata.json and run.py beside model.so."""
     from workers.tvm_backend.hardware import detect
     from workers.tvm_backend.runtime import versions
 
@@ -123,14 +124,14 @@ def _describe(order: dict[str, Any], spec: RunSpec, layout: str, folder: Path) -
         "seed": spec.seed,
         "method": spec.method,
         "layout": layout,
-        "operators": order["best"],
+        "operators": order.get("best", {}),
         "versions": versions(),
         "hardware": hardware.name,
         "requires": {"system": hardware.system, "machine": hardware.machine, "cpu_flags": list(hardware.flags)},
         "latency": {"median": 0.0},
     }
     (folder / "metadata.json").write_text(json.dumps(metadata, indent=1, sort_keys=True))
-    shutil.copy(TEMPLATE / "run.py", folder / "run.py")
+    shutil.copy(SHIPPED / "run.py", folder / "run.py")
 
 
 def _ports(ports: Sequence[Any]) -> list[dict[str, Any]]:
@@ -140,14 +141,14 @@ def _ports(ports: Sequence[Any]) -> list[dict[str, Any]]:
 def _verify(spec: RunSpec, folder: Path, work: Path) -> tuple[Verdict, Latency, dict[str, Latency]]:
     """Outputs on three seeds, then latencies of both in turns, so that a change of the machine's speed hits both."""
     inspection = inspect(spec.network)
-    references = _onnxruntime(spec, work, runs=0)["references"]
+    references = onnxruntime(spec, work, runs=0)["references"]
     verdicts = [_compared(inspection, spec, folder, work, Path(references[str(seed)])) for seed in SEEDS]
     failed = [verdict for verdict in verdicts if not verdict.passed]
     ours: list[float] = []
     theirs: list[float] = []
     for _ in range(ROUNDS):
-        theirs += _onnxruntime(spec, work, runs=RUNS)["seconds"]
-        ours += _run_script(spec, folder, "--runs", str(RUNS), "--json")["seconds"]
+        theirs += onnxruntime(spec, work, runs=RUNS)["seconds"]
+        ours += run_script(spec, folder, "--runs", str(RUNS), "--json")["seconds"]
     return (failed or verdicts)[0], Latency.of(np.asarray(ours)), {"ONNX Runtime": Latency.of(np.asarray(theirs))}
 
 
@@ -155,43 +156,9 @@ def _compared(inspection: Inspection, spec: RunSpec, folder: Path, work: Path, r
     inputs, wanted = load_reference(reference)
     given, found = work / "inputs.npz", work / "outputs.npz"
     np.savez(given, **inputs)
-    _run_script(spec, folder, "--inputs", str(given), "--outputs", str(found), "--runs", "0", "--json")
+    run_script(spec, folder, "--inputs", str(given), "--outputs", str(found), "--runs", "0", "--json")
     with np.load(found, allow_pickle=False) as stored:
         return compare({name: stored[name] for name in stored.files}, wanted)
-
-
-def _run_script(spec: RunSpec, folder: Path, *arguments: str) -> dict[str, Any]:
-    return _ask([sys.executable, str(folder / "run.py"), *arguments], "", {"TVM_NUM_THREADS": str(spec.threads)})
-
-
-def _onnxruntime(spec: RunSpec, work: Path, runs: int) -> dict[str, Any]:
-    order = Order(spec.network, str(work / "references"), dict(spec.inputs), {}, SEEDS, spec.threads, runs)
-    return _ask([sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json(), {})
-
-
-def _ask(argv: list[str], text: str, env: dict[str, str]) -> dict[str, Any]:
-    """The last line of a process's output, as JSON; raises ArtifactFailed with what it said otherwise."""
-    with spawn(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(text.encode())
-        process.stdin.close()
-        said = process.stdout.read().decode(errors="replace").strip()
-    try:
-        answer = json.loads(said.splitlines()[-1])
-    except (IndexError, ValueError):
-        raise ArtifactFailed(f"{Path(argv[1]).name} failed: {said[-600:] or 'it said nothing'}") from None
-    if "error" in answer:
-        raise ArtifactFailed(f"{' '.join(argv[1:])}: {answer['error']}")
-    return dict(answer)
-
-
-def _sum(order: dict[str, Any]) -> float | None:
-    return order.get("latency")
-
-
-def _half_range(latency: Latency) -> float:
-    return (latency.upper_quartile - latency.lower_quartile) / 2
 
 
 def _pack(

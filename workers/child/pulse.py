@@ -38,7 +38,9 @@ class Pulse:
         while not self._closed.wait(INTERVAL):
             if not self._said.is_set():
                 try:
-                    self._emit({"kind": "log", "clock": self.clock.now(), "level": "info", "text": f"still {self._text}"})
+                    self._emit(
+                        {"kind": "log", "clock": self.clock.now(), "level": "info", "text": f"still {self._text}"}
+                    )
                 except BrokenPipeError:
                     return
             self._said.clear()

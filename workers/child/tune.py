@@ -24,7 +24,15 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     try:
         pulse.tell("operators", operators=[_described(operator) for operator in backend.operators()])
         loop = TuningLoop(
-            backend, chosen, spec.budget, spec.seed, spec.peak_flops, pulse.clock, pulse.emit, control.wanted, order.get("spent")
+            backend,
+            chosen,
+            spec.budget,
+            spec.seed,
+            spec.peak_flops,
+            pulse.clock,
+            pulse.emit,
+            control.wanted,
+            order.get("spent"),
         )
         loop.resume(order.get("checkpoint"), order.get("measurements", ()), order.get("slots", ()))
         loop.run()

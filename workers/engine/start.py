@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from workers.engine.space import Choices, Configuration, Sketch
 
 DRAWS = 4096
+STOCK = {"parallel": 16, "vectorize": 64}
+"""What MetaSchedule itself takes (pieces: times the cores, the least that is as many); a good first guess."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,9 @@ def _ranked(sketch: Sketch, machine: Machine, count: int) -> Choices:
 def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.float64]:
     """Lower is better, shape (n,); each rule broken costs about the factor of time it is expected to cost, in log2."""
     tiles = [
-        np.asarray(knob.options, dtype=np.float64)[choices[:, i]] for i, knob in enumerate(sketch.knobs) if knob.kind
-        == "tile"
+        np.asarray(knob.options, dtype=np.float64)[choices[:, i]]
+        for i, knob in enumerate(sketch.knobs)
+        if knob.kind == "tile"
     ]
     penalty = np.zeros(len(choices))
     for i, knob in enumerate(sketch.knobs):
@@ -61,6 +64,11 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.f
             penalty += 0.3 * np.abs(places - 1)
         elif knob.name == "structure":
             penalty += 0.5 * (choices[:, i] == 0)  # MetaSchedule's first one leaves the epilogue outside the tile
+        elif knob.name in STOCK:
+            stock = [option[0] for option in knob.options].index(
+                min(v[0] for v in knob.options if v[0] >= STOCK[knob.name])
+            )
+            penalty += 0.5 * np.abs(choices[:, i] - stock)
         elif knob.kind == "category":
             middle = (len(knob.options) - 1) / 2
             penalty += 0.2 * np.abs(choices[:, i] - middle)

@@ -39,7 +39,9 @@ class Display:
         elif kind == "batch":
             latency = event["latency"]
             text = f"{1e3 * latency:.3f} ms" if latency else "not all operators measured yet"
-            self._show(f"{human(event['clock'])}  {text}  {event['trials']} trials, {event['failures']} failed, {self._slots} slots")
+            self._show(
+                f"{human(event['clock'])}  {text}  {event['trials']} trials, {event['failures']} failed, {self._slots} slots"
+            )
 
     def end(self) -> None:
         if self._terminal:
@@ -89,7 +91,8 @@ def summary(events: list[Event], result: Event, operators: list[dict[str, Any]])
     seconds, trials = finished["clock"], finished["trials"]
     complete = next((event["clock"] for event in batches if event["latency"]), None)
     spent = finished["report"]["spent"]
-    ours, theirs = result["latency"]["median"], result["onnxruntime"]["median"]
+    quartiles = result["latency"]
+    ours, theirs = quartiles["median"], result["onnxruntime"]["median"]
     report = finished["report"]
     share = {name: part / seconds for name, part in spent.items()}
     believed = sum(bool(slot["decision"].get("decided_by_belief")) for slot in slots)
@@ -113,9 +116,11 @@ def summary(events: list[Event], result: Event, operators: list[dict[str, Any]])
     lines = [
         f"{len(operators)} operators, {trials} configurations in {human(seconds)} ({trials / seconds:.1f}/s), "
         f"all operators measured after {complete or float('nan'):.1f} s",
-        f"end to end {1e3 * ours:.3f} ms ± {500 * (result['latency']['upper_quartile'] - result['latency']['lower_quartile']):.3f}, "
-        f"sum of operators {1e3 * (finished['latency'] or 0):.3f} ms, ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x",
-        "clock: " + ", ".join(f"{name} {100 * part:.1f} %" for name, part in sorted(share.items(), key=lambda item: -item[1])),
+        f"end to end {1e3 * ours:.3f} ms ± {500 * (quartiles['upper_quartile'] - quartiles['lower_quartile']):.3f}, "
+        f"sum of operators {1e3 * (finished['latency'] or 0):.3f} ms, "
+        f"ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x",
+        "clock: "
+        + ", ".join(f"{name} {100 * part:.1f} %" for name, part in sorted(share.items(), key=lambda item: -item[1])),
         f"slots: {len(slots)}, {believed} decided by the belief, {report['differs_from_round_robin']} unlike round-robin",
     ]
     return {"figures": figures, "lines": lines}

@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target-ms", type=float, default=None)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--layout", choices=("auto", "NHWC", "NCHW"), default="auto")
-    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=1,3,224,224", help="sizes of a dynamic input")
+    parser.add_argument(
+        "--shape", action="append", default=[], metavar="INPUT=1,3,224,224", help="sizes of a dynamic input"
+    )
     parser.add_argument("--resume", action="store_true", help="go on with the run that is in --out")
 
 
@@ -55,19 +57,25 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failure(f"the run broke off: {ending.detail}\n{ending.log[-2000:]}")
     best = best_of(history.measurements, operators)
     if len(best) < len(operators):
-        raise Failure(f"only {len(best)} of {len(operators)} operators have a valid configuration; give it more time (--resume)")
+        raise Failure(
+            f"only {len(best)} of {len(operators)} operators have a valid configuration; give it more time (--resume)"
+        )
     result = ask(_artifact_order(arguments, spec, out, best, layout, operators), display.hear)
     display.end()
     return _conclude(arguments, out, journal, result, operators)
 
 
-def _conclude(arguments: argparse.Namespace, out: Path, journal: DirectoryJournal, result: dict[str, Any], operators: list[Any]) -> int:
+def _conclude(
+    arguments: argparse.Namespace, out: Path, journal: DirectoryJournal, result: dict[str, Any], operators: list[Any]
+) -> int:
     figures = summary(list(journal.events()), result, operators)
     (out / "summary.json").write_text(json.dumps(figures["figures"], indent=1, sort_keys=True))
     for line in figures["lines"]:
         Display.say(line)
     if not result["passed"]:
-        raise Failure(f"the library does not compute what ONNX Runtime computes: {result['verdict']['reason']}; nothing is offered")
+        raise Failure(
+            f"the library does not compute what ONNX Runtime computes: {result['verdict']['reason']}; nothing is offered"
+        )
     archive = out / f"{Path(arguments.network).stem}.zip"
     shutil.copy(result["archive"], out / "archive.partial")
     os.replace(out / "archive.partial", archive)
@@ -101,7 +109,11 @@ def _spec(arguments: argparse.Namespace) -> RunSpec:
         method(arguments.method, parts)
     except EngineError as error:
         raise UserMistake(f"--method {arguments.method}: {error}") from None
-    for name, value in (("--minutes", arguments.minutes), ("--trials", arguments.trials), ("--target-ms", arguments.target_ms)):
+    for name, value in (
+        ("--minutes", arguments.minutes),
+        ("--trials", arguments.trials),
+        ("--target-ms", arguments.target_ms),
+    ):
         if value is not None and not value > 0:
             raise UserMistake(f"{name} {value} must be greater than 0")
     if not Path(arguments.network).is_file():
@@ -143,9 +155,13 @@ def _shapes(inspection: dict[str, Any], given: dict[str, str]) -> dict[str, list
             try:
                 shape = [int(size) for size in given.pop(name).split(",")]
             except ValueError:
-                raise UserMistake(f"--shape {name}: sizes must be whole numbers separated by commas, like 1,3,224,224") from None
+                raise UserMistake(
+                    f"--shape {name}: sizes must be whole numbers separated by commas, like 1,3,224,224"
+                ) from None
         if shape is None or not all(isinstance(size, int) for size in shape):
-            raise UserMistake(f"input {name} has dynamic dimensions {shape}: give its sizes with --shape {name}=1,3,224,224")
+            raise UserMistake(
+                f"input {name} has dynamic dimensions {shape}: give its sizes with --shape {name}=1,3,224,224"
+            )
         shapes[name] = shape
     if given:
         known = ", ".join(port["name"] for port in inspection["inputs"])
@@ -160,7 +176,11 @@ def _begin(journal: DirectoryJournal, spec: RunSpec, out: Path, resume: bool) ->
         raise UserMistake(f"{out} holds a run already: go on with it (--resume) or name another directory")
     if resume and path.exists():
         before, now = (json.loads(text) for text in (path.read_text(), spec.to_json()))
-        for kept in ("budget", "peak_flops", "bandwidth"):  # more time may be given; peaks vary from measurement to measurement
+        for kept in (
+            "budget",
+            "peak_flops",
+            "bandwidth",
+        ):  # more time may be given; peaks vary from measurement to measurement
             before.pop(kept), now.pop(kept)
         if before != now:
             changed = sorted(name for name in now if before.get(name) != now[name])
@@ -191,7 +211,12 @@ def _facts(journal: DirectoryJournal) -> tuple[list[dict[str, Any]], str]:
 
 
 def _artifact_order(
-    arguments: argparse.Namespace, spec: RunSpec, out: Path, best: dict[str, Any], layout: str, operators: list[dict[str, Any]]
+    arguments: argparse.Namespace,
+    spec: RunSpec,
+    out: Path,
+    best: dict[str, Any],
+    layout: str,
+    operators: list[dict[str, Any]],
 ) -> dict[str, Any]:
     latency = sum(operators[int(index)]["weight"] * found["seconds"] for index, found in best.items())
     return {

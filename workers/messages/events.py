@@ -5,9 +5,9 @@ Every event has `kind` and `clock` (seconds of tuning time). The kinds and their
 started      versions, hardware, threads, seed, layout, method: with what the run was made
 phase        name ("importing", "spaces", "warm-up", "tuning", "finishing"), text
 operators    operators: [{index, name, key, weight, flops, bytes, work, sketches: [knob count], configurations}]
-batch        slot, measurements: [{operator, sketch, choices, identity, round, seconds | null, spread, runs, stopped, cause, error,
-             build_seconds, measure_seconds, origin}], latency (s, weighted sum of the best; null until complete), trials, failures,
-             spent: {category: seconds since the start}
+batch        slot, measurements: [{operator, sketch, choices, identity, round, seconds | null, spread, runs, stopped, cause,
+             error, build_seconds, measure_seconds, origin}], latency (s, weighted sum of the best; null until complete),
+             trials, failures, spent: {category: seconds since the start}
 slot         slot, operator, began, ended, trials, before, after (s), decision {rule, scores, ...}, latency,
              checkpoint (also on the last batch): opaque JSON of the pipeline, not in every slot
 end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bool), error

@@ -41,7 +41,9 @@ class TuningLoop:
         self._books = Books(backend.operators(), spent or {}, clock)
         self._proposers = [method.make_proposer(operator, seed) for operator in backend.operators()]
         self._seed, self._peak = seed, peak_flops
-        self._scheduler = scheduler_named(method.scheduler, Setting(seed, peak_flops, slots_per_operator=self._shares()))
+        self._scheduler = scheduler_named(
+            method.scheduler, Setting(seed, peak_flops, slots_per_operator=self._shares())
+        )
         self._slot = 0
         self._saved = clock.now()
 
@@ -64,6 +66,11 @@ class TuningLoop:
             self._observe([outcome])
             if outcome.identity:
                 self._backend.remember(outcome.candidate.operator, outcome.identity)
+        # A belief behind its curve would predict what is already known.
+        believed = checkpoint["believed"] if checkpoint is not None else [0] * len(self._proposers)
+        for progress in self._progress():
+            if progress.slots and len(progress.curve) > believed[progress.operator.index]:
+                self._scheduler.observe(progress)
 
     def run(self) -> str:
         """Tunes; returns why it ended: "seconds", "trials", "target", "exhausted", "stopped" or "paused"."""
@@ -199,6 +206,7 @@ class TuningLoop:
             **event,
             "checkpoint": {
                 "scheduler": self._scheduler.state(),
+                "believed": [len(curve) for curve in self._books.curves],
                 "proposers": [proposer.state() for proposer in self._proposers],
             },
         }

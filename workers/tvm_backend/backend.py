@@ -79,5 +79,3 @@ def machine_of(target: dict[str, Any], threads: int) -> Machine:
     features = set(tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target)))
     wide = {"avx512f"} & {str(feature) for feature in features}
     return Machine(lanes=16, registers=32, cores=threads) if wide else Machine(lanes=8, registers=16, cores=threads)
-
-

@@ -48,7 +48,19 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
     mcpu = str(tvm.target.codegen.llvm_get_system_cpu())
     target: dict[str, Any] = {"kind": "llvm", "mcpu": mcpu, "num-cores": cores}
     known = {str(feature) for feature in tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))}
-    vector = {"avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd", "avx512_vnni", "avx_vnni"}
+    vector = {
+        "avx",
+        "avx2",
+        "fma",
+        "f16c",
+        "avx512f",
+        "avx512bw",
+        "avx512dq",
+        "avx512vl",
+        "avx512cd",
+        "avx512_vnni",
+        "avx_vnni",
+    }
     more = sorted(_llvm_name(flag) for flag in kernel & vector if _llvm_name(flag) not in known)
     return {**target, "mattr": [f"+{name}" for name in more]} if more else target
 

@@ -34,7 +34,10 @@ def linker() -> Callable[..., Any] | None:
 
 
 def database(
-    extracted: list[Extracted], workloads: list[Workload], best: Mapping[int, tuple[int, tuple[int, ...], float]], directory: Path | None
+    extracted: list[Extracted],
+    workloads: list[Workload],
+    best: Mapping[int, tuple[int, tuple[int, ...], float]],
+    directory: Path | None,
 ) -> ms.Database:
     """MetaSchedule's database with one record an operator: `best` is (sketch, choices, seconds) by operator.
 
@@ -46,7 +49,9 @@ def database(
         schedule = workload.schedule(sketch, choices)
         entry = found.commit_workload(extracted[index].mod)
         arguments = ms.arg_info.ArgInfo.from_entry_func(extracted[index].mod, remove_preproc=True)
-        found.commit_tuning_record(ms.database.TuningRecord(schedule.trace, entry, [seconds], workload.target, arguments))
+        found.commit_tuning_record(
+            ms.database.TuningRecord(schedule.trace, entry, [seconds], workload.target, arguments)
+        )
     return found
 
 
@@ -64,7 +69,11 @@ def compile_network(imported: Imported, records: ms.Database | None, target: tvm
         # Made inside the target's scope: the pass keys its look-up by it.
         with target, records:
             mod = relax.transform.MetaScheduleApplyDatabase(enable_warning=True)(mod)
-    passes = [relax.transform.SplitLayoutRewritePreproc(), relax.transform.LiftTransformParams(), relax.transform.FoldConstant()]
+    passes = [
+        relax.transform.SplitLayoutRewritePreproc(),
+        relax.transform.LiftTransformParams(),
+        relax.transform.FoldConstant(),
+    ]
     with target:
         mod = tvm.transform.Sequential(passes if records is not None else [])(mod)
         return tvm.compile(mod, target=target)

@@ -60,4 +60,4 @@ def operators(
 
 
 def _argument_bytes(mod: tvm.IRModule) -> float:
-    return sum(math.prod(shape) * tvm.DataType(dtype).bits / 8 for shape, dtype in argument_tensors(mod))
+    return float(sum(math.prod(shape) * tvm.DataType(dtype).bits / 8 for shape, dtype in argument_tensors(mod)))

@@ -1,4 +1,4 @@
-"""The target's true ceilings: arithmetic from registers only, and memory bandwidth; everything else is measured against them."""
+"""The target's true ceilings: arithmetic from registers only, and memory bandwidth; all else is measured against them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,13 @@ def _arithmetic(threads: int) -> tvm.IRModule:
         f"            t = T.axis.spatial({threads}, thread)",
         "            T.reads(factors[0:16])",
         f"            T.writes(sums[t, 0:{ACCUMULATORS * LANES}])",
-        *(f"            {line}" for line in [*allocate, *(f"{n} = T.sblock_alloc_buffer(({LANES},), 'float32', scope='local')" for n in ("scale", "shift"))]),
+        *(
+            f"            {line}"
+            for line in [
+                *allocate,
+                *(f"{n} = T.sblock_alloc_buffer(({LANES},), 'float32', scope='local')" for n in ("scale", "shift")),
+            ]
+        ),
         *_vectorized(["scale[lane] = factors[lane]", "shift[lane] = factors[lane]"], 3),
         *_vectorized(begin, 3),
         f"            for _step in T.serial({STEPS}):",
@@ -73,13 +79,12 @@ def _vectorized(statements: list[str], depth: int) -> list[str]:
 
 
 def _copy(threads: int) -> tvm.IRModule:
-    part = COPIED // threads // LANES
-
-    @T.prim_func(s_tir=True)
-    def main(source: T.Buffer((COPIED,), "float32"), sink: T.Buffer((COPIED,), "float32")):
-        for thread in T.parallel(threads):
-            for i in T.serial(part):
-                for lane in T.vectorized(LANES):
-                    sink[(thread * part + i) * LANES + lane] = source[(thread * part + i) * LANES + lane]
-
-    return tvm.IRModule({"main": main})
+    place = f"(thread * {COPIED // threads // LANES} + i) * {LANES} + lane"
+    lines = [
+        "@T.prim_func(s_tir=True)",
+        f"def main(source: T.Buffer(({COPIED},), 'float32'), sink: T.Buffer(({COPIED},), 'float32')):",
+        f"    for thread in T.parallel({threads}):",
+        f"        for i in T.serial({COPIED // threads // LANES}):",
+        *_vectorized([f"sink[{place}] = source[{place}]"], 3),
+    ]
+    return tvm.IRModule({"main": tvm.script.from_source("\n".join(lines), {"T": T})})

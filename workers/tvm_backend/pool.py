@@ -1,7 +1,7 @@
 """The processes that compile and run candidates, and what happens when one of them dies.
 
-One batch: every candidate is applied and, when new, compiled on whichever worker is free; then all that compiled are timed one after
-the other, while the other workers rest. A worker that dies or is late takes the blame for the candidate it had in hand;
+One batch: every candidate is applied and, when new, compiled on whichever worker is free; then all that compiled are
+timed one after the other, while the other workers rest. A worker that dies or is late takes the blame for the candidate it had in hand;
 what else it had compiled is compiled again elsewhere.
 """
 
@@ -124,7 +124,9 @@ class Pool:
         for member in self.members:
             self._loaded(member)
 
-    def measure(self, candidates: Sequence[Candidate], seen: set[tuple[int, str]], incumbents: dict[int, float]) -> list[Outcome]:
+    def measure(
+        self, candidates: Sequence[Candidate], seen: set[tuple[int, str]], incumbents: dict[int, float]
+    ) -> list[Outcome]:
         """One outcome a candidate, in order. `seen` (operator, identity) is extended by what is tried for the first time."""
         tasks = self.tasks = [Task(number, candidate) for number, candidate in enumerate(candidates)]
         self._ask_all("drop")
@@ -263,7 +265,15 @@ class Pool:
     def _start(self) -> Member:
         ours, theirs = socket.socketpair()
         process = spawn(
-            [sys.executable, "-m", "workers.tvm_backend.worker", "--fd", str(theirs.fileno()), "--target", json.dumps(self.target)],
+            [
+                sys.executable,
+                "-m",
+                "workers.tvm_backend.worker",
+                "--fd",
+                str(theirs.fileno()),
+                "--target",
+                json.dumps(self.target),
+            ],
             limits=self.limits,
             env=environment(self.threads),
             pass_fds=(theirs.fileno(),),

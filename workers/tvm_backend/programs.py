@@ -94,7 +94,10 @@ def key_of(mod: tvm.IRModule) -> str:
 
 def argument_tensors(mod: tvm.IRModule) -> list[tuple[tuple[int, ...], str]]:
     """Shape and type of every argument of the operator, outputs included."""
-    return [(tuple(int(n) for n in info.shape), str(info.dtype)) for info in ArgInfo.from_entry_func(mod, remove_preproc=True)]
+    return [
+        (tuple(int(n) for n in info.shape), str(info.dtype))
+        for info in ArgInfo.from_entry_func(mod, remove_preproc=True)
+    ]
 
 
 def compile_program(schedule: Schedule, target: tvm.target.Target) -> tvm.runtime.Module:
@@ -106,7 +109,8 @@ def compile_program(schedule: Schedule, target: tvm.target.Target) -> tvm.runtim
 def save_workloads(workloads: list[Workload], path: Path) -> None:
     """Writes what a worker needs to rebuild the workloads, whole or not at all."""
     rows = [
-        {"mod": tvm.ir.save_json(w.mod), "traces": [json.dumps(_plain(t.as_json())) for t in w.traces]} for w in workloads
+        {"mod": tvm.ir.save_json(w.mod), "traces": [json.dumps(_plain(t.as_json())) for t in w.traces]}
+        for w in workloads
     ]
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(rows))

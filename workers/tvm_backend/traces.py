@@ -23,14 +23,23 @@ KINDS = {TILE: "tile", CATEGORY: "category", LOCATION: "location"}
 
 STRUCTURE = "structure"
 
+# TVM fixes how many pieces run in parallel and how wide a vector may be. Both decide much for operators that have no other
+# knob, and something for all: as annotations they become knobs by rebuilding the instruction.
+ANNOTATE = "Annotate"
+ANNOTATIONS = {"meta_schedule.parallel": "parallel", "meta_schedule.vectorize": "vectorize"}
+VECTORS = (16, 32, 64, 128)
+PIECES = (1, 16, 256)  # times the cores
+
 # Where a block may be computed: -2 inlined, -1 at the root, 0.. under that loop of its consumer. More loops than a tiled
 # convolution has; what does not exist is read back as something that does.
 LOCATIONS = tuple((place,) for place in range(-2, 12))
 
 
 def sampling(trace: Trace) -> list[Any]:
-    """The instructions of a trace that are a choice, in order: one a knob."""
-    return [inst for inst in trace.insts if inst.kind.name in KINDS or annotation(inst)]
+    """The instructions of a trace that are a choice, in order: one a knob. Tiles choose their vectors themselves."""
+    tiled = any(inst.kind.name == TILE for inst in trace.insts)
+    offered = {"parallel"} if tiled else {"parallel", "vectorize"}
+    return [inst for inst in trace.insts if inst.kind.name in KINDS or annotation(inst) in offered]
 
 
 def annotation(inst: Any) -> str:
@@ -121,7 +130,9 @@ def decided(family: Family, choices: tuple[int, ...]) -> Trace:
     rebuilt: dict[Any, Any] = {}
     for knob, inst, choice in zip(_own(family), sampling(trace), own, strict=True):
         if annotation(inst):
-            rebuilt[inst] = Instruction(inst.kind, [inst.inputs[0], IntImm("int32", knob.options[choice][0])], inst.attrs, inst.outputs)
+            rebuilt[inst] = Instruction(
+                inst.kind, [inst.inputs[0], IntImm("int32", knob.options[choice][0])], inst.attrs, inst.outputs
+            )
         elif knob.kind == "tile":
             decisions[inst] = list(knob.options[choice])
         elif knob.kind == "category":

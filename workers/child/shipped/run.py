@@ -29,7 +29,9 @@ def check(metadata):
     """Leaves with one clear line where the library cannot work."""
     wanted = metadata["requires"]
     if platform.system() != wanted["system"] or platform.machine() != wanted["machine"]:
-        refuse(f"the library is for {wanted['system']} {wanted['machine']}, this is {platform.system()} {platform.machine()}")
+        refuse(
+            f"the library is for {wanted['system']} {wanted['machine']}, this is {platform.system()} {platform.machine()}"
+        )
     if wanted["cpu_flags"] and os.path.exists("/proc/cpuinfo"):
         have = set()
         for line in open("/proc/cpuinfo"):
@@ -98,7 +100,7 @@ def main():
     if arguments.outputs:
         found = [outputs] if hasattr(outputs, "shape") else list(outputs)
         names = [port["name"] for port in metadata["outputs"]]
-        np.savez(arguments.outputs, **{n: np.from_dlpack(o) for n, o in zip(names, found)})
+        np.savez(arguments.outputs, **{n: np.from_dlpack(o) for n, o in zip(names, found, strict=True)})
     for _ in range(5):
         network(*tensors)
     times = []
@@ -110,8 +112,10 @@ def main():
         print(json.dumps({"seconds": times}))
     elif times:
         lower, median, upper = np.quantile(times, [0.25, 0.5, 0.75]) * 1e3
-        print(f"{metadata['network']}: {median:.3f} ms a run (quartiles {lower:.3f} to {upper:.3f}, {len(times)} runs, "
-              f"{metadata['threads']} threads; {1e3 * metadata['latency']['median']:.3f} ms when it was made)")
+        print(
+            f"{metadata['network']}: {median:.3f} ms a run (quartiles {lower:.3f} to {upper:.3f}, {len(times)} runs, "
+            f"{metadata['threads']} threads; {1e3 * metadata['latency']['median']:.3f} ms when it was made)"
+        )
 
 
 if __name__ == "__main__":

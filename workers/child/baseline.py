@@ -1,0 +1,67 @@
+"""What a network takes without us: under ONNX Runtime, and under TVM before any tuning."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workers.baselines.order import Latency
+from workers.child.artifact import describe
+from workers.child.peers import half_range, onnxruntime, run_script
+from workers.child.pulse import Pulse
+from workers.messages.channel import ControlReader
+from workers.messages.spec import RunSpec
+from workers.networks.clean import cleaned
+from workers.sandbox.lock import MeasureLock
+
+RUNS, UNTUNED_RUNS = 60, 5
+
+
+def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
+    """An order: {spec, name, work_dir}. Tells two `baseline` events and an empty result."""
+    spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
+    lock = MeasureLock()
+    pulse.tell("phase", name="baseline", text="measuring ONNX Runtime")
+    with lock.exclusive():
+        seconds = onnxruntime(spec, work, RUNS)["seconds"]
+    _tell(pulse, spec, "ONNX Runtime", seconds)
+    pulse.tell("phase", name="baseline", text="compiling the network untuned")
+    folder = work / "untuned"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with lock.shared():
+        describe(order, spec, _untuned(spec, folder), folder)
+    with lock.exclusive():
+        seconds = run_script(spec, folder, "--runs", str(UNTUNED_RUNS), "--json")["seconds"]
+    _tell(pulse, spec, "TVM untuned", seconds)
+    pulse.tell("result", task="baseline")
+
+
+def _tell(pulse: Pulse, spec: RunSpec, name: str, seconds: list[float]) -> None:
+    latency = Latency.of(np.asarray(seconds))
+    pulse.tell(
+        "baseline",
+        name=name,
+        seconds=latency.median,
+        spread=half_range(latency),
+        runs=latency.runs,
+        threads=spec.threads,
+    )
+
+
+def _untuned(spec: RunSpec, folder: Path) -> str:
+    from workers.tvm_backend import runtime
+
+    runtime.load(spec.target)
+    import tvm
+
+    from workers.tvm_backend.importer import import_network
+    from workers.tvm_backend.library import compile_network, export
+
+    target = tvm.target.Target(spec.target)
+    imported = import_network(cleaned(spec.network, spec.inputs), spec.inputs, target, spec.layout)
+    export(compile_network(imported, None, target), folder / "model.so")
+    return imported.layout

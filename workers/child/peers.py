@@ -1,0 +1,54 @@
+"""Running the library's own run script and ONNX Runtime, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from workers.baselines.order import Latency, Order
+from workers.messages.spec import RunSpec
+from workers.sandbox.spawn import spawn
+
+SEEDS = (0, 1, 2)
+
+
+class ArtifactFailed(Exception):
+    """The library could not be made or run."""
+
+    next_step = "the run's measurements are kept; the end of the log names what failed"
+
+
+def run_script(spec: RunSpec, folder: Path, *arguments: str) -> dict[str, Any]:
+    """What `run.py --json` in `folder` answers; raises ArtifactFailed."""
+    return _ask([sys.executable, str(folder / "run.py"), *arguments], "", {"TVM_NUM_THREADS": str(spec.threads)})
+
+
+def onnxruntime(spec: RunSpec, work: Path, runs: int) -> dict[str, Any]:
+    """Reference outputs for every seed under `work`, and the seconds of `runs` runs; raises ArtifactFailed."""
+    order = Order(spec.network, str(work / "references"), dict(spec.inputs), {}, SEEDS, spec.threads, runs)
+    return _ask([sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json(), {})
+
+
+def half_range(latency: Latency) -> float:
+    """Half the distance between the quartiles, in seconds: the spread shown behind a median."""
+    return (latency.upper_quartile - latency.lower_quartile) / 2
+
+
+def _ask(argv: list[str], text: str, env: dict[str, str]) -> dict[str, Any]:
+    """The last line of a process's output, as JSON; raises ArtifactFailed with what it said otherwise."""
+    with spawn(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(text.encode())
+        process.stdin.close()
+        said = process.stdout.read().decode(errors="replace").strip()
+    try:
+        answer = json.loads(said.splitlines()[-1])
+    except (IndexError, ValueError):
+        raise ArtifactFailed(f"{Path(argv[1]).name} failed: {said[-600:] or 'it said nothing'}") from None
+    if "error" in answer:
+        raise ArtifactFailed(f"{' '.join(argv[1:])}: {answer['error']}")
+    return dict(answer)
