@@ -23,7 +23,7 @@ class Peak:
     bandwidth: float
 
 
-def measure_peak(target: dict[str, Any], threads: int, repeats: int = 7) -> Peak:
+def measure_peak(target: dict[str, Any], threads: int, repeats: int = 40) -> Peak:
     """Best of `repeats` for both: a ceiling is what the machine can do when nobody disturbs it. Takes about 2 s."""
     device, compiled_for = tvm.cpu(), tvm.target.Target(target)
     arithmetic = tvm.tirx.build(_arithmetic(threads), target=compiled_for)

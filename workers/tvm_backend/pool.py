@@ -1,7 +1,8 @@
 """The processes that compile and run candidates, and what happens when one of them dies.
 
 One batch: every candidate is applied and, when new, compiled on whichever worker is free; then all that compiled are
-timed one after the other, while the other workers rest. A worker that dies or is late takes the blame for the candidate it had in hand;
+timed one after the other, while the other workers rest. A worker that dies or is late takes the blame for the
+candidate it had in hand;
 what else it had compiled is compiled again elsewhere.
 """
 

@@ -1,0 +1,6 @@
+"""What others may do when something joins the catalog, in its transaction."""
+
+from django.dispatch import Signal
+
+network_added = Signal()
+"""Sent with `network`, inside the transaction that keeps it."""

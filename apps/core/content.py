@@ -1,0 +1,53 @@
+"""Files named by their content: temporary file, fsync, rename. What is half written never has a name anybody reads."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class TooLarge(Exception):
+    """More bytes than allowed."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A kept file: its name without ending is `sha256`; `size` in bytes."""
+
+    sha256: str
+    size: int
+
+
+def keep(chunks: Iterable[bytes], folder: Path, ending: str, limit: int | None = None) -> Stored:
+    """Writes a stream to folder/<sha256><ending>, once. Raises TooLarge or OSError; then nothing is left."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    digest, size = hashlib.sha256(), 0
+    descriptor, partial = tempfile.mkstemp(prefix="partial-", dir=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            for chunk in chunks:
+                size += len(chunk)
+                if limit is not None and size > limit:
+                    raise TooLarge(size)
+                digest.update(chunk)
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, folder / f"{digest.hexdigest()}{ending}")
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+    _sync(folder)
+    return Stored(digest.hexdigest(), size)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

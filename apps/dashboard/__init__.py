@@ -1,0 +1,1 @@
+"""Pages and the live line of a run: reads, and calls services."""

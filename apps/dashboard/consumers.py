@@ -1,0 +1,134 @@
+"""A viewer's line to a run: what the database has after a number, in order, and no faster than the page can draw."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+
+from apps.tuning.doorbell import group
+from apps.tuning.live import frames
+from apps.tuning.models import TuningRun
+
+NOT_THERE = 4404
+BETWEEN_FRAMES = 0.25  # s
+UNASKED = 3.0  # s until the database is read without a doorbell: bells may be lost
+SIGN_OF_LIFE = 10.0  # s
+WINDOW = 2  # frames sent and not yet acknowledged
+LIMIT = 200  # events a frame
+
+
+class RunConsumer(AsyncJsonWebsocketConsumer):
+    """Sends {"events", "seq"} and, when nothing happens, {"seq"}; hears {"ack": seq}."""
+
+    clock: Callable[[], float] = time.monotonic
+
+    async def connect(self) -> None:
+        self.run: TuningRun | None = None
+        self.pump: asyncio.Task[None] | None = None
+        self.bell = asyncio.Event()
+        self.room = asyncio.Event()
+        self.unacknowledged: list[int] = []
+        await self.accept()
+        self.run = await _owned(self.scope.get("user"), self.scope["url_route"]["kwargs"]["run"])
+        if self.run is None:
+            # After accepting: a refused handshake would not tell the page why.
+            await self.close(NOT_THERE)
+            return
+        self.seq = _number(parse_qs(self.scope["query_string"].decode(errors="replace")).get("after", ["0"])[0])
+        # Subscribed before the first read: what is written in between rings.
+        await self.channel_layer.group_add(group(self.run.pk), self.channel_name)
+        self.bell.set()
+        self.pump = asyncio.create_task(self._pump())
+
+    async def disconnect(self, code: int) -> None:
+        if self.pump is not None:
+            self.pump.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await self.pump
+        if self.run is not None:
+            await self.channel_layer.group_discard(group(self.run.pk), self.channel_name)
+
+    async def receive_json(self, content: Any, **options: Any) -> None:
+        if isinstance(content, dict) and isinstance(ack := content.get("ack"), int):
+            self.unacknowledged = [seq for seq in self.unacknowledged if seq > ack]
+            if len(self.unacknowledged) < WINDOW:
+                self.room.set()
+
+    @classmethod
+    async def decode_json(cls, text_data: str) -> Any:
+        """None for what is no JSON: a viewer cannot break its line by it."""
+        try:
+            return await super().decode_json(text_data)
+        except ValueError:
+            return None
+
+    async def run_doorbell(self, message: dict[str, Any]) -> None:
+        """However many bells rang, one read answers them."""
+        if message["seq"] > self.seq:
+            self.bell.set()
+
+    async def _pump(self) -> None:
+        said = self.clock()
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.bell.wait(), UNASKED)
+                self.bell.clear()
+                if await self._drain():
+                    said = self.clock()
+                elif self.clock() - said >= SIGN_OF_LIFE:
+                    await self.send_json({"seq": self.seq})
+                    said = self.clock()
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            await self.close(1011)  # the page connects again, with its number
+            raise
+
+    async def _drain(self) -> bool:
+        """Sends all there is; whether there was something."""
+        sent = False
+        while True:
+            events, last = await _read(self.run, self.seq)
+            if not events:
+                return sent
+            await self._wait_for_room()
+            self.seq = last
+            self.unacknowledged.append(last)
+            await self.send_json({"events": events, "seq": last})
+            sent = True
+            await asyncio.sleep(BETWEEN_FRAMES)
+
+    async def _wait_for_room(self) -> None:
+        while len(self.unacknowledged) >= WINDOW:
+            self.room.clear()
+            try:
+                await asyncio.wait_for(self.room.wait(), SIGN_OF_LIFE)
+            except TimeoutError:
+                await self.send_json({"seq": self.seq})
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+# Not in Django's one thread: a slow read of one viewer must not hold up the others.
+@database_sync_to_async
+def _owned(user: Any, key: Any) -> TuningRun | None:
+    if user is None or not user.is_authenticated:
+        return None
+    return TuningRun.objects.filter(pk=key, owner_id=user.pk).first()
+
+
+def _frames(run: TuningRun, after: int) -> tuple[list[dict[str, Any]], int]:
+    return frames(run, after, LIMIT)
+
+
+_read = database_sync_to_async(_frames, thread_sensitive=False)

@@ -1,0 +1,88 @@
+"""What users fill in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from apps.catalog.models import Network, Target
+from apps.dashboard.methods import CHOICES
+from apps.tuning.methods import LAYOUTS
+from apps.tuning.requests import MAX_TRIALS
+from workers.messages import Budget
+
+DEFAULT_MINUTES = 10
+LONGEST_MINUTES = 60 * 24 * 30
+LARGEST_DIMENSION = 1 << 20
+
+
+class NewRun(forms.Form):
+    """Network x target x method x budget; one click is enough."""
+
+    network = forms.ModelChoiceField(Network.objects.none(), empty_label=None)
+    target = forms.ModelChoiceField(Target.objects.none(), empty_label=None)
+    method = forms.ChoiceField(choices=[(words.name, words.title) for words in CHOICES], initial="auto")
+    minutes = forms.FloatField(
+        required=False, min_value=0.1, max_value=LONGEST_MINUTES, initial=DEFAULT_MINUTES, label="Minutes"
+    )
+    trials = forms.IntegerField(required=False, min_value=1, max_value=MAX_TRIALS, label="Trials")
+    latency = forms.FloatField(required=False, min_value=0.000001, max_value=1e9, label="Target latency in ms")
+    seed = forms.IntegerField(required=False, min_value=0, max_value=(1 << 63) - 1, initial=0)
+    layout = forms.ChoiceField(choices=[(name, name) for name in LAYOUTS], initial="auto", required=False)
+
+    def __init__(self, user: Any, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["network"].queryset = Network.objects.filter(owner=user, state=Network.State.READY)  # type: ignore[attr-defined]
+        self.fields["target"].queryset = Target.objects.filter(state=Target.State.READY)  # type: ignore[attr-defined]
+        for name, field in self.fields.items():
+            field.widget.attrs["id"] = f"id_{name}"
+        for name in self.errors:
+            if name in self.fields:
+                self.fields[name].widget.attrs |= {"aria-invalid": "true", "aria-describedby": f"error_{name}"}
+
+    def clean(self) -> dict[str, Any]:
+        found: dict[str, Any] = super().clean() or {}
+        if not self.errors and not any(found.get(name) for name in ("minutes", "trials", "latency")):
+            raise forms.ValidationError("A run needs a limit: give minutes, trials, or a latency to reach.")
+        return found
+
+    def budget(self) -> Budget:
+        minutes, latency = self.cleaned_data["minutes"], self.cleaned_data["latency"]
+        return Budget(
+            seconds=60.0 * minutes if minutes else None,
+            trials=self.cleaned_data["trials"],
+            target_latency=latency / 1e3 if latency else None,
+        )
+
+
+class Sizes(forms.Form):
+    """A number for every open dimension of a network; dimensions of one name are asked for once."""
+
+    def __init__(self, network: Network, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._network = network
+        for open_ in network.inspection.get("dynamic", ()):
+            name = self._name(open_)
+            if name in self.fields:
+                self.fields[name].help_text += f", dimension {open_['axis']} of {open_['input']}"
+                continue
+            likely = 1 if open_["axis"] == 0 else None
+            self.fields[name] = forms.IntegerField(
+                min_value=1,
+                max_value=LARGEST_DIMENSION,
+                initial=likely,
+                label=open_["symbol"] or f"{open_['input']}, dimension {open_['axis']}",
+                help_text=f"dimension {open_['axis']} of {open_['input']}",
+            )
+
+    @staticmethod
+    def _name(open_: dict[str, Any]) -> str:
+        return f"symbol:{open_['symbol']}" if open_["symbol"] else f"{open_['input']}:{open_['axis']}"
+
+    def shapes(self) -> dict[str, list[int]]:
+        """Every input's sizes."""
+        shapes = {port["name"]: list(port["shape"] or ()) for port in self._network.inspection["inputs"]}
+        for open_ in self._network.inspection["dynamic"]:
+            shapes[open_["input"]][open_["axis"]] = self.cleaned_data[self._name(open_)]
+        return shapes

@@ -1,0 +1,93 @@
+"""Numbers as people read them; the same rules as static/js/format.js."""
+
+from __future__ import annotations
+
+import math
+
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+NONE = "–"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Three significant digits, trailing zeros kept: 2.78, 0.0340, 123."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else NONE
+    rounded = float(f"{value:.{digits - 1}e}")
+    places = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:.{places}f}"
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    return next((unit for unit in _UNITS if abs(seconds) >= unit[0] * 0.9995), _UNITS[-1])
+
+
+def latency(seconds: float | None, spread: float | None = None) -> str:
+    """2.78 ms, or 2.78 ms ± 0.03."""
+    if seconds is None:
+        return NONE
+    size, name = _unit(seconds)
+    shown = significant(seconds / size)
+    if not spread:
+        return f"{shown} {name}"
+    places = max(len(shown.partition(".")[2]), 2)
+    return f"{shown} {name} ± {spread / size:.{places}f}"
+
+
+def duration(seconds: float | None) -> str:
+    """3 min 20 s."""
+    if seconds is None:
+        return NONE
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    minutes, rest = divmod(rest, 60)
+    if hours:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    if minutes:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{rest} s"
+
+
+def ratio(value: float | None) -> str:
+    """1.06 x."""
+    return NONE if value is None else f"{significant(value)} x"
+
+
+def _scaled(value: float | None, unit: str, thousand: int = 1000) -> str:
+    if value is None or not math.isfinite(value):
+        return NONE
+    for prefix in ("", "k" if thousand == 1000 else "Ki", "M", "G", "T"):
+        if abs(value) < 999.5 or prefix == "T":
+            number = f"{value:.0f}" if not prefix else significant(value)
+            return f"{number} {prefix}{unit}".rstrip()
+        value /= thousand
+    return NONE
+
+
+def count(value: float | None) -> str:
+    """1.24 M."""
+    return _scaled(value, "")
+
+
+def size(value: float | None) -> str:
+    """4.96 MB."""
+    return _scaled(value, "B")
+
+
+def flops(value: float | None) -> str:
+    """0.71 GFLOP as 710 MFLOP."""
+    return _scaled(value, "FLOP")
+
+
+def rate(value: float | None) -> str:
+    """118 GFLOPS."""
+    return _scaled(value, "FLOPS") if value else NONE
+
+
+def bandwidth(value: float | None) -> str:
+    """21.3 GB/s."""
+    return _scaled(value, "B/s") if value else NONE
+
+
+def whole(value: int | None) -> str:
+    """12 345, with narrow spaces."""
+    return NONE if value is None else f"{value:,}".replace(",", "\u202f")

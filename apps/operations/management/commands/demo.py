@@ -1,0 +1,75 @@
+"""`manage.py demo`: the example SqueezeNet, uploaded and tuned for three minutes. `up --demo` starts it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from apps.catalog import services as catalog
+from apps.catalog.models import Network, Target
+from apps.tuning import services
+from workers.messages import Budget
+
+NETWORK = "squeezenet"
+PATIENCE = 600.0  # s for the machine to be measured and the network to be read
+# The network is made in a process of its own: this side loads no model library.
+_WRITE = """
+import sys
+from workers.networks.examples import example_bytes
+sys.stdout.buffer.write(example_bytes(sys.argv[1]))
+"""
+
+
+class Command(BaseCommand):
+    help = "Uploads the example network and starts a run of three minutes; needs a site that is up."
+    requires_system_checks: list[str] = []  # noqa: RUF012  (the base class declares it so)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--minutes", type=float, default=3.0)
+        parser.add_argument("--network", default=NETWORK)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        owner = get_user_model().objects.filter(is_active=True).order_by("pk").first()
+        if owner is None:
+            raise CommandError("the site has no account yet: start it with `manage.py up` first")
+        name = options["network"]
+        target = services.ensure_local_target()
+        network = Network.objects.filter(owner=owner, name=name).first()
+        if network is None:
+            network = catalog.create_network(owner, f"{name}.onnx", _example(name))
+        _wait(lambda: _ready(network), "the network to be read")
+        _wait(lambda: _ready(target), "this machine to be measured")
+        run = services.create_run(owner, network, target, "auto", Budget(seconds=60.0 * options["minutes"]))
+        self.stdout.write(f"run {run.pk} is queued")
+
+
+def _example(name: str) -> Iterator[bytes]:
+    argv = [sys.executable, "-c", _WRITE, name]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=settings.BASE_DIR) as child:
+        assert child.stdout is not None
+        while chunk := child.stdout.read(1 << 20):
+            yield chunk
+    if child.returncode:
+        raise CommandError(f"the example {name!r} could not be made; its output is above")
+
+
+def _ready(row: Network | Target) -> bool:
+    row.refresh_from_db()
+    if row.state in ("rejected", "failed"):
+        raise CommandError(f"{row}: {row.error}")
+    return row.state == "ready"
+
+
+def _wait(ready: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not ready():
+        if time.monotonic() > deadline:
+            raise CommandError(f"waited {PATIENCE:.0f} s for {what}: see the logs of `up`")
+        time.sleep(0.5)

@@ -1,0 +1,44 @@
+"""`manage.py reconcile`: gives Jobs of dead workers to others, and sends messages that were lost."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import DatabaseError, close_old_connections
+
+from apps.tuning import services
+
+log = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    help = "Looks every ten seconds for Jobs that nobody works on. `up` starts one by itself; one is enough."
+    requires_system_checks: list[str] = []  # noqa: RUF012  (the base class declares it so)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--every", type=float, default=10.0, metavar="SECONDS")
+        parser.add_argument("--once", action="store_true", help="look once and end")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        leave = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: leave.set())
+        while True:
+            self._look()
+            if options["once"] or leave.wait(options["every"]):
+                return
+
+    def _look(self) -> None:
+        close_old_connections()
+        try:
+            services.ensure_local_target()
+            counts = services.reconcile()
+        except (DatabaseError, OSError):
+            log.exception("could not look; trying again")
+            return
+        if any(counts.values()):
+            log.info("%s", counts)

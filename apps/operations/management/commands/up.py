@@ -1,0 +1,97 @@
+"""`manage.py up`: the whole site, from one terminal, until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+
+from apps.operations import embedded, listening, lock, signin, site
+from apps.operations.launcher import Launcher
+from apps.operations.parts import Part
+
+
+class Command(BaseCommand):
+    help = "Starts everything: queue, workers, web pages. Needs nothing that is not in requirements.txt."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--demo", action="store_true", help="tune the example SqueezeNet for three minutes")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            held = lock.take(Path(settings.DATA_DIR))
+            wanted = listening.parse(settings.BIND, named=bool(os.environ.get("BIND")))
+            call_command("migrate", verbosity=0, interactive=False)
+            _admit(wanted)
+            socket, address = listening.listen(wanted)
+        except (listening.Refused, lock.Busy) as error:
+            raise CommandError(str(error)) from error
+        if address.port != wanted.port:
+            self.stdout.write(f"Port {wanted.port} is taken; this site is on port {address.port}.")
+        lock.note(held, address.url())
+        try:
+            with socket:
+                self._run(address, socket.fileno(), demo=options["demo"])
+        except embedded.NoServer as error:
+            raise CommandError(str(error)) from error
+
+    def _run(self, address: listening.Address, listening_on: int, demo: bool) -> None:
+        first = site.parts([site.server()] if site.own_server() else [], address)
+        plans = site.everything(listening_on) + ([site.command("demo", once=True)] if demo else [])
+        launcher = Launcher(first, site.parts(plans, address), self._say)
+        launcher.catch_signals()
+        self._invite(address)
+        connections.close_all()
+        try:
+            self._start_server(launcher, first)
+            launcher.run()
+        finally:
+            launcher.end()
+            signin.revoke()
+        self.stdout.write("Everything has ended.")
+
+    def _start_server(self, launcher: Launcher, first: list[Part]) -> None:
+        def check() -> None:
+            launcher.tend(first)
+            if launcher.ending:
+                raise embedded.NoServer("stopped while it started")
+
+        check()
+        embedded.wait_until_up(site.environment(None)["REDIS_URL"], site.SERVER_SECONDS, check)
+
+    def _invite(self, address: listening.Address) -> None:
+        user = signin.single_user() if address.loopback else None
+        path = f"/login/{signin.issue(user)}/" if user is not None else "/"
+        self.stdout.write(f"Open {address.url(path)}")
+        if user is not None:
+            self.stdout.write(
+                f"(this link signs you in: once, within {signin.MINUTES} minutes; another start gives another)"
+            )
+        self.stdout.write(f"Logs are in {Path(settings.DATA_DIR) / 'logs'}. Ctrl-C ends everything.")
+        self.stdout.flush()
+
+    def _say(self, news: str) -> None:
+        self.stderr.write(news)
+        self.stderr.flush()
+
+
+def _admit(address: listening.Address) -> None:
+    """Raises Refused for an address that others reach while the site is not ready for others."""
+    if address.loopback:
+        return
+    lacking = []
+    if not settings.EXTRA_HOSTS or "*" in settings.EXTRA_HOSTS:
+        lacking.append("the names it is reached by in ALLOWED_HOSTS")
+    if not any(user.has_usable_password() for user in get_user_model().objects.filter(is_active=True)):
+        lacking.append("an account with a password (manage.py createsuperuser)")
+    if lacking:
+        raise listening.Refused(
+            f"BIND {address.host}:{address.port} lets other machines in, and the site lacks {' and '.join(lacking)}; "
+            "add what is missing, or leave BIND out to stay on this machine"
+        )

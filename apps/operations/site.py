@@ -1,0 +1,66 @@
+"""The processes a site is made of."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.conf import settings
+
+from apps.operations import embedded
+from apps.operations.listening import Address
+from apps.operations.parts import Part, Plan
+from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE
+
+SERVER_SECONDS = 15.0
+
+
+def own_server() -> bool:
+    """Whether the queue's server is ours to start."""
+    return not os.environ.get("REDIS_URL")
+
+
+def environment(address: Address | None) -> dict[str, str]:
+    """For the parts: where the queue is and where the site really listens."""
+    found = dict(os.environ)
+    found["DATA_DIR"] = str(settings.DATA_DIR)
+    if own_server():
+        found["REDIS_URL"] = embedded.url_of(embedded.socket_path(settings.DATA_DIR))
+    if address is not None:
+        found["BIND"] = address.url().removeprefix("http://").rstrip("/")
+    root = str(settings.BASE_DIR)
+    found["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [found.get("PYTHONPATH")])])
+    return found
+
+
+def server() -> Plan:
+    """Raises embedded.NoServer."""
+    return Plan("queue", embedded.arguments(settings.DATA_DIR), before=embedded.forget_when_broken(settings.DATA_DIR))
+
+
+def worker(queue: str) -> Plan:
+    """Started by name: this side imports nothing of the workers but their messages."""
+    return Plan(queue, [sys.executable, "-m", "workers.actors", queue])
+
+
+def command(name: str, *arguments: str, once: bool = False) -> Plan:
+    return Plan(name, [sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), name, *arguments], once=once)
+
+
+def web(listening: int) -> Plan:
+    """On a socket the launcher holds, so that nobody takes the port while the web process is started again."""
+    daphne = ["-m", "daphne", "--fd", str(listening), "--no-server-name", "tuningsite.asgi:application"]
+    return Plan("web", [sys.executable, *daphne], pass_fds=(listening,))
+
+
+def parts(plans: Sequence[Plan], address: Address | None) -> list[Part]:
+    logs = Path(settings.DATA_DIR) / "logs"
+    logs.mkdir(mode=0o700, exist_ok=True)
+    return [Part(plan, logs, environment(address)) for plan in plans]
+
+
+def everything(listening: int) -> list[Plan]:
+    """All but the server."""
+    return [web(listening), worker(QUEUE_MEASURE), worker(QUEUE_PREPARE), command("reconcile")]

@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class TuningConfig(AppConfig):
+    name = "apps.tuning"
+
+    def ready(self) -> None:
+        from apps.tuning import checks, receivers  # noqa: F401  (both register themselves)

@@ -1,0 +1,73 @@
+"""Messages to the workers: a job's id to an actor, by name. The outbox row is written with the change it tells of."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache, partial
+from typing import Any
+
+import dramatiq
+from django.conf import settings
+from django.db import transaction
+from dramatiq.brokers.redis import RedisBroker
+from dramatiq.brokers.stub import StubBroker
+from dramatiq.errors import BrokerConnectionError
+from redis.exceptions import RedisError
+
+from apps.core import clock
+from apps.tuning.models import Job, Outbox
+from workers.messages.names import (
+    ACTOR_COMPILE,
+    ACTOR_INSPECT,
+    ACTOR_PEAK,
+    ACTOR_TUNE,
+    QUEUE_MEASURE,
+    QUEUE_PREPARE,
+)
+
+log = logging.getLogger(__name__)
+
+ROUTES: dict[str, tuple[str, str]] = {
+    Job.Task.TUNE: (QUEUE_MEASURE, ACTOR_TUNE),
+    Job.Task.HARDWARE: (QUEUE_MEASURE, ACTOR_PEAK),
+    Job.Task.COMPILE: (QUEUE_PREPARE, ACTOR_COMPILE),
+    Job.Task.INSPECT: (QUEUE_PREPARE, ACTOR_INSPECT),
+}
+
+
+@cache
+def broker() -> dramatiq.Broker:
+    """The queues, for sending only: without middleware, because nothing runs here."""
+    if settings.REDIS_URL.startswith("memory:"):
+        stub = StubBroker(middleware=[])
+        for queue in (QUEUE_MEASURE, QUEUE_PREPARE):
+            stub.declare_queue(queue)
+        return stub
+    return RedisBroker(url=settings.REDIS_URL, middleware=[])  # type: ignore[no-untyped-call]
+
+
+def send(queue: str, actor: str, job_id: str) -> None:
+    """Puts one message into a queue; raises RedisError or BrokerConnectionError when nobody takes it."""
+    broker().enqueue(dramatiq.Message(queue, actor, (), {"job_id": job_id}, {}))
+
+
+def queue(job: Job) -> None:
+    """Inside the transaction that queues the job: its message is sent when that is committed, or later by reconcile."""
+    Outbox.objects.filter(job=job).delete()
+    row = Outbox.objects.create(job=job, queue=ROUTES[job.task][0])
+    transaction.on_commit(partial(deliver, job_id=job.pk), robust=True)
+    log.debug("outbox %s for %s", row.pk, job)
+
+
+def deliver(**only: Any) -> int:
+    """Sends what was not sent, oldest first; returns how many. Without a broker the rest stays for the next time."""
+    sent = 0
+    for row in Outbox.objects.filter(sent_at=None, **only).select_related("job"):
+        try:
+            send(row.queue, ROUTES[row.job.task][1], str(row.job_id))
+        except (RedisError, BrokerConnectionError, OSError) as error:
+            log.warning("no message broker (%s); job %s is sent when there is one", error, row.job_id)
+            return sent
+        Outbox.objects.filter(pk=row.pk).update(sent_at=clock.now())
+        sent += 1
+    return sent

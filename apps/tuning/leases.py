@@ -1,0 +1,185 @@
+"""A worker's hold on a job: claim, heartbeat, conclude. Everything under a fence that grows with every claim."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
+
+from apps.catalog.models import Network, Target
+from apps.core import clock
+from apps.tuning import dispatch, orders
+from apps.tuning.models import Job, TuningRun
+from apps.tuning.requests import compile_if_measured
+from apps.tuning.states import HELD, State
+from apps.tuning.transitions import move, tell
+from workers.messages import Event
+
+LEASE = timedelta(seconds=30)
+RENEWAL = timedelta(seconds=5)
+ATTEMPTS = 3
+"""Attempts in a row without a new measurement after which a job fails."""
+LOG_TAIL = 20_000
+
+Wanted = Literal["continue", "pause", "stop"]
+
+
+class LeaseLost(Exception):
+    """Somebody else owns the job now: nothing more may be written for it."""
+
+
+@dataclass
+class Claim:
+    """One worker's hold on one job, good as long as no fence is higher. `renewed`: when the lease was last renewed."""
+
+    job_id: uuid.UUID
+    fence: int
+    task: str
+    renewed: datetime
+
+    def order(self) -> dict[str, Any]:
+        """What the child is told to do, made from what is saved now."""
+        return orders.order(self.job_id, self.task, self.work_dir)
+
+    @property
+    def work_dir(self) -> Path:
+        """The child's directory, made by `order`, removed when the job is over."""
+        return Path(settings.DATA_DIR) / "work" / str(self.job_id)
+
+    def held(self) -> QuerySet[Job]:
+        """The job's row while the claim is good, else none."""
+        return Job.objects.filter(pk=self.job_id, fence=self.fence, state__in=HELD)
+
+    def fenced(self, **changes: Any) -> None:
+        """The UPDATE that begins every writing transaction; raises LeaseLost, and locks the row otherwise."""
+        if not self.held().update(**(changes or {"fence": F("fence")})):
+            raise LeaseLost(f"{self.task} {self.job_id} is no longer this worker's (fence {self.fence})")
+
+
+def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | None:
+    """The hold on a queued job, or on one whose worker's lease ran out. None: leave it, somebody else has it."""
+    now = now or clock.now()
+    try:
+        key = uuid.UUID(str(job_id))
+    except ValueError:
+        return None
+    free = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_until__lt=now)
+    with transaction.atomic():
+        if not move(
+            key,
+            State.RUNNING,
+            free & Q(fruitless__lt=ATTEMPTS),
+            fence=F("fence") + 1,
+            attempt=F("attempt") + 1,
+            fruitless=F("fruitless") + 1,  # until a measurement proves otherwise
+            lease_until=now + LEASE,
+            worker=worker[:200],
+            answered=False,
+            started=Coalesce("started", Value(now)),
+        ):
+            return None
+        job = Job.objects.get(pk=key)
+    return Claim(key, job.fence, job.task, now)
+
+
+def heartbeat(held: Claim, *, now: datetime | None = None) -> Wanted:
+    """Renews the lease, at most every 5 s, and returns what the user wants; raises LeaseLost."""
+    now = now or clock.now()
+    if now - held.renewed >= RENEWAL:
+        held.fenced(lease_until=now + LEASE)
+        held.renewed = now
+    wanted = held.held().values_list("wanted", flat=True).first()
+    if wanted is None:
+        raise LeaseLost(f"{held.task} {held.job_id} is no longer this worker's (fence {held.fence})")
+    return "stop" if wanted == "stop" else "pause" if wanted == "pause" else "continue"
+
+
+def conclude(held: Claim, kind: str, detail: str = "", log: str = "", last: Event | None = None) -> State | None:
+    """Gives the job back after an attempt that ended as `kind` (workers.supervision.ports.EndingKind, or "interrupted"
+    for a worker that is shut down). Returns the new state, None when the lease was lost meanwhile.
+    """
+    if kind == "lost":
+        return None
+    with transaction.atomic():
+        try:
+            held.fenced(log=log[-LOG_TAIL:].replace("\0", ""), lease_until=None, worker="")
+        except LeaseLost:
+            return None
+        job = Job.objects.get(pk=held.job_id)
+        if kind == "finished" or (job.answered and kind in ("crashed", "stopped", "paused")):
+            return over(job, State.DONE, reason=str((last or {}).get("reason", "")))
+        if kind == "failed":
+            told = last or {}
+            reason = str(told.get("reason") or detail)[:4000]
+            return over(job, State.FAILED, error=reason, next_step=str(told.get("next_step", ""))[:4000])
+        if kind == "stopped":
+            return over(job, State.DONE, reason="stopped")
+        return abandoned(job, detail, kind)
+
+
+def abandoned(job: Job, detail: str, kind: str = "crashed") -> State:
+    """Inside a transaction: an attempt ended without a result. Goes on as the user wants, or fails without progress."""
+    if job.state == State.STOPPING or (job.wanted == "stop"):
+        return over(job, State.DONE, reason="stopped")
+    if job.wanted == "pause":
+        return over(job, State.PAUSED, fruitless=0)
+    if kind == "interrupted":
+        move(job.pk, State.INTERRUPTED, fruitless=F("fruitless") - 1)
+        return State.INTERRUPTED
+    if kind == "crashed" and job.fruitless >= ATTEMPTS:
+        reason = f"{ATTEMPTS} attempts in a row got nowhere; the last one: {detail}"
+        return over(job, State.FAILED, error=reason, next_step="look at the log; resume to try again")
+    move(job.pk, State.QUEUED, fruitless=0 if kind == "paused" else F("fruitless"))
+    dispatch.queue(job)
+    return State.QUEUED
+
+
+def over(job: Job, after: State, reason: str = "", error: str = "", next_step: str = "", **changes: Any) -> State:
+    """Inside a transaction: the job ends or rests, and what depends on it is told."""
+    if reason:
+        TuningRun.objects.filter(job=job, finished_reason="").update(finished_reason=reason[:20])
+    ended = None if after == State.PAUSED else clock.now()
+    moved = move(job.pk, after, error=error, next_step=next_step, ended=ended, wanted="continue", **changes)
+    if moved and after == State.FAILED:
+        _tell_of_failure(job, error, next_step)
+    if moved and job.task == Job.Task.TUNE and after in (State.DONE, State.PAUSED):
+        compile_if_measured(TuningRun.objects.get(job=job))
+    if after != State.PAUSED:
+        work = Path(settings.DATA_DIR) / "work" / str(job.pk)
+        transaction.on_commit(partial(shutil.rmtree, work, ignore_errors=True))
+    return after
+
+
+def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
+    if job.task == Job.Task.INSPECT:
+        rows = Network.objects.filter(jobs=job, state=Network.State.INSPECTING)
+        rows.update(state=Network.State.REJECTED, error=error, next_step=next_step)
+    elif job.task == Job.Task.HARDWARE:
+        failed = Target.objects.filter(jobs=job).exclude(state=Target.State.READY)
+        failed.update(state=Target.State.FAILED, error=error, next_step=next_step)
+    elif job.run is not None:
+        tell(job.run, "artifact", state="failed", error=error, next_step=next_step)
+
+
+__all__ = [
+    "ATTEMPTS",
+    "LEASE",
+    "RENEWAL",
+    "Claim",
+    "LeaseLost",
+    "Wanted",
+    "abandoned",
+    "claim",
+    "conclude",
+    "heartbeat",
+    "over",
+]

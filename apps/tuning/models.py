@@ -1,0 +1,301 @@
+"""Jobs and what they found. Only services.py writes here. Times of day in UTC, durations and latencies in seconds."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+
+from apps.catalog.models import Network, Target
+from apps.core.ids import new_id
+from apps.tuning.states import State
+from workers.messages import Budget, RunSpec
+
+
+class Job(models.Model):
+    """Any long work. `fence` grows with every claim: a write under an older one is refused.
+
+    `last_seq` is the last number given to an event or measurement; `fruitless` counts attempts, the present one
+    included, since the last new measurement; `answered` says that this attempt gave its result. `owner` is None for
+    what the site does for itself.
+    """
+
+    class Task(models.TextChoices):
+        INSPECT = "inspect"
+        HARDWARE = "hardware"
+        TUNE = "tune"
+        COMPILE = "compile"
+
+    class Wanted(models.TextChoices):
+        CONTINUE = "continue"
+        PAUSE = "pause"
+        STOP = "stop"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="jobs", null=True, blank=True)
+    task = models.CharField(max_length=12, choices=Task)
+    state = models.CharField(max_length=12, choices=State, default=State.QUEUED)
+    wanted = models.CharField(max_length=12, choices=Wanted, default=Wanted.CONTINUE)
+    attempt = models.PositiveIntegerField(default=0)
+    fence = models.PositiveBigIntegerField(default=0)
+    fruitless = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    worker = models.CharField(max_length=200, blank=True)
+    last_seq = models.PositiveBigIntegerField(default=0)
+    network = models.ForeignKey(Network, models.CASCADE, related_name="jobs", null=True, blank=True)
+    target = models.ForeignKey(Target, models.CASCADE, related_name="jobs", null=True, blank=True)
+    run = models.ForeignKey("TuningRun", models.CASCADE, related_name="compile_jobs", null=True, blank=True)
+    answered = models.BooleanField(default=False)
+    error = models.TextField(blank=True)
+    next_step = models.TextField(blank=True)
+    log = models.TextField(blank=True)
+    created = models.DateTimeField(auto_now_add=True)
+    started = models.DateTimeField(null=True, blank=True)
+    ended = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-created",)
+        indexes = (models.Index(fields=("state", "lease_until"), name="job_by_lease"),)
+
+    def __str__(self) -> str:
+        return f"{self.task} {self.id}"
+
+
+class TuningRun(models.Model):
+    """The Job that optimises a network on a target. Figures below `seed` are kept by the journal (services.write)."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    job = models.OneToOneField(Job, models.CASCADE, related_name="tuning_run")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="runs")
+    network = models.ForeignKey(Network, models.CASCADE, related_name="runs")
+    target = models.ForeignKey(Target, models.PROTECT, related_name="runs")
+    method = models.CharField(max_length=60)
+    parts: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    operators_asked = models.CharField(max_length=200, default="all")
+    layout = models.CharField(max_length=12, default="auto")
+    seed = models.PositiveBigIntegerField(default=0)
+    budget_seconds = models.FloatField(null=True, blank=True)
+    budget_trials = models.PositiveIntegerField(null=True, blank=True)
+    budget_latency = models.FloatField(null=True, blank=True)
+    created = models.DateTimeField(auto_now_add=True)
+
+    latency = models.FloatField(null=True, blank=True)
+    trials = models.PositiveIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)
+    clock = models.FloatField(default=0.0)
+    spent: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    phase = models.TextField(blank=True)
+    started_facts: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    finished_reason = models.CharField(max_length=20, blank=True)
+    report: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    end_to_end: models.JSONField[Any, Any] = models.JSONField(default=list, blank=True)
+    baselines: models.JSONField[Any, Any] = models.JSONField(default=list, blank=True)
+    slots_count = models.PositiveIntegerField(default=0)
+    slots_by_belief = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ("-created",)
+
+    def __str__(self) -> str:
+        return f"{self.network} by {self.method}"
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.budget_seconds, self.budget_trials, self.budget_latency)
+
+    def spec(self) -> str:
+        """The order's RunSpec as JSON text."""
+        return RunSpec(
+            network=str(self.network.path),
+            target=self.target.tvm,
+            threads=self.target.threads,
+            peak_flops=self.target.peak_flops,
+            bandwidth=self.target.bandwidth,
+            inputs=self.network.shapes,
+            method=self.method,
+            parts=self.parts,
+            budget=self.budget,
+            operators=self.operators_asked,
+            layout=self.layout,
+            seed=self.seed,
+        ).to_json()
+
+
+class Operator(models.Model):
+    """One tunable tensor program of a run. `best_seconds` is of one call; it counts `weight` times."""
+
+    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="operators")
+    index = models.PositiveIntegerField()
+    name = models.CharField(max_length=300)
+    key = models.TextField()
+    weight = models.FloatField()
+    flops = models.FloatField()
+    bytes = models.FloatField()
+    work = models.FloatField()
+    configurations = models.FloatField()
+    sketches: models.JSONField[Any, Any] = models.JSONField(default=list)
+    best_seconds = models.FloatField(null=True, blank=True)
+    trials = models.PositiveIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)
+    slots = models.PositiveIntegerField(default=0)
+    seconds = models.FloatField(default=0.0)
+    last_rule = models.CharField(max_length=60, blank=True)
+    last_terms: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ("index",)
+        constraints = (models.UniqueConstraint(fields=("run", "index"), name="operator_once"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Slot(models.Model):
+    """Time that the scheduler gave to an operator; `began` and `ended` on the run's clock."""
+
+    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="slots")
+    seq = models.PositiveBigIntegerField()
+    number = models.PositiveIntegerField()
+    operator = models.PositiveIntegerField()
+    began = models.FloatField()
+    ended = models.FloatField()
+    trials = models.PositiveIntegerField()
+    before = models.FloatField(null=True, blank=True)
+    after = models.FloatField(null=True, blank=True)
+    rule = models.CharField(max_length=60)
+    decision: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    latency = models.FloatField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("number",)
+        constraints = (models.UniqueConstraint(fields=("run", "number"), name="slot_once"),)
+
+    def __str__(self) -> str:
+        return f"slot {self.number}"
+
+
+class Measurement(models.Model):
+    """One configuration, built and timed; `seconds` is None where it failed, `cause` says why.
+
+    `configuration` is the digest of sketch and the choices asked for; `asked` is kept where TVM made other `choices`.
+    """
+
+    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="measurements")
+    seq = models.PositiveBigIntegerField()
+    operator = models.PositiveIntegerField()
+    configuration = models.CharField(max_length=32)
+    identity = models.TextField(blank=True)
+    round = models.PositiveIntegerField(default=0)
+    sketch = models.PositiveIntegerField()
+    choices: models.JSONField[Any, Any] = models.JSONField()
+    asked: models.JSONField[Any, Any] = models.JSONField(null=True, blank=True)
+    seconds = models.FloatField(null=True, blank=True)
+    spread = models.FloatField(default=0.0)
+    runs = models.PositiveIntegerField(default=0)
+    stopped = models.CharField(max_length=20, blank=True)
+    cause = models.CharField(max_length=20, blank=True)
+    error = models.TextField(blank=True)
+    build_seconds = models.FloatField(default=0.0)
+    measure_seconds = models.FloatField(default=0.0)
+    origin = models.CharField(max_length=40, blank=True)
+    clock = models.FloatField()
+    slot = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ("seq",)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "seq"), name="measurement_by_seq"),
+            models.UniqueConstraint(fields=("run", "operator", "configuration", "round"), name="measurement_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"measurement {self.seq}"
+
+
+class Event(models.Model):
+    """What the page is told, as it is told. `digest` is of the event as the child sent it, under its fence."""
+
+    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="events")
+    seq = models.PositiveBigIntegerField()
+    kind = models.CharField(max_length=20)
+    clock = models.FloatField(default=0.0)
+    payload: models.JSONField[Any, Any] = models.JSONField()
+    digest = models.CharField(max_length=32)
+
+    class Meta:
+        ordering = ("seq",)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "seq"), name="event_by_seq"),
+            models.UniqueConstraint(fields=("run", "digest"), name="event_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.seq}"
+
+
+class Checkpoint(models.Model):
+    """The pipeline's latest state: what a new attempt starts from."""
+
+    run = models.OneToOneField(TuningRun, models.CASCADE, related_name="checkpoint")
+    seq = models.PositiveBigIntegerField()
+    state = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"checkpoint {self.seq}"
+
+    @staticmethod
+    def packed(state: Any) -> bytes:
+        return zlib.compress(json.dumps(state, separators=(",", ":")).encode(), 1)
+
+    def unpacked(self) -> Any:
+        return json.loads(zlib.decompress(bytes(self.state)))
+
+
+class Artifact(models.Model):
+    """A compiled library, run against the reference. Only a `ready` one has a file."""
+
+    class State(models.TextChoices):
+        READY = "ready"
+        REJECTED = "rejected"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="artifacts")
+    job = models.OneToOneField(Job, models.CASCADE, related_name="artifact")
+    sha256 = models.CharField(max_length=64, blank=True)
+    size = models.BigIntegerField(default=0)
+    state = models.CharField(max_length=12, choices=State)
+    verdict: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    latency: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    onnxruntime: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    ratio = models.FloatField()
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-created",)
+
+    def __str__(self) -> str:
+        return f"artifact {self.id}"
+
+    @property
+    def path(self) -> Path:
+        return Path(settings.DATA_DIR) / "artifacts" / f"{self.sha256}.zip"
+
+
+class Outbox(models.Model):
+    """A message that belongs to a change of a job: written with it, sent after it."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="outbox")
+    queue = models.CharField(max_length=40)
+    created = models.DateTimeField(auto_now_add=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("pk",)
+        indexes = (models.Index(fields=("sent_at",), name="outbox_unsent"),)
+
+    def __str__(self) -> str:
+        return f"{self.queue} {self.job_id}"

@@ -1,0 +1,18 @@
+"""What tuning does when the catalog changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.dispatch import receiver
+
+from apps.catalog.models import Network
+from apps.catalog.signals import network_added
+from apps.tuning.models import Job
+from apps.tuning.requests import enqueue
+
+
+@receiver(network_added, sender=Network, dispatch_uid="inspect a new network")
+def inspect(network: Network, **_: Any) -> None:
+    """Every upload is inspected, by a worker's child."""
+    enqueue(Job.Task.INSPECT, network.owner, network=network)

@@ -1,0 +1,72 @@
+"""What nobody does any more is done by somebody else: expired leases, lost messages, interrupted jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from apps.core import clock
+from apps.tuning import dispatch
+from apps.tuning.leases import abandoned, over
+from apps.tuning.models import Job, Outbox
+from apps.tuning.states import HELD, State
+from apps.tuning.transitions import move
+
+PATIENCE = timedelta(seconds=60)
+"""A queued job's message that is older is sent again."""
+BUSY_PATIENCE = timedelta(minutes=10)
+"""The same where its queue is at work: the message waits there, most likely."""
+EXPIRED = "its worker went away and its lease ran out"
+
+
+def reconcile(now: datetime | None = None) -> dict[str, int]:
+    """One look at everything; safe at any time and from several processes. Returns counts by what was done."""
+    now = now or clock.now()
+    counts = {"expired": _expired(now), "interrupted": _interrupted(), "resent": _overdue(now)}
+    counts["sent"] = dispatch.deliver()
+    return counts
+
+
+def _expired(now: datetime) -> int:
+    count = 0
+    late = Q(state__in=HELD) & (Q(lease_until__lt=now) | Q(lease_until=None))
+    for key in Job.objects.filter(late).values_list("pk", flat=True):
+        with transaction.atomic():
+            # A new fence first: whoever had the job can write no more, even while this goes on.
+            job = Job.objects.select_for_update().filter(late, pk=key).first()
+            if job is None:
+                continue
+            Job.objects.filter(pk=key).update(fence=job.fence + 1, worker="", lease_until=None)
+            if job.answered:
+                over(job, State.DONE)
+            else:
+                abandoned(job, EXPIRED)
+            count += 1
+    return count
+
+
+def _interrupted() -> int:
+    count = 0
+    for job in Job.objects.filter(state=State.INTERRUPTED):
+        with transaction.atomic():
+            if move(job.pk, State.QUEUED, Q(state=State.INTERRUPTED)):
+                dispatch.queue(job)
+                count += 1
+    return count
+
+
+def _overdue(now: datetime) -> int:
+    busy = {dispatch.ROUTES[task][0] for task in Job.objects.filter(state__in=HELD).values_list("task", flat=True)}
+    count = 0
+    for job in Job.objects.filter(state=State.QUEUED):
+        patience = BUSY_PATIENCE if dispatch.ROUTES[job.task][0] in busy else PATIENCE
+        with transaction.atomic():
+            rows = Outbox.objects.filter(job=job)
+            if rows.filter(Q(sent_at=None) | Q(sent_at__gte=now - patience)).exists():
+                continue
+            if Job.objects.filter(pk=job.pk, state=State.QUEUED).exists():
+                dispatch.queue(job)
+                count += 1
+    return count

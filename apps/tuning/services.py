@@ -1,0 +1,31 @@
+"""The only door through which jobs and runs are changed.
+
+For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure; they raise Refused for
+a user's mistake. For workers: claim, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the
+launcher: reconcile. An upload is apps.catalog.services.create_network.
+"""
+
+from __future__ import annotations
+
+from apps.core.errors import Refused
+from apps.tuning.journal import write
+from apps.tuning.leases import Claim, LeaseLost, claim, conclude, heartbeat
+from apps.tuning.reconcile import reconcile
+from apps.tuning.requests import choose_shapes, create_run, ensure_local_target, remeasure, request, request_artifact
+
+__all__ = [
+    "Claim",
+    "LeaseLost",
+    "Refused",
+    "choose_shapes",
+    "claim",
+    "conclude",
+    "create_run",
+    "ensure_local_target",
+    "heartbeat",
+    "reconcile",
+    "remeasure",
+    "request",
+    "request_artifact",
+    "write",
+]

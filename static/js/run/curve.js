@@ -1,0 +1,154 @@
+// Latency against time: a step line on a logarithmic scale, baselines and end-to-end points labelled at the right edge.
+
+import { latency, significant } from "../format.js";
+import { logTicks, look, timeTicks } from "./look.js";
+
+const LEFT = 64;
+const LINE = 15; // px between two labels
+
+export class Curve {
+  constructor(canvas, state, timeline) {
+    Object.assign(this, { canvas, state, timeline });
+    this.chart = new window.Chart(canvas, {
+      type: "line",
+      data: { datasets: [this.#line(), this.#points()] },
+      options: this.#options(),
+      plugins: [
+        { id: "bands", beforeDatasetsDraw: (chart) => this.#bands(chart) },
+        { id: "edge", afterDatasetsDraw: (chart) => this.#edge(chart) },
+      ],
+    });
+    document.addEventListener("themechange", () => { this.#paint(); this.draw(); });
+    this.#paint();
+    this.draw();
+  }
+
+  get area() { return this.chart.chartArea; }
+
+  draw() {
+    const { state, chart } = this;
+    const points = state.curve.map(([x, y]) => ({ x, y }));
+    const last = points.at(-1);
+    if (last && state.run.clock > last.x) points.push({ x: state.run.clock, y: last.y });
+    chart.data.datasets[0].data = points;
+    chart.data.datasets[1].data = state.end_to_end.filter((p) => p.seconds).map((p) => ({ x: p.clock, y: p.seconds }));
+    const narrow = this.canvas.clientWidth < 700;
+    this.narrow = narrow;
+    chart.options.layout.padding.right = narrow ? 44 : 176;
+    Object.assign(chart.options.scales.x, { min: this.timeline.from, max: this.timeline.to });
+    this.#range(points);
+    chart.update("none");
+  }
+
+  /** Only what is drawn over the line changed: the pointer, the operator pointed at. */
+  redraw() { this.chart.draw(); }
+
+  lines() {
+    const lines = this.state.baselines.map((line) => ({ y: line.seconds, name: line.name, dashed: true }));
+    const target = this.state.run.budget.latency;
+    if (target) lines.push({ y: target, name: "Your target", dashed: true });
+    const whole = this.state.end_to_end.at(-1);
+    if (whole?.seconds) lines.push({ y: whole.seconds, name: "End to end" });
+    if (this.state.run.latency) lines.push({ y: this.state.run.latency, name: "Best so far", strong: true });
+    return lines;
+  }
+
+  #range(points) {
+    const values = [...points.map((p) => p.y), ...this.lines().map((line) => line.y)];
+    if (!values.length) return;
+    const low = Math.min(...values), high = Math.max(...values);
+    const slack = Math.max(1.02, (high / low) ** 0.06);
+    Object.assign(this.chart.options.scales.y, { min: low / slack, max: high * slack });
+  }
+
+  #line() {
+    return { stepped: "before", borderWidth: 2, pointRadius: 0, data: [], normalized: true, parsing: false };
+  }
+
+  #points() {
+    return { type: "scatter", pointStyle: "rectRot", radius: 6, borderWidth: 2, data: [], parsing: false };
+  }
+
+  #options() {
+    return {
+      animation: false, responsive: true, maintainAspectRatio: false, normalized: true, events: [], devicePixelRatio: window.devicePixelRatio || 1,
+      layout: { padding: { top: 10, right: 176, bottom: 0, left: 0 } },
+      plugins: { legend: { display: false }, tooltip: { enabled: false } },
+      scales: {
+        x: {
+          type: "linear", display: true, ticks: { display: false }, border: { display: false }, grid: { drawTicks: false },
+          afterFit: (scale) => { scale.height = 1; },
+          afterBuildTicks: (scale) => { scale.ticks = timeTicks(scale.min, scale.max, Math.max(3, this.canvas.clientWidth / 130)).map((value) => ({ value })); },
+        },
+        y: {
+          type: "logarithmic", border: { display: false }, grid: { drawTicks: false },
+          ticks: { padding: 8, callback: (value) => `${significant(value * 1e3)} ms`, autoSkip: false },
+          afterFit: (scale) => { scale.width = LEFT; },
+          afterBuildTicks: (scale) => { scale.ticks = logTicks(scale.min, scale.max, 7).map((value) => ({ value })); },
+        },
+      },
+    };
+  }
+
+  #paint() {
+    const colours = look(), { datasets } = this.chart.data, { x, y } = this.chart.options.scales;
+    datasets[0].borderColor = colours.accent;
+    Object.assign(datasets[1], { borderColor: colours.accent, backgroundColor: colours.page });
+    x.grid.color = y.grid.color = colours.grid;
+    Object.assign(y.ticks, { color: colours.soft, font: { size: 12, family: colours.font } });
+  }
+
+  #bands(chart) {
+    const { operator } = this.timeline.highlight;
+    if (operator === null) return;
+    const { ctx, chartArea: area, scales } = chart;
+    ctx.save();
+    ctx.fillStyle = look().band;
+    for (const [, index, began, ended] of this.state.slots) {
+      if (index !== operator || ended < this.timeline.from || began > this.timeline.to) continue;
+      const left = Math.max(area.left, scales.x.getPixelForValue(began)), right = Math.min(area.right, scales.x.getPixelForValue(ended));
+      ctx.fillRect(left, area.top, Math.max(1, right - left), area.bottom - area.top);
+    }
+    ctx.restore();
+  }
+
+  #edge(chart) {
+    const { ctx, chartArea: area, scales } = chart, colours = look();
+    const lines = this.lines().map((line) => ({ ...line, at: scales.y.getPixelForValue(line.y) })).sort((a, b) => a.at - b.at);
+    ctx.save();
+    ctx.font = `12px ${colours.font}`;
+    for (const line of lines.filter((l) => l.dashed)) {
+      ctx.strokeStyle = colours.soft;
+      ctx.setLineDash([5, 4]);
+      ctx.beginPath();
+      ctx.moveTo(area.left, line.at);
+      ctx.lineTo(area.right, line.at);
+      ctx.stroke();
+    }
+    ctx.setLineDash([]);
+    this.#labels(ctx, lines, area, colours);
+    this.timeline.cursor(ctx, area);
+    ctx.restore();
+  }
+
+  #labels(ctx, lines, area, colours) {
+    let floor = -Infinity;
+    for (const line of lines) { line.shown = Math.max(line.at, floor + LINE); floor = line.shown; }
+    let ceiling = area.bottom + LINE / 2;
+    for (const line of [...lines].reverse()) { line.shown = Math.min(line.shown, ceiling - LINE / 2); ceiling = line.shown - LINE / 2; }
+    ctx.textBaseline = "middle";
+    for (const line of lines) {
+      const value = latency(line.y);
+      ctx.fillStyle = line.strong ? colours.accent : colours.soft;
+      if (this.narrow) {
+        if (!line.dashed) continue;
+        ctx.textAlign = "right";
+        ctx.fillText(`${line.name} ${value}`, area.right, line.at - 8);
+        continue;
+      }
+      ctx.textAlign = "left";
+      ctx.font = `${line.strong ? "600 " : ""}12px ${colours.font}`;
+      ctx.fillText(`${line.name} ${value}`, area.right + 10, line.shown);
+    }
+  }
+}

@@ -1,0 +1,88 @@
+// Slots on the curve's time axis: a lane for each of the eight dearest operators, one for all others, labelled directly.
+
+import { short } from "../format.js";
+import { clipped, fitted } from "./canvas.js";
+import { look, timeLabel, timeTicks } from "./look.js";
+
+const ROW = 18;
+const AXIS = 24;
+
+export class Lanes {
+  constructor(canvas, state, timeline) {
+    Object.assign(this, { canvas, state, timeline });
+    document.addEventListener("themechange", () => this.draw());
+  }
+
+  /** The operators of the lanes, top down; null is the lane of the others. */
+  rows() {
+    const rows = Array(9).fill(undefined);
+    for (const operator of this.state.operators) {
+      const colour = this.state.colour(operator.index);
+      if (colour < 8) rows[colour] = operator;
+    }
+    rows[8] = null;
+    return rows.filter((row) => row !== undefined);
+  }
+
+  laneAt(y) { return this.rows()[Math.floor(y / ROW)]; }
+
+  draw() {
+    const { ctx, width } = fitted(this.canvas);
+    const area = this.timeline.area;
+    if (!area) return;
+    this.#background(ctx, width, area);
+    this.#slots(ctx, area);
+    this.#axis(ctx, area);
+    this.timeline.cursor(ctx, { ...area, top: 0, bottom: this.rows().length * ROW });
+  }
+
+  #background(ctx, width, area) {
+    const colours = look(), rows = this.rows(), lit = this.timeline.highlight.operator;
+    ctx.font = `12px ${colours.font}`;
+    ctx.textBaseline = "middle";
+    rows.forEach((operator, lane) => {
+      const y = lane * ROW;
+      ctx.fillStyle = colours.sunken;
+      ctx.fillRect(area.left, y + 2, area.right - area.left, ROW - 4);
+      const strong = operator ? operator.index === lit : lit !== null && this.state.colour(lit) === 8;
+      ctx.fillStyle = strong ? colours.text : colours.soft;
+      const room = width - area.right - 10;
+      ctx.font = `${strong ? "600 " : ""}12px ${colours.font}`;
+      const rest = Math.max(0, this.state.operators.length - rows.length + 1);
+      const shown = operator ?? (strong ? this.state.byIndex.get(lit) : null);
+      const text = shown ? `#${shown.index}${room > 80 ? ` ${short(shown.name)}` : ""}` : room > 80 ? `${rest} others` : "rest";
+      ctx.textAlign = "left";
+      ctx.fillText(clipped(ctx, text, room), area.right + 10, y + ROW / 2 + 0.5);
+    });
+  }
+
+  #slots(ctx, area) {
+    const { state, timeline } = this, colours = look(), lit = timeline.highlight.operator;
+    const rows = new Map(this.rows().map((operator, lane) => [operator ? operator.index : -1, lane]));
+    for (const [, index, began, ended] of state.slots) {
+      if (ended < timeline.from || began > timeline.to) continue;
+      const lane = rows.get(index) ?? rows.get(-1);
+      const left = Math.max(area.left, timeline.pixel(began)), right = Math.min(area.right, timeline.pixel(ended));
+      const mine = index === lit;
+      ctx.globalAlpha = lit === null || mine ? 1 : 0.28;
+      ctx.fillStyle = mine && state.colour(index) === 8 ? colours.accent : colours.series[state.colour(index)];
+      const wide = right - left;
+      ctx.fillRect(left, lane * ROW + 2, Math.max(1, wide > 4 ? wide - 1 : wide), ROW - 4);
+    }
+    ctx.globalAlpha = 1;
+  }
+
+  #axis(ctx, area) {
+    const colours = look(), { from, to } = this.timeline, y = this.rows().length * ROW + 4;
+    ctx.font = `12px ${colours.font}`;
+    ctx.fillStyle = colours.soft;
+    ctx.textBaseline = "top";
+    for (const tick of timeTicks(from, to, Math.max(3, this.canvas.clientWidth / 130))) {
+      const x = this.timeline.pixel(tick);
+      ctx.textAlign = x > area.right - 20 ? "right" : x < area.left + 8 ? "left" : "center";
+      ctx.fillText(timeLabel(tick), x, y);
+    }
+  }
+}
+
+export const LANES_HEIGHT = 9 * ROW + AXIS;

@@ -1,0 +1,178 @@
+// What the page knows of a run: a snapshot, and every event after it folded in. Knows nothing of the document.
+
+const SPARK = 80;
+const POINTS = 6000;
+const LOG = 200;
+
+export class RunState {
+  constructor(snapshot) {
+    Object.assign(this, snapshot);
+    this.byIndex = new Map(this.operators.map((operator) => [operator.index, operator]));
+    this.numbers = new Set();
+    this.gains = new Map();
+    for (const slot of this.slots) this.#count(slot);
+    this.colours = new Map();
+    this.#colour();
+  }
+
+  /** Folds events in, drops those known already, and names the topics that changed. */
+  fold(events) {
+    const changed = new Set();
+    for (const event of events) {
+      if (event.seq <= this.seq) continue;
+      this.seq = event.seq;
+      if (event.clock > this.run.clock) this.run.clock = event.clock;
+      changed.add("run");
+      const topic = this[`_${event.kind}`]?.(event);
+      if (topic) changed.add(topic);
+    }
+    return changed;
+  }
+
+  get weightedSum() {
+    let total = 0;
+    for (const operator of this.operators) total += operator.weight * (operator.best || 0);
+    return total;
+  }
+
+  get running() {
+    return ["running", "queued", "stopping", "interrupted"].includes(this.run.state);
+  }
+
+  /** Seconds won for the network by the slots of an operator. */
+  gain(index) {
+    return this.gains.get(index) || 0;
+  }
+
+  colour(index) {
+    return this.colours.get(index) ?? 8;
+  }
+
+  #count(slot) {
+    const [number, index, , , before, after] = slot;
+    if (this.numbers.has(number)) return false;
+    this.numbers.add(number);
+    if (before !== null && after !== null) {
+      const weight = this.byIndex.get(index)?.weight || 0;
+      this.gains.set(index, this.gain(index) + weight * Math.max(0, before - after));
+    }
+    return true;
+  }
+
+  // A colour is given once, by what the operators cost when all of them were measured for the first time: it must not
+  // wander while the run goes on, nor differ after a reload.
+  #colour() {
+    if (this.colours.size || !this.operators.length || this.operators.some((operator) => !operator.best)) return;
+    const cost = (operator) => operator.weight * (operator.spark[0]?.[1] ?? operator.best);
+    const ranked = [...this.operators].sort((a, b) => cost(b) - cost(a));
+    ranked.forEach((operator, rank) => this.colours.set(operator.index, Math.min(rank, 8)));
+  }
+
+  _batch(event) {
+    const run = this.run;
+    run.latency = event.latency;
+    run.trials = event.trials;
+    run.failures = event.failures;
+    this.spent = event.spent;
+    for (const [index, figures] of Object.entries(event.operators)) this.#figures(Number(index), figures);
+    this.points.push(...event.points);
+    if (this.points.length > POINTS) this.points = this.points.filter((_, i) => i % 2 === 1);
+    this.#curve(event);
+    this.#colour();
+    return "batch";
+  }
+
+  #figures(index, figures) {
+    const operator = this.byIndex.get(index);
+    if (!operator) return;
+    if (figures.best !== null && figures.best !== operator.best) {
+      operator.spark.push([figures.trials, figures.best]);
+      // The first stays: the colour hangs on it.
+      if (operator.spark.length > SPARK) operator.spark = operator.spark.filter((_, i) => i % 2 === 0 || i === operator.spark.length - 1);
+    }
+    Object.assign(operator, figures);
+    operator.version = (operator.version || 0) + 1;
+  }
+
+  #curve(event) {
+    if (event.latency === null) return;
+    const last = this.curve.at(-1);
+    const before = this.curve.at(-2);
+    // Only changes are kept; the last point is where the line has come to.
+    if (last && before && last[1] === event.latency && before[1] === event.latency) last[0] = event.clock;
+    else this.curve.push([event.clock, event.latency]);
+  }
+
+  _slot(event) {
+    if (!this.#count(event.slot)) return null;
+    this.slots.push(event.slot);
+    const operator = this.byIndex.get(event.slot[1]);
+    if (operator) {
+      Object.assign(operator, event.operator, { terms: event.terms, rule: event.slot[7] });
+      operator.version = (operator.version || 0) + 1;
+    }
+    return "slot";
+  }
+
+  _operators(event) {
+    for (const told of event.operators) {
+      const known = this.byIndex.get(told.index);
+      if (known) Object.assign(known, told);
+      else {
+        const fresh = { best: null, trials: 0, failures: 0, slots: 0, seconds: 0, rule: "", terms: {}, spark: [], ...told };
+        this.operators.push(fresh);
+        this.byIndex.set(told.index, fresh);
+      }
+    }
+    return "operators";
+  }
+
+  _started(event) {
+    for (const name of ["threads", "layout", "versions"]) if (event[name] !== undefined) this.run[name] = event[name];
+    return null;
+  }
+
+  _phase(event) {
+    this.run.phase = event.text;
+    return "phase";
+  }
+
+  _state(event) {
+    for (const name of ["state", "wanted", "attempt", "error", "next_step", "finished_reason"]) {
+      if (event[name] !== undefined) this.run[name] = event[name];
+    }
+    return "state";
+  }
+
+  _finished(event) {
+    this.run.finished_reason = event.reason === "paused" ? "" : event.reason;
+    return "state";
+  }
+
+  _failed(event) {
+    this.run.error = event.reason || event.error || this.run.error;
+    this.run.next_step = event.next_step || this.run.next_step;
+    return "state";
+  }
+
+  _log(event) {
+    this.log.push(event);
+    if (this.log.length > LOG) this.log.shift();
+    return "log";
+  }
+
+  _end_to_end(event) {
+    if (!this.end_to_end.some((point) => point.clock === event.clock && point.seconds === event.seconds)) this.end_to_end.push(event);
+    return "points";
+  }
+
+  _baseline(event) {
+    this.baselines = [...this.baselines.filter((line) => line.name !== event.name), event];
+    return "points";
+  }
+
+  _artifact(event) {
+    this.artifact = event;
+    return "artifact";
+  }
+}

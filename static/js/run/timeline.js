@@ -1,0 +1,149 @@
+// The time axis that curve, lanes and scatter share: its window, the pointer on it, zooming by dragging or by keys.
+
+import { duration, latency, short } from "../format.js";
+import { horizon, look } from "./look.js";
+
+export class Timeline {
+  constructor(state, highlight, tip) {
+    Object.assign(this, { state, highlight, tip });
+    this.zoom = null;
+    this.drag = null;
+    this.onWindow = () => {};
+    this.reset = document.querySelector("[data-reset-zoom]");
+    this.reset?.addEventListener("click", () => this.show(null));
+  }
+
+  get from() { return this.zoom ? this.zoom[0] : 0; }
+  get to() { return this.zoom ? this.zoom[1] : horizon(this.state); }
+  get area() { return this.curve?.area; }
+
+  pixel(time) { return this.area.left + ((time - this.from) / (this.to - this.from)) * (this.area.right - this.area.left); }
+  time(pixel) { return this.from + ((pixel - this.area.left) / (this.area.right - this.area.left)) * (this.to - this.from); }
+
+  show(range) {
+    this.zoom = range && range[1] - range[0] > 0.5 ? range : null;
+    if (this.reset) this.reset.hidden = !this.zoom;
+    this.onWindow();
+  }
+
+  /** The pointer's line, and what is being dragged over, into a plot. */
+  cursor(ctx, area) {
+    const colours = look(), { time } = this.highlight;
+    if (this.drag) {
+      ctx.fillStyle = colours.band;
+      const [a, b] = this.drag.map((t) => Math.min(area.right, Math.max(area.left, this.pixel(t))));
+      ctx.fillRect(Math.min(a, b), area.top, Math.abs(b - a), area.bottom - area.top);
+    }
+    if (time === null || time < this.from || time > this.to) return;
+    ctx.strokeStyle = colours.soft;
+    ctx.lineWidth = 1;
+    ctx.beginPath();
+    const x = Math.round(this.pixel(time)) + 0.5;
+    ctx.moveTo(x, area.top);
+    ctx.lineTo(x, area.bottom);
+    ctx.stroke();
+  }
+
+  /** Lets a plot be pointed at; `operatorAt(time, y)` says which operator that is. */
+  attach(canvas, operatorAt) {
+    canvas.addEventListener("pointermove", (event) => {
+      const box = canvas.getBoundingClientRect();
+      this.#point(this.time(event.clientX - box.left), event.clientY - box.top, operatorAt);
+      this.tip.at(event.clientX, event.clientY);
+    });
+    canvas.addEventListener("pointerleave", () => this.#leave());
+    canvas.addEventListener("pointerdown", (event) => this.#drag(canvas, event));
+    canvas.addEventListener("dblclick", () => this.show(null));
+    canvas.addEventListener("keydown", (event) => this.#key(canvas, event, operatorAt));
+    canvas.addEventListener("blur", () => this.#leave());
+  }
+
+  slotAt(time, operator) {
+    const { slots } = this.state;
+    for (let i = slots.length - 1; i >= 0; i--) {
+      const [, index, began, ended] = slots[i];
+      if (began <= time && time <= ended && (operator === undefined || operator === index)) return slots[i];
+    }
+    return null;
+  }
+
+  #point(time, y, operatorAt) {
+    if (time < this.from || time > this.to) { this.#leave(); return; }
+    this.highlight.set(operatorAt ? operatorAt(time, y) : this.slotAt(time)?.[1] ?? null);
+    this.highlight.at(time);
+    this.tip.say(this.describe(time));
+  }
+
+  #leave() {
+    this.highlight.at(null);
+    this.highlight.set(null);
+    this.tip.hide();
+  }
+
+  describe(time) {
+    const lines = [duration(time)];
+    const { curve } = this.state;
+    let low = 0, high = curve.length;
+    while (low < high) { const middle = (low + high) >> 1; if (curve[middle][0] <= time) low = middle + 1; else high = middle; }
+    if (low && time <= this.state.run.clock) lines[0] += `: ${latency(curve[low - 1][1])}`;
+    const slot = this.slotAt(time);
+    if (slot) {
+      const [number, index, , , before, after, trials] = slot;
+      const operator = this.state.byIndex.get(index);
+      lines.push(`Slot ${number}: #${index} ${operator ? short(operator.name) : ""}`);
+      lines.push(before !== null && after !== null ? `${trials} tried, ${before === after ? `stays ${latency(after)}` : `${latency(before)} → ${latency(after)}`}` : `${trials} tried`);
+    }
+    return lines.join("\n");
+  }
+
+  #drag(canvas, event) {
+    if (event.button !== 0 || event.pointerType === "touch") return;
+    const box = canvas.getBoundingClientRect();
+    const clamp = (e) => Math.min(this.to, Math.max(this.from, this.time(e.clientX - box.left)));
+    const start = clamp(event);
+    const move = (e) => { this.drag = [start, clamp(e)]; this.onWindow("drag"); };
+    const up = (e) => {
+      window.removeEventListener("pointermove", move);
+      this.drag = null;
+      const end = clamp(e);
+      if (Math.abs(this.pixel(end) - this.pixel(start)) > 8) this.show([Math.min(start, end), Math.max(start, end)]);
+      else this.onWindow("drag");
+    };
+    window.addEventListener("pointermove", move);
+    window.addEventListener("pointerup", up, { once: true });
+  }
+
+  #key(canvas, event, operatorAt) {
+    const span = this.to - this.from;
+    const time = this.highlight.time ?? this.state.run.clock;
+    const moves = { ArrowLeft: -span / 100, ArrowRight: span / 100, PageUp: -span / 10, PageDown: span / 10 };
+    if (event.key in moves) this.#byKey(canvas, Math.min(this.to, Math.max(this.from, time + moves[event.key])), operatorAt);
+    else if (event.key === "+") this.show([Math.max(0, time - span / 4), Math.min(horizon(this.state), time + span / 4)]);
+    else if (event.key === "-" || event.key === "Escape") this.show(null);
+    else return;
+    event.preventDefault();
+  }
+
+  #byKey(canvas, time, operatorAt) {
+    const box = canvas.getBoundingClientRect();
+    this.#point(time, -1, operatorAt ? (t) => this.slotAt(t)?.[1] ?? null : undefined);
+    this.tip.at(box.left + this.pixel(time), box.top + 24);
+  }
+}
+
+export class Tip {
+  constructor(element) { this.element = element; }
+
+  say(text) {
+    if (this.element.textContent !== text) this.element.textContent = text;
+    this.element.hidden = false;
+  }
+
+  at(x, y) {
+    const { offsetWidth: width, offsetHeight: height } = this.element;
+    const left = Math.min(window.innerWidth - width - 8, x + 14), top = Math.min(window.innerHeight - height - 8, y + 16);
+    this.element.style.transform = `translate(${Math.max(8, left)}px, ${Math.max(8, top)}px)`;
+  }
+
+  hide() { this.element.hidden = true; }
+}

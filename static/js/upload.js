@@ -1,0 +1,42 @@
+// A file dropped or chosen is sent at once, with its progress; without this script the form sends it all the same.
+
+const form = document.querySelector("[data-upload]");
+if (form) {
+  const input = form.querySelector('input[type="file"]');
+  const zone = form.querySelector(".drop");
+  const progress = form.querySelector("progress");
+  const status = form.querySelector("[data-status]");
+  form.querySelector("[data-submit]").hidden = true;
+  input.addEventListener("change", () => { if (input.files.length) send(input.files[0]); });
+  for (const name of ["dragenter", "dragover"]) zone.addEventListener(name, (event) => { event.preventDefault(); zone.classList.add("over"); });
+  for (const name of ["dragleave", "drop"]) zone.addEventListener(name, (event) => { event.preventDefault(); zone.classList.remove("over"); });
+  zone.addEventListener("drop", (event) => { if (event.dataTransfer.files.length) send(event.dataTransfer.files[0]); });
+
+  function send(file) {
+    const request = new XMLHttpRequest();
+    const content = new FormData(form);
+    content.set("file", file);
+    request.open("POST", form.action);
+    request.setRequestHeader("X-Requested-With", "XMLHttpRequest");
+    request.setRequestHeader("Accept", "application/json");
+    request.upload.onprogress = (event) => {
+      progress.hidden = false;
+      progress.max = event.total;
+      progress.value = event.loaded;
+      status.textContent = `${file.name}: ${Math.round((100 * event.loaded) / event.total)} % of ${(event.total / 1e6).toFixed(1)} MB sent`;
+    };
+    request.onload = () => {
+      let answer = null;
+      try { answer = JSON.parse(request.responseText); } catch { /* not ours: a proxy's page */ }
+      if (answer?.location) location.assign(answer.location);
+      else fail(answer?.error || `The server answered ${request.status}.`);
+    };
+    request.onerror = () => fail("The connection broke. Try again.");
+    request.send(content);
+  }
+  function fail(text) {
+    progress.hidden = true;
+    status.textContent = text;
+    input.value = "";
+  }
+}

@@ -1,0 +1,165 @@
+"""The real child under the real terms: what it needs is allowed, what it does not need is not."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests import zoo
+from workers.actors.terms import terms_of
+from workers.messages import Budget, RunSpec
+from workers.supervision import supervise
+
+
+class Memory:
+    def __init__(self):
+        self.events = []
+
+    def write(self, events):
+        self.events += events
+
+    def heartbeat(self):
+        return "continue"
+
+    def of(self, kind):
+        return [event for event in self.events if event["kind"] == kind]
+
+
+@pytest.fixture
+def work(tmp_path):
+    found = tmp_path / "work"
+    found.mkdir(mode=0o700)
+    return found
+
+
+def attempt(order, **options):
+    memory, terms = Memory(), terms_of(order)
+    ending = supervise(
+        order,
+        memory,
+        limits=terms.limits,
+        access=terms.access,
+        resident=terms.resident,
+        env=terms.env,
+        cwd=order["work_dir"],
+        deadlines=terms.deadlines,
+        **options,
+    )
+    return ending, memory
+
+
+def test_a_network_is_inspected_within_its_limits(tmp_path, work):
+    order = {"task": "inspect", "network": str(zoo.tiny(tmp_path)), "work_dir": str(work)}
+    ending, memory = attempt(order)
+    assert memory.of("result"), ending
+    assert memory.of("result")[0]["inspection"]["inputs"]
+
+
+def test_a_file_that_is_no_network_is_refused_with_a_reason(tmp_path, work):
+    path = tmp_path / "rubbish.onnx"
+    path.write_bytes(b"\x08\x07rubbish" * 100)
+    ending, _ = attempt({"task": "inspect", "network": str(path), "work_dir": str(work)})
+    assert ending.kind == "failed"
+    assert ending.last["reason"]
+    assert ending.last["next_step"]
+
+
+PEEK = """
+import os, sys, json
+from workers.messages.channel import ControlReader, EventWriter
+order = ControlReader().order()
+found = {}
+for name, path in order["paths"].items():
+    try:
+        open(path, "rb" if name != "new" else "wb").close()
+        found[name] = True
+    except OSError:
+        found[name] = False
+last = {"kind": "finished", "clock": 0.0, "reason": "exhausted", "found": found, "env": dict(os.environ)}
+EventWriter.from_environment().emit(last)
+"""
+
+
+@pytest.mark.parametrize("task", ["inspect", "tune", "compile", "hardware"])
+def test_a_child_reaches_its_network_and_its_directory_and_nothing_else(tmp_path, work, task, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgres://secret")
+    network = zoo.tiny(tmp_path)
+    secret = tmp_path / "secret_key"
+    secret.write_text("secret")
+    paths = {"network": str(network), "secret": str(secret), "new": str(work / "new"), "passwd": "/etc/passwd"}
+    order = {
+        "task": task,
+        "network": str(network),
+        "spec": json.dumps({"network": str(network)}),
+        "work_dir": str(work),
+        "paths": paths,
+    }
+    ending, _ = attempt(order, argv=("python3", "-c", PEEK))
+    assert ending.last is not None, ending
+    if ending.level == 0:
+        pytest.skip("this kernel has no Landlock")
+    assert ending.last["found"] == {"network": task != "hardware", "secret": False, "new": True, "passwd": False}
+    assert not any("DATABASE" in name or "REDIS" in name for name in ending.last["env"])
+
+
+def test_an_inspection_that_takes_too_much_memory_or_time_is_ended(tmp_path, work):
+    order = {"task": "inspect", "network": str(zoo.tiny(tmp_path)), "work_dir": str(work)}
+    read = "from workers.messages.channel import ControlReader; ControlReader().order()\n"
+    hoard = read + "x = [bytearray(1 << 30) for _ in range(64)]"
+    ending, _ = attempt(order, argv=("python3", "-c", hoard))
+    assert ending.kind == "crashed"
+    assert "MemoryError" in ending.log or ending.cause == "memory"
+    spin = read + "while True: pass"
+    ending, _ = attempt(order, argv=("python3", "-c", spin))
+    assert ending.cause in ("cpu", "time")
+
+
+@pytest.mark.tvm
+def test_tuning_and_compiling_work_under_their_terms(tmp_path, work):
+    spec = RunSpec(
+        network=str(zoo.tiny(tmp_path)),
+        target={"kind": "llvm", "num-cores": 2},
+        threads=2,
+        peak_flops=1e11,
+        bandwidth=1e10,
+        inputs={"x": [1, 16, 14, 14]},
+        method="random",
+        budget=Budget(trials=24),
+    )
+    order = {"task": "tune", "spec": spec.to_json(), "work_dir": str(work), "checkpoint": None, "measurements": []}
+    order |= {"slots": [], "spent": {}, "clock": 0.0}
+    ending, memory = attempt(order)
+    assert ending.kind == "finished", (ending.detail, ending.log[-2000:])
+    found = [row for event in memory.of("batch") for row in event["measurements"]]
+    assert sum(row["seconds"] is not None for row in found) > 0, found[:3]
+    operators = memory.of("operators")[0]["operators"]
+    best = {}
+    for row in found:
+        index = str(row["operator"])
+        if row["seconds"] is not None and row["seconds"] < best.get(index, {"seconds": 1e9})["seconds"]:
+            best[index] = {
+                "key": operators[row["operator"]]["key"],
+                **{n: row[n] for n in ("sketch", "choices", "seconds")},
+            }
+    order = {
+        "task": "compile",
+        "spec": spec.to_json(),
+        "work_dir": str(work),
+        "name": "tiny",
+        "layout": memory.of("started")[0]["layout"].replace("none", "auto"),
+        "best": best,
+        "latency": None,
+        "log": None,
+    }
+    ending, memory = attempt(order)
+    assert ending.kind != "failed", ending.last
+    assert memory.of("result"), (ending.detail, ending.log[-2000:])
+    assert Path(memory.of("result")[0]["archive"]).is_file()
+
+
+@pytest.mark.tvm
+def test_the_machine_is_measured_under_its_terms(work):
+    ending, memory = attempt({"task": "hardware", "peak": False, "work_dir": str(work)})
+    assert memory.of("result"), (ending.detail, ending.log[-2000:])
+    assert os.cpu_count() >= memory.of("result")[0]["hardware"]["cores"] >= 1

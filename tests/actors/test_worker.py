@@ -1,0 +1,105 @@
+"""Real workers, a real queue, a real database and real children."""
+
+import signal
+import time
+
+import pytest
+
+from tests import zoo
+from tests.operations.running import eventually
+
+
+def test_an_upload_is_inspected(site, tmp_path):
+    site.server()
+    site.worker("prepare")
+    path = zoo.tiny_residual(tmp_path)
+    key = site.ask(f"""
+found = create_network(owner, "residual.onnx", [open({str(path)!r}, "rb").read()])
+result = found.pk
+""")
+    state = lambda: site.ask(f"result = Network.objects.values_list('state', flat=True).get(pk={key!r})")  # noqa: E731
+    eventually(lambda: state() != "inspecting", 30, "the inspection")
+    assert state() == "ready", site.logs()
+    inspection = site.ask(f"result = Network.objects.get(pk={key!r}).inspection")
+    assert inspection["inputs"]
+
+
+def test_a_file_that_is_no_network_is_rejected_within_ten_seconds_and_the_worker_lives(site):
+    site.server()
+    worker = site.worker("prepare")
+    eventually(lambda: "tarting" in site.log("prepare") or worker.poll() is not None or True, 5)
+    time_of = time.monotonic()
+    key = site.ask("result = create_network(owner, 'rubbish.onnx', [b'\\x08\\x07rubbish' * 1000]).pk")
+    row = lambda: site.ask(f"result = Network.objects.filter(pk={key!r}).values().get()")  # noqa: E731
+    eventually(lambda: row()["state"] == "rejected", 30, "the verdict")
+    assert time.monotonic() - time_of < 15  # the worker's own start is in it
+    assert row()["error"]
+    assert row()["next_step"]
+    assert worker.poll() is None
+
+
+@pytest.mark.tvm
+def test_a_run_goes_from_the_queue_to_a_verified_artifact(site):
+    site.server()
+    site.worker("measure")
+    site.worker("prepare")
+    key = site.run(trials=24)
+    eventually(lambda: site.state(key) in ("done", "failed"), 90, "the run's end")
+    assert site.state(key) == "done", site.logs()
+    site.assert_nothing_lost_or_doubled()
+    assert site.measured() >= 24
+    compiled = lambda: site.ask("result = list(Job.objects.filter(task='compile').values('state', 'error', 'log'))")  # noqa: E731
+    eventually(lambda: compiled() and compiled()[0]["state"] in ("done", "failed"), 60, "the artifact")
+    assert compiled()[0]["state"] == "done", compiled()
+    facts = site.ask("""
+from apps.tuning.models import Artifact
+result = list(Artifact.objects.values("state", "ratio", "sha256"))
+""")
+    assert facts[0]["state"] == "ready"
+    assert (site.data / "artifacts" / f"{facts[0]['sha256']}.zip").is_file()
+
+
+@pytest.mark.tvm
+def test_the_same_message_a_hundred_times_is_one_execution(site):
+    site.server()
+    key = site.run(trials=8)
+    site.send(key, 100)
+    site.worker("measure")
+    eventually(lambda: site.state(key) in ("done", "failed"), 60, "the run's end")
+    eventually(lambda: site.log("measure").count("nothing to claim") >= 100, 20, "a hundred refusals")
+    assert site.job(key)["attempt"] == 1
+    site.assert_nothing_lost_or_doubled()
+
+
+@pytest.mark.tvm
+def test_a_worker_that_is_shut_down_hands_its_run_back(site):
+    site.server()
+    worker = site.worker("measure")
+    key = site.run(seconds=600)
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
+    began = time.monotonic()
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(10) == 0
+    assert time.monotonic() - began < 5
+    assert site.state(key) == "interrupted", site.logs()
+    assert not site.children()
+    before = site.measured()
+    site.ask("services.reconcile()")
+    site.worker("measure")
+    eventually(lambda: site.measured() > before, 45, "another measurement")
+    site.assert_nothing_lost_or_doubled()
+
+
+@pytest.mark.tvm
+def test_pause_and_resume_go_on_where_it_was(site):
+    site.server()
+    site.worker("measure")
+    key = site.run(seconds=600)
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
+    site.request(key, "pause")
+    eventually(lambda: site.state(key) == "paused", 5, "the pause")
+    assert not site.children()
+    before = site.measured()
+    site.request(key, "resume")
+    eventually(lambda: site.measured() > before, 45, "another measurement")
+    site.assert_nothing_lost_or_doubled()

@@ -1,0 +1,69 @@
+"""The site's own settings, started as an operator of the site starts them."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from apps.tuning.checks import is_loopback, open_to_others
+from tuningsite.secret import secret_key
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def manage(data: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    command = [sys.executable, "-W", "error", "manage.py", *words]
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**kept, "DATA_DIR": str(data), **env},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_a_deployment_with_tls_has_no_warning(tmp_path: Path) -> None:
+    done = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", TLS="1", ALLOWED_HOSTS="tuning.example.org")
+    assert done.returncode == 0, done.stderr
+
+
+def test_migrations_are_complete(tmp_path: Path) -> None:
+    done = manage(tmp_path, "makemigrations", "--check", "--dry-run")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:
+    path = tmp_path / "keys" / "secret_key"
+    path.parent.mkdir()
+    assert secret_key(path) == secret_key(path)
+    assert len(secret_key(path)) >= 50
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [file.name for file in path.parent.iterdir()] == ["secret_key"]
+
+
+@pytest.mark.parametrize(
+    ("bind", "local"),
+    [("127.0.0.1:8000", True), ("localhost:1", True), ("[::1]:8000", True), ("0.0.0.0:8000", False), ("[::]:80", False),
+     (":8000", False), ("tuning.example.org:80", False)],
+)  # fmt: skip
+def test_loopback_is_told_from_the_rest(bind: str, local: bool) -> None:
+    assert is_loopback(bind) is local
+
+
+def test_an_open_address_needs_names_and_accounts(db: None, settings: Any) -> None:
+    assert open_to_others(None) == []
+    settings.BIND = "0.0.0.0:8000"
+    assert [found.id for found in open_to_others(None)] == ["tuning.E001", "tuning.E002"]
+    settings.EXTRA_HOSTS = ["tuning.example.org"]
+    User.objects.create_user("ada", password="a long password")
+    assert open_to_others(None) == []

@@ -1,0 +1,331 @@
+"""Claims, requests, endings and what reconcile mends."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.http import Http404
+
+from apps.catalog.models import Network, Target
+from apps.core import clock
+from apps.core.access import owned
+from apps.tuning import dispatch, services
+from apps.tuning.models import Artifact, Job, Outbox, TuningRun
+from apps.tuning.states import LEGAL, IllegalTransition, State, step
+from tests.apps.rows import Site
+from workers.messages import Budget
+
+MINUTE = timedelta(minutes=1)
+
+
+def job_of(run: TuningRun) -> Job:
+    return Job.objects.get(pk=run.job_id)
+
+
+@pytest.fixture
+def queue() -> Any:
+    """The message broker in memory; `messages` are what was sent since."""
+    stub = dispatch.broker()
+    stub.flush_all()
+
+    def messages() -> int:
+        return sum(waiting.qsize() for waiting in stub.queues.values())
+
+    return messages
+
+
+def racing_claims(job_id: Any, count: int) -> list[Any]:
+    barrier, won = threading.Barrier(count), []
+
+    def attempt() -> None:
+        barrier.wait()
+        try:
+            won.append(services.claim(job_id, "racer"))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=attempt) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return won
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_claims_one_wins() -> None:
+    run = Site().run()
+    results = racing_claims(run.job_id, 6)
+    assert len(results) == 6
+    assert sum(result is not None for result in results) == 1
+    assert job_of(run).fence == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_and_its_message_are_one_transaction(queue: Any) -> None:
+    site = Site()
+    with transaction.atomic():
+        site.run()
+        transaction.set_rollback(True)
+    assert not TuningRun.objects.exists()
+    assert not Outbox.objects.exists()
+    assert queue() == 0
+    run = site.run()
+    assert queue() == 1
+    assert Outbox.objects.get(job=run.job).sent_at is not None
+
+
+@pytest.mark.mutation
+@pytest.mark.django_db(transaction=True)
+def test_a_message_sent_before_the_commit_is_noticed(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site()
+    monkeypatch.setattr(dispatch.transaction, "on_commit", lambda send, **_: send())
+    with transaction.atomic():
+        site.run()
+        transaction.set_rollback(True)
+    assert queue() == 1
+
+
+def test_a_job_is_claimed_again_only_when_its_lease_ran_out(site: Any) -> None:
+    run, held, _ = site.claimed()
+    assert services.claim(run.job_id, "another") is None
+    now = clock.now() + timedelta(seconds=20)
+    assert services.heartbeat(held, now=now) == "continue"
+    assert services.claim(run.job_id, "another", now=now + timedelta(seconds=29)) is None
+    assert services.claim(run.job_id, "another", now=now + timedelta(seconds=31)) is not None
+
+
+@pytest.mark.parametrize("name", ["", "no id", "0" * 40])
+def test_a_message_without_a_job_is_left(site: Any, name: str) -> None:
+    assert services.claim(name, "worker") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "last", "state", "reason"),
+    [
+        ("finished", {"reason": "trials"}, "done", "trials"),
+        ("paused", None, "queued", ""),
+        ("stopped", None, "done", "stopped"),
+        ("failed", {"reason": "no memory", "next_step": "buy some"}, "failed", ""),
+        ("crashed", None, "queued", ""),
+        ("interrupted", None, "interrupted", ""),
+        ("lost", None, "running", ""),
+    ],
+)
+def test_an_ending_becomes_a_state(site: Any, kind: str, last: Any, state: str, reason: str) -> None:
+    run, held, _ = site.claimed()
+    services.conclude(held, kind, "why", "log", last)
+    run.refresh_from_db()
+    assert (job_of(run).state, run.finished_reason) == (state, reason)
+    if kind == "failed":
+        assert (job_of(run).error, job_of(run).next_step) == ("no memory", "buy some")
+
+
+def test_pause_and_resume(site: Any) -> None:
+    run, held, _ = site.claimed()
+    services.request(job_of(run), site.ada, "pause")
+    assert services.heartbeat(held) == "pause"
+    assert services.conclude(held, "paused") == State.PAUSED
+    services.request(job_of(run), site.ada, "resume")
+    assert job_of(run).state == "queued"
+    assert services.claim(run.job_id, "worker") is not None
+
+
+def test_stop_in_every_state(site: Any) -> None:
+    queued, (running, held, _), (paused, other, _) = site.run(), site.claimed(), site.claimed()
+    services.request(job_of(paused), site.ada, "pause")
+    services.conclude(other, "paused")
+    for run in (queued, running, paused):
+        services.request(job_of(run), site.ada, "stop")
+    assert [job_of(run).state for run in (queued, running, paused)] == ["done", "stopping", "done"]
+    assert services.heartbeat(held) == "stop"
+    services.conclude(held, "stopped")
+    running.refresh_from_db()
+    assert (job_of(running).state, running.finished_reason) == ("done", "stopped")
+
+
+def test_three_attempts_without_a_measurement_fail(site: Any) -> None:
+    run = site.run()
+    for _ in range(3):
+        held = services.claim(run.job_id, "worker")
+        assert held is not None
+        services.conclude(held, "crashed", "signal 11")
+    assert job_of(run).state == "failed"
+    assert "signal 11" in job_of(run).error
+    services.request(job_of(run), site.ada, "resume")
+    assert services.claim(run.job_id, "worker") is not None
+
+
+def test_progress_gives_new_attempts(site: Any) -> None:
+    run, held, told = site.claimed()
+    for _ in range(5):
+        services.write(held, [told.batch(0.5)])
+        services.conclude(held, "crashed", "signal 11")
+        claim = services.claim(run.job_id, "worker")
+        assert claim is not None
+        held = claim
+
+
+def test_reconcile_requeues_an_expired_lease_and_cuts_its_worker_off(site: Any) -> None:
+    run, held, told = site.claimed()
+    assert services.reconcile(clock.now())["expired"] == 0
+    assert services.reconcile(clock.now() + MINUTE)["expired"] == 1
+    assert job_of(run).state == "queued"
+    with pytest.raises(services.LeaseLost):
+        services.write(held, [told.batch(0.5)])
+
+
+def test_reconcile_fails_what_gets_nowhere(site: Any) -> None:
+    run = site.run()
+    for _ in range(3):
+        assert services.claim(run.job_id, "worker") is not None
+        services.reconcile(clock.now() + MINUTE)
+    assert job_of(run).state == "failed"
+
+
+@pytest.mark.parametrize(("word", "state"), [("stop", "done"), ("pause", "paused")])
+def test_reconcile_does_what_the_user_wanted_of_a_dead_worker(site: Any, word: Any, state: str) -> None:
+    run, _, _ = site.claimed()
+    services.request(job_of(run), site.ada, word)
+    services.reconcile(clock.now() + MINUTE)
+    assert job_of(run).state == state
+
+
+def test_reconcile_sends_what_was_never_sent_and_what_was_lost(site: Any, queue: Any) -> None:
+    run = site.run()
+    assert services.reconcile()["sent"] == 1
+    assert services.reconcile()["sent"] == 0
+    dispatch.broker().flush_all()
+    counts = services.reconcile(clock.now() + 2 * MINUTE)
+    assert (counts["resent"], counts["sent"]) == (1, 1)
+    assert queue() == 1
+    assert Outbox.objects.filter(job=run.job).count() == 1
+
+
+def test_a_measured_run_is_compiled_when_it_ends(site: Any, tmp_path: Path) -> None:
+    run, held, told = site.claimed()
+    with pytest.raises(services.Refused):
+        services.request_artifact(run, site.ada)
+    services.write(
+        held, [told.batch(0.5), told.batch(0.3, operator=1), told.event("finished", reason="trials", report={})]
+    )
+    services.conclude(held, "finished")
+    job = Job.objects.get(task="compile")
+    assert services.request_artifact(run, site.ada) == job
+    taken = services.claim(job.pk, "worker")
+    assert taken is not None
+    order = taken.order()
+    assert {index: best["seconds"] for index, best in order["best"].items()} == {"0": 0.5, "1": 0.3}
+    assert len(Path(order["log"]).read_text().splitlines()) == 2 + run.events.count()
+    archive = taken.work_dir / "artifact.zip"
+    archive.write_bytes(b"library")
+    result = {"kind": "result", "clock": 5.0, "task": "compile", "passed": True, "verdict": {}, "latency": {"median": 1.0},
+              "onnxruntime": {"median": 2.0}, "ratio": 0.5, "archive": str(archive)}  # fmt: skip
+    end = {
+        "kind": "end_to_end",
+        "clock": 4.0,
+        "seconds": 1.2,
+        "spread": 0.1,
+        "runs": 9,
+        "latency": 1.1,
+        "verified": True,
+        "error": "",
+    }
+    for _ in range(2):
+        services.write(taken, [end, result])
+    assert services.conclude(taken, "crashed", "it exited without saying that it had finished") == State.DONE
+    artifact = Artifact.objects.get()
+    assert artifact.path.read_bytes() == b"library"
+    run.refresh_from_db()
+    assert [point["seconds"] for point in run.end_to_end] == [1.2]
+    assert run.end_to_end[0]["clock"] == run.clock
+
+
+@pytest.mark.parametrize("archive", ["/etc/passwd", "../../secret_key"])
+def test_an_archive_from_elsewhere_is_refused(site: Any, archive: str) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    taken = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    assert taken is not None
+    taken.order()
+    with pytest.raises(services.Refused, match="own directory"):
+        services.write(taken, [{"kind": "result", "clock": 1.0, "task": "compile", "archive": archive}])
+
+
+def test_this_machine_is_measured_once(site: Any) -> None:
+    Target.objects.all().delete()
+    target = services.ensure_local_target()
+    assert services.ensure_local_target() == target
+    held = services.claim(Job.objects.get(task="hardware").pk, "worker")
+    assert held is not None
+    found = {"name": "cpu", "cores": 4, "target": {"kind": "llvm"}}
+    event = {
+        "kind": "result",
+        "clock": 1.0,
+        "task": "hardware",
+        "hardware": found,
+        "peak": {"flops": 1e11, "bandwidth": 1e10},
+        "versions": {},
+    }
+    services.write(held, [event])
+    services.conclude(held, "finished")
+    target.refresh_from_db()
+    assert (target.state, target.threads, target.peak_flops, target.tvm) == ("ready", 4, 1e11, {"kind": "llvm"})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": "magic"}, {"budget": Budget()}, {"budget": Budget(seconds=-1)}, {"budget": Budget(seconds=float("nan"))},
+        {"budget": Budget(trials=10**9)}, {"layout": "CHWN"}, {"seed": -1}, {"seed": 1 << 64}, {"parts": {"engine": "v8"}},
+    ],
+)  # fmt: skip
+def test_a_run_that_cannot_be_is_refused(site: Any, changes: dict[str, Any]) -> None:
+    with pytest.raises(services.Refused):
+        site.run(**changes)
+    assert not Job.objects.exists()
+
+
+def test_one_account_has_nothing_of_another(site: Any) -> None:
+    run = site.run()
+    with pytest.raises(Http404):
+        owned(TuningRun.objects.all(), site.bob, pk=run.pk)
+    assert owned(TuningRun.objects.all(), site.ada, pk=run.pk) == run
+    for word in ("pause", "stop", "resume"):
+        with pytest.raises(services.Refused, match="no such job"):
+            services.request(run.job, site.bob, word)
+    with pytest.raises(services.Refused):
+        services.request_artifact(run, site.bob)
+    with pytest.raises(services.Refused):
+        services.create_run(site.bob, site.network, site.target, "auto", Budget(trials=1))
+
+
+def test_dynamic_sizes_are_chosen_before_a_run(site: Any) -> None:
+    inspection = {
+        "inputs": [{"name": "x", "shape": ["n", 3]}, {"name": "y", "shape": ["n"]}],
+        "dynamic": [{"input": "x", "axis": 0, "symbol": "n"}, {"input": "y", "axis": 0, "symbol": "n"}],
+    }
+    Network.objects.update(inspection=inspection, shapes={})
+    site.network.refresh_from_db()
+    with pytest.raises(services.Refused, match="is open"):
+        site.run()
+    for wrong in ({"x": [1, 3]}, {"x": [1, 4], "y": [1]}, {"x": [0, 3], "y": [0]}, {"x": [1, 3], "y": [2]}, {"z": [1]}):
+        with pytest.raises(services.Refused):
+            services.choose_shapes(site.network, site.ada, wrong)
+    services.choose_shapes(site.network, site.ada, {"x": [2, 3], "y": [2]})
+    assert site.run().network.shapes == {"x": [2, 3], "y": [2]}
+
+
+@pytest.mark.parametrize("after", list(State))
+@pytest.mark.parametrize("before", list(State))
+def test_every_step_is_legal_or_raises(before: State, after: State) -> None:
+    if after in LEGAL[before]:
+        assert step(before, after) == after
+    else:
+        with pytest.raises(IllegalTransition):
+            step(before, after)

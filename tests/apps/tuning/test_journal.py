@@ -1,0 +1,240 @@
+"""Writing a run: once, in order, under the fence, and drawn the same from a snapshot and from frames."""
+
+from __future__ import annotations
+
+import json
+import time
+from copy import deepcopy
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from apps.core import clock
+from apps.tuning import leases, live, services, transitions
+from apps.tuning.models import Event, Job, Measurement, Operator
+from workers.engine.methods import METHODS, ROLES
+
+
+def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
+    """A page's own arithmetic: an old snapshot and the frames after it."""
+    page = deepcopy(drawn)
+    now = page["curve"].pop() if len(page["curve"]) > 1 and page["curve"][-1][1] == page["curve"][-2][1] else None
+    for event in events:
+        kind, run = event["kind"], page["run"]
+        page["seq"] = event["seq"]
+        run["clock"] = max(run["clock"], event["clock"])
+        if kind == "batch":
+            _batch(page, event)
+        elif kind == "slot":
+            page["slots"].append(event["slot"])
+            row = page["operators"][event["slot"][1]]
+            row.update(event["operator"], rule=event["slot"][7], terms=event["terms"])
+            run["slots_count"] += 1
+            run["slots_by_belief"] += bool(event["terms"].get("decided_by_belief"))
+        elif kind == "state":
+            run.update(
+                {name: event[name] for name in ("state", "wanted", "attempt", "error", "next_step", "finished_reason")}
+            )
+        elif kind == "log":
+            page["log"].append({name: event[name] for name in ("seq", "clock", "level", "text")})
+        elif kind == "phase":
+            run["phase"] = event["text"]
+    last = page["curve"][-1] if page["curve"] else now
+    if last is not None and page["run"]["clock"] > last[0]:
+        page["curve"].append([page["run"]["clock"], last[1]])
+    page["run"].pop("eta_seconds")
+    return page
+
+
+def _batch(page: dict[str, Any], event: dict[str, Any]) -> None:
+    page["run"].update({name: event[name] for name in ("latency", "trials", "failures")})
+    page["points"] += event["points"]
+    page["spent"] = event["spent"]
+    for index, figures in event["operators"].items():
+        row = page["operators"][int(index)]
+        if figures["best"] != row["best"]:
+            row["spark"].append([figures["trials"], figures["best"]])
+        row.update(figures)
+    if event["latency"] is not None and (not page["curve"] or page["curve"][-1][1] != event["latency"]):
+        page["curve"].append([event["clock"], event["latency"]])
+
+
+def numbers(run: Any) -> list[int]:
+    rows = [Measurement.objects.filter(run=run), Event.objects.filter(run=run)]
+    return sorted(seq for found in rows for seq in found.values_list("seq", flat=True))
+
+
+def test_a_batch_is_kept_with_its_figures(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5, 0.4, None), told.batch(0.3, operator=1), told.slot(1)])
+    run.refresh_from_db()
+    assert (run.trials, run.failures, run.slots_count, run.slots_by_belief) == (4, 1, 1, 1)
+    assert run.latency == pytest.approx(0.4 + 2 * 0.3)
+    assert list(run.operators.values_list("best_seconds", "trials", "failures", "slots")) == [
+        (0.4, 3, 1, 0),
+        (0.3, 1, 0, 1),
+    ]
+
+
+def test_the_same_batch_twice_counts_once(site: Any) -> None:
+    run, held, told = site.claimed()
+    batch = [told.batch(0.5, None), told.slot(), told.event("log", level="info", text="hello")]
+    services.write(held, batch)
+    before = live.snapshot(run)
+    services.write(held, batch)
+    assert live.snapshot(run) == before
+
+
+def test_a_new_attempt_that_measures_again_counts_once(site: Any) -> None:
+    run, held, told = site.claimed()
+    batch = told.batch(0.5, 0.4)
+    services.write(held, [batch])
+    later = clock.now() + timedelta(minutes=1)
+    taken = services.claim(run.job_id, "another", now=later)
+    assert taken is not None
+    services.write(taken, [{**batch, "clock": 9.0}])
+    run.refresh_from_db()
+    assert (run.trials, Measurement.objects.filter(run=run).count()) == (2, 2)
+
+
+def test_numbers_have_no_gap(site: Any) -> None:
+    run, held, told = site.claimed()
+    for batch in ([told.batch(0.5, 0.4), told.slot()], [told.batch(None)]):
+        services.write(held, batch)
+        services.write(held, batch)
+    services.conclude(held, "paused")
+    assert numbers(run) == list(range(1, Job.objects.get(pk=run.job_id).last_seq + 1))
+
+
+def test_a_stale_fence_writes_nothing(site: Any) -> None:
+    run, held, told = site.claimed()
+    assert services.claim(run.job_id, "another", now=clock.now() + timedelta(minutes=1)) is not None
+    with pytest.raises(services.LeaseLost):
+        services.write(held, [told.batch(0.5)])
+    with pytest.raises(services.LeaseLost):
+        services.heartbeat(held)
+    assert services.conclude(held, "finished") is None
+    assert not Measurement.objects.filter(run=run).exists()
+
+
+@pytest.mark.mutation
+def test_without_the_fence_a_stale_write_would_pass(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, held, told = site.claimed()
+    services.claim(run.job_id, "another", now=clock.now() + timedelta(minutes=1))
+    monkeypatch.setattr(leases.Claim, "held", lambda self: Job.objects.filter(pk=self.job_id))
+    services.write(held, [told.batch(0.5)])
+    assert Measurement.objects.filter(run=run).exists()
+
+
+@pytest.mark.mutation
+def test_without_the_lock_on_the_counter_numbers_would_collide(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, held, told = site.claimed()
+    monkeypatch.setattr(transitions.Numbers, "save", lambda self: None)
+    services.write(held, [told.batch(0.5)])
+    with pytest.raises(services.Refused, match=r"UNIQUE|unique"):
+        services.write(held, [told.batch(0.4)])
+
+
+def test_what_is_no_event_is_refused_and_nothing_of_its_batch_kept(site: Any) -> None:
+    run, held, told = site.claimed()
+    seq = live.snapshot(run)["seq"]
+    for broken in ({"kind": "batch", "clock": 1.0}, told.batch(0.5, operator=7), told.event("log")):
+        with pytest.raises(services.Refused):
+            services.write(
+                held,
+                [told.batch(0.5), broken | {"level": 1} if broken["kind"] != "log" else {"kind": "phase", "clock": 1}],
+            )
+    assert live.snapshot(run)["seq"] == seq
+
+
+def test_duplicates_are_kept_but_are_no_trials(site: Any) -> None:
+    run, held, told = site.claimed()
+    event = told.batch(0.5)
+    event["measurements"].append(told.measurement(0, None, cause="duplicate", asked=[9, 9, 9]))
+    services.write(held, [event])
+    run.refresh_from_db()
+    assert (run.trials, run.failures, run.measurements.count()) == (1, 0, 2)
+    assert held.order()["measurements"][1]["asked"] == [9, 9, 9]
+
+
+def test_an_order_goes_on_from_what_is_kept(site: Any) -> None:
+    _, held, told = site.claimed()
+    services.write(held, [told.batch(0.5, 0.4), told.slot(0, checkpoint={"scheduler": {"a": [1]}})])
+    order = held.order()
+    assert order["task"] == "tune"
+    assert order["checkpoint"] == {"scheduler": {"a": [1]}}
+    assert [m["seconds"] for m in order["measurements"]] == [0.5, 0.4]
+    assert order["slots"] == [[0, 0.25, {"rule": "belief", "decided_by_belief": True, "scores": [0.1, 0.2]}]]
+    assert json.loads(order["spec"])["budget"]["trials"] == 100
+    json.dumps(order)
+
+
+def test_frames_after_a_snapshot_give_the_new_snapshot(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5, 0.4), told.batch(0.3, operator=1)])
+    old = live.snapshot(run)
+    services.write(held, [told.batch(0.45, None, 0.2), told.slot(0), told.event("log", level="info", text="hello")])
+    services.write(held, [told.batch(0.25, 0.1, operator=1), told.slot(1), told.event("phase", name="x", text="later")])
+    services.request(Job.objects.get(pk=run.job_id), site.ada, "pause")
+    services.conclude(held, "paused")
+    new = live.snapshot(run)
+    events, last = live.frames(run, old["seq"])
+    assert last == new["seq"]
+    new["run"].pop("eta_seconds")
+    assert folded(old, events) == new
+
+
+def test_frames_are_read_in_parts(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.event("log", level="info", text=str(i)) for i in range(20)])
+    seen, after = [], 0
+    while True:
+        events, after = live.frames(run, after, limit=7)
+        if not events:
+            break
+        seen += events
+    assert [event["seq"] for event in seen] == numbers(run)
+
+
+def test_a_run_of_50_000_measurements_is_drawn_within_two_seconds(
+    site: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, _, _ = site.claimed(operators=20)
+    first = Job.objects.get(pk=run.job_id).last_seq
+    rows = [
+        Measurement(
+            run=run, seq=first + 1 + i, operator=i % 20, configuration=f"{i:032x}", sketch=0, choices=[i], identity="x",
+            seconds=None if i % 11 == 9 else 1.0 / (1 + i), clock=i // 8 * 0.5, cause="timeout" if i % 11 == 9 else "",
+        )
+        for i in range(50_000)
+    ]  # fmt: skip
+    Measurement.objects.bulk_create(rows, batch_size=2000)
+    Job.objects.filter(pk=run.job_id).update(last_seq=first + 50_000)
+    Operator.objects.filter(run=run).update(best_seconds=1e-5)
+    began = time.perf_counter()
+    drawn = live.snapshot(run)
+    text = json.dumps(drawn)
+    took = time.perf_counter() - began
+    with capsys.disabled():
+        print(f"\nsnapshot of 50,000 measurements: {took:.2f} s, {len(text) / 1e6:.2f} MB")  # noqa: T201
+    assert took < 2.0
+    assert len(drawn["points"]) <= live.POINTS
+    assert len(drawn["curve"]) <= live.CURVE
+    assert all(len(operator["spark"]) <= live.SPARK for operator in drawn["operators"])
+    assert drawn["curve"][-1][1] == min(point[1] for point in drawn["curve"])
+
+
+@pytest.mark.parametrize(("count", "most"), [(10, 20), (20, 20), (1000, 7), (5001, 5000)])
+def test_thinning_keeps_the_ends_and_the_order(count: int, most: int) -> None:
+    kept = live.thinned(range(count), most)
+    assert (kept[0], kept[-1]) == (0, count - 1)
+    assert kept == sorted(set(kept))
+    assert len(kept) == min(count, most)
+
+
+def test_the_names_of_methods_are_the_engines() -> None:
+    from apps.tuning import methods
+
+    assert set(methods.METHODS) == set(METHODS)
+    assert set(methods.ROLES) == set(ROLES)

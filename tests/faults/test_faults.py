@@ -1,0 +1,188 @@
+"""Short forms of the faults a site has to survive (RELIABILITY.md's table), on real processes."""
+
+import os
+import shutil
+import signal
+import time
+from contextlib import suppress
+
+import pytest
+
+from tests.operations.running import MANAGE, eventually
+
+pytestmark = [pytest.mark.faults, pytest.mark.tvm, pytest.mark.timeout(280)]
+
+ENDED = ("done", "failed")
+
+
+def kill(pid, number=signal.SIGKILL):
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def test_a_worker_killed_again_and_again_loses_and_doubles_nothing(site):
+    site.server()
+    site.reconciler(every=2)
+    key = site.run(seconds=600)
+    kept = 0
+    for _ in range(3):
+        worker = site.worker()
+        began = time.monotonic()
+        before = kept
+        eventually(lambda before=before: site.measured() > before, 75, "another measurement")
+        assert time.monotonic() - began < 60, site.logs()
+        kept = site.measured()
+        children = site.children()
+        kill(worker.pid)
+        worker.wait()
+        eventually(lambda children=children: not set(children) & set(site.children()), 5, "the end of the child")
+        assert site.measured() >= kept
+    site.assert_nothing_lost_or_doubled()
+    job = site.job(key)
+    assert job["attempt"] == 3
+    assert job["state"] in ("running", "queued")
+
+
+def test_a_child_killed_again_and_again_is_replaced(site):
+    site.server()
+    site.worker()
+    site.reconciler()
+    site.run(seconds=600)
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
+    for _ in range(3):
+        before = site.measured()
+        for pid in site.children():
+            kill(pid)
+        eventually(lambda before=before: site.measured() > before, 45, "another measurement")
+    site.assert_nothing_lost_or_doubled()
+
+
+def test_a_server_that_is_killed_and_wiped_costs_no_run(site):
+    server = site.server()
+    first = site.run(trials=8)
+    kill(server.pid)
+    server.wait()
+    shutil.rmtree(site.data / "redis")
+    second = site.run(trials=8)  # while there is no server at all
+    site.server()
+    site.reconciler()
+    site.worker()
+    began = time.monotonic()
+    # The first one's message was sent and lost: only its age tells.
+    site.ask("""
+from datetime import timedelta
+from apps.core import clock
+Outbox.objects.exclude(sent_at=None).update(sent_at=clock.now() - timedelta(seconds=30))
+""")
+    for key in (first, second):
+        eventually(lambda key=key: site.state(key) in ENDED, 90, "the run's end")
+        assert site.state(key) == "done", site.logs()
+    assert time.monotonic() - began < 120
+    site.assert_nothing_lost_or_doubled()
+
+
+def test_a_server_that_is_killed_during_a_run_does_not_disturb_it(site):
+    server = site.server()
+    worker = site.worker()
+    key = site.run(trials=64)
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
+    kill(server.pid)
+    server.wait()
+    shutil.rmtree(site.data / "redis")
+    site.server()
+    eventually(lambda: site.state(key) in ENDED, 90, "the run's end")
+    assert site.job(key)["attempt"] == 1
+    again = site.run(trials=8)
+    eventually(lambda: site.state(again) in ENDED, 60, "a run after it")
+    assert worker.poll() is None
+
+
+def test_the_writes_of_a_worker_that_was_frozen_are_refused(site):
+    site.server()
+    frozen = site.worker()
+    key = site.run(seconds=600)
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
+    fence = site.job(key)["fence"]
+    kill(frozen.pid, signal.SIGSTOP)
+    children = site.children()
+    # Instead of waiting for 30 s: what those would do to the lease.
+    site.ask(f"""
+from datetime import timedelta
+from apps.core import clock
+Job.objects.filter(pk={key!r}).update(lease_until=clock.now() - timedelta(seconds=1))
+services.reconcile()
+""")
+    before = site.measured()
+    other = site.worker()
+    eventually(lambda: site.measured() > before, 60, "a measurement of the other worker")
+    kill(frozen.pid, signal.SIGCONT)
+    eventually(lambda: not set(children) & set(site.children()), 10, "the end of the stale child")
+    eventually(lambda: "no longer" in site.log("measure") or "lost" in site.log("measure"), 10, "the refusal")
+    job = site.job(key)
+    assert job["fence"] > fence
+    assert str(other.pid) in job["worker"]
+    site.assert_nothing_lost_or_doubled()
+
+
+@pytest.mark.parametrize("moment", ["queued", "starting", "tuning", "paused"])
+def test_a_run_is_stopped_within_five_seconds_in_every_state(site, moment):
+    site.server()
+    if moment in ("starting", "tuning", "paused"):
+        site.worker()
+    key = site.run(seconds=600)
+    if moment == "starting":
+        eventually(site.children, 30, "a child")
+    elif moment in ("tuning", "paused"):
+        eventually(lambda: site.measured() > 0, 60, "a measurement")
+    if moment == "paused":
+        site.request(key, "pause")
+        eventually(lambda: site.state(key) == "paused", 5, "the pause")
+    began = time.monotonic()
+    site.request(key, "stop")
+    eventually(lambda: site.state(key) in ENDED, 5, "the stop")
+    eventually(lambda: not site.children(), max(0.0, 5 - (time.monotonic() - began)), "the end of the child")
+    assert site.state(key) == "done"
+    assert site.job(key)["wanted"] == "continue"
+
+
+def _up(site, *arguments):
+    launcher = site.start("up", *MANAGE, "up", *arguments)
+    eventually(lambda: "Open http" in site.log("up") or launcher.poll() is not None, 30, "the start")
+    assert launcher.poll() is None, site.logs()
+    eventually(lambda: site.of("-m workers.actors measure"), 20, "the worker")
+    return launcher
+
+
+def test_a_launcher_that_is_killed_leaves_nothing_and_the_next_start_goes_on(site):
+    launcher = _up(site)
+    key = site.run(seconds=600)
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
+    assert len(site.processes()) >= 7
+    kill(launcher.pid)
+    launcher.wait()
+    eventually(lambda: not site.processes(), 5, f"the end of {site.processes()}")
+    before = site.measured()
+    launcher = _up(site)
+    eventually(lambda: site.measured() > before, 75, "another measurement")
+    began = time.monotonic()
+    launcher.send_signal(signal.SIGINT)
+    assert launcher.wait(10) == 0
+    assert time.monotonic() - began < 5
+    assert not site.processes()
+    assert site.state(key) in ("interrupted", "queued", "running")
+    site.assert_nothing_lost_or_doubled()
+
+
+def test_a_launcher_starts_again_what_was_killed(site):
+    launcher = _up(site)
+    eventually(lambda: len(site.processes()) >= 6, 20, "all parts")
+    for pid in site.processes():
+        if pid != launcher.pid:
+            kill(pid)
+    eventually(lambda: site.log("up").count("was killed") >= 5, 5, "the news")
+    key = site.run(trials=8)
+    eventually(lambda: site.state(key) in ENDED, 90, "the run's end")
+    assert site.state(key) == "done", site.logs()
+    launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(10) == 0
+    assert not site.processes()

@@ -1,0 +1,236 @@
+"""A site of real processes in a directory of its own, and a process inside it that answers questions.
+
+Every process carries the directory's name in its environment; `close` ends all of them, whoever started them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from apps.operations import embedded
+
+ROOT = Path(__file__).resolve().parents[2]
+MANAGE = [sys.executable, str(ROOT / "manage.py")]
+
+_INSIDE = """
+import json, os, sys, traceback
+os.environ["DJANGO_SETTINGS_MODULE"] = "tuningsite.settings"
+import django; django.setup()
+from django.contrib.auth import get_user_model
+from apps.catalog.models import Network, Target
+from apps.catalog.services import create_network
+from apps.tuning import services, dispatch
+from apps.tuning.models import Checkpoint, Event, Job, Measurement, Outbox, Slot, TuningRun
+from apps.tuning.states import State
+from workers.messages import Budget
+names = dict(globals())
+for line in sys.stdin:
+    try:
+        exec(json.loads(line), names)
+        answer = [names.pop("result", None), None]
+    except BaseException:
+        answer = [None, traceback.format_exc()]
+    sys.__stdout__.write(json.dumps(answer, default=str) + "\\n"); sys.__stdout__.flush()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def alive(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def eventually(condition, seconds: float, what: str = "it"):
+    """The first true value of `condition`; fails after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if found := condition():
+            return found
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
+        time.sleep(0.05)
+
+
+class Site:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.data.mkdir(mode=0o700)
+        self.port = free_port()
+        dropped = {"DJANGO_SETTINGS_MODULE", "REDIS_URL", "DATABASE_URL", "ALLOWED_HOSTS", "PYTHONWARNINGS"}
+        self.environment = {name: value for name, value in os.environ.items() if name not in dropped}
+        self.environment |= {
+            "DATA_DIR": str(self.data),
+            "BIND": f"127.0.0.1:{self.port}",
+            "TUNINGSITE_MEASURE_LOCK": str(folder / "lock" / "measure.lock"),
+            "PYTHONPATH": str(ROOT),
+        }
+        self.started: list[subprocess.Popen[bytes]] = []
+        self._inside: subprocess.Popen[str] | None = None
+
+    # processes
+
+    def start(self, name: str, *argv: str) -> subprocess.Popen[bytes]:
+        logs = self.folder / "logs"
+        logs.mkdir(exist_ok=True)
+        with (logs / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                argv,
+                env=self.environment,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.started.append(process)
+        return process
+
+    def log(self, name: str) -> str:
+        return (self.folder / "logs" / f"{name}.log").read_text(errors="replace")
+
+    def logs(self) -> str:
+        """The ends of all logs, for a failed assertion."""
+        files = [*(self.folder / "logs").glob("*"), *(self.data / "logs").glob("*")]
+        return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-2500:]}" for file in files)
+
+    def server(self) -> subprocess.Popen[bytes]:
+        process = self.start("queue", *embedded.arguments(self.data))
+        embedded.wait_until_up(embedded.url_of(embedded.socket_path(self.data)), 10)
+        return process
+
+    def worker(self, queue: str = "measure") -> subprocess.Popen[bytes]:
+        return self.start(queue, sys.executable, "-m", "workers.actors", queue)
+
+    def reconciler(self, every: float = 10.0) -> subprocess.Popen[bytes]:
+        return self.start("reconcile", *MANAGE, "reconcile", "--every", str(every))
+
+    def migrate(self) -> None:
+        subprocess.run([*MANAGE, "migrate", "-v", "0", "--skip-checks"], env=self.environment, cwd=ROOT, check=True)
+
+    def processes(self) -> dict[int, str]:
+        """Everything alive that belongs to this site, but for the one that answers questions."""
+        mark = os.fsencode(self.folder)
+        mine = {os.getpid(), self._inside.pid if self._inside else 0}
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) in mine:
+                continue
+            with suppress(OSError):
+                # The queue's server writes its title over its environment.
+                line = (entry / "cmdline").read_bytes()
+                if mark in line + (entry / "environ").read_bytes() and alive(int(entry.name)):
+                    found[int(entry.name)] = line.replace(b"\0", b" ").decode()[:200]
+        return found
+
+    def of(self, part: str) -> list[int]:
+        """The pids of processes whose command line ends with these words."""
+        return [pid for pid, line in self.processes().items() if line.strip().endswith(part)]
+
+    def children(self) -> list[int]:
+        return self.of("-m workers.child")
+
+    def close(self) -> None:
+        if self._inside is not None:
+            self._inside.kill()
+            self._inside.communicate()
+        deadline = time.monotonic() + 10
+        while (left := self.processes()) and time.monotonic() < deadline:
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for process in self.started:
+                process.poll()
+            time.sleep(0.02)
+        for process in self.started:
+            process.kill()
+            process.wait(5)
+
+    # questions
+
+    def ask(self, code: str):
+        """Runs code where the site's models and services are; returns what it leaves in `result`."""
+        if self._inside is None:
+            with (self.folder / "inside.log").open("ab") as log:
+                self._inside = subprocess.Popen(
+                    [sys.executable, "-c", _INSIDE],
+                    env=self.environment,
+                    cwd=ROOT,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                )
+        assert self._inside.stdin is not None
+        assert self._inside.stdout is not None
+        self._inside.stdin.write(json.dumps(code) + "\n")
+        self._inside.stdin.flush()
+        line = self._inside.stdout.readline()
+        assert line, (self.folder / "inside.log").read_text()
+        answer, error = json.loads(line)
+        assert error is None, error
+        return answer
+
+    def prepare(self, network: Path) -> None:
+        """An owner, this machine as it would be measured, and a network as it would be inspected."""
+        self.migrate()
+        self.ask(f"""
+owner = get_user_model().objects.create_user("owner")
+target = Target.objects.create(
+    kind="local", name="test", state="ready", tvm={{"kind": "llvm", "num-cores": 2}}, threads=2,
+    peak_flops=1e11, bandwidth=1e10,
+)
+network = create_network(owner, "tiny.onnx", [open({str(network)!r}, "rb").read()])
+Job.objects.all().delete()
+Network.objects.update(state="ready", shapes={{"x": [1, 16, 14, 14]}}, inspection={{"inputs": [], "dynamic": []}})
+network.refresh_from_db()
+""")
+
+    def run(self, trials: int | None = None, seconds: float | None = None, method: str = "random") -> str:
+        """The id of a new run's job."""
+        return self.ask(f"""
+run = services.create_run(owner, network, target, {method!r}, Budget(seconds={seconds!r}, trials={trials!r}))
+result = run.job_id
+""")
+
+    def job(self, key: str) -> dict:
+        return self.ask(f"result = Job.objects.filter(pk={key!r}).values().get()")
+
+    def state(self, key: str) -> str:
+        return self.job(key)["state"]
+
+    def measured(self) -> int:
+        return self.ask("result = Measurement.objects.count()")
+
+    def request(self, key: str, word: str) -> None:
+        self.ask(f"services.request(Job.objects.get(pk={key!r}), owner, {word!r})")
+
+    def send(self, key: str, times: int = 1, actor: str = "tune", queue: str = "measure") -> None:
+        self.ask(f"for _ in range({times}): dispatch.send({queue!r}, {actor!r}, {key!r})")
+
+    def assert_nothing_lost_or_doubled(self) -> None:
+        """Every number once, and no configuration measured twice in a round."""
+        found = self.ask("""
+rows = list(Measurement.objects.values_list("run_id", "seq", "operator", "configuration", "round"))
+events = list(Event.objects.values_list("run_id", "seq"))
+numbers = [(r[0], r[1]) for r in rows] + events
+result = [len(rows), len({r[2:] + (r[0],) for r in rows}), len(numbers), len(set(numbers)),
+          max((n[1] for n in numbers), default=0), Job.objects.filter(task="tune").values_list("last_seq", flat=True)[0]]
+""")
+        rows, configurations, numbers, different, highest, last = found
+        assert rows == configurations
+        assert numbers == different
+        assert highest <= last

@@ -1,0 +1,38 @@
+import socket
+
+import pytest
+
+from apps.operations.listening import Refused, listen, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "loopback"),
+    [
+        ("127.0.0.1:8000", "127.0.0.1", 8000, True),
+        ("localhost:81", "127.0.0.1", 81, True),
+        ("[::1]:8000", "::1", 8000, True),
+        ("0.0.0.0:8000", "0.0.0.0", 8000, False),
+        ("192.168.1.2:80", "192.168.1.2", 80, False),
+    ],
+)
+def test_an_address_is_read(text, host, port, loopback):
+    address = parse(text)
+    assert (address.host, address.port, address.loopback) == (host, port, loopback)
+
+
+@pytest.mark.parametrize("text", ["8000", "", "example.org:80", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000"])
+def test_what_is_not_an_address_is_refused_with_an_example(text):
+    with pytest.raises(Refused, match=r"127\.0\.0\.1:8000"):
+        parse(text)
+
+
+def test_the_next_free_port_is_taken_unless_the_port_was_named():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        held, found = listen(parse(f"127.0.0.1:{port}", named=False))
+        held.close()
+        assert port < found.port < port + 50
+        with pytest.raises(Refused, match=str(port)):
+            listen(parse(f"127.0.0.1:{port}", named=True))

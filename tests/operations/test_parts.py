@@ -1,0 +1,133 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from apps.operations.launcher import Launcher
+from apps.operations.parts import Part, Plan
+
+NAP = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def part(tmp_path):
+    made = []
+
+    def make(argv, **options):
+        found = Part(Plan("part", argv, **options), tmp_path, dict(os.environ), Clock())
+        made.append(found)
+        return found
+
+    yield make
+    for found in made:
+        found.kill()
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def ended(found):
+    found._process.wait(10)
+
+
+def test_what_ends_is_started_again_and_waits_twice_as_long_each_time(part):
+    found = part([sys.executable, "-c", "raise SystemExit(3)"])
+    waits = []
+    for _ in range(8):
+        found.look()
+        ended(found)
+        assert "status 3" in found.look()
+        assert found.look() is None  # not due yet
+        waits.append(found.due - found.clock.now)
+        found.clock.now = found.due
+    assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30]
+
+
+def test_a_long_life_is_not_held_against_a_part(part):
+    found = part(NAP)
+    found.failures = 5
+    found.look()
+    found.clock.now = 61.0
+    os.kill(found.pid, signal.SIGKILL)
+    ended(found)
+    assert "SIGKILL" in found.look()
+    assert found.failures == 1
+
+
+def test_a_part_that_may_end_is_not_started_again(part):
+    found = part([sys.executable, "-c", ""], once=True)
+    found.look()
+    ended(found)
+    assert found.look() is None
+    found.clock.now = 1e9
+    assert found.look() is None
+    assert found.pid is None
+
+
+def test_what_a_part_says_is_in_its_log(part, tmp_path):
+    found = part([sys.executable, "-c", "import sys; print('words'); print('more', file=sys.stderr)"])
+    found.look()
+    ended(found)
+    assert set((tmp_path / "part.log").read_text().split()) == {"words", "more"}
+
+
+def test_parts_die_with_a_launcher_that_is_killed(tmp_path):
+    program = (
+        "import os, sys, time; from pathlib import Path; from apps.operations.parts import Part, Plan\n"
+        f"part = Part(Plan('nap', {NAP!r}), Path({str(tmp_path)!r}), dict(os.environ)); part.start()\n"
+        "print(part.pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as launcher:
+        pid = int(launcher.stdout.readline())
+        assert alive(pid)
+        launcher.kill()
+    deadline = time.monotonic() + 5
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not alive(pid)
+
+
+def test_the_stubborn_are_killed_and_the_first_end_last(part, tmp_path):
+    order = tmp_path / "order"
+    polite = (
+        "import signal, sys, time\n"
+        "def leave(*_):\n"
+        f"    open({str(order)!r}, 'a').write(sys.argv[1]); sys.exit()\n"
+        "signal.signal(signal.SIGTERM, leave); print('ready', flush=True); time.sleep(600)"
+    )
+    deaf = "import signal as s, time; s.signal(s.SIGTERM, s.SIG_IGN); print('ready', flush=True); time.sleep(600)"
+    parts = [
+        Part(Plan(name, argv), tmp_path, dict(os.environ))
+        for name, argv in (
+            ("server", [sys.executable, "-c", polite, "s"]),
+            ("web", [sys.executable, "-c", polite, "w"]),
+            ("deaf", [sys.executable, "-c", deaf]),
+        )
+    ]
+    launcher = Launcher(parts[:1], parts[1:], lambda news: None)
+    launcher.tend(parts)
+    pids = [found.pid for found in parts]
+    for found in parts:
+        while "ready" not in found.log.read_text():
+            time.sleep(0.01)
+    began = time.monotonic()
+    launcher.end()
+    assert time.monotonic() - began < 5
+    assert not any(alive(pid) for pid in pids)
+    assert order.read_text() == "ws"

@@ -1,0 +1,145 @@
+"""A run from start to end: reproducible, within its budget, honest about its clock."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.pipeline.simulated_run import OPERATORS, Wish, simulated
+from workers.engine.methods import method
+from workers.engine.space import Operator
+from workers.landscapes import synthetic_operators
+from workers.landscapes.synthetic import FAULTS
+from workers.messages.spec import Budget
+
+
+def only(*kinds: str) -> tuple[Operator, ...]:
+    """Synthetic operators of some kinds, numbered anew."""
+    found = (operator for operator in synthetic_operators(1, 10) if operator.name.startswith(kinds))
+    return tuple(replace(operator, index=index) for index, operator in enumerate(found))
+
+
+METHODS = ("dynatune", "round_robin", "autotvm", "random")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_seed_reproduces_the_event_log_byte_for_byte(name: str) -> None:
+    first, second = simulated(name), simulated(name)
+    assert first.lines == second.lines
+    assert simulated(name, seed=8).lines != first.lines
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_spent_categories_add_up_to_the_clock(name: str) -> None:
+    events = simulated(name).events
+    for event in events:
+        if event["kind"] == "batch" and "spent" in event:
+            assert sum(event["spent"].values()) == pytest.approx(event["clock"], abs=1e-4)
+    assert sum(events[-1]["report"]["spent"].values()) == pytest.approx(events[-1]["clock"], abs=1e-4)
+
+
+def test_warm_up_gives_every_operator_a_valid_configuration_before_the_first_slot() -> None:
+    events = simulated(faults={}).events
+    batches = [event for event in events if event["kind"] == "batch"]
+    tuning = next(i for i, event in enumerate(events) if event["kind"] == "phase" and event["name"] == "tuning")
+    warm_up = [event for event in events[:tuning] if event["kind"] == "batch"]
+    assert len(warm_up) == 1
+    assert sorted(m["operator"] for m in warm_up[0]["measurements"]) == list(range(len(OPERATORS)))
+    assert warm_up[0]["latency"] is not None
+    assert all(event["latency"] is not None for event in batches)
+
+
+def test_warm_up_tries_again_where_the_first_configuration_failed() -> None:
+    simulation = simulated(faults={"build": 0.4}, operators=synthetic_operators(2, 12))
+    warm_up = Counter(m["operator"] for e in simulation.events if e["kind"] == "batch" and e["slot"] == 0
+                      for m in e["measurements"][:12])  # fmt: skip
+    assert max(warm_up.values()) > 1
+
+
+def test_latency_never_rises_and_is_the_weighted_sum_of_the_best() -> None:
+    best = [math.inf] * len(OPERATORS)
+    before = math.inf
+    for event in simulated("dynatune").events:
+        if event["kind"] != "batch":
+            continue
+        for measurement in event["measurements"]:
+            if measurement["seconds"] is not None:
+                best[measurement["operator"]] = min(best[measurement["operator"]], measurement["seconds"])
+        latency = sum(operator.weight * seconds for operator, seconds in zip(OPERATORS, best, strict=True))
+        assert event["latency"] == (latency if math.isfinite(latency) else None)
+        if event["latency"] is not None:
+            assert event["latency"] <= before
+            before = event["latency"]
+
+
+def test_failures_of_every_cause_are_told_and_counted_as_trials_and_duplicates_are_not() -> None:
+    simulation = simulated(trials=300, faults={**{cause: 0.05 for cause in FAULTS}, "device": 0.05})
+    causes = Counter(measurement["cause"] for measurement in simulation.measurements)
+    assert set(causes) == {"", "duplicate", "device", *FAULTS}
+    last = simulation.events[-1]
+    assert last["trials"] == causes.total() - causes["duplicate"]
+    assert last["failures"] == causes.total() - causes["duplicate"] - causes[""]
+    assert last["reason"] == "trials"
+
+
+def test_no_program_is_measured_twice() -> None:
+    programs = [(m["operator"], m["identity"]) for m in simulated("autotvm", trials=300).measurements
+                if m["identity"] and m["cause"] != "duplicate"]  # fmt: skip
+    assert len(set(programs)) == len(programs)
+
+
+def test_the_budget_of_seconds_ends_the_run_after_the_batch_in_flight() -> None:
+    simulation = simulated(budget=Budget(seconds=20.0))
+    batches = [event for event in simulation.events if event["kind"] == "batch" and event["measurements"]]
+    assert simulation.events[-1]["reason"] == "seconds"
+    assert batches[-2]["clock"] < 20.0 <= batches[-1]["clock"]
+
+
+def test_the_budget_of_trials_ends_the_run_within_a_plan() -> None:
+    simulation = simulated(trials=50)
+    assert simulation.events[-1]["reason"] == "trials"
+    assert 50 <= simulation.events[-1]["trials"] < 50 + simulation.method.rhythm.plan
+
+
+def test_a_target_latency_ends_the_run() -> None:
+    long = simulated(trials=200)
+    middle = next(e["latency"] for e in long.events if e["kind"] == "batch" and e["trials"] > 100)
+    simulation = simulated(budget=Budget(target_latency=middle))
+    assert simulation.events[-1]["reason"] == "target"
+    assert simulation.events[-1]["latency"] <= middle
+    assert simulation.events[-1]["trials"] <= 200
+
+
+def test_a_run_ends_when_the_space_is_exhausted() -> None:
+    operators = only("pool", "copy")
+    simulation = simulated(budget=Budget(seconds=1e6), operators=operators)
+    assert simulation.events[-1]["reason"] == "exhausted"
+    asked = Counter(candidate.operator for candidate in simulation.asked)
+    assert all(asked[operator.index] <= operator.size for operator in operators)
+
+
+@pytest.mark.parametrize(("word", "reason"), [("pause", "paused"), ("stop", "stopped")])
+@pytest.mark.parametrize("after", [0, 1, 4])
+def test_a_word_of_the_user_is_honoured_after_the_batch_in_flight(word: str, reason: str, after: int) -> None:
+    simulation = simulated(wish=Wish(word, after))
+    told = [event for event in simulation.events if event["kind"] == "batch" and event["measurements"]]
+    assert simulation.events[-1]["reason"] == reason
+    assert len(told) == after
+    assert "checkpoint" in simulation.events[-2]
+
+
+def test_every_measurement_told_was_asked_and_in_order() -> None:
+    simulation = simulated("dynatune")
+    told = [(m["operator"], m.get("asked", m["choices"])) for m in simulation.measurements]
+    assert told == [(c.operator, list(c.configuration.choices)) for c in simulation.asked]
+
+
+def test_a_plan_spans_several_batches_when_slots_are_by_time() -> None:
+    chosen = method("dynatune-paper")
+    simulation = simulated(chosen=chosen, budget=Budget(seconds=300.0), operators=only("conv"))
+    slots = [event for event in simulation.events if event["kind"] == "slot"]
+    long = [slot for slot in slots if slot["trials"]]
+    assert any(slot["trials"] > chosen.rhythm.plan for slot in long)

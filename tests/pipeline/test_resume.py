@@ -1,0 +1,122 @@
+"""A run that stopped and went on is the run that never stopped, as far as its last checkpoint reaches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.simulated_run import OPERATORS, Wish, kept, measurements, simulated
+from workers.engine.proposer import Proposer
+from workers.landscapes import synthetic_operators
+
+METHODS = ("dynatune", "round_robin", "autotvm", "random")
+TRIALS = 240
+
+
+def sequence(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(m["operator"], m["sketch"], tuple(m["choices"]), m["cause"], m["seconds"]) for m in found]
+
+
+def in_two(path: Path, name: str, pause_after: int, **fields: Any) -> list[dict[str, Any]]:
+    """The measurements of a run that was paused after so many batches and resumed."""
+    first = simulated(name, TRIALS, wish=Wish("pause", pause_after), **fields)
+    second = simulated(name, TRIALS, history=kept(path, first.lines), **fields)
+    return first.measurements + second.measurements
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("pause_after", [1, 5, 12])
+def test_paused_and_resumed_measures_what_the_whole_run_measures(tmp_path: Path, name: str, pause_after: int) -> None:
+    assert sequence(in_two(tmp_path, name, pause_after)) == sequence(simulated(name, TRIALS).measurements)
+
+
+def test_the_clock_and_the_accounts_go_on_where_they_stopped(tmp_path: Path) -> None:
+    whole = simulated("dynatune", TRIALS)
+    first = simulated("dynatune", TRIALS, wish=Wish("pause", 6))
+    second = simulated("dynatune", TRIALS, history=kept(tmp_path, first.lines))
+    assert second.events[-1]["clock"] == pytest.approx(whole.events[-1]["clock"], abs=1e-4)
+    assert second.report["slots"] == whole.report["slots"]
+    assert second.report["search"] == whole.report["search"]
+    assert second.report["spent"] == pytest.approx(whole.report["spent"], abs=1e-3)
+    assert second.report["decided_by_belief"] == whole.report["decided_by_belief"]
+
+
+def test_a_pause_during_the_warm_up_changes_nothing(tmp_path: Path) -> None:
+    operators = synthetic_operators(2, 40)
+    fields: dict[str, Any] = {"operators": operators, "faults": {"build": 0.4}}
+    whole = simulated("round_robin", TRIALS, **fields)
+    for pause_after in (1, 2, 3, 4, 5):
+        parts = in_two(tmp_path / str(pause_after), "round_robin", pause_after, **fields)
+        assert sequence(parts) == sequence(whole.measurements), f"paused after batch {pause_after}"
+
+
+def test_an_operator_that_never_works_does_not_make_a_resumed_run_another_one(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"faults": {"build": 0.97}}
+    whole = simulated("round_robin", TRIALS, **fields)
+    assert sequence(in_two(tmp_path, "round_robin", 8, **fields)) == sequence(whole.measurements)
+
+
+@pytest.mark.parametrize("name", ["dynatune", "random"])
+def test_killed_at_any_event_nothing_is_lost_or_measured_twice(tmp_path: Path, name: str) -> None:
+    whole = simulated(name, TRIALS).lines
+    for number, end in enumerate(range(1, len(whole), 7)):
+        second = simulated(name, TRIALS, history=kept(tmp_path / str(number), whole[:end]))
+        first = kept(tmp_path / f"again{number}", whole[:end]).measurements
+        found = first + second.measurements
+        programs = Counter((m["operator"], m["identity"]) for m in found if m["identity"] and m["cause"] != "duplicate")
+        assert max(programs.values()) == 1
+        assert second.events[-1]["trials"] == sum(m["cause"] != "duplicate" for m in found)
+        best = {
+            o.index: min(m["seconds"] for m in found if m["operator"] == o.index and m["seconds"]) for o in OPERATORS
+        }
+        assert second.events[-1]["latency"] == pytest.approx(sum(o.weight * best[o.index] for o in OPERATORS))
+
+
+def test_killed_twice_the_clock_still_counts_every_second(tmp_path: Path) -> None:
+    first = simulated("dynatune", TRIALS).lines[:20]
+    second = simulated("dynatune", TRIALS, history=kept(tmp_path / "1", first)).lines[:9]
+    third = simulated("dynatune", TRIALS, history=kept(tmp_path / "2", first, second))
+    assert sum(third.report["spent"].values()) == pytest.approx(third.events[-1]["clock"], abs=1e-3)
+
+
+@pytest.mark.mutation
+def test_a_checkpoint_without_its_random_state_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sequence(simulated("round_robin", TRIALS).measurements)
+    monkeypatch.setattr("workers.engine.proposer.unpack_generator", lambda rng, packed: None)
+    assert sequence(in_two(tmp_path, "round_robin", 5)) != whole
+
+
+@pytest.mark.mutation
+def test_a_checkpoint_that_forgets_the_scheduler_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sequence(simulated("round_robin", TRIALS).measurements)
+    monkeypatch.setattr("workers.engine.scheduler.round_robin.RoundRobin.restore", lambda self, state: None)
+    assert sequence(in_two(tmp_path, "round_robin", 5)) != whole
+
+
+@pytest.mark.mutation
+def test_a_resume_that_does_not_remember_programs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sequence(simulated("random", TRIALS).measurements)
+    monkeypatch.setattr("workers.landscapes.landscape.Landscape.remember", lambda self, operator, identity: None)
+    assert sequence(in_two(tmp_path, "random", 1)) != whole
+
+
+@pytest.mark.mutation
+def test_a_resume_that_observes_nothing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sequence(simulated("round_robin", TRIALS).measurements)
+    first = simulated("round_robin", TRIALS, wish=Wish("pause", 12))
+    history = kept(tmp_path, first.lines)
+    observe = Proposer.observe
+    left = len(history.measurements)
+
+    def deaf(self: Proposer, outcomes: Any) -> None:
+        nonlocal left
+        left -= len(outcomes)
+        if left < 0:
+            observe(self, outcomes)
+
+    monkeypatch.setattr(Proposer, "observe", deaf)
+    second = simulated("round_robin", TRIALS, history=history)
+    assert sequence(measurements(first.events) + second.measurements) != whole

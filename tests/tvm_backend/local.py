@@ -1,0 +1,90 @@
+"""The TVM backend on this machine, for tests on networks that compile in milliseconds."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from tests import zoo
+from workers.engine.methods import method
+from workers.engine.start import Machine
+from workers.messages.spec import RunSpec
+from workers.networks.clean import cleaned
+from workers.networks.inspect import inspect
+from workers.sandbox.lock import MeasureLock
+
+THREADS = 2
+
+# Before TVM makes its thread pool in the tests' own process.
+os.environ.setdefault("TVM_NUM_THREADS", str(THREADS))
+os.environ.setdefault("TVM_BIND_THREADS", "0")
+
+
+@cache
+def target() -> dict[str, Any]:
+    from workers.tvm_backend import runtime
+
+    runtime.load()
+    from workers.tvm_backend.hardware import detect
+
+    return {**detect().target, "num-cores": THREADS}
+
+
+def spec_of(network: Path, **fields: Any) -> RunSpec:
+    inputs = {port.name: [int(n) for n in port.shape or ()] for port in inspect(str(network)).inputs}
+    return RunSpec(str(network), target(), THREADS, 1e11, 1e10, inputs=inputs, **fields)
+
+
+def local_backend(network: Path, work_dir: Path) -> Any:
+    """A started LocalBackend with a lock of its own; close it."""
+    target()
+    from workers.tvm_backend.backend import LocalBackend
+
+    spec = spec_of(network)
+    work_dir.mkdir(parents=True, exist_ok=True)
+    return LocalBackend(
+        spec, cleaned(spec.network, spec.inputs), method("auto").evaluation, Machine(cores=THREADS), work_dir,
+        MeasureLock(work_dir / "lock" / "measure.lock"), lambda phase, text: None,
+    )  # fmt: skip
+
+
+def mixed(cache: Path) -> Path:
+    """Two convolutions, Concat, average pooling, Gemm and Softmax on 1 x 8 x 12 x 12."""
+    path = cache / "mixed.onnx"
+    if not path.exists():
+        random = np.random.default_rng(zoo.SEED)
+        nodes = [
+            helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1, 1, 1, 1]),
+            helper.make_node("Conv", ["x", "w1"], ["b"]),
+            helper.make_node("Relu", ["b"], ["r"]),
+            helper.make_node("Concat", ["a", "r"], ["c"], axis=1),
+            helper.make_node("AveragePool", ["c"], ["p"], kernel_shape=[3, 3], strides=[3, 3]),
+            helper.make_node("Flatten", ["p"], ["f"]),
+            helper.make_node("Gemm", ["f", "v", "d"], ["g"], transB=1),
+            helper.make_node("Softmax", ["g"], ["y"], axis=1),
+        ]
+        weights = [
+            zoo._normal(random, "w0", 16, 8, 3, 3),
+            zoo._normal(random, "w1", 12, 8, 1, 1),
+            zoo._normal(random, "v", 10, 28 * 16),
+            zoo._normal(random, "d", 10),
+        ]
+        model = zoo.model_of(nodes, {"x": [1, 8, 12, 12]}, {"y": [1, 10]}, weights)
+        cache.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(zoo._bytes(model))
+    return path
+
+
+def reference(model: onnx.ModelProto | Path, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """ONNX Runtime's answer."""
+    import onnxruntime
+
+    content = model.read_bytes() if isinstance(model, Path) else model.SerializeToString()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, {"x": x})[0])

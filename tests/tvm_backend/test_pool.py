@@ -1,0 +1,118 @@
+"""Kernels that crash, hang or eat memory cost their own candidate and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import zoo
+from tests.tvm_backend.local import local_backend, target
+from workers.engine.ports import Candidate
+from workers.engine.space import Configuration
+
+pytestmark = pytest.mark.tvm
+
+
+@pytest.fixture(scope="module")
+def backend(zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    made = local_backend(zoo.tiny(zoo_cache), tmp_path_factory.mktemp("pool"))
+    yield made
+    made.close()
+
+
+def convolutions(backend: Any, seed: int, count: int = 6) -> list[Candidate]:
+    index = next(o.index for o in backend.operators() if "conv" in o.name)
+    rows = backend.operators()[index].sketches[0].random(np.random.default_rng(seed), count).tolist()
+    return [Candidate(index, Configuration(0, tuple(row)), "random") for row in rows]
+
+
+def signalled(monkeypatch: pytest.MonkeyPatch, verb: str, id: int, number: signal.Signals) -> list[int]:
+    """Sends the signal to the worker that is just given this order; returns the list its pid goes into."""
+    from workers.tvm_backend.pool import Member
+
+    send, hit = Member.send, list[int]()
+
+    def sending(self: Any, given: str, timeout: float, **arguments: Any) -> None:
+        if given == verb and arguments.get("id") == id and not hit:
+            hit.append(self.process.pid)
+            os.kill(self.process.pid, number)
+        send(self, given, timeout, **arguments)
+
+    monkeypatch.setattr(Member, "send", sending)
+    return hit
+
+
+@pytest.mark.parametrize("verb", ["apply", "compile", "run"])
+def test_a_crash_is_its_candidates_outcome_and_the_others_are_measured(
+    backend: Any, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    candidates = convolutions(backend, seed=["apply", "compile", "run"].index(verb))
+    hit = signalled(monkeypatch, verb, 2, signal.SIGKILL)
+    outcomes = backend.measure(candidates, {})
+    assert hit
+    assert [o.candidate for o in outcomes] == candidates
+    assert outcomes[2].cause == "crash"
+    assert "SIGKILL" in outcomes[2].error
+    assert all(o.seconds for place, o in enumerate(outcomes) if place != 2)
+
+
+@pytest.mark.parametrize("verb", ["compile", "run"])
+def test_a_hang_is_a_timeout_and_the_others_are_measured(
+    backend: Any, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr("workers.tvm_backend.pool.RUN_TIMEOUT", 2.0)
+    candidates = convolutions(backend, seed=10 + len(verb))
+    hit = signalled(monkeypatch, verb, 3, signal.SIGSTOP)
+    outcomes = backend.measure(candidates, {})
+    assert outcomes[3].cause == "timeout"
+    assert all(o.seconds for place, o in enumerate(outcomes) if place != 3)
+    assert not Path(f"/proc/{hit[0]}").exists()
+
+
+def test_workers_killed_between_batches_are_replaced(backend: Any) -> None:
+    for member in backend._pool.members:
+        os.kill(member.process.pid, signal.SIGKILL)
+    assert all(o.seconds for o in backend.measure(convolutions(backend, seed=20), {}))
+
+
+def test_a_worker_out_of_memory_says_so_and_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    target()
+    from workers.tvm_backend import worker
+
+    def exhausted(self: Any, id: int) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(worker.Worker, "compile", exhausted)
+    ours, theirs = Pipe()
+    thread = threading.Thread(target=worker.serve, args=(theirs,), daemon=True)
+    thread.start()
+    for verb in ("compile", "compile"):
+        ours.send_bytes(json.dumps({"verb": verb, "id": 0}).encode())
+        assert json.loads(ours.recv_bytes())["cause"] == "memory"
+    ours.close()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_running_out_of_memory_is_the_candidates_outcome(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend.pool import Member
+
+    receive = Member.receive
+
+    def answered(self: Any) -> dict[str, Any]:
+        answer = receive(self)
+        spent = self.task is not None and self.task.id == 1 and "seconds" in answer and "spread" in answer
+        return {"error": "out of memory", "cause": "memory"} if spent else answer
+
+    monkeypatch.setattr(Member, "receive", answered)
+    outcomes = backend.measure(convolutions(backend, seed=30), {})
+    assert [o.cause for o in outcomes] == ["", "memory", "", "", "", ""]

@@ -1,0 +1,1 @@
+"""The web process put together."""

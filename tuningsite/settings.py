@@ -1,0 +1,174 @@
+"""Settings of the site. What an operator of the site may set stands in the environment:
+
+DATA_DIR            networks, artifacts, database, secret key (default: data/ beside manage.py)
+DATABASE_URL        postgres://...; without it SQLite in DATA_DIR
+REDIS_URL           redis://... or unix://...; without it the embedded server's socket. memory:// is for tests
+BIND                host:port (default 127.0.0.1:8000); others than loopback need ALLOWED_HOSTS and an account
+ALLOWED_HOSTS       host names, separated by commas
+ORIGINS             full origins (https://tuning.example.org) when they are not http(s)://<allowed host>[:port of BIND]
+TLS                 1 when the site is reached by https, through a proxy that sets X-Forwarded-Proto
+UPLOAD_LIMIT        bytes of one network (default 2 GB)
+LOG_LEVEL           default INFO
+DEBUG               1 shows errors to everybody who asks: for developers only
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from csp.constants import NONE, SELF
+
+from tuningsite.secret import secret_key
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = Path(os.environ.get("DATA_DIR") or BASE_DIR / "data").resolve()
+DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+DEBUG = os.environ.get("DEBUG") == "1"
+TLS = os.environ.get("TLS") == "1"
+SECRET_KEY = secret_key(DATA_DIR / "secret_key")
+
+BIND = os.environ.get("BIND") or "127.0.0.1:8000"
+_PORT = BIND.rpartition(":")[2]
+EXTRA_HOSTS = [host.strip() for host in os.environ.get("ALLOWED_HOSTS", "").split(",") if host.strip()]
+ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *EXTRA_HOSTS]
+ORIGINS = [origin.strip() for origin in os.environ.get("ORIGINS", "").split(",") if origin.strip()] or [
+    *(f"http://{host}:{_PORT}" for host in ALLOWED_HOSTS),
+    *(f"https://{host.lstrip('.')}" for host in EXTRA_HOSTS if TLS),
+]
+CSRF_TRUSTED_ORIGINS = [origin for origin in ORIGINS if TLS and origin.startswith("https://")]
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "csp",
+    "apps.core",
+    "apps.catalog",
+    "apps.tuning",
+    "apps.dashboard",
+    "apps.operations",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "tuningsite.urls"
+ASGI_APPLICATION = "tuningsite.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+
+def _sqlite() -> dict[str, Any]:
+    # Before 3.51.3 two writers can corrupt a write-ahead log when it is reset.
+    wal = sqlite3.sqlite_version_info >= (3, 51, 3)
+    journal = "journal_mode=WAL;PRAGMA synchronous=NORMAL" if wal else "journal_mode=DELETE;PRAGMA synchronous=FULL"
+    # IMMEDIATE: a transaction that reads first and writes later would find the database locked.
+    options = {"timeout": 20, "transaction_mode": "IMMEDIATE", "init_command": f"PRAGMA {journal};"}
+    return {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "db.sqlite3", "OPTIONS": options}
+
+
+_url = os.environ.get("DATABASE_URL")
+DATABASES: dict[str, Any] = {"default": dj_database_url.parse(_url) if _url else _sqlite()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = os.environ.get("REDIS_URL") or f"unix://{DATA_DIR / 'redis' / 'socket'}"
+if REDIS_URL.startswith("memory:"):
+    CHANNEL_LAYERS: dict[str, Any] = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+else:
+    # An idle subscription must not time out: with a socket timeout every quiet websocket would die.
+    _host = {"address": REDIS_URL, "socket_timeout": None, "socket_connect_timeout": 2}
+    CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": [_host], "prefix": "tuningsite"},
+        }
+    }
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [folder for folder in (BASE_DIR / "static",) if folder.is_dir()]
+# Served as they are in the repository: a start needs no collecting.
+WHITENOISE_USE_FINDERS = True
+
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+
+UPLOAD_LIMIT = int(os.environ.get("UPLOAD_LIMIT") or 2_000_000_000)
+BODY_LIMIT = 2 << 20  # bytes of any other request
+UPLOAD_PATHS = ("/networks/",)
+FILE_UPLOAD_TEMP_DIR = DATA_DIR / "uploads"
+FILE_UPLOAD_TEMP_DIR.mkdir(mode=0o700, exist_ok=True)
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
+DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT
+DATA_UPLOAD_MAX_NUMBER_FILES = 4
+
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = TLS
+if TLS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 30 * 24 * 3600
+    # Subdomains and browsers' preload lists are about hosts that are not this site's to decide.
+    SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "connect-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": os.environ.get("LOG_LEVEL", "INFO")},
+}

@@ -1,0 +1,5 @@
+"""Every page belongs to the dashboard."""
+
+from django.urls import include, path
+
+urlpatterns = [path("", include("apps.dashboard.urls"))]
