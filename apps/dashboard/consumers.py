@@ -24,7 +24,7 @@ WINDOW = 2  # frames sent and not yet acknowledged
 LIMIT = 200  # events a frame
 
 
-class RunConsumer(AsyncJsonWebsocketConsumer):
+class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels has no types
     """Sends {"events", "seq"} and, when nothing happens, {"seq"}; hears {"ack": seq}."""
 
     clock: Callable[[], float] = time.monotonic
@@ -119,9 +119,7 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
-# Not in Django's one thread: a slow read of one viewer must not hold up the others.
-@database_sync_to_async
-def _owned(user: Any, key: Any) -> TuningRun | None:
+def _find(user: Any, key: Any) -> TuningRun | None:
     if user is None or not user.is_authenticated:
         return None
     return TuningRun.objects.filter(pk=key, owner_id=user.pk).first()
@@ -131,4 +129,6 @@ def _frames(run: TuningRun, after: int) -> tuple[list[dict[str, Any]], int]:
     return frames(run, after, LIMIT)
 
 
+# Not in Django's one thread: a slow read of one viewer must not hold up the others.
+_owned = database_sync_to_async(_find, thread_sensitive=False)
 _read = database_sync_to_async(_frames, thread_sensitive=False)

@@ -6,6 +6,7 @@ import math
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 NONE = "–"
+"""Also for what a row lacks: a template hands an empty text over for it."""
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -17,14 +18,19 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:.{places}f}"
 
 
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 def _unit(seconds: float) -> tuple[float, str]:
     return next((unit for unit in _UNITS if abs(seconds) >= unit[0] * 0.9995), _UNITS[-1])
 
 
 def latency(seconds: float | None, spread: float | None = None) -> str:
     """2.78 ms, or 2.78 ms ± 0.03."""
-    if seconds is None:
+    if not _number(seconds):
         return NONE
+    assert seconds is not None
     size, name = _unit(seconds)
     shown = significant(seconds / size)
     if not spread:
@@ -35,8 +41,9 @@ def latency(seconds: float | None, spread: float | None = None) -> str:
 
 def duration(seconds: float | None) -> str:
     """3 min 20 s."""
-    if seconds is None:
+    if not _number(seconds):
         return NONE
+    assert seconds is not None
     whole = round(seconds)
     hours, rest = divmod(whole, 3600)
     minutes, rest = divmod(rest, 60)
@@ -49,12 +56,13 @@ def duration(seconds: float | None) -> str:
 
 def ratio(value: float | None) -> str:
     """1.06 x."""
-    return NONE if value is None else f"{significant(value)} x"
+    return f"{significant(value)} x" if value and _number(value) else NONE
 
 
 def _scaled(value: float | None, unit: str, thousand: int = 1000) -> str:
-    if value is None or not math.isfinite(value):
+    if not _number(value):
         return NONE
+    assert value is not None
     for prefix in ("", "k" if thousand == 1000 else "Ki", "M", "G", "T"):
         if abs(value) < 999.5 or prefix == "T":
             number = f"{value:.0f}" if not prefix else significant(value)
@@ -90,4 +98,4 @@ def bandwidth(value: float | None) -> str:
 
 def whole(value: int | None) -> str:
     """12 345, with narrow spaces."""
-    return NONE if value is None else f"{value:,}".replace(",", "\u202f")
+    return f"{value:,}".replace(",", "\u202f") if _number(value) else NONE

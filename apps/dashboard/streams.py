@@ -28,8 +28,10 @@ def attachment(request: HttpRequest, pieces: Iterator[bytes], name: str, kind: s
 
 
 async def _in_a_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    step = sync_to_async(next)
-    while (piece := await step(pieces, None)) is not None:
+    def step() -> bytes | None:
+        return next(pieces, None)
+
+    while (piece := await sync_to_async(step)()) is not None:
         yield piece
 
 

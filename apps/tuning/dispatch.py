@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from apps.core import clock
 from apps.tuning.models import Job, Outbox
 from workers.messages.names import (
+    ACTOR_BASELINE,
     ACTOR_COMPILE,
     ACTOR_INSPECT,
     ACTOR_PEAK,
@@ -32,6 +33,7 @@ ROUTES: dict[str, tuple[str, str]] = {
     Job.Task.HARDWARE: (QUEUE_MEASURE, ACTOR_PEAK),
     Job.Task.COMPILE: (QUEUE_PREPARE, ACTOR_COMPILE),
     Job.Task.INSPECT: (QUEUE_PREPARE, ACTOR_INSPECT),
+    Job.Task.BASELINE: (QUEUE_PREPARE, ACTOR_BASELINE),
 }
 
 

@@ -39,9 +39,9 @@ def write(held: Claim, events: Sequence[Told]) -> None:
             job = Job.objects.get(pk=held.job_id)
             if held.task == Job.Task.TUNE:
                 recorder: Recorder = TuneRecorder(held, TuningRun.objects.only("pk", "job_id").get(job=job))
-            elif held.task == Job.Task.COMPILE:
+            elif held.task in (Job.Task.COMPILE, Job.Task.BASELINE):
                 assert job.run is not None
-                recorder = CompileRecorder(held, job.run)
+                recorder = BesideRecorder(held, job.run)
             else:
                 recorder = Answers(held, job)
             for number, event in enumerate(events):
@@ -329,8 +329,8 @@ class TuneRecorder(RunRecorder):
     }
 
 
-class CompileRecorder(RunRecorder):
-    """An artifact's compilation, told among its run's events. The run's clock stands still for it."""
+class BesideRecorder(RunRecorder):
+    """What is done beside a run, its artifact's compilation and its baselines, told among its events on its clock."""
 
     def record(self, event: Told, archive: Stored | None) -> None:
         kind = event["kind"]
@@ -344,6 +344,9 @@ class CompileRecorder(RunRecorder):
             payload = _measured_whole(self.run, told)
         elif kind == "baseline":
             payload = _baseline(self.run, told)
+        elif kind == "result" and self._held.task == Job.Task.BASELINE:
+            self._held.fenced(answered=True)
+            return
         elif kind == "result":
             kind, payload = "artifact", self._artifact(event, archive)
         else:

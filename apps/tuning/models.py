@@ -29,6 +29,7 @@ class Job(models.Model):
         HARDWARE = "hardware"
         TUNE = "tune"
         COMPILE = "compile"
+        BASELINE = "baseline"
 
     class Wanted(models.TextChoices):
         CONTINUE = "continue"

@@ -19,6 +19,9 @@ def order(job_id: Any, task: str, work_dir: Path) -> dict[str, Any]:
     if task == Job.Task.COMPILE:
         assert job.run is not None
         return _compile(job.run, work_dir)
+    if task == Job.Task.BASELINE:
+        assert job.run is not None
+        return _baseline(job.run, work_dir)
     if task == Job.Task.INSPECT:
         assert job.network is not None
         return {"task": "inspect", "network": str(job.network.path), "work_dir": str(work_dir)}
@@ -59,6 +62,10 @@ def _compile(run: TuningRun, work_dir: Path) -> dict[str, Any]:
         "log": str(log),
         "clock": run.clock,
     }
+
+
+def _baseline(run: TuningRun, work_dir: Path) -> dict[str, Any]:
+    return {"task": "baseline", "spec": run.spec(), "work_dir": str(work_dir), "name": run.network.name, "clock": run.clock}
 
 
 def best(run: TuningRun) -> dict[str, dict[str, Any]]:

@@ -67,6 +67,7 @@ def create_run(
                 budget_trials=budget.trials,
                 budget_latency=budget.target_latency,
             )
+            _find_baselines(run)
             dispatch.queue(job)
             announce(job.pk)
     except DatabaseError as error:
@@ -74,6 +75,16 @@ def create_run(
             network.name, f"the run cannot be kept ({error})", "reload the page: something was deleted"
         ) from error
     return run
+
+
+def _find_baselines(run: TuningRun) -> None:
+    """Inside a transaction: baselines of an earlier run of the same network on the same machine, or a job that takes them."""
+    earlier = TuningRun.objects.filter(network=run.network, target=run.target).exclude(baselines=[]).order_by("-pk").first()
+    if earlier is not None:
+        TuningRun.objects.filter(pk=run.pk).update(baselines=earlier.baselines)
+        run.baselines = earlier.baselines
+    else:
+        enqueue(Job.Task.BASELINE, run.owner, run=run, network=run.network, target=run.target)
 
 
 def _check_network(owner: Any, network: Network) -> None:

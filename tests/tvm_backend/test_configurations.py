@@ -104,7 +104,7 @@ def test_every_operator_is_scheduled_by_its_record(network: tuple[Path, Compiled
         mod = relax.transform.MetaScheduleApplyDatabase()(compiled.imported.mod)
     functions = [function for function in mod.functions.values() if isinstance(function, tirx.PrimFunc)]
     assert functions
-    assert all(any("is_scheduled" in str(name) for name in function.attrs) for function in functions)
+    assert all(any("is_scheduled" in str(name) for name in function.attrs.keys()) for function in functions)
 
 
 def test_what_was_asked_is_read_back_and_reads_back_as_itself(network: tuple[Path, Compiled]) -> None:

@@ -94,4 +94,4 @@ def _compiling(read: tuple[str, ...], work_dir: str, total: float | None = None)
     )
 
 
-_TERMS = {"inspect": _inspect, "hardware": _hardware, "tune": _tune, "compile": _compile}
+_TERMS = {"inspect": _inspect, "hardware": _hardware, "tune": _tune, "compile": _compile, "baseline": _compile}

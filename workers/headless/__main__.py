@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 
+from workers.headless import control, tune
 from workers.headless.errors import Failure, UserMistake
-from workers.headless.tune import add_arguments, run
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="manage.py", description="Tuning without the web.")
     commands = parser.add_subparsers(dest="command", required=True)
-    tune = commands.add_parser("tune", help="tune an ONNX network on this machine")
-    add_arguments(tune)
-    tune.set_defaults(run=run)
+    for name, command, purpose in (
+        ("tune", tune, "tune an ONNX network on this machine"),
+        ("control", control, "pause or stop a run that `tune` started"),
+    ):
+        parser_of = commands.add_parser(name, help=purpose)
+        command.add_arguments(parser_of)
+        parser_of.set_defaults(run=command.run)
     arguments = parser.parse_args(argv)
     try:
         return int(arguments.run(arguments))

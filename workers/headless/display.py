@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from workers.messages.events import Event
@@ -19,6 +21,23 @@ class Display:
         self._due = 0.0
         self._phase = ""
         self._slots = 0
+        self.stopping = False
+
+    @contextmanager
+    def stops_on_interrupt(self) -> Iterator[None]:
+        """The first Ctrl-C stops the run and keeps the best; a second one breaks off."""
+
+        def stop(number: int, frame: object) -> None:
+            if self.stopping:
+                raise KeyboardInterrupt
+            self.stopping = True
+            self._show("stopping; the best so far is kept (Ctrl-C again breaks off)", now=True)
+
+        before = signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def over(self, journal: Journal) -> Journal:
         """The journal, with this display looking on."""
@@ -74,7 +93,7 @@ class _Shown:
             self._display.hear(event)
 
     def heartbeat(self) -> Control:
-        return self._journal.heartbeat()
+        return "stop" if self._display.stopping else self._journal.heartbeat()
 
 
 def human(seconds: float) -> str:

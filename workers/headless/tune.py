@@ -13,7 +13,7 @@ from typing import Any
 from workers.engine.errors import EngineError
 from workers.engine.methods import method
 from workers.headless.ask import ask
-from workers.headless.display import Display, summary
+from workers.headless.display import Display, human, summary
 from workers.headless.errors import Failure, UserMistake
 from workers.headless.machine import this_machine
 from workers.messages.spec import Budget, RunSpec
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     out = _directory(arguments)
     spec = _spec(arguments)
     display = Display()
-    with DirectoryJournal(out / RUN) as journal:
+    with DirectoryJournal(out / RUN) as journal, display.stops_on_interrupt():
         _begin(journal, spec, out, arguments.resume)
         ending = restart_until_progress_stops(
             journal, partial(_order, spec, out), partial(supervise, journal=display.over(journal))
@@ -55,6 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserMistake(f"{ending.last['reason']}; {ending.last['next_step']}")
     if ending.kind in ("crashed", "lost"):
         raise Failure(f"the run broke off: {ending.detail}\n{ending.log[-2000:]}")
+    if ending.kind == "paused":
+        Display.say(f"paused after {human(history.clock)}; go on with --resume")
+        return 0
     best = best_of(history.measurements, operators)
     if len(best) < len(operators):
         raise Failure(

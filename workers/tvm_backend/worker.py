@@ -23,6 +23,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from workers.tvm_backend import runtime
 
 # A timed run is at least this long: shorter programs are repeated inside one, since a call and two clock readings cost
@@ -118,6 +120,14 @@ class Worker:
 
         return sample
 
+    def _tensor(self, shape: tuple[int, ...], dtype: str) -> Any:
+        if not dtype.startswith(("float", "bfloat")):
+            # Integers may be indices, and a gather does not check them: 0 exists everywhere.
+            return self.tvm.runtime.tensor(np.zeros(shape, dtype), self.device)
+        tensor = self.tvm.runtime.empty(shape, dtype=dtype, device=self.device)
+        self.fill(tensor)
+        return tensor
+
     def _arguments(self, operator: int, shapes: list[tuple[tuple[int, ...], str]]) -> list[Any]:
         """Random tensors in the shapes this program wants: packing its weights changes shapes, and may pad them.
 
@@ -128,8 +138,7 @@ class Worker:
         kept = self.storage[1]
         for place, (shape, dtype) in enumerate(shapes):
             if place not in kept or math.prod(kept[place].shape) < math.prod(shape):
-                kept[place] = self.tvm.runtime.empty(shape, dtype=dtype, device=self.device)
-                self.fill(kept[place])
+                kept[place] = self._tensor(shape, dtype)
         return [kept[place]._create_view(shape) for place, (shape, _) in enumerate(shapes)]
 
 

@@ -27,12 +27,15 @@ export class Curve {
 
   draw() {
     const { state, chart } = this;
+    const box = this.canvas.parentElement;
+    // The lanes below are aligned to this chart: it must not wait for its own look at the size.
+    if (box.clientWidth !== chart.width || box.clientHeight !== chart.height) chart.resize(box.clientWidth, box.clientHeight);
     const points = state.curve.map(([x, y]) => ({ x, y }));
     const last = points.at(-1);
     if (last && state.run.clock > last.x) points.push({ x: state.run.clock, y: last.y });
     chart.data.datasets[0].data = points;
     chart.data.datasets[1].data = state.end_to_end.filter((p) => p.seconds).map((p) => ({ x: p.clock, y: p.seconds }));
-    const narrow = this.canvas.clientWidth < 700;
+    const narrow = box.clientWidth < 700;
     this.narrow = narrow;
     chart.options.layout.padding.right = narrow ? 44 : 176;
     Object.assign(chart.options.scales.x, { min: this.timeline.from, max: this.timeline.to });
@@ -55,6 +58,7 @@ export class Curve {
 
   #range(points) {
     const values = [...points.map((p) => p.y), ...this.lines().map((line) => line.y)];
+    this.chart.options.scales.y.ticks.display = values.length > 0;
     if (!values.length) return;
     const low = Math.min(...values), high = Math.max(...values);
     const slack = Math.max(1.02, (high / low) ** 0.06);
@@ -66,7 +70,7 @@ export class Curve {
   }
 
   #points() {
-    return { type: "scatter", pointStyle: "rectRot", radius: 6, borderWidth: 2, data: [], parsing: false };
+    return { type: "scatter", clip: false, pointStyle: "rectRot", radius: 6, borderWidth: 2, data: [], parsing: false };
   }
 
   #options() {
@@ -82,7 +86,7 @@ export class Curve {
         },
         y: {
           type: "logarithmic", border: { display: false }, grid: { drawTicks: false },
-          ticks: { padding: 8, callback: (value) => `${significant(value * 1e3)} ms`, autoSkip: false },
+          ticks: { padding: 8, callback: (value) => `${Number(significant(value * 1e3))} ms`, autoSkip: false },
           afterFit: (scale) => { scale.width = LEFT; },
           afterBuildTicks: (scale) => { scale.ticks = logTicks(scale.min, scale.max, 7).map((value) => ({ value })); },
         },

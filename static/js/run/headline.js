@@ -18,6 +18,7 @@ export class Headline {
   draw() {
     const { run } = this.state;
     this.#state();
+    this.#set("phase", run.state === "running" ? run.phase : "");
     this.#set("elapsed", duration(run.clock));
     this.#set("left", this.#left());
     this.#set("trials", `${count(run.trials)} tried`);
@@ -101,7 +102,6 @@ export class Headline {
 
 export function stateWord(run) {
   if (run.state === "running" && run.wanted === "pause") return ["paused", "pausing"];
-  if (run.state === "running") return ["running", run.phase || "starting"];
   if (run.state === "queued") return ["queued", "waiting for a worker"];
   if (run.state === "interrupted") return ["interrupted", "interrupted, goes on by itself"];
   if (run.state === "done") return ["done", REASONS[run.finished_reason] ? `done: ${REASONS[run.finished_reason]}` : "done"];

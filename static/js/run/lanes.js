@@ -21,7 +21,8 @@ export class Lanes {
       if (colour < 8) rows[colour] = operator;
     }
     rows[8] = null;
-    return rows.filter((row) => row !== undefined);
+    // Before the colours are given out the lanes stand empty.
+    return this.state.colours.size ? rows.filter((row) => row !== undefined) : rows;
   }
 
   laneAt(y) { return this.rows()[Math.floor(y / ROW)]; }
@@ -44,13 +45,14 @@ export class Lanes {
       const y = lane * ROW;
       ctx.fillStyle = colours.sunken;
       ctx.fillRect(area.left, y + 2, area.right - area.left, ROW - 4);
+      if (operator === undefined) return;
       const strong = operator ? operator.index === lit : lit !== null && this.state.colour(lit) === 8;
       ctx.fillStyle = strong ? colours.text : colours.soft;
       const room = width - area.right - 10;
       ctx.font = `${strong ? "600 " : ""}12px ${colours.font}`;
-      const rest = Math.max(0, this.state.operators.length - rows.length + 1);
+      const rest = this.state.operators.length - this.state.colours.size ? this.state.operators.length : Math.max(0, this.state.operators.length - rows.length + 1);
       const shown = operator ?? (strong ? this.state.byIndex.get(lit) : null);
-      const text = shown ? `#${shown.index}${room > 80 ? ` ${short(shown.name)}` : ""}` : room > 80 ? `${rest} others` : "rest";
+      const text = shown ? `#${shown.index}${room > 80 ? ` ${short(shown.name)}` : ""}` : room > 80 ? this.state.colours.size ? `${rest} others` : `${rest} operators` : "rest";
       ctx.textAlign = "left";
       ctx.fillText(clipped(ctx, text, room), area.right + 10, y + ROW / 2 + 0.5);
     });

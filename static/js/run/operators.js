@@ -5,8 +5,9 @@ import { svg } from "./svg.js";
 
 const RESORT = 5000; // ms: rows must not run away under the reader
 const RULES = {
-  gamma: "pays off most surely",
-  bonus: "still uncertain: worth a look",
+  rescue: "nothing valid yet",
+  gamma: "its first slot",
+  bonus: "uncertain, worth a look",
   belief: "largest gain expected",
   round_robin: "its turn",
   sequential: "next in order",
@@ -42,8 +43,13 @@ function rate(state, o) {
 function why(o) {
   if (!o.rule) return "";
   const word = RULES[o.rule] || o.rule.replaceAll("_", " ");
+  return word;
+}
+
+function whyInFull(o) {
   const own = o.terms?.operators?.[o.index];
-  return Array.isArray(own) && own.some(Boolean) ? `${word} (${significant(Math.max(...own), 2)} ms)` : word;
+  if (!Array.isArray(own)) return why(o);
+  return `${why(o)}: ${own.map((value) => `${significant(value, 2)} ms`).join(", ")} at its last slot`;
 }
 
 export class Operators {
@@ -51,19 +57,21 @@ export class Operators {
     Object.assign(this, { table, state, highlight });
     this.sort = { key: "share", down: true };
     this.rows = new Map();
-    this.sorted = 0;
     this.#head();
     this.draw(true);
   }
 
   draw(resort = false) {
     for (const operator of this.state.operators) this.#row(operator);
-    const now = performance.now();
-    if (resort || (now - this.sorted > RESORT && !this.table.matches(":hover, :focus-within"))) {
-      this.sorted = now;
-      this.#order();
-    }
+    if (resort || this.grown) this.#order();
+    else this.later ??= setTimeout(() => this.#unlessRead(), RESORT);
+    this.grown = false;
     this.table.closest("section").hidden = !this.state.operators.length;
+  }
+
+  #unlessRead() {
+    this.later = null;
+    if (!this.table.matches(":hover, :focus-within")) this.#order();
   }
 
   light(operator) {
@@ -116,6 +124,7 @@ export class Operators {
     if (!row) {
       row = this.#fresh(operator);
       this.rows.set(operator.index, row);
+      this.grown = true;
       this.table.tBodies[0].append(row.element);
     }
     const total = this.state.run.latency;
@@ -152,7 +161,7 @@ export class Operators {
       const shown = text(operator);
       if (cell.textContent !== shown) cell.textContent = shown;
     }
-    cells.why.title = cells.why.textContent;
+    cells.why.title = whyInFull(operator);
     row.colour = this.state.colour(operator.index);
     cells.swatch.className = `swatch bg${row.colour}`;
     if (row.points !== operator.spark.length) {

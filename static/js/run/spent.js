@@ -26,7 +26,7 @@ export class Spent {
   draw() {
     const rows = this.rows(), width = this.box.clientWidth;
     if (!width) return;
-    const colours = look(), label = 104, end = 120;
+    const colours = look(), label = 104, end = 136;
     const height = rows.length * ROW || ROW;
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Where the time went", "font-size": 12, "font-family": colours.font });
     const most = rows[0]?.share || 1;

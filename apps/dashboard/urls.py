@@ -1,0 +1,31 @@
+"""Addresses. What has an owner has a UUID; somebody else's is 404."""
+
+from __future__ import annotations
+
+from django.contrib.auth.views import LogoutView
+from django.urls import path
+
+from apps.dashboard.views import home, networks, runs, sign_in, targets
+
+urlpatterns = [
+    path("", home.home, name="home"),
+    path("login/", sign_in.SignIn.as_view(), name="login"),
+    path("login/<str:token>/", sign_in.by_link, name="login-by-link"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("example/", home.example, name="start-example"),
+    path("example/<uuid:pk>/", home.preparing, name="example"),
+    path("example/<uuid:pk>/start", home.start_example, name="example-run"),
+    path("networks/", networks.networks, name="networks"),
+    path("networks/<uuid:pk>/", networks.network, name="network"),
+    path("networks/<uuid:pk>/state", networks.shown, name="network-state"),
+    path("targets/", targets.targets, name="targets"),
+    path("targets/<uuid:pk>/measure", targets.remeasure, name="remeasure"),
+    path("runs/new", runs.new, name="new-run"),
+    path("runs/<uuid:pk>/", runs.run, name="run"),
+    path("runs/<uuid:pk>/snapshot.json", runs.shot, name="snapshot"),
+    path("runs/<uuid:pk>/compile", runs.compile_best, name="compile"),
+    path("runs/<uuid:pk>/ask/<str:word>", runs.ask, name="ask"),
+    path("runs/<uuid:pk>/downloads/", runs.downloads, name="downloads"),
+    path("runs/<uuid:pk>/downloads/<str:name>", runs.file, name="run-file"),
+    path("artifacts/<uuid:pk>/download", runs.artifact, name="artifact"),
+]

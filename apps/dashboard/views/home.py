@@ -1,0 +1,105 @@
+"""The list of runs, and the example for those who have nothing yet."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from apps.catalog.models import Network, Target
+from apps.catalog.services import create_network
+from apps.core.access import owned
+from apps.core.errors import Refused
+from apps.dashboard import figures
+from apps.tuning import services
+from apps.tuning.models import TuningRun
+from workers.messages import Budget
+
+PAGE = 25
+EXAMPLE = "squeezenet"
+EXAMPLE_SECONDS = 180.0
+PATIENCE = 60.0  # s for the example's file to be made
+PIECE = 1 << 20
+# Made in a process of its own: the web process loads no model library.
+_WRITE = "import sys; from workers.networks.examples import example_bytes; sys.stdout.buffer.write(example_bytes(sys.argv[1]))"
+
+
+@require_GET
+def home(request: HttpRequest) -> HttpResponse:
+    runs = TuningRun.objects.filter(owner=request.user).select_related("job", "network", "target")  # type: ignore[misc]
+    page = Paginator(runs, PAGE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "rows": figures.rows(page.object_list),
+        "networks": Network.objects.filter(owner=request.user).exists(),  # type: ignore[misc]
+    }
+    return render(request, "dashboard/home.html", context)
+
+
+@require_POST
+def example(request: HttpRequest) -> HttpResponse:
+    """Uploads the example network as if the user had."""
+    try:
+        network = create_network(request.user, f"{EXAMPLE}.onnx", _written(EXAMPLE))
+    except Refused as error:
+        messages.error(request, f"{error.reason}. Next step: {error.next_step}.")
+        return redirect("home")
+    services.ensure_local_target()
+    return redirect("example", network.pk)
+
+
+@require_GET
+def preparing(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What the example waits for."""
+    return render(request, "dashboard/preparing.html", _readiness(request, pk))
+
+
+@require_POST
+def start_example(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Asked for every second by the page: starts the run as soon as everything is there."""
+    context = _readiness(request, pk)
+    network, target = context["network"], context["target"]
+    if network.state == Network.State.READY and target.state == Target.State.READY:
+        try:
+            run = services.create_run(request.user, network, target, "auto", Budget(seconds=EXAMPLE_SECONDS))
+        except Refused as error:
+            messages.error(request, f"{error.reason}. Next step: {error.next_step}.")
+            return _go(request, reverse("network", args=[network.pk]))
+        return _go(request, reverse("run", args=[run.pk]))
+    return render(request, "dashboard/preparing.html", context)
+
+
+def _go(request: HttpRequest, place: str) -> HttpResponse:
+    """A redirect; one that htmx follows by loading the page."""
+    if request.headers.get("HX-Request"):
+        return HttpResponse(headers={"HX-Redirect": place})
+    return redirect(place)
+
+
+def _readiness(request: HttpRequest, pk: UUID) -> dict[str, Any]:
+    return {
+        "network": owned(Network.objects.all(), request.user, pk=pk),
+        "target": services.ensure_local_target(),
+    }
+
+
+def _written(name: str) -> Iterator[bytes]:
+    argv = [sys.executable, "-c", _WRITE, name]
+    try:
+        made = subprocess.run(argv, stdout=subprocess.PIPE, cwd=settings.BASE_DIR, timeout=PATIENCE, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Refused(
+            name, "the example could not be made", "see the log of the web process, or upload a network"
+        ) from error
+    for begin in range(0, len(made.stdout), PIECE):
+        yield made.stdout[begin : begin + PIECE]

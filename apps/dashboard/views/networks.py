@@ -1,0 +1,94 @@
+"""Uploads and what was found in them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from apps.catalog.models import Network
+from apps.catalog.services import create_network
+from apps.core.access import owned
+from apps.core.errors import Refused
+from apps.dashboard import figures
+from apps.dashboard.forms import Sizes
+from apps.tuning import services
+from apps.tuning.models import TuningRun
+
+RUNS = 10
+
+
+@require_http_methods(["GET", "POST"])
+def networks(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST":
+        return _upload(request)
+    rows = Network.objects.filter(owner=request.user)  # type: ignore[misc]
+    return render(request, "dashboard/networks.html", {"networks": rows})
+
+
+def _upload(request: HttpRequest) -> HttpResponse:
+    """Answers the page's script with JSON, a plain form with a redirect."""
+    try:
+        file = request.FILES.get("file")
+        if file is None or file.name is None:
+            raise Refused("file", "no file came with the form", "choose an .onnx file")
+        network = create_network(request.user, file.name, file.chunks())
+    except Refused as error:
+        return _refused(request, error)
+    place = reverse("network", args=[network.pk])
+    return JsonResponse({"location": place}) if _by_script(request) else redirect(place)
+
+
+def _refused(request: HttpRequest, error: Refused) -> HttpResponse:
+    text = f"{error.value}: {error.reason}. Next step: {error.next_step}."
+    if _by_script(request):
+        return JsonResponse({"error": text}, status=400)
+    messages.error(request, text)
+    return redirect("networks")
+
+
+def _by_script(request: HttpRequest) -> bool:
+    return request.headers.get("X-Requested-With") == "XMLHttpRequest"
+
+
+@require_http_methods(["GET", "POST"])
+def network(request: HttpRequest, pk: UUID) -> HttpResponse:
+    found = owned(Network.objects.all(), request.user, pk=pk)
+    form = Sizes(found, request.POST or None) if found.inspection.get("dynamic") else None
+    if request.method == "POST" and form is not None and form.is_valid():
+        try:
+            services.choose_shapes(found, request.user, form.shapes())
+        except Refused as error:
+            form.add_error(None, f"{error.value}: {error.reason}. Next step: {error.next_step}.")
+        else:
+            return redirect("network", found.pk)
+    return render(request, "dashboard/network.html", _facts(found, form))
+
+
+def _facts(found: Network, form: Sizes | None) -> dict[str, Any]:
+    counts = found.inspection.get("operators", {})
+    runs = TuningRun.objects.filter(network=found).select_related("job", "network", "target")[:RUNS]
+    ports = found.inspection.get("inputs", ())
+    return {
+        "network": found,
+        "facts": found.inspection,
+        "inputs": [{**port, "chosen": found.shapes.get(port["name"])} for port in ports],
+        "operators": sorted(counts.items(), key=lambda item: -item[1]),
+        "most": max(counts.values(), default=0),
+        "form": form,
+        "rows": figures.rows(runs),
+    }
+
+
+@require_GET
+def shown(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The part of the page that waits for the inspection."""
+    found = owned(Network.objects.all(), request.user, pk=pk)
+    if found.state == Network.State.INSPECTING:
+        return render(request, "dashboard/_inspecting.html", {"network": found})
+    return HttpResponse(headers={"HX-Redirect": reverse("network", args=[found.pk])})

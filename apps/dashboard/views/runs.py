@@ -1,0 +1,172 @@
+"""Runs: starting, watching, ending, and what they leave."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from apps.catalog.models import Network, Target
+from apps.core.access import owned
+from apps.core.errors import Refused
+from apps.dashboard import methods, streams
+from apps.dashboard.forms import NewRun
+from apps.tuning import services
+from apps.tuning.live import snapshot
+from apps.tuning.models import Artifact, Job, TuningRun
+from apps.tuning.states import ACTIVE, OVER
+
+WORDS = ("pause", "resume", "stop")
+
+
+def _run(request: HttpRequest, pk: UUID) -> TuningRun:
+    return owned(TuningRun.objects.select_related("job", "network", "target"), request.user, pk=pk)
+
+
+@require_http_methods(["GET", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    services.ensure_local_target()
+    form = NewRun(request.user, request.POST if request.method == "POST" else None, initial=_asked(request))
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = _started(request, form)
+        except Refused as error:
+            form.add_error(None, f"{error.value}: {error.reason}. Next step: {error.next_step}.")
+        else:
+            return redirect("run", run.pk)
+    return render(request, "dashboard/new_run.html", _choices(request, form))
+
+
+def _asked(request: HttpRequest) -> dict[str, Any]:
+    wanted = request.GET.get("network", "")
+    return {"network": wanted} if re.fullmatch(r"[0-9a-f-]{36}", wanted) else {}
+
+
+def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
+    mine = Network.objects.filter(owner=request.user)  # type: ignore[misc]
+    return {
+        "form": form,
+        "method": str(form["method"].value()),
+        "everyday": methods.CHOICES[: methods.EVERYDAY],
+        "others": methods.CHOICES[methods.EVERYDAY :],
+        "networks": form.fields["network"].queryset,  # type: ignore[attr-defined]
+        "waiting": mine.filter(state=Network.State.INSPECTING).exists(),
+        "targets": form.fields["target"].queryset,  # type: ignore[attr-defined]
+        "unready": Target.objects.exclude(state=Target.State.READY).first(),
+    }
+
+
+def _started(request: HttpRequest, form: NewRun) -> TuningRun:
+    chosen = form.cleaned_data
+    return services.create_run(
+        request.user,
+        chosen["network"],
+        chosen["target"],
+        chosen["method"],
+        form.budget(),
+        seed=chosen["seed"] or 0,
+        layout=chosen["layout"] or "auto",
+    )
+
+
+@require_GET
+@never_cache
+def run(request: HttpRequest, pk: UUID) -> HttpResponse:
+    found = _run(request, pk)
+    context = {"run": found, "snapshot": snapshot(found), "method": methods.TITLES.get(found.method, found.method)}
+    return render(request, "dashboard/run.html", context | _left(found))
+
+
+@require_GET
+@never_cache
+def shot(request: HttpRequest, pk: UUID) -> JsonResponse:
+    """What the page draws, as JSON."""
+    return JsonResponse(snapshot(_run(request, pk)))
+
+
+@require_POST
+def ask(request: HttpRequest, pk: UUID, word: str) -> HttpResponse:
+    """Pause, resume, stop; the page hears of the outcome on its line."""
+    found = _run(request, pk)
+    if word not in WORDS:
+        raise Http404
+    return _answered(request, found, lambda: services.request(found.job, request.user, word))  # type: ignore[arg-type]
+
+
+@require_POST
+def compile_best(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """An artifact of the best so far."""
+    found = _run(request, pk)
+    return _answered(request, found, lambda: services.request_artifact(found, request.user))
+
+
+def _answered(request: HttpRequest, found: TuningRun, act: Any) -> HttpResponse:
+    try:
+        act()
+    except Refused as error:
+        messages.error(request, f"{error.value}: {error.reason}. Next step: {error.next_step}.")
+    if request.headers.get("HX-Request"):
+        found.refresh_from_db()
+        return render(request, "dashboard/_downloads.html", {"run": found} | _left(found))
+    return redirect("run", found.pk)
+
+
+@require_GET
+@never_cache
+def downloads(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The downloads: a page of its own, and the part of the run's page that htmx fetches."""
+    found = _run(request, pk)
+    template = "dashboard/_downloads.html" if request.headers.get("HX-Request") else "dashboard/downloads.html"
+    return render(request, template, {"run": found} | _left(found))
+
+
+def _left(found: TuningRun) -> dict[str, Any]:
+    compiling = Job.objects.filter(run=found, task=Job.Task.COMPILE)
+    return {
+        "artifacts": list(found.artifacts.all()[:5]),
+        "compiling": compiling.filter(state__in=ACTIVE).first(),
+        "failed": compiling.filter(state="failed").first() if not found.artifacts.exists() else None,
+        "over": found.job.state in OVER,
+    }
+
+
+_FILES = {
+    "log.jsonl": (streams.log_lines, "application/x-ndjson"),
+    "measurements.csv": (streams.measurement_table, "text/csv"),
+}
+
+
+@require_GET
+def file(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
+    found = _run(request, pk)
+    if name not in _FILES:
+        raise Http404
+    pieces, kind = _FILES[name]
+    return streams.attachment(request, pieces(found), f"{_stem(found)}-{name}", kind)  # type: ignore[return-value]
+
+
+@require_GET
+def artifact(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The archive, found by its content's hash."""
+    rows = Artifact.objects.filter(run__owner_id=request.user.pk, state=Artifact.State.READY)
+    found = rows.select_related("run__network").filter(pk=pk).first()
+    if found is None:
+        raise Http404
+    try:
+        pieces = streams.file_pieces(found.path)
+    except OSError:
+        raise Http404 from None
+    response = streams.attachment(request, pieces, f"{_stem(found.run)}.zip", "application/zip")
+    response["Content-Length"] = str(found.size)
+    return response  # type: ignore[return-value]
+
+
+def _stem(found: TuningRun) -> str:
+    """A name for files that no header and no file system minds."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", found.network.name).strip("-.")[:60] or "network"

@@ -1,0 +1,34 @@
+"""Signing in: by name and password, or by the link that the first start prints."""
+
+from __future__ import annotations
+
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import LoginView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+
+from apps.operations import signin
+
+
+@method_decorator([login_not_required, never_cache], name="dispatch")
+class SignIn(LoginView):
+    """The form."""
+
+    template_name = "dashboard/sign_in.html"
+    redirect_authenticated_user = True
+
+
+@login_not_required
+@never_cache
+def by_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Works once. A look ahead by HEAD does not use the link up."""
+    if request.method != "GET":
+        return HttpResponse(status=405)
+    user = signin.redeem(token)
+    if user is None:
+        return render(request, "dashboard/link_used.html", status=403)
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    return redirect("home")

@@ -1,0 +1,40 @@
+"""The machines."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from apps.catalog.models import Target
+from apps.core.errors import Refused
+from apps.tuning import services
+from apps.tuning.models import Job
+from apps.tuning.states import ACTIVE
+
+
+@require_GET
+def targets(request: HttpRequest) -> HttpResponse:
+    services.ensure_local_target()
+    rows = [{"target": target, "job": _measuring(target)} for target in Target.objects.all()]
+    return render(request, "dashboard/targets.html", {"rows": rows, "busy": any(row["job"] for row in rows)})
+
+
+@require_POST
+def remeasure(request: HttpRequest, pk: UUID) -> HttpResponse:
+    target = Target.objects.filter(pk=pk).first()
+    if target is None:
+        raise Http404
+    try:
+        services.remeasure(target, request.user)
+    except Refused as error:
+        messages.error(request, f"{error.reason}. Next step: {error.next_step}.")
+    return redirect("targets")
+
+
+def _measuring(target: Target) -> Any:
+    return Job.objects.filter(target=target, task=Job.Task.HARDWARE, state__in=ACTIVE).first()

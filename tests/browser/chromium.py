@@ -1,0 +1,57 @@
+"""Chromium without a screen, and how it is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+PATIENCE = 20.0
+_SWITCHES = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars"
+)
+
+
+def chromium(profile: Path, width: int = 1280, height: int = 900) -> Any:
+    options = Options()
+    for switch in _SWITCHES.split():
+        options.add_argument(switch)
+    options.add_argument(f"--user-data-dir={profile}")
+    options.add_argument(f"--window-size={width},{height}")
+    options.binary_location = "/usr/bin/chromium"
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    size(driver, width, height)
+    return driver
+
+
+def size(driver: Any, width: int, height: int) -> None:
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def dark(driver: Any, on: bool) -> None:
+    feature = {"name": "prefers-color-scheme", "value": "dark" if on else "light"}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+
+def until(true: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+    """The first true answer; raises TimeoutError."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if answer := true():
+            return answer
+        if time.monotonic() > deadline:
+            raise TimeoutError("it did not happen in time")
+        time.sleep(0.05)
+
+
+def complaints(driver: Any) -> list[str]:
+    """Errors on the console, broken security policy among them."""
+    return [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]

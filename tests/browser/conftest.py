@@ -1,0 +1,41 @@
+"""A real site and a real Chromium."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = str(Path(__file__).resolve().parents[2])
+if ROOT not in sys.path:
+    sys.path.insert(0, ROOT)
+
+from tests.browser.chromium import chromium  # noqa: E402
+from tests.browser.site import Site  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    running = Site(tmp_path_factory.mktemp("site") / "data")
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def browser(site: Site, tmp_path: Path) -> Iterator[Any]:
+    """Signed in."""
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("no chromium with its driver on this machine")
+    driver = chromium(tmp_path / "profile")
+    try:
+        driver.get(site.url + site.tell("link")["path"])
+        yield driver
+    finally:
+        driver.quit()

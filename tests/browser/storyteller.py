@@ -1,0 +1,154 @@
+"""A process that plays the worker for a real site: makes an account, a network, a target, runs, and tells their events.
+
+Orders come as JSON lines on standard input, an answer to each goes to standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import django
+
+django.setup()
+
+from django.contrib.auth import get_user_model  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+
+from apps.catalog.models import Network, Target  # noqa: E402
+from apps.operations import signin  # noqa: E402
+from apps.tuning import services  # noqa: E402
+from apps.tuning.models import TuningRun  # noqa: E402
+from tests.browser import journal  # noqa: E402
+from workers.messages import Budget  # noqa: E402
+
+INSPECTION = {
+    "inputs": [{"name": "data_0", "dtype": "float32", "shape": [1, 3, 224, 224]}],
+    "outputs": [{"name": "softmaxout_1", "dtype": "float32", "shape": [1, 1000, 1, 1]}],
+    "dynamic": [],
+    "opset": 9,
+    "ir_version": 4,
+    "producer": "light_squeezenet of the onnx package, random weights",
+    "nodes": 66,
+    "operators": {
+        "Conv": 26,
+        "Relu": 26,
+        "Concat": 8,
+        "MaxPool": 3,
+        "Dropout": 1,
+        "GlobalAveragePool": 1,
+        "Softmax": 1,
+    },
+    "parameters": 1235496,
+    "parameter_bytes": 4941984,
+    "flops": 7.03e8,
+}
+HARDWARE = {
+    "name": "AMD EPYC 9575F",
+    "system": "Linux",
+    "machine": "x86_64",
+    "cores": 2,
+    "memory": 16 << 30,
+    "flags": ["avx2", "fma", "avx512f", "avx512bw", "avx512vnni"],
+    "target": {"kind": "llvm", "mcpu": "znver5", "num-cores": 2},
+}
+
+
+class Storyteller:
+    def __init__(self) -> None:
+        call_command("migrate", verbosity=0)
+        self.owner, _ = get_user_model().objects.get_or_create(username="owner")
+        self.target = self._target()
+        self.runs: dict[str, Any] = {}
+
+    def _target(self) -> Target:
+        target = services.ensure_local_target()
+        job = services.claim(target.jobs.get().pk, "teller")
+        peak = {"flops": 2.4e11, "bandwidth": 4.1e10}
+        event = {"kind": "result", "clock": 0.0, "task": "hardware", "hardware": HARDWARE, "peak": peak}
+        services.write(job, [{**event, "versions": {"apache-tvm": "0.27.0.post1", "numpy": "2.4.6"}}])
+        services.conclude(job, "finished", "", "", None)
+        target.refresh_from_db()
+        return target
+
+    def network(self, name: str, **changes: Any) -> dict[str, Any]:
+        inspection = {**INSPECTION, **changes.pop("inspection", {})}
+        shapes = {} if inspection["dynamic"] else {port["name"]: port["shape"] for port in inspection["inputs"]}
+        defaults = {
+            "sha256": f"{len(name):064x}",
+            "size": 4956208,
+            "state": "ready",
+            "inspection": inspection,
+            "shapes": shapes,
+        }
+        found, _ = Network.objects.get_or_create(owner=self.owner, name=name, defaults={**defaults, **changes})
+        return {"network": str(found.pk)}
+
+    def run(
+        self, network: str, operators: int = 12, seconds: float = 180.0, method: str = "auto", start: bool = True
+    ) -> dict[str, Any]:
+        row = Network.objects.get(pk=network)
+        run = services.create_run(self.owner, row, self.target, method, Budget(seconds=seconds))
+        key = str(run.pk)
+        if start:
+            held = services.claim(run.job_id, "teller")
+            self.runs[key] = {"held": held, "slots": journal.slots(operators), "told": 0}
+            services.write(held, journal.opening(operators))
+        return {"run": key}
+
+    def tell(self, run: str, slots: int = 1, a_second: float = 0.0) -> dict[str, Any]:
+        """So many slots, each a batch and a slot event, evenly over time."""
+        story, began = self.runs[run], time.monotonic()
+        for number in range(slots):
+            services.write(story["held"], next(story["slots"]))
+            if a_second:
+                time.sleep(max(0.0, began + (number + 1) / a_second - time.monotonic()))
+        services.heartbeat(story["held"])
+        return self.figures(run)
+
+    def log_events(self, run: str, path: str, most: int = 1 << 30) -> dict[str, Any]:
+        """The lines of a journal, as a worker would relay them."""
+        story = self.runs[run]
+        events = [json.loads(line) for line in Path(path).read_text().splitlines()]
+        for begin in range(0, min(most, len(events)), 20):
+            services.write(story["held"], events[begin : min(begin + 20, most)])
+        services.heartbeat(story["held"])
+        return self.figures(run)
+
+    def events(self, run: str, told: list[dict[str, Any]]) -> dict[str, Any]:
+        services.write(self.runs[run]["held"], told)
+        return self.figures(run)
+
+    def wanted(self, run: str) -> dict[str, Any]:
+        return {"wanted": services.heartbeat(self.runs[run]["held"])}
+
+    def conclude(self, run: str, kind: str = "finished") -> dict[str, Any]:
+        last = {"kind": "finished", "clock": TuningRun.objects.get(pk=run).clock, "reason": "stopped", "report": {}}
+        services.write(self.runs[run]["held"], [last])
+        services.conclude(self.runs[run]["held"], kind, "", "", last)
+        return self.figures(run)
+
+    def figures(self, run: str) -> dict[str, Any]:
+        row = TuningRun.objects.select_related("job").get(pk=run)
+        return {"seq": row.job.last_seq, "trials": row.trials, "latency": row.latency, "state": row.job.state}
+
+    def link(self) -> dict[str, Any]:
+        return {"path": f"/login/{signin.issue(self.owner)}/"}
+
+
+def main() -> None:
+    teller = Storyteller()
+    sys.stdout.write("{}\n")
+    sys.stdout.flush()
+    for line in sys.stdin:
+        order = json.loads(line)
+        answer = getattr(teller, order.pop("do"))(**order)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

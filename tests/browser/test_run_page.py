@@ -1,0 +1,212 @@
+"""A run's page in a real browser, on a real site, while a run is told."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.chromium import chromium, complaints, size, until
+from tests.browser.site import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+SEQ = "return window.run?.state.seq"
+FIGURES = """
+const s = window.run.state;
+return {seq: s.seq, trials: s.run.trials, latency: s.run.latency, slots: s.slots.length, curve: s.curve.at(-1),
+        gains: s.operators.map((o) => s.gain(o.index).toPrecision(9)), best: s.operators.map((o) => o.best),
+        colours: s.operators.map((o) => s.colour(o.index))};
+"""
+INKED = """
+const c = document.querySelector(arguments[0]), data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+let sum = 0; for (let i = 0; i < data.length; i += 4) sum = (sum * 31 + data[i] + data[i + 3]) % 1000000007; return sum;
+"""
+
+
+@pytest.fixture
+def run(site: Site) -> str:
+    network = site.tell("network", name="squeezenet")["network"]
+    return str(site.tell("run", network=network)["run"])
+
+
+def open_run(browser: Any, site: Site, run: str) -> None:
+    browser.get(f"{site.url}/runs/{run}/")
+    until(lambda: browser.execute_script(SEQ))
+
+
+def reaches(browser: Any, seq: int) -> None:
+    until(lambda: browser.execute_script(SEQ) >= seq)
+
+
+def test_the_chart_moves_while_the_run_is_told(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=20)
+    open_run(browser, site, run)
+    until(lambda: browser.find_element("css selector", "[data-part=latency]").text != "–")
+    before = [browser.execute_script(INKED, canvas) for canvas in ("#curve", "#lanes")]
+    told = site.tell("tell", run=run, slots=20)
+    reaches(browser, told["seq"])
+    until(lambda: [browser.execute_script(INKED, canvas) for canvas in ("#curve", "#lanes")] != before)
+    shown = browser.execute_script(FIGURES)
+    assert (shown["trials"], shown["latency"]) == (told["trials"], told["latency"])
+    assert browser.find_element("css selector", "[data-part=latency]").text == f"{told['latency'] * 1e3:.3g}".ljust(
+        4, "0"
+    )
+    assert complaints(browser) == []
+
+
+def test_reload_and_second_tab_show_the_same(site: Site, browser: Any, run: str, tmp_path: Path) -> None:
+    open_run(browser, site, run)
+    told = site.tell("tell", run=run, slots=45)
+    reaches(browser, told["seq"])
+    live = browser.execute_script(FIGURES)
+    browser.refresh()
+    reaches(browser, told["seq"])
+    assert browser.execute_script(FIGURES) == live
+    browser.switch_to.new_window("tab")
+    open_run(browser, site, run)
+    assert browser.execute_script(FIGURES) == live
+
+
+def test_stop_and_keep_best_stops(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    browser.find_element("xpath", "//button[text()='Stop and keep best']").click()
+    until(lambda: site.tell("wanted", run=run)["wanted"] == "stop")
+    until(lambda: browser.find_element("css selector", "[data-part=state-word]").text == "stopping")
+    assert site.tell("conclude", run=run)["state"] == "done"
+    until(lambda: browser.find_element("css selector", "[data-part=state-word]").text == "done: stopped")
+    assert not browser.find_element("css selector", "[data-part=stop]").is_displayed()
+    until(lambda: "Compiling the best so far" in browser.find_element("css selector", "#downloads").text)
+
+
+def test_a_lost_connection_is_said_and_made_up_for(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    site.stop_web()
+    until(lambda: "connection is lost" in browser.find_element("css selector", "[data-part=connection]").text)
+    told = site.tell("tell", run=run, slots=5)
+    site.start_web()
+    began = time.monotonic()
+    reaches(browser, told["seq"])
+    assert time.monotonic() - began < 20
+    assert browser.execute_script(FIGURES)["trials"] == told["trials"]
+    until(lambda: browser.find_element("css selector", "[data-part=connection]").text == "")
+
+
+def test_pointing_at_an_operator_lights_it_everywhere(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=30)
+    open_run(browser, site, run)
+    row = browser.find_element("css selector", "#operators tbody tr")
+    before = browser.execute_script(INKED, "#lanes")
+    browser.execute_script("arguments[0].focus()", row)
+    index = row.get_attribute("data-op")
+    until(lambda: "lit" in browser.find_element("css selector", f"#shares [data-op='{index}']").get_attribute("class"))
+    until(lambda: browser.execute_script(INKED, "#lanes") != before)
+
+
+def test_everything_is_reached_and_read_without_a_mouse(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=30)
+    open_run(browser, site, run)
+    canvas = browser.find_element("css selector", "#curve")
+    canvas.send_keys(Keys.ARROW_LEFT)
+    until(lambda: "ms" in browser.find_element("css selector", ".tip").text)
+    canvas.send_keys("+")
+    until(lambda: browser.find_element("css selector", "[data-reset-zoom]").is_displayed())
+    canvas.send_keys(Keys.ESCAPE)
+    until(lambda: not browser.find_element("css selector", "[data-reset-zoom]").is_displayed())
+    for summary in browser.find_elements("css selector", "details.as-table > summary"):
+        if summary.is_displayed():
+            summary.send_keys(Keys.ENTER)
+    tables = browser.find_elements("css selector", "details[open] table")
+    assert len(tables) >= 3
+    assert all(table.find_elements("css selector", "tbody tr") for table in tables)
+    unnamed = "return [...document.querySelectorAll('button, a, input, canvas')].filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length || e.type === 'hidden')).length"
+    assert browser.execute_script(unnamed) == 0
+
+
+def test_plots_share_one_time_axis(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=30)
+    open_run(browser, site, run)
+    boxes = [browser.find_element("css selector", name).rect for name in ("#curve", "#lanes")]
+    assert (boxes[0]["x"], boxes[0]["width"]) == (boxes[1]["x"], boxes[1]["width"])
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_page_scrolls_sideways(site: Site, browser: Any, run: str, width: int) -> None:
+    site.tell("tell", run=run, slots=14)
+    size(browser, width, 844)
+    for path in ("/", "/networks/", "/targets/", "/runs/new", f"/runs/{run}/"):
+        browser.get(site.url + path)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width, path
+        assert complaints(browser) == []
+
+
+def test_two_hundred_events_a_second_keep_the_page_quick(site: Site, browser: Any, run: str) -> None:
+    """No task over 100 ms while 100 slots (200 events) a second are told for ten seconds."""
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    time.sleep(0.5)  # the page's own start is not what is measured
+    browser.execute_script(
+        "window.tasks = []; new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((e) => e.duration)))"
+        ".observe({entryTypes: ['longtask']});"
+    )
+    began = time.monotonic()
+    told = site.tell("tell", run=run, slots=1000, a_second=100)
+    took = time.monotonic() - began
+    reaches(browser, told["seq"])
+    tasks = browser.execute_script("return window.tasks")
+    print(f"{2000 / took:.0f} events/s; tasks over 50 ms: {len(tasks)}, longest {max(tasks, default=0):.0f} ms")  # noqa: T201
+    assert browser.execute_script(FIGURES)["trials"] == told["trials"]
+    assert max(tasks, default=0) <= 100
+
+
+def test_a_run_of_fifty_thousand_measurements_opens_in_two_seconds(site: Site, browser: Any) -> None:
+    network = site.tell("network", name="squeezenet")["network"]
+    run = str(site.tell("run", network=network, operators=30)["run"])
+    site.tell("tell", run=run, slots=3125)
+    browser.get("about:blank")
+    began = time.monotonic()
+    open_run(browser, site, run)
+    until(lambda: browser.find_element("css selector", "#operators tbody tr").is_displayed())
+    took = time.monotonic() - began
+    print(f"opened in {took:.2f} s")  # noqa: T201
+    assert took < 2.0
+    assert browser.execute_script("return window.run.state.run.trials") == 50_000
+
+
+def test_a_network_is_uploaded_through_the_page(site: Site, browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "dropped.onnx"
+    file.write_bytes(b"not really a network")
+    browser.get(site.url + "/networks/")
+    browser.find_element("css selector", "input[type=file]").send_keys(str(file))
+    until(lambda: "/networks/" in browser.current_url and browser.find_element("css selector", "h1").text == "dropped")
+    assert "Reading the network" in browser.find_element("css selector", "main").text
+    wrong = tmp_path / "dropped.txt"
+    wrong.write_bytes(b"x")
+    browser.get(site.url + "/networks/")
+    browser.find_element("css selector", "input[type=file]").send_keys(str(wrong))
+    until(lambda: "Next step" in browser.find_element("css selector", "[data-status]").text)
+
+
+def test_the_theme_switch_is_remembered(site: Site, browser: Any) -> None:
+    browser.get(site.url + "/")
+    theme = "return document.documentElement.dataset.theme"
+    before = browser.execute_script(theme)
+    browser.find_element("css selector", "[data-theme-switch]").click()
+    after = browser.execute_script(theme)
+    assert after != before
+    browser.refresh()
+    assert browser.execute_script(theme) == after
+
+
+def test_strangers_see_the_sign_in_page(site: Site, tmp_path: Path) -> None:
+    driver = chromium(tmp_path / "stranger")
+    try:
+        driver.get(site.url + "/")
+        assert driver.find_element("css selector", "h1").text == "Sign in"
+    finally:
+        driver.quit()

@@ -1,0 +1,117 @@
+"""A child's tasks through the supervisor that starts it: what goes in is an order, what comes out are events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import zoo
+from tests.tvm_backend.local import THREADS, spec_of
+from workers.headless.ask import Listener, ask
+from workers.headless.errors import Failure, UserMistake
+from workers.headless.tune import best_of
+from workers.messages.spec import Budget
+from workers.supervision import DirectoryJournal, supervise
+
+pytestmark = pytest.mark.tvm
+
+
+@pytest.fixture(scope="module")
+def tuned(zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A journal of a finished run of twelve trials, and its spec."""
+    work = tmp_path_factory.mktemp("tuned")
+    spec = spec_of(zoo.tiny(zoo_cache), budget=Budget(trials=12)).to_json()
+    with DirectoryJournal(work) as journal:
+        ending = supervise({"task": "tune", "spec": spec, "work_dir": str(work)}, journal)
+    assert ending.kind == "finished", f"{ending.detail}\n{ending.log}"
+    return work, spec
+
+
+def test_inspect_tells_inputs_and_outputs(zoo_cache: Path) -> None:
+    found = ask({"task": "inspect", "network": str(zoo.tiny(zoo_cache))})["inspection"]
+    assert [(port["name"], port["shape"]) for port in found["inputs"]] == [("x", [1, 16, 14, 14])]
+    assert [port["name"] for port in found["outputs"]] == ["y"]
+
+
+def test_inspect_refuses_what_is_no_network(tmp_path: Path) -> None:
+    (tmp_path / "bad.onnx").write_bytes(b"\x08\x07 not a network")
+    with pytest.raises(UserMistake):
+        ask({"task": "inspect", "network": str(tmp_path / "bad.onnx")})
+
+
+def test_hardware_names_the_target_and_versions() -> None:
+    found = ask({"task": "hardware", "peak": False})
+    assert found["peak"] is None
+    assert found["hardware"]["target"]["num-cores"] == found["hardware"]["cores"] >= 1
+    assert found["hardware"]["target"]["mcpu"]
+    assert found["versions"]["apache-tvm"]
+
+
+def test_an_unknown_task_fails_and_says_so() -> None:
+    with pytest.raises(Failure):
+        ask({"task": "dance"})
+
+
+def test_tune_tells_operators_measurements_and_an_end(tuned: tuple[Path, str]) -> None:
+    with DirectoryJournal(tuned[0]) as journal:
+        events = list(journal.events())
+        history = journal.history()
+    kinds = [event["kind"] for event in events]
+    assert kinds.count("started") == kinds.count("operators") == kinds.count("finished") == 1
+    assert kinds[-1] == "finished"
+    assert events[-1]["reason"] == "trials"
+    assert events[-1]["trials"] == history.trials >= 12
+    assert history.checkpoint is not None
+    assert events[-1]["latency"] > 0
+
+
+def test_tune_refuses_a_method_that_does_not_exist(zoo_cache: Path, tmp_path: Path) -> None:
+    spec = spec_of(zoo.tiny(zoo_cache), method="lottery").to_json()
+    listener = Listener()
+    ending = supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path)}, listener)
+    assert ending.kind == "failed"
+    assert "lottery" in listener.events[-1]["reason"]
+
+
+def compile_order(tuned: tuple[Path, str], work: Path) -> dict[str, Any]:
+    with DirectoryJournal(tuned[0]) as journal:
+        operators = next(event["operators"] for event in journal.events() if event["kind"] == "operators")
+        measurements = journal.history().measurements
+    return {
+        "task": "compile",
+        "spec": tuned[1],
+        "work_dir": str(work),
+        "name": "tiny",
+        "layout": "auto",
+        "best": best_of(measurements, operators),
+        "latency": 1e-5,
+        "log": str(tuned[0] / "journal.jsonl"),
+    }
+
+
+def test_compile_verifies_and_packs(tuned: tuple[Path, str], tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    result = ask(compile_order(tuned, tmp_path), heard.append)
+    assert result["passed"]
+    assert Path(result["archive"]).is_file()
+    assert result["latency"]["median"] > 0
+    end_to_end = next(event for event in heard if event["kind"] == "end_to_end")
+    assert end_to_end["verified"]
+    baseline = next(event for event in heard if event["kind"] == "baseline")
+    assert (baseline["name"], baseline["threads"]) == ("ONNX Runtime", THREADS)
+
+
+def test_compile_refuses_configurations_of_another_operator(tuned: tuple[Path, str], tmp_path: Path) -> None:
+    order = compile_order(tuned, tmp_path)
+    order["best"]["0"]["key"] = "0" * 16
+    with pytest.raises(Failure, match="operator 0"):
+        ask(order)
+    assert not (tmp_path / "artifact.zip").exists()
+
+
+def test_compile_with_some_operators_untuned_still_computes_the_same(tuned: tuple[Path, str], tmp_path: Path) -> None:
+    order = compile_order(tuned, tmp_path)
+    del order["best"]["0"]
+    assert ask(order)["passed"]

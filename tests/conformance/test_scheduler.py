@@ -1,0 +1,63 @@
+"""What every scheduler owes the loop; rules of single schedulers are in tests/engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from workers.engine.ports import Decision, Progress, Scheduler
+from workers.engine.scheduler import SCHEDULERS, Setting, scheduler_named
+from workers.engine.space import Operator
+
+pytestmark = pytest.mark.parametrize("name", sorted(SCHEDULERS))
+SETTING = Setting(3, 1e12, slots_per_operator={0: 2, 1: 4, 2: 1, 3: 3})
+
+
+def progress(index: int, slots: int, exhausted: bool = False) -> Progress:
+    operator = Operator(index, f"op{index}", f"k{index}", 1 + index, 1e8, 0.0, 1e8, (), ())
+    curve = [1e-3 / (1 + 0.1 * (index + place % 7 + place // 7)) for place in range(1 + 8 * slots)]
+    best = [min(curve[: place + 1]) for place in range(len(curve))]
+    return Progress(operator, best, slots, 0.8 * slots, exhausted)
+
+
+def play(scheduler: Scheduler, slots: list[int], count: int, done: Sequence[int] = ()) -> list[Decision]:
+    decisions = []
+    for _ in range(count):
+        decision = scheduler.choose([progress(i, n, i in done) for i, n in enumerate(slots)], 1.0)
+        assert decision is not None
+        slots[decision.operator] += 1
+        scheduler.observe(progress(decision.operator, slots[decision.operator]))
+        decisions.append(decision)
+    return decisions
+
+
+def test_gives_slots_only_to_operators_that_are_not_exhausted(name: str) -> None:
+    decisions = play(scheduler_named(name, SETTING), [0] * 4, 8, done=(1, 3))
+    assert {decision.operator for decision in decisions} == {0, 2}
+    assert all(decision.rule for decision in decisions)
+
+
+def test_ends_when_everything_is_exhausted(name: str) -> None:
+    scheduler = scheduler_named(name, SETTING)
+    assert scheduler.choose([progress(0, 1, True), progress(1, 0, True)], 1.0) is None
+    assert scheduler.choose([], 1.0) is None
+
+
+def test_decisions_are_json_and_equal_for_equal_seeds(name: str) -> None:
+    one, two = (play(scheduler_named(name, SETTING), [0] * 4, 9) for _ in range(2))
+    assert one == two
+    json.dumps([decision.terms for decision in one], allow_nan=False)
+
+
+def test_every_operator_gets_a_slot_in_time(name: str) -> None:
+    assert {decision.operator for decision in play(scheduler_named(name, SETTING), [0] * 4, 12)} == {0, 1, 2, 3}
+
+
+def test_a_restored_scheduler_goes_on_as_the_first_one(name: str) -> None:
+    first, slots = scheduler_named(name, SETTING), [0] * 4
+    play(first, slots, 6)
+    second = scheduler_named(name, SETTING)
+    second.restore(json.loads(json.dumps(first.state(), allow_nan=False)))
+    assert play(first, list(slots), 5) == play(second, list(slots), 5)

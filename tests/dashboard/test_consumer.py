@@ -1,0 +1,170 @@
+"""The line to a run: everything once, in order, and no more than the page can take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.routing import URLRouter
+from channels.testing import WebsocketCommunicator
+
+from apps.dashboard import consumers
+from apps.dashboard.routing import websocket_urlpatterns
+from apps.tuning import services
+from apps.tuning.models import Event, TuningRun
+from tests.apps.rows import Site
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+    monkeypatch.setattr(consumers, "BETWEEN_FRAMES", 0.0)
+
+
+@pytest.fixture
+def story(transactional_db: None) -> tuple[Site, TuningRun, services.Claim, Any]:
+    site = Site()
+    return site, *site.claimed()
+
+
+def line(run: TuningRun, user: Any, after: int | str = 0) -> WebsocketCommunicator:
+    communicator = WebsocketCommunicator(URLRouter(websocket_urlpatterns), f"/ws/runs/{run.pk}/?after={after}")
+    communicator.scope["user"] = user
+    return communicator
+
+
+async def gather(viewer: WebsocketCommunicator, last: int) -> list[int]:
+    """Numbers of the events up to one, acknowledging every frame."""
+    numbers: list[int] = []
+    while not numbers or numbers[-1] < last:
+        frame = await viewer.receive_json_from(timeout=5)
+        if "events" in frame:
+            numbers += [event["seq"] for event in frame["events"]]
+            await viewer.send_json_to({"ack": frame["seq"]})
+    return numbers
+
+
+def write(held: services.Claim, events: list[Any]) -> Awaitable[None]:
+    return sync_to_async(services.write)(held, events)
+
+
+@sync_to_async
+def known(run: TuningRun) -> list[int]:
+    return list(Event.objects.filter(run=run).order_by("seq").values_list("seq", flat=True))
+
+
+async def test_everything_comes_once_and_in_order(story: Any) -> None:
+    site, run, held, told = story
+    viewer = line(run, site.ada)
+    assert (await viewer.connect())[0]
+    for _ in range(5):
+        await write(held, [told.batch(0.004), told.slot()])
+    wanted = await known(run)
+    assert await gather(viewer, wanted[-1]) == wanted
+    await viewer.disconnect()
+
+
+async def test_a_viewer_goes_on_after_its_number(story: Any) -> None:
+    site, run, held, told = story
+    await write(held, [told.batch(0.004), told.batch(0.003), told.batch(0.002)])
+    wanted = await known(run)
+    middle = wanted[len(wanted) // 2]
+    viewer = line(run, site.ada, after=middle)
+    await viewer.connect()
+    assert await gather(viewer, wanted[-1]) == [seq for seq in wanted if seq > middle]
+    await viewer.disconnect()
+
+
+async def test_without_acknowledgement_two_frames_come_and_no_third(
+    story: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "LIMIT", 1)
+    site, run, held, told = story
+    await write(held, [told.batch(0.004) for _ in range(4)])
+    wanted = await known(run)
+    viewer = line(run, site.ada)
+    await viewer.connect()
+    frames = [await viewer.receive_json_from(timeout=5) for _ in range(2)]
+    assert await viewer.receive_nothing(timeout=0.3)
+    await viewer.send_json_to({"ack": frames[-1]["seq"]})
+    seen = [event["seq"] for frame in frames for event in frame["events"]]
+    assert seen + await gather(viewer, wanted[-1]) == wanted
+    await viewer.disconnect()
+
+
+async def test_what_comes_while_a_viewer_stalls_is_not_lost(story: Any) -> None:
+    site, run, held, told = story
+    viewer = line(run, site.ada)
+    await viewer.connect()
+    first = await viewer.receive_json_from(timeout=5)
+    for _ in range(150):  # more bells than a channel layer holds
+        await write(held, [told.batch(0.004)])
+    await viewer.send_json_to({"ack": first["seq"]})
+    wanted = await known(run)
+    seen = [event["seq"] for event in first["events"]]
+    assert seen + await gather(viewer, wanted[-1]) == wanted
+    await viewer.disconnect()
+
+
+async def test_a_lost_bell_costs_only_time(story: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "UNASKED", 0.1)
+    site, run, held, told = story
+    viewer = line(run, site.ada)
+    await viewer.connect()
+    await gather(viewer, (await known(run))[-1])
+    monkeypatch.setattr("apps.tuning.doorbell._ring", lambda *_: None)
+    await write(held, [told.batch(0.004)])
+    assert (await gather(viewer, (await known(run))[-1]))[-1] == (await known(run))[-1]
+    await viewer.disconnect()
+
+
+async def test_silence_is_broken_by_a_sign_of_life(story: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "UNASKED", 0.05)
+    monkeypatch.setattr(consumers, "SIGN_OF_LIFE", 0.1)
+    site, run, _, _ = story
+    last = (await known(run))[-1]
+    viewer = line(run, site.ada, after=last)
+    await viewer.connect()
+    assert await viewer.receive_json_from(timeout=5) == {"seq": last}
+    await viewer.disconnect()
+
+
+async def closes(viewer: WebsocketCommunicator) -> int:
+    await viewer.connect()
+    message = await viewer.receive_output(timeout=5)
+    assert message["type"] == "websocket.close"
+    return int(message["code"])
+
+
+@pytest.mark.parametrize("who", [lambda site: site.bob, lambda site: None])
+async def test_others_and_strangers_are_told_that_there_is_no_such_run(story: Any, who: Callable[[Site], Any]) -> None:
+    site, run, _, _ = story
+    assert await closes(line(run, who(site))) == consumers.NOT_THERE
+
+
+@pytest.mark.parametrize("after", ["-1", "x", "9" * 40, "%00", "1.5", "٣"])
+async def test_an_odd_number_starts_at_the_beginning(story: Any, after: str) -> None:
+    site, run, _, _ = story
+    viewer = line(run, site.ada, after=after)
+    await viewer.connect()
+    wanted = await known(run)
+    assert await gather(viewer, wanted[-1]) == wanted
+    await viewer.disconnect()
+
+
+async def test_nonsense_from_a_viewer_is_ignored(story: Any) -> None:
+    site, run, held, told = story
+    viewer = line(run, site.ada)
+    await viewer.connect()
+    for text in ("{", "[]", '{"ack": "x"}', '{"ack": null}', "7"):
+        await viewer.send_to(text_data=text)
+    await asyncio.sleep(0)
+    await write(held, [told.batch(0.004)])
+    wanted = await known(run)
+    assert await gather(viewer, wanted[-1]) == wanted
+    await viewer.disconnect()

@@ -1,0 +1,261 @@
+"""Every page: there for its owner, absent for others, and safe."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from apps.catalog.models import Network, Target
+from apps.operations import signin
+from apps.tuning import services
+from apps.tuning.models import Artifact, Job, TuningRun
+from tests.apps.rows import Site
+
+RUN_PAGES = ("run", "snapshot", "downloads")
+INLINE = re.compile(
+    r"<script(?![^>]*\bsrc=)(?![^>]*application/json)|<style|\sstyle=|\son\w+=|javascript:", re.IGNORECASE
+)
+
+
+@pytest.fixture
+def told(site: Site) -> TuningRun:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.004, None), told.batch(0.003, operator=1), told.slot(0), told.slot(1)])
+    run.refresh_from_db()
+    return run
+
+
+def addresses(site: Site, run: TuningRun) -> list[str]:
+    pages = [reverse(name, args=[run.pk]) for name in RUN_PAGES]
+    files = [reverse("run-file", args=[run.pk, name]) for name in ("log.jsonl", "measurements.csv")]
+    network = [reverse(name, args=[site.network.pk]) for name in ("network", "network-state", "example")]
+    return [*pages, *files, *network]
+
+
+def test_everything_is_there_for_its_owner(site: Site, ada: Client, told: TuningRun) -> None:
+    for address in ["/", "/networks/", "/targets/", "/runs/new", *addresses(site, told)]:
+        assert ada.get(address).status_code == 200, address
+
+
+def test_what_is_somebody_elses_is_not_there(site: Site, bob: Client, told: TuningRun) -> None:
+    for address in addresses(site, told):
+        assert bob.get(address).status_code == 404, address
+    for address in (reverse("ask", args=[told.pk, "stop"]), reverse("compile", args=[told.pk])):
+        assert bob.post(address).status_code == 404, address
+    assert bob.post(reverse("network", args=[site.network.pk]), {}).status_code == 404
+    assert bob.post(reverse("example-run", args=[site.network.pk])).status_code == 404
+    told.job.refresh_from_db()
+    assert told.job.state == "running"
+
+
+def test_somebody_elses_things_are_in_no_list(site: Site, bob: Client, told: TuningRun) -> None:
+    for address in ("/", "/networks/", "/runs/new"):
+        assert "squeezenet" not in bob.get(address).content.decode().lower().replace("squeezenet with", "").replace(
+            "the example, squeezenet", ""
+        )
+
+
+def test_strangers_are_sent_to_sign_in(site: Site, told: TuningRun) -> None:
+    for address in ["/", "/networks/", "/targets/", "/runs/new", *addresses(site, told)]:
+        answer = Client().get(address)
+        assert answer.status_code == 302, address
+        assert answer["Location"].startswith("/login/")
+
+
+def test_pages_have_no_inline_code_and_a_strict_policy(site: Site, ada: Client, told: TuningRun) -> None:
+    pages = [
+        "/",
+        "/networks/",
+        "/targets/",
+        "/runs/new",
+        *addresses(site, told)[:1],
+        reverse("network", args=[site.network.pk]),
+    ]
+    for address in pages:
+        answer = ada.get(address)
+        policy = answer["Content-Security-Policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert not INLINE.search(answer.content.decode()), address
+
+
+def test_a_name_cannot_break_out_of_a_page(site: Site, ada: Client) -> None:
+    Network.objects.filter(pk=site.network.pk).update(name="</script><script>alert(1)</script>")
+    run = site.run()
+    for address in ("/", reverse("run", args=[run.pk]), reverse("network", args=[site.network.pk]), "/runs/new"):
+        assert "<script>alert" not in ada.get(address).content.decode(), address
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {}, {"network": "x"}, {"network": "\x00"}, {"minutes": "nan"}, {"minutes": "inf"}, {"minutes": "-1"},
+        {"trials": "9" * 400}, {"latency": "1e400"}, {"seed": "-3"}, {"seed": str(1 << 64)}, {"layout": "XYZ"},
+        {"method": "none such"}, {"target": "1"}, {"minutes": "", "trials": "", "latency": ""},
+    ],
+)  # fmt: skip
+def test_a_bad_form_is_explained_and_starts_nothing(site: Site, ada: Client, form: dict[str, str]) -> None:
+    good = {"network": site.network.pk, "target": site.target.pk, "method": "auto", "minutes": "3"}
+    answer = ada.post("/runs/new", {**good, **form} if form else {})
+    assert answer.status_code == 200
+    assert re.search(r'class="error"|role="alert"', answer.content.decode())
+    assert not TuningRun.objects.exists()
+
+
+def test_one_click_starts_a_run(site: Site, ada: Client) -> None:
+    page = ada.get(f"/runs/new?network={site.network.pk}").content.decode()
+    assert "Start tuning" in page
+    answer = ada.post(
+        "/runs/new", {"network": site.network.pk, "target": site.target.pk, "method": "auto", "minutes": "10"}
+    )
+    run = TuningRun.objects.get()
+    assert answer["Location"] == reverse("run", args=[run.pk])
+    assert (run.budget_seconds, run.owner, run.job.state) == (600.0, site.ada, "queued")
+
+
+def test_odd_addresses_are_no_faults(ada: Client) -> None:
+    for address in (
+        "/runs/new?network=%00",
+        "/?page=zzz",
+        "/?page=-4",
+        f"/runs/{uuid.uuid4()}/",
+        "/runs/1/",
+        "/networks/%00/",
+    ):
+        assert ada.get(address).status_code in (200, 404), address
+    assert ada.post(f"/targets/{uuid.uuid4()}/measure").status_code == 404
+
+
+def test_the_buttons_ask_for_what_they_say(site: Site, ada: Client, told: TuningRun) -> None:
+    ada.post(reverse("ask", args=[told.pk, "pause"]))
+    assert Job.objects.get(pk=told.job_id).wanted == "pause"
+    ada.post(reverse("ask", args=[told.pk, "resume"]))
+    assert Job.objects.get(pk=told.job_id).wanted == "continue"
+    ada.post(reverse("ask", args=[told.pk, "stop"]))
+    assert Job.objects.get(pk=told.job_id).state == "stopping"
+    assert ada.post(reverse("ask", args=[told.pk, "explode"])).status_code == 404
+    assert ada.get(reverse("ask", args=[told.pk, "stop"])).status_code == 405
+
+
+def test_what_cannot_be_asked_is_explained(site: Site, ada: Client, told: TuningRun) -> None:
+    ada.post(reverse("ask", args=[told.pk, "stop"]))
+    answer = ada.post(reverse("ask", args=[told.pk, "pause"]), follow=True)
+    assert "the job is stopping" in answer.content.decode()
+
+
+def test_the_best_so_far_can_be_asked_for(site: Site, ada: Client, told: TuningRun) -> None:
+    answer = ada.post(reverse("compile", args=[told.pk]), headers={"HX-Request": "true"})
+    assert "Compiling the best so far" in answer.content.decode()
+    assert Job.objects.filter(run=told, task="compile").count() == 1
+
+
+def upload(name: str = "net.onnx", content: bytes = b"onnx") -> dict[str, Any]:
+    return {"file": SimpleUploadedFile(name, content)}
+
+
+def test_an_upload_leads_to_its_network(site: Site, ada: Client) -> None:
+    answer = ada.post("/networks/", upload(), headers={"X-Requested-With": "XMLHttpRequest"})
+    network = Network.objects.get(owner=site.ada, name="net")
+    assert answer.json() == {"location": reverse("network", args=[network.pk])}
+    assert "Reading the network" in ada.get(answer.json()["location"]).content.decode()
+
+
+@pytest.mark.parametrize("form", [{}, {"file": "text"}, upload("net.txt"), upload("net.onnx", b"")])
+def test_a_bad_upload_is_explained_with_a_next_step(site: Site, ada: Client, form: dict[str, Any]) -> None:
+    answer = ada.post("/networks/", form, headers={"X-Requested-With": "XMLHttpRequest"})
+    assert answer.status_code == 400
+    assert "Next step" in answer.json()["error"]
+
+
+def test_open_dimensions_are_asked_for(site: Site, ada: Client) -> None:
+    ports = [
+        {"name": "ids", "dtype": "int64", "shape": ["batch", None]},
+        {"name": "mask", "dtype": "int64", "shape": ["batch", 4]},
+    ]
+    dynamic = [
+        {"input": "ids", "axis": 0, "symbol": "batch"}, {"input": "ids", "axis": 1, "symbol": None},
+        {"input": "mask", "axis": 0, "symbol": "batch"},
+    ]  # fmt: skip
+    Network.objects.filter(pk=site.network.pk).update(inspection={"inputs": ports, "dynamic": dynamic}, shapes={})
+    address = reverse("network", args=[site.network.pk])
+    assert ada.get(address).content.decode().count('type="number"') == 2
+    assert "aria-invalid" in ada.post(address, {"symbol:batch": "0", "ids:1": "x"}).content.decode()
+    assert ada.post(address, {"symbol:batch": "2", "ids:1": "7"}).status_code == 302
+    site.network.refresh_from_db()
+    assert site.network.shapes == {"ids": [2, 7], "mask": [2, 4]}
+
+
+def test_a_rejected_network_tells_cause_and_next_step(site: Site, ada: Client) -> None:
+    Network.objects.filter(pk=site.network.pk).update(state="rejected", error="node 3 is odd", next_step="export again")
+    page = ada.get(reverse("network", args=[site.network.pk])).content.decode()
+    assert "node 3 is odd" in page
+    assert "export again" in page
+
+
+def test_a_first_visit_says_what_to_do(site: Site, bob: Client) -> None:
+    page = bob.get("/").content.decode()
+    assert "Run the example" in page
+    assert page.count("<li>") == 3
+
+
+def test_the_example_starts_by_itself_when_all_is_ready(site: Site, ada: Client) -> None:
+    Target.objects.filter(pk=site.target.pk).update(kind="local")
+    answer = ada.post(reverse("example-run", args=[site.network.pk]), headers={"HX-Request": "true"})
+    assert answer["HX-Redirect"] == reverse("run", args=[TuningRun.objects.get().pk])
+
+
+def test_the_example_waits_for_the_machine(site: Site, ada: Client) -> None:
+    Target.objects.filter(pk=site.target.pk).update(state="new", kind="local")
+    answer = ada.post(reverse("example-run", args=[site.network.pk]), headers={"HX-Request": "true"})
+    assert "being measured" in answer.content.decode()
+    assert not TuningRun.objects.exists()
+
+
+def test_downloads_are_attachments_with_every_measurement(ada: Client, told: TuningRun) -> None:
+    table = ada.get(reverse("run-file", args=[told.pk, "measurements.csv"]))
+    assert table["Content-Disposition"].startswith("attachment")
+    assert table["X-Content-Type-Options"] == "nosniff"
+    assert len(b"".join(table).splitlines()) == 1 + told.measurements.count()
+    log = b"".join(ada.get(reverse("run-file", args=[told.pk, "log.jsonl"])))
+    assert log.count(b'"kind":"measurement"') == told.measurements.count()
+    assert ada.get(reverse("run-file", args=[told.pk, "secret_key"])).status_code == 404
+
+
+def test_an_artifact_is_its_owners_and_only_if_it_passed(site: Site, ada: Client, bob: Client, told: TuningRun) -> None:
+    job = services.request_artifact(told, site.ada)
+    made = Artifact.objects.create(run=told, job=job, sha256="b" * 64, size=3, state="ready", ratio=1.0)
+    made.path.parent.mkdir(parents=True, exist_ok=True)
+    made.path.write_bytes(b"zip")
+    address = reverse("artifact", args=[made.pk])
+    assert b"".join(ada.get(address)) == b"zip"
+    assert bob.get(address).status_code == 404
+    Artifact.objects.filter(pk=made.pk).update(state="rejected")
+    assert ada.get(address).status_code == 404
+
+
+def test_a_link_signs_in_once(site: Site, data_dir: Any) -> None:
+    token = signin.issue(site.ada)
+    first = Client()
+    assert first.head(f"/login/{token}/").status_code == 405
+    assert first.get(f"/login/{token}/").status_code == 302
+    assert first.get("/").status_code == 200
+    assert Client().get(f"/login/{token}/").status_code == 403
+
+
+def test_a_password_signs_in(site: Site) -> None:
+    client = Client()
+    assert "do not belong together" in client.post("/login/", {"username": "ada", "password": "no"}).content.decode()
+    assert client.post("/login/", {"username": "ada", "password": "a long password"}).status_code == 302
+
+
+def test_the_target_page_shows_what_was_measured(site: Site, ada: Client) -> None:
+    page = ada.get("/targets/").content.decode()
+    assert "a machine" in page
+    assert ada.post(reverse("remeasure", args=[site.target.pk])).status_code == 302
+    assert "being measured" in ada.get("/targets/").content.decode()

@@ -1,0 +1,120 @@
+"""Killing a run at any moment loses at most the batch in flight."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import zoo
+
+pytestmark = [pytest.mark.tvm, pytest.mark.faults]
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """The first true value of a condition on another process."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.01)
+    return found
+
+
+def events(out: Path) -> list[dict[str, Any]]:
+    """Of the journal, without a line that is being written."""
+    path = out / "run" / "journal.jsonl"
+    lines = path.read_text().split("\n")[:-1] if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def measured(out: Path) -> list[tuple[int, str]]:
+    """Programs that were tried, duplicates left out."""
+    return [
+        (m["operator"], m["identity"])
+        for event in events(out)
+        if event["kind"] == "batch"
+        for m in event["measurements"]
+        if m["identity"] and m["cause"] != "duplicate"
+    ]
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (thread / "children").read_text().split()):
+                found += [child, *descendants(child)]
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def tuning_child(pid: int) -> int | None:
+    for child in descendants(pid):
+        with suppress(OSError):
+            if Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")[1:3] == [b"-m", b"workers.child"]:
+                return child
+    return None
+
+
+def test_a_killed_child_is_started_again_and_nothing_is_measured_twice(
+    command: Start, zoo_cache: Path, tmp_path: Path
+) -> None:
+    with command("tune", zoo.tiny(zoo_cache), "--trials", 60, "--out", tmp_path) as process:
+        before = until(lambda: measured(tmp_path))
+        os.kill(until(lambda: tuning_child(process.pid)), signal.SIGKILL)
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert [event["kind"] for event in events(tmp_path)].count("started") == 2
+    after = measured(tmp_path)
+    assert after[: len(before)] == before
+    assert len(set(after)) == len(after)
+    clocks = [event["clock"] for event in events(tmp_path) if event["kind"] == "batch"]
+    assert clocks == sorted(clocks)
+
+
+def test_a_killed_command_leaves_no_process_and_is_resumed(command: Start, zoo_cache: Path, tmp_path: Path) -> None:
+    arguments = ("tune", zoo.tiny(zoo_cache), "--trials", 60, "--out", tmp_path)
+    with command(*arguments) as process:
+        until(lambda: measured(tmp_path))
+        family = descendants(process.pid)
+        assert family
+        process.kill()
+        process.wait()
+        until(lambda: not any(map(alive, family)), 10.0)
+    before = measured(tmp_path)
+    with command(*arguments, "--resume") as process:
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    after = measured(tmp_path)
+    assert after[: len(before)] == before
+    assert len(set(after)) == len(after)
+
+
+def test_an_interrupt_ends_everything_and_keeps_what_was_measured(
+    command: Start, zoo_cache: Path, tmp_path: Path
+) -> None:
+    with command("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path) as process:
+        until(lambda: measured(tmp_path))
+        family = descendants(process.pid)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    until(lambda: not any(map(alive, family)), 10.0)
+    assert measured(tmp_path)

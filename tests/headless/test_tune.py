@@ -1,0 +1,180 @@
+"""From a file to an archive on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from tests import zoo
+
+pytestmark = pytest.mark.tvm
+
+Told = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def tuned(told: Told, zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("tuned")
+    code, said, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 40, "--out", out)
+    assert code == 0, errors
+    assert "ONNX Runtime" in said
+    return out
+
+
+@pytest.fixture
+def unpacked(tuned: Path, tmp_path: Path) -> Path:
+    with zipfile.ZipFile(tuned / "tiny.zip") as archive:
+        archive.extractall(tmp_path)
+    return tmp_path
+
+
+def run_script(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(folder / "run.py"), *arguments], text=True, capture_output=True, timeout=60, check=False,
+        cwd="/", env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH",)},
+    )  # fmt: skip
+
+
+def changed(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    path = folder / "metadata.json"
+    metadata = json.loads(path.read_text())
+    change(metadata)
+    path.write_text(json.dumps(metadata))
+
+
+def test_the_archive_holds_what_is_needed_to_run_and_to_understand_it(unpacked: Path) -> None:
+    names = {path.name for path in unpacked.iterdir()}
+    assert {"model.so", "run.py", "metadata.json", "README.txt", "tuning_log.jsonl"} <= names
+    assert {"database_workload.json", "database_tuning_record.json"} <= names
+    metadata = json.loads((unpacked / "metadata.json").read_text())
+    assert metadata["verified"]["passed"]
+    assert metadata["latency"]["median"] > 0
+    lines = (unpacked / "tuning_log.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["kind"] == "finished"
+
+
+def test_the_summary_is_kept_beside_it(tuned: Path) -> None:
+    summary = json.loads((tuned / "summary.json").read_text())
+    assert summary["verified"]
+    assert summary["trials"] >= 40
+    assert sum(summary["share"].values()) == pytest.approx(1, abs=0.02)
+
+
+def test_the_run_script_prints_a_latency_in_a_fresh_process(unpacked: Path) -> None:
+    found = run_script(unpacked, "--runs", "5")
+    assert found.returncode == 0, found.stderr
+    assert " ms a run" in found.stdout
+    assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda m: m["requires"]["cpu_flags"].append("avx9000"), "avx9000"),
+        (lambda m: m["versions"].update({"apache-tvm": "0.1.0"}), "apache-tvm 0.1.0"),
+        (lambda m: m["versions"].update({"apache-tvm-ffi": "9.9"}), "apache-tvm-ffi 9.9"),
+        (lambda m: m["requires"].update(machine="riscv64"), "riscv64"),
+    ],
+    ids=["flag", "tvm", "ffi", "machine"],
+)
+def test_the_run_script_refuses_where_it_cannot_work(
+    unpacked: Path, change: Callable[[dict[str, Any]], object], word: str
+) -> None:
+    changed(unpacked, change)
+    found = run_script(unpacked)
+    assert found.returncode == 3
+    assert word in found.stderr
+    assert len(found.stderr.strip().splitlines()) == 1
+
+
+def test_a_directory_with_a_run_is_refused_and_resume_goes_on(told: Told, tuned: Path, zoo_cache: Path) -> None:
+    arguments = ("tune", zoo.tiny(zoo_cache), "--out", tuned)
+    code, _, errors = told(*arguments, "--trials", 40)
+    assert code == 2
+    assert "--resume" in errors.splitlines()[-1]
+    before = json.loads((tuned / "summary.json").read_text())["trials"]
+    code, _, errors = told(*arguments, "--trials", before + 10, "--resume")
+    assert code == 0, errors
+    assert json.loads((tuned / "summary.json").read_text())["trials"] >= before + 10
+    code, _, errors = told(*arguments, "--trials", 40, "--resume", "--seed", 5)
+    assert code == 2
+    assert "seed" in errors.splitlines()[-1]
+
+
+def truncated(path: Path) -> Path:
+    path.write_bytes(path.read_bytes()[:-2000])
+    return path
+
+
+def mistakes() -> dict[str, Callable[[Path, Path], list[object]]]:
+    """Arguments by what is wrong with them; given a folder of its own and the tiny network."""
+    return {
+        "missing file": lambda folder, tiny: [folder / "nowhere.onnx"],
+        "folder": lambda folder, tiny: [folder],
+        "empty file": lambda folder, tiny: [_written(folder / "empty.onnx", b"")],
+        "truncated": lambda folder, tiny: [truncated(_written(folder / "cut.onnx", tiny.read_bytes()))],
+        "wrong extension": lambda folder, tiny: [_written(folder / "notes.txt", b"hello\n" * 50)],
+        "dynamic": lambda folder, tiny: [zoo.tiny_residual(folder)],
+        "shape without name": lambda folder, tiny: [tiny, "--shape", "1,3,4,4"],
+        "shape of letters": lambda folder, tiny: [tiny, "--shape", "x=a,b"],
+        "shape of no input": lambda folder, tiny: [tiny, "--shape", "z=1,2"],
+        "shape of other rank": lambda folder, tiny: [tiny, "--shape", "x=1,16"],
+        "shape of zero": lambda folder, tiny: [tiny, "--shape", "x=0,16,14,14"],
+        "shape that does not fit": lambda folder, tiny: [tiny, "--shape", "x=1,3,14,14"],
+        "method": lambda folder, tiny: [tiny, "--method", "lottery"],
+        "part": lambda folder, tiny: [tiny, "--part", "scheduler=lottery"],
+        "role": lambda folder, tiny: [tiny, "--part", "cook=anna"],
+        "trials": lambda folder, tiny: [tiny, "--trials", "0"],
+        "seed": lambda folder, tiny: [tiny, "--seed", "-1"],
+        "unsupported": lambda folder, tiny: [_unsupported(folder / "odd.onnx")],
+    }
+
+
+def _written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def _unsupported(path: Path) -> Path:
+    node = onnx.helper.make_node("StringNormalizer", ["x"], ["y"])
+    model = zoo.model_of([node], {"x": [1]}, {"y": [1]}, [])
+    return _written(path, model.SerializeToString())
+
+
+@pytest.mark.parametrize("mistake", list(mistakes()))
+def test_a_mistake_is_one_clear_line_and_exit_code_2(told: Told, zoo_cache: Path, tmp_path: Path, mistake: str) -> None:
+    arguments = mistakes()[mistake](tmp_path, zoo.tiny(zoo_cache))
+    if "--trials" not in arguments:
+        arguments += ["--trials", "5"]
+    code, said, errors = told("tune", *arguments, "--out", tmp_path / "out")
+    assert code == 2, f"{code}: {errors[-1500:]}"
+    assert "Traceback" not in errors
+    last = errors.strip().splitlines()[-1]
+    assert len(last) > 20
+    assert said == ""
+
+
+def test_a_directory_in_use_is_one_clear_line(told: Told, zoo_cache: Path, tmp_path: Path) -> None:
+    from workers.supervision import DirectoryJournal
+
+    with DirectoryJournal(tmp_path / "run"):
+        code, _, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 5, "--out", tmp_path)
+    assert code == 2, errors[-1500:]
+    assert "Traceback" not in errors
+    assert "in use" in errors.splitlines()[-1]
+
+
+def test_a_file_where_the_directory_should_be_is_one_clear_line(told: Told, zoo_cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 5, "--out", tmp_path / "file")
+    assert code == 2
+    assert "Traceback" not in errors

@@ -1,0 +1,149 @@
+"""The commands as a user types them."""
+
+import re
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from http.cookiejar import CookieJar
+
+import pytest
+
+from tests.operations.running import MANAGE, ROOT, Site, eventually
+
+
+@pytest.fixture
+def site(tmp_path):
+    found = Site(tmp_path)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def call(site, *arguments, **environment):
+    return subprocess.run(
+        [*MANAGE, *arguments],
+        env=site.environment | environment,
+        cwd=site.folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def up(site):
+    launcher = site.start("up", *MANAGE, "up")
+    eventually(lambda: "Ctrl-C" in site.log("up") or launcher.poll() is not None, 30, "the start")
+    assert launcher.poll() is None, site.logs()
+    return launcher, re.search(r"http://\S+", site.log("up"))[0]
+
+
+def test_up_prints_a_link_that_signs_in_once_and_leaves_nothing_behind(site):
+    began = time.monotonic()
+    launcher, link = up(site)
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+    with browser.open(link, timeout=20) as answer:
+        assert answer.status == 200
+        assert "/login" not in answer.url
+    assert time.monotonic() - began < 15
+    with browser.open(link.partition("/login")[0], timeout=20) as answer:
+        assert "/login" not in answer.url
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(link, timeout=20)
+    second = call(site, "up")
+    assert second.returncode != 0
+    assert "running already" in second.stderr
+    launcher.terminate()
+    assert launcher.wait(10) == 0
+    assert not site.processes()
+    assert "Everything has ended" in site.log("up")
+    assert len(site.log("up").splitlines()) <= 5, site.log("up")
+
+
+def test_up_takes_the_next_port_when_none_was_named(site):
+    with socket.socket() as taken:
+        try:
+            taken.bind(("127.0.0.1", 8000))
+            taken.listen()
+        except OSError:
+            pass  # somebody else has it, which is as good
+        del site.environment["BIND"]
+        _, link = up(site)
+    assert "Port 8000 is taken" in site.log("up")
+    assert ":8000/" not in link
+    with urllib.request.urlopen(link, timeout=20) as answer:
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({"BIND": "0.0.0.0:8123"}, "ALLOWED_HOSTS"),
+        ({"BIND": "0.0.0.0:8123", "ALLOWED_HOSTS": "tuning.example.org"}, "account with a password"),
+        ({"BIND": "somewhere"}, "BIND"),
+    ],
+)
+def test_up_refuses_to_let_others_in_unprepared(site, environment, reason):
+    done = call(site, "up", **environment)
+    assert done.returncode != 0
+    assert reason in done.stderr
+    assert not site.processes()
+
+
+def test_doctor_says_what_is_there_and_what_is_missing(site):
+    done = call(site, "doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in (
+        "Python",
+        "packages",
+        "TVM",
+        "linker",
+        "database",
+        "queue",
+        "data",
+        "cores",
+        "memory",
+        "Landlock",
+        "address",
+    ):
+        assert re.search(rf"^(ok|warn) +{name}:", done.stdout, re.MULTILINE), name
+
+
+def test_doctor_fails_when_something_needed_is_missing(site):
+    broken = call(site, "doctor", REDIS_URL="unix:///nowhere/socket")
+    assert broken.returncode == 1
+    assert re.search(r"^missing +queue: .*-> ", broken.stdout, re.MULTILINE)
+
+
+def test_doctor_names_a_linker_that_can_be_installed(site, tmp_path):
+    alone = call(site, "doctor", PATH=str(tmp_path))
+    assert alone.returncode == 1
+    assert re.search(r"^missing +linker: .*ziglang", alone.stdout, re.MULTILINE)
+
+
+def test_tune_runs_without_database_or_queue_in_the_directory_of_the_user(site):
+    done = call(
+        site, "tune", "nothing.onnx", "--out", "out", REDIS_URL="unix:///nowhere", DATABASE_URL="postgres://nobody@0/x"
+    )
+    assert done.returncode == 2
+    assert "nothing.onnx" in done.stderr
+    assert (site.folder / "out").is_dir()
+    assert "--minutes" in call(site, "tune", "--help").stdout
+
+
+def test_a_worker_needs_a_queue_that_exists(site):
+    assert call(site, "worker", "nothing").returncode != 0
+
+
+def test_the_web_side_loads_nothing_heavy(site):
+    code = (
+        "import django; django.setup(); import sys; import apps.operations.management.commands.up, tuningsite.asgi; "
+        "print([m for m in ('tvm', 'torch', 'xgboost', 'sklearn', 'emcee', 'onnx', 'workers.sandbox') if m in sys.modules])"
+    )
+    argv = [MANAGE[0], "-c", code]
+    environment = site.environment | {"DJANGO_SETTINGS_MODULE": "tuningsite.settings"}
+    done = subprocess.run(argv, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

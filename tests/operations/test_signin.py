@@ -1,0 +1,60 @@
+import stat
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth import get_user_model
+
+from apps.core.clock import now
+from apps.operations import signin
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _own_directory(data_dir):
+    pass
+
+
+def test_a_new_site_gets_one_user_and_keeps_it():
+    user = signin.single_user()
+    assert user == signin.single_user()
+    assert not user.has_usable_password()
+
+
+def test_a_link_works_once():
+    user = signin.single_user()
+    token = signin.issue(user)
+    assert signin.redeem("x" * 43) is None
+    assert signin.redeem(token) == user
+    assert signin.redeem(token) is None
+
+
+def test_a_link_expires_and_a_new_one_voids_it():
+    user = signin.single_user()
+    token = signin.issue(user)
+    assert signin.redeem(token, lambda: now() + timedelta(minutes=signin.MINUTES, seconds=1)) is None
+    old = signin.issue(user)
+    new = signin.issue(user)
+    assert signin.redeem(old) is None
+    assert signin.redeem(new) == user
+    gone = signin.issue(user)
+    signin.revoke()
+    assert signin.redeem(gone) is None
+
+
+def test_only_its_hash_is_kept_where_only_we_read(data_dir):
+    token = signin.issue(signin.single_user())
+    kept = data_dir / "sign_in"
+    assert token not in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_a_site_with_accounts_or_a_password_gives_no_link():
+    user = signin.single_user()
+    user.set_password("a password of some length")
+    user.save()
+    assert signin.single_user() is None
+    user.delete()
+    get_user_model().objects.create_user("somebody", password="a password of some length")
+    assert signin.single_user() is None
+    assert not get_user_model().objects.filter(username=signin.NAME).exists()

@@ -1,0 +1,25 @@
+"""`manage.py control DIR pause|stop`: speaks to a run that `tune` started, from another terminal."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from workers.headless.errors import UserMistake
+from workers.headless.tune import RUN
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("out", help="the directory given to tune as --out")
+    parser.add_argument("word", choices=("pause", "stop"), help="stop keeps the best so far; tune --resume goes on")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 when the run was told; it obeys within seconds."""
+    directory = Path(arguments.out) / RUN
+    if not (directory / "journal.jsonl").is_file():
+        raise UserMistake(f"{arguments.out}: no run was started there; name the directory given as --out")
+    partial = directory / "control.partial"
+    partial.write_text(arguments.word)
+    partial.replace(directory / "control")
+    return 0
