@@ -13,7 +13,7 @@ from typing import Any, Literal
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, QuerySet, Value
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Greatest
 
 from apps.catalog.models import Network, Target
 from apps.core import clock
@@ -100,7 +100,7 @@ def heartbeat(held: Claim, *, now: datetime | None = None) -> Wanted:
     wanted = held.held().values_list("wanted", flat=True).first()
     if wanted is None:
         raise LeaseLost(f"{held.task} {held.job_id} is no longer this worker's (fence {held.fence})")
-    return "stop" if wanted == "stop" else "pause" if wanted == "pause" else "continue"
+    return "stop" if wanted in ("stop", "keep") else "pause" if wanted == "pause" else "continue"
 
 
 def conclude(held: Claim, kind: str, detail: str = "", log: str = "", last: Event | None = None) -> State | None:
@@ -128,12 +128,12 @@ def conclude(held: Claim, kind: str, detail: str = "", log: str = "", last: Even
 
 def abandoned(job: Job, detail: str, kind: str = "crashed") -> State:
     """Inside a transaction: an attempt ended without a result. Goes on as the user wants, or fails without progress."""
-    if job.state == State.STOPPING or (job.wanted == "stop"):
+    if job.state == State.STOPPING or job.wanted in ("stop", "keep"):
         return over(job, State.DONE, reason="stopped")
     if job.wanted == "pause":
         return over(job, State.PAUSED, fruitless=0)
     if kind == "interrupted":
-        move(job.pk, State.INTERRUPTED, fruitless=F("fruitless") - 1)
+        move(job.pk, State.INTERRUPTED, fruitless=Greatest(F("fruitless") - 1, 0))
         return State.INTERRUPTED
     if kind == "crashed" and job.fruitless >= ATTEMPTS:
         reason = f"{ATTEMPTS} attempts in a row got nowhere; the last one: {detail}"
@@ -151,7 +151,8 @@ def over(job: Job, after: State, reason: str = "", error: str = "", next_step: s
     moved = move(job.pk, after, error=error, next_step=next_step, ended=ended, wanted="continue", **changes)
     if moved and after == State.FAILED:
         _tell_of_failure(job, error, next_step)
-    if moved and job.task == Job.Task.TUNE and after in (State.DONE, State.PAUSED):
+    # Who stops without keeping wants nothing more; the best can still be asked for.
+    if moved and job.task == Job.Task.TUNE and after in (State.DONE, State.PAUSED) and job.wanted != "stop":
         compile_if_measured(TuningRun.objects.get(job=job))
     if after != State.PAUSED:
         work = Path(settings.DATA_DIR) / "work" / str(job.pk)

@@ -35,6 +35,7 @@ class Job(models.Model):
         CONTINUE = "continue"
         PAUSE = "pause"
         STOP = "stop"
+        KEEP = "keep"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="jobs", null=True, blank=True)

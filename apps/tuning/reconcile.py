@@ -14,7 +14,7 @@ from apps.tuning.models import Job, Outbox
 from apps.tuning.states import HELD, State
 from apps.tuning.transitions import move
 
-PATIENCE = timedelta(seconds=60)
+PATIENCE = timedelta(seconds=40)
 """A queued job's message that is older is sent again."""
 BUSY_PATIENCE = timedelta(minutes=10)
 """The same where its queue is at work: the message waits there, most likely."""

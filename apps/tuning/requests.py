@@ -18,7 +18,7 @@ from apps.tuning.states import ACTIVE, State
 from apps.tuning.transitions import announce, move
 from workers.messages import Budget
 
-Word = Literal["pause", "resume", "stop"]
+Word = Literal["pause", "resume", "stop", "keep"]
 MAX_DIMENSION = 1 << 31
 MAX_TRIALS = 10_000_000
 
@@ -160,12 +160,12 @@ def _check_symbols(dynamic: Sequence[Mapping[str, Any]], chosen: Mapping[str, Se
 
 
 def request(job: Job, owner: Any, word: Word) -> None:
-    """Pause, resume or stop. Asking twice is no mistake; raises Refused for what cannot be."""
+    """Pause, resume, stop, or stop and keep the best as an artifact. Asking twice is no mistake; raises Refused for what cannot be."""
     if job.owner_id != owner.pk:
         raise Refused(job.pk, "there is no such job", "choose one of yours")
     if word not in _WORDS:
-        raise Refused(word, "no such request", "ask for pause, resume or stop")
-    if word != "stop" and job.task != Job.Task.TUNE:
+        raise Refused(word, "no such request", "ask for pause, resume, stop or keep")
+    if word not in ("stop", "keep") and job.task != Job.Task.TUNE:
         raise Refused(word, f"a job that is to {job.task} can only be stopped", "stop it, or let it end")
     with transaction.atomic():
         row = Job.objects.select_for_update().get(pk=job.pk)
@@ -202,7 +202,16 @@ def _stop(job: Job) -> bool:
     return job.state == State.STOPPING
 
 
-_WORDS = {"pause": _pause, "resume": _resume, "stop": _stop}
+def _keep(job: Job) -> bool:
+    if job.state == State.RUNNING:
+        return move(job.pk, State.STOPPING, wanted="keep")
+    if _stop(job):
+        compile_if_measured(TuningRun.objects.get(job=job))
+        return True
+    return False
+
+
+_WORDS = {"pause": _pause, "resume": _resume, "stop": _stop, "keep": _keep}
 
 
 def _want(job: Job, word: str) -> bool:

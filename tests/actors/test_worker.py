@@ -22,17 +22,22 @@ result = found.pk
     assert state() == "ready", site.logs()
     inspection = site.ask(f"result = Network.objects.get(pk={key!r}).inspection")
     assert inspection["inputs"]
+    job = lambda: site.ask("result = Job.objects.values_list('state', flat=True).get(task='inspect')")  # noqa: E731
+    eventually(lambda: job() == "done", 10, "the end of the job")
 
 
 def test_a_file_that_is_no_network_is_rejected_within_ten_seconds_and_the_worker_lives(site):
     site.server()
     worker = site.worker("prepare")
-    eventually(lambda: "tarting" in site.log("prepare") or worker.poll() is not None or True, 5)
-    time_of = time.monotonic()
     key = site.ask("result = create_network(owner, 'rubbish.onnx', [b'\\x08\\x07rubbish' * 1000]).pk")
     row = lambda: site.ask(f"result = Network.objects.filter(pk={key!r}).values().get()")  # noqa: E731
-    eventually(lambda: row()["state"] == "rejected", 30, "the verdict")
-    assert time.monotonic() - time_of < 15  # the worker's own start is in it
+    eventually(lambda: row()["state"] == "rejected", 45, "the verdict")
+    # From the claim on: an attempt is cut off after 10 s, and another one is only made where the machine was too busy.
+    seconds, attempts = site.ask("""
+job = Job.objects.get(task="inspect")
+result = [(job.ended - job.started).total_seconds(), job.attempt]
+""")
+    assert seconds < 12 * attempts
     assert row()["error"]
     assert row()["next_step"]
     assert worker.poll() is None

@@ -19,7 +19,7 @@ from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
 from apps.catalog.models import Network, Target  # noqa: E402
-from apps.operations import signin  # noqa: E402
+from apps.core import signin  # noqa: E402
 from apps.tuning import services  # noqa: E402
 from apps.tuning.models import TuningRun  # noqa: E402
 from tests.browser import journal  # noqa: E402
@@ -99,14 +99,15 @@ class Storyteller:
             services.write(held, journal.opening(operators))
         return {"run": key}
 
-    def tell(self, run: str, slots: int = 1, a_second: float = 0.0) -> dict[str, Any]:
-        """So many slots, each a batch and a slot event, evenly over time."""
+    def tell(self, run: str, slots: int = 1, a_second: float = 0.0, at_once: int = 25) -> dict[str, Any]:
+        """So many slots, each a batch and a slot event, `at_once` in a transaction, evenly over time."""
         story, began = self.runs[run], time.monotonic()
-        for number in range(slots):
-            services.write(story["held"], next(story["slots"]))
+        for number in range(0, slots, at_once):
+            several = [next(story["slots"]) for _ in range(min(at_once, slots - number))]
+            services.write(story["held"], [event for events in several for event in events])
+            services.heartbeat(story["held"])
             if a_second:
-                time.sleep(max(0.0, began + (number + 1) / a_second - time.monotonic()))
-        services.heartbeat(story["held"])
+                time.sleep(max(0.0, began + (number + at_once) / a_second - time.monotonic()))
         return self.figures(run)
 
     def log_events(self, run: str, path: str, most: int = 1 << 30) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Network, Target
-from apps.operations import signin
+from apps.core import signin
 from apps.tuning import services
 from apps.tuning.models import Artifact, Job, TuningRun
 from tests.apps.rows import Site

@@ -69,6 +69,8 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
     except Exception as error:
         log.exception("%s %s", claim.task, claim.job_id)
         return Ending("crashed", cause="start", detail=f"{type(error).__name__}: {error}")
+    if journal.answered and ending.kind == "crashed":
+        return replace(ending, kind="finished", detail="")  # a short task says its result, and no farewell
     return _verdict(ending) if claim.task == "inspect" else ending
 
 

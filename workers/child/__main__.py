@@ -7,7 +7,7 @@ import time
 import traceback
 
 from workers.child.pulse import Pulse
-from workers.child.tasks import TASKS
+from workers.child.tasks import task_named
 from workers.messages.channel import ControlReader, EventWriter
 from workers.networks.errors import NetworkError
 
@@ -27,7 +27,9 @@ def main() -> int:
     order = control.order()
     pulse = Pulse(events.emit, RunClock(order.get("clock", 0.0)))
     try:
-        TASKS[order["task"]](order, control, pulse)
+        task_named(order["task"])(order, control, pulse)
+        if order["task"] != "tune":  # a tuning says itself why it ended
+            pulse.tell("finished", reason="done")
     except Exception as error:
         traceback.print_exc()
         reason, next_step = explain(error)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
-from workers.child.artifact import compile_artifact
-from workers.child.baseline import measure_baselines
-from workers.child.describe import describe_hardware, inspect_network
 from workers.child.pulse import Pulse
-from workers.child.tune import tune
 from workers.messages.channel import ControlReader
 
-TASKS: dict[str, Callable[[dict[str, Any], ControlReader, Pulse], None]] = {
-    "tune": tune,
-    "compile": compile_artifact,
-    "baseline": measure_baselines,
-    "inspect": inspect_network,
-    "hardware": describe_hardware,
+Task = Callable[[dict[str, Any], ControlReader, Pulse], None]
+
+TASKS = {
+    "tune": ("workers.child.tune", "tune"),
+    "compile": ("workers.child.artifact", "compile_artifact"),
+    "baseline": ("workers.child.baseline", "measure_baselines"),
+    "inspect": ("workers.child.describe", "inspect_network"),
+    "hardware": ("workers.child.describe", "describe_hardware"),
 }
+
+
+def task_named(name: str) -> Task:
+    """Imports what this task needs and no more: an inspection must not wait for TVM and xgboost. Raises KeyError."""
+    module, function = TASKS[name]
+    return cast(Task, getattr(import_module(module), function))

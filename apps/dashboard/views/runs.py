@@ -22,7 +22,7 @@ from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import ACTIVE, OVER
 
-WORDS = ("pause", "resume", "stop")
+WORDS = ("pause", "resume", "stop", "keep")
 
 
 def _run(request: HttpRequest, pk: UUID) -> TuningRun:

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from apps.operations import signin
+from apps.core import signin
 
 
 @method_decorator([login_not_required, never_cache], name="dispatch")

@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=apps.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('task', models.CharField(choices=[('inspect', 'Inspect'), ('hardware', 'Hardware'), ('tune', 'Tune'), ('compile', 'Compile'), ("baseline", "Baseline")], max_length=12)),
                 ('state', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('paused', 'Paused'), ('stopping', 'Stopping'), ('done', 'Done'), ('failed', 'Failed'), ('interrupted', 'Interrupted')], default='queued', max_length=12)),
-                ('wanted', models.CharField(choices=[('continue', 'Continue'), ('pause', 'Pause'), ('stop', 'Stop')], default='continue', max_length=12)),
+                ('wanted', models.CharField(choices=[('continue', 'Continue'), ('pause', 'Pause'), ('stop', 'Stop'), ('keep', 'Keep')], default='continue', max_length=12)),
                 ('attempt', models.PositiveIntegerField(default=0)),
                 ('fence', models.PositiveBigIntegerField(default=0)),
                 ('fruitless', models.PositiveIntegerField(default=0)),

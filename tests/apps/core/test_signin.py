@@ -5,7 +5,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from apps.core.clock import now
-from apps.operations import signin
+from apps.core import signin
 
 pytestmark = pytest.mark.django_db
 
