@@ -65,7 +65,13 @@ def _compile(run: TuningRun, work_dir: Path) -> dict[str, Any]:
 
 
 def _baseline(run: TuningRun, work_dir: Path) -> dict[str, Any]:
-    return {"task": "baseline", "spec": run.spec(), "work_dir": str(work_dir), "name": run.network.name, "clock": run.clock}
+    return {
+        "task": "baseline",
+        "spec": run.spec(),
+        "work_dir": str(work_dir),
+        "name": run.network.name,
+        "clock": run.clock,
+    }
 
 
 def best(run: TuningRun) -> dict[str, dict[str, Any]]:

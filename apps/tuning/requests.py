@@ -79,7 +79,9 @@ def create_run(
 
 def _find_baselines(run: TuningRun) -> None:
     """Inside a transaction: baselines of an earlier run of the same network on the same machine, or a job that takes them."""
-    earlier = TuningRun.objects.filter(network=run.network, target=run.target).exclude(baselines=[]).order_by("-pk").first()
+    earlier = (
+        TuningRun.objects.filter(network=run.network, target=run.target).exclude(baselines=[]).order_by("-pk").first()
+    )
     if earlier is not None:
         TuningRun.objects.filter(pk=run.pk).update(baselines=earlier.baselines)
         run.baselines = earlier.baselines
@@ -160,7 +162,10 @@ def _check_symbols(dynamic: Sequence[Mapping[str, Any]], chosen: Mapping[str, Se
 
 
 def request(job: Job, owner: Any, word: Word) -> None:
-    """Pause, resume, stop, or stop and keep the best as an artifact. Asking twice is no mistake; raises Refused for what cannot be."""
+    """Pause, resume, stop, or stop and keep the best as an artifact. Asking twice is no mistake.
+
+    Raises Refused for what cannot be.
+    """
     if job.owner_id != owner.pk:
         raise Refused(job.pk, "there is no such job", "choose one of yours")
     if word not in _WORDS:

@@ -4,8 +4,8 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth import get_user_model
 
-from apps.core.clock import now
 from apps.core import signin
+from apps.core.clock import now
 
 pytestmark = pytest.mark.django_db
 

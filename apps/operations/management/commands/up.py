@@ -12,7 +12,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from apps.operations import embedded, listening, lock, signin, site
+from apps.core import signin
+from apps.operations import embedded, listening, lock, site
 from apps.operations.launcher import Launcher
 from apps.operations.parts import Part
 
