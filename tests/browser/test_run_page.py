@@ -62,6 +62,14 @@ def test_the_chart_moves_while_the_run_is_told(site: Site, browser: Any, run: st
     assert complaints(browser) == []
 
 
+def test_the_best_is_offered_as_soon_as_there_is_one(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    words = "return document.querySelector('#downloads').textContent"
+    assert "Download best so far" not in browser.execute_script(words)
+    site.tell("tell", run=run, slots=14)
+    until(lambda: "Download best so far" in browser.execute_script(words))
+
+
 def test_reload_and_second_tab_show_the_same(site: Site, browser: Any, run: str, tmp_path: Path) -> None:
     open_run(browser, site, run)
     told = site.tell("tell", run=run, slots=45)

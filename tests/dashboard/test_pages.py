@@ -139,6 +139,8 @@ def test_the_buttons_ask_for_what_they_say(site: Site, ada: Client, told: Tuning
     assert Job.objects.get(pk=told.job_id).wanted == "continue"
     ada.post(reverse("ask", args=[told.pk, "stop"]))
     assert Job.objects.get(pk=told.job_id).state == "stopping"
+    ada.post(reverse("ask", args=[told.pk, "keep"]))
+    assert Job.objects.get(pk=told.job_id).wanted in ("keep", "stop")
     assert ada.post(reverse("ask", args=[told.pk, "explode"])).status_code == 404
     assert ada.get(reverse("ask", args=[told.pk, "stop"])).status_code == 405
 

@@ -18,9 +18,9 @@ OPERATORS = synthetic_operators(5, 8)
 
 
 def latency(name: str) -> float:
-    """Seconds after 240 trials, mean of two seeds."""
-    runs = [simulated(name, 240, operators=OPERATORS, seed=seed) for seed in range(2)]
-    return statistics.mean(run.events[-1]["latency"] for run in runs)
+    """Seconds after 300 trials, median of five seeds."""
+    runs = [simulated(name, 300, operators=OPERATORS, seed=seed) for seed in range(5)]
+    return statistics.median(run.events[-1]["latency"] for run in runs)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def reached() -> dict[str, float]:
 
 
 def test_a_cost_model_beats_chance_and_the_belief_is_no_worse_than_turns(reached: dict[str, float]) -> None:
-    # Seen over eight seeds: random 26 to 38 ms, turns 11 to 27, dynatune 12 to 15.
+    # Seen over six seeds: random 25 to 38 ms, turns 11 to 27, dynatune 12 to 15.
     assert reached["round_robin"] < 0.8 * reached["random"]
     assert reached["dynatune"] < 1.2 * reached["round_robin"]
 

@@ -18,17 +18,19 @@ def batch(number: int) -> dict[str, Any]:
 
 
 def slot(number: int, checkpoint: Any = None) -> dict[str, Any]:
-    return {"kind": "slot", "clock": float(number), "slot": number, "checkpoint": checkpoint}
+    times = {"clock": float(number), "began": float(number - 1), "ended": float(number)}
+    return {"kind": "slot", "slot": number, "operator": 2, "decision": {"rule": "x"}, "checkpoint": checkpoint, **times}
 
 
-def test_history_is_the_last_checkpoint_and_what_came_after(tmp_path: Path) -> None:
+def test_history_is_the_last_checkpoint_and_everything_measured(tmp_path: Path) -> None:
     with DirectoryJournal(tmp_path) as journal:
         journal.write([batch(0), slot(1, {"state": 1}), batch(2)])
         journal.write([slot(3, {"state": 3}), batch(4), slot(5), batch(6)])
     with DirectoryJournal(tmp_path) as journal:
         history = journal.history()
     assert history.checkpoint == {"state": 3}
-    assert [measurement["number"] for measurement in history.measurements] == [4, 6]
+    assert [measurement["number"] for measurement in history.measurements] == [0, 2, 4, 6]
+    assert history.slots == [(2, 1.0, {"rule": "x"})] * 3
     assert (history.events, history.trials, history.clock, history.spent) == (7, 4, 6.0, {"build": 6})
 
 
@@ -118,7 +120,7 @@ def test_thirty_kills_while_writing_lose_nothing_acknowledged(tmp_path: Path) ->
         "journal = DirectoryJournal(sys.argv[1]); number = journal.trials\n"
         "while True:\n"
         "    fresh = range(number, number + 20)\n"
-        "    journal.write([{'kind': 'batch', 'clock': float(n), 'measurements': [n]} for n in fresh])\n"
+        "    journal.write([{'kind': 'batch', 'clock': float(n), 'measurements': [{'n': n}]} for n in fresh])\n"
         "    number += 20; print(number, flush=True)\n"
     )
     for attempt in range(30):
@@ -130,6 +132,6 @@ def test_thirty_kills_while_writing_lose_nothing_acknowledged(tmp_path: Path) ->
             writer.kill()
             acknowledged += [int(line) for line in writer.stdout.readlines() if line.endswith("\n")]
         with DirectoryJournal(tmp_path) as journal:
-            numbers = [number for event in journal.events() for number in event["measurements"]]
+            numbers = [one["n"] for event in journal.events() for one in event["measurements"]]
         assert numbers == list(range(len(numbers)))
         assert len(numbers) >= acknowledged[-1]

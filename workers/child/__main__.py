@@ -43,7 +43,7 @@ def main() -> int:
 def explain(error: Exception) -> tuple[str, str]:
     """What went wrong and what the user can do about it."""
     if isinstance(error, NetworkError):
-        return str(error), error.next_step
+        return f"{error.value}: {error.reason}", error.next_step
     next_step = getattr(
         error, "next_step", "the end of the log says more; if the network is sound, report it with the log"
     )

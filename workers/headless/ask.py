@@ -34,7 +34,7 @@ def ask(order: Mapping[str, Any], hear: Callable[[Event], None] | None = None, s
     for event in listener.events:
         if event["kind"] == "failed":
             kind = UserMistake if event["error"] in {"NetworkError", "ImportFailed", "NoLinker"} else Failure
-            raise kind(f"{event['reason']}")
+            raise kind("; ".join(part for part in (event["reason"], event["next_step"]) if part))
     results = [event for event in listener.events if event["kind"] == "result"]
     if not results:
         raise Failure(f"the {order['task']} process ended early: {ending.detail}\n{ending.log[-2000:]}")

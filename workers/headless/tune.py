@@ -18,6 +18,7 @@ from workers.headless.errors import Failure, UserMistake
 from workers.headless.machine import this_machine
 from workers.messages.spec import Budget, RunSpec
 from workers.supervision import DirectoryJournal, History, restart_until_progress_stops, supervise
+from workers.supervision.directory import DamagedJournal, DirectoryBusy
 
 RUN = "run"
 
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     out = _directory(arguments)
     spec = _spec(arguments)
     display = Display()
-    with DirectoryJournal(out / RUN) as journal, display.stops_on_interrupt():
+    with _opened(out / RUN) as journal, display.stops_on_interrupt():
         _begin(journal, spec, out, arguments.resume)
         ending = restart_until_progress_stops(
             journal, partial(_order, spec, out), partial(supervise, journal=display.over(journal))
@@ -97,6 +98,13 @@ def best_of(measurements: list[dict[str, Any]], operators: list[dict[str, Any]])
     return best
 
 
+def _opened(path: Path) -> DirectoryJournal:
+    try:
+        return DirectoryJournal(path)
+    except (DirectoryBusy, DamagedJournal) as error:
+        raise UserMistake(str(error)) from None
+
+
 def _directory(arguments: argparse.Namespace) -> Path:
     out = Path(arguments.out).resolve()
     try:
@@ -119,6 +127,8 @@ def _spec(arguments: argparse.Namespace) -> RunSpec:
     ):
         if value is not None and not value > 0:
             raise UserMistake(f"{name} {value} must be greater than 0")
+    if arguments.seed < 0:
+        raise UserMistake(f"--seed {arguments.seed} must be a whole number from 0 on")
     if not Path(arguments.network).is_file():
         raise UserMistake(f"{arguments.network}: there is no such file; name an ONNX file")
     inspection = ask({"task": "inspect", "network": arguments.network})["inspection"]
@@ -175,9 +185,9 @@ def _shapes(inspection: dict[str, Any], given: dict[str, str]) -> dict[str, list
 def _begin(journal: DirectoryJournal, spec: RunSpec, out: Path, resume: bool) -> None:
     """A directory holds one run: a second one must say that it goes on."""
     path = out / RUN / "spec.json"
-    if journal.history().events and not resume:
+    if journal.history().measurements and not resume:
         raise UserMistake(f"{out} holds a run already: go on with it (--resume) or name another directory")
-    if resume and path.exists():
+    if resume and path.exists() and journal.history().measurements:
         before, now = (json.loads(text) for text in (path.read_text(), spec.to_json()))
         for kept in (
             "budget",

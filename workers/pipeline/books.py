@@ -25,6 +25,7 @@ class Books:
         self._spent["start"] = self._spent.get("start", 0.0) + max(0.0, clock.now() - sum(spent.values()))
         self.best = [INFINITE] * len(operators)
         self.curves: list[list[float]] = [[] for _ in operators]
+        self.tried = [0] * len(operators)
         self.slots = [0] * len(operators)
         self.seconds = [0.0] * len(operators)
         self.trials = 0
@@ -43,6 +44,7 @@ class Books:
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """Duplicates are not trials: nothing was built for them."""
         for outcome in outcomes:
+            self.tried[outcome.candidate.operator] += 1
             if outcome.cause == "duplicate":
                 continue
             operator = outcome.candidate.operator

@@ -10,7 +10,7 @@ from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.messages.events import Event
 from workers.messages.spec import Budget
-from workers.pipeline.books import Books
+from workers.pipeline.books import INFINITE, Books
 from workers.pipeline.record import Measurement, measurement_of, outcome_of
 
 CHECKPOINT_SECONDS = 5.0
@@ -66,11 +66,11 @@ class TuningLoop:
             self._observe([outcome])
             if outcome.identity:
                 self._backend.remember(outcome.candidate.operator, outcome.identity)
-        # A belief behind its curve would predict what is already known.
-        believed = checkpoint["believed"] if checkpoint is not None else [0] * len(self._proposers)
-        for progress in self._progress():
-            if progress.slots and len(progress.curve) > believed[progress.operator.index]:
-                self._scheduler.observe(progress)
+        # Slots after the checkpoint: a belief behind its curve would predict what is already known.
+        later = [operator for operator, _, _ in slots[checkpoint["slot"] if checkpoint is not None else 0 :]]
+        progress = self._progress()
+        for operator in reversed(dict.fromkeys(reversed(later))):
+            self._scheduler.observe(progress[operator])
 
     def run(self) -> str:
         """Tunes; returns why it ended: "seconds", "trials", "target", "exhausted", "stopped" or "paused"."""
@@ -93,14 +93,20 @@ class TuningLoop:
     def _warm_up(self) -> str | None:
         """Measures first configurations of all operators together until each has a valid one (METHODS.md, Start)."""
         self._emit(self._event("phase", name="warm-up", text="measuring a first configuration of every operator"))
-        for _ in range(self._method.rhythm.warm_up):
-            waiting = [i for i, best in enumerate(self._books.best) if best == float("inf")]
-            candidates = [c for i in waiting for c in self._propose(i, 1)]
-            for start in range(0, len(candidates), self._method.rhythm.plan):
-                if reason := self._over():
-                    return reason
-                self._measure(candidates[start : start + self._method.rhythm.plan])
+        while candidates := [c for i in self._cold() for c in self._propose(i, 1)]:
+            if reason := self._over():
+                return reason
+            self._measure(candidates)
         return None
+
+    def _cold(self) -> list[int]:
+        """The next batch of the warm-up: operators without a valid configuration, least tried first.
+
+        Follows from the outcomes alone, so that a resumed run goes on in the middle of it.
+        """
+        books, rhythm = self._books, self._method.rhythm
+        waiting = [i for i, best in enumerate(books.best) if best == INFINITE and books.tried[i] < rhythm.warm_up]
+        return sorted(waiting, key=lambda i: books.tried[i])[: rhythm.plan]
 
     def _slots(self) -> str:
         self._emit(self._event("phase", name="tuning", text="giving slots to the operators that promise most"))
@@ -206,7 +212,7 @@ class TuningLoop:
             **event,
             "checkpoint": {
                 "scheduler": self._scheduler.state(),
-                "believed": [len(curve) for curve in self._books.curves],
+                "slot": self._slot,
                 "proposers": [proposer.state() for proposer in self._proposers],
             },
         }

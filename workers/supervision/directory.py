@@ -114,7 +114,9 @@ class DirectoryJournal:
                 os.ftruncate(self._file, self._size)
             raise
         self._size += len(content)
-        self.trials += sum(len(event.get("measurements", ())) for event in events if event["kind"] == "batch")
+        self.trials += sum(
+            measurement.get("cause") != "duplicate" for event in events for measurement in event.get("measurements", ())
+        )
 
     def heartbeat(self) -> Control:
         """What stands in the control file; anything else than pause or stop is continue."""

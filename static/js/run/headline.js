@@ -83,6 +83,7 @@ export class Headline {
     this.part("pause").hidden = !active || wanted === "pause";
     this.part("resume").hidden = !(state === "paused" || state === "failed" || (state === "running" && wanted === "pause"));
     this.part("stop").hidden = !(active || state === "paused");
+    this.part("keep").hidden = this.part("stop").hidden;
   }
 
   #trouble() {

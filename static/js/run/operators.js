@@ -31,7 +31,7 @@ export function columns(state) {
     ["peak", "Of peak", peak, (o) => (peak(o) ? `${(100 * peak(o)).toFixed(0)} %` : "–")],
     ["trials", "Trials", (o) => o.trials, (o) => count(o.trials)],
     ["failures", "Failed", (o) => o.failures, (o) => count(o.failures)],
-    ["gain", "Won a min", (o) => rate(state, o), (o) => (rate(state, o) === null ? "–" : latency(rate(state, o)))],
+    ["gain", "Won a min", (o) => rate(state, o), (o) => (rate(state, o) ? latency(rate(state, o)) : rate(state, o) === null ? "–" : "0")],
     ["why", "Why chosen last", (o) => o.rule, (o) => why(o)],
   ];
 }

@@ -81,10 +81,12 @@ const TOPICS = {
 };
 
 function events(list, acknowledge) {
+  const incomplete = !state.run.latency;
   const changed = state.fold(list);
   drawn.push(acknowledge);
   const names = [...changed].flatMap((topic) => TOPICS[topic] || []);
-  if (changed.has("state") || changed.has("artifact")) document.body.dispatchEvent(new Event("downloads"));
+  // With the first latency there is something to compile.
+  if (changed.has("state") || changed.has("artifact") || (incomplete && state.run.latency)) document.body.dispatchEvent(new Event("downloads"));
   if (!names.length || document.hidden) drawn.splice(0).forEach((done) => done());
   want(...names);
 }

@@ -24,7 +24,8 @@ class RoundRobin:
         return Decision(self._last, "round_robin")
 
     def observe(self, progress: Progress) -> None:
-        """Nothing is learned."""
+        """Nothing is learned; a resumed run finds its place again."""
+        self._last = progress.operator.index
 
     def state(self) -> State:
         """JSON."""
