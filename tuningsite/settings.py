@@ -22,11 +22,14 @@ from typing import Any
 import dj_database_url
 from csp.constants import NONE, SELF
 
+from tuningsite.private import make_private
 from tuningsite.secret import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(os.environ.get("DATA_DIR") or BASE_DIR / "data").resolve()
+os.umask(0o077)  # networks, artifacts and accounts are nobody else's on this machine
 DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+make_private(DATA_DIR)
 
 DEBUG = os.environ.get("DEBUG") == "1"
 TLS = os.environ.get("TLS") == "1"

@@ -24,6 +24,11 @@ CHOICES = (
         "Operators in turn",
         "The same search inside each operator, but every operator gets the same time.",
     ),
+    Words(
+        "sequential",
+        "One operator after the other",
+        "The same search, but each operator is finished before the next begins.",
+    ),
     Words("random", "Random search", "Random configurations, operators in turn: what every method has to beat."),
     Words(
         "autotvm",
@@ -37,5 +42,5 @@ CHOICES = (
     ),
 )
 TITLES = {words.name: words.title for words in CHOICES}
-EVERYDAY = 4
+EVERYDAY = 3
 """So many of CHOICES are shown at once; the others are a click away."""

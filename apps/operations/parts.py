@@ -70,9 +70,7 @@ class Part:
     def look(self) -> str | None:
         """Starts the process when that is due; says so in a sentence when it has ended, once."""
         if self._process is None:
-            if self.clock() >= self.due:
-                self.start()
-            return None
+            return self._try() if self.clock() >= self.due else None
         code = self._process.poll()
         if code is None:
             return None
@@ -81,11 +79,25 @@ class Part:
             self.due = float("inf")
             return None
         self.failures = 1 if self.clock() - self._began > STEADY else self.failures + 1
-        wait = min(LONGEST_WAIT, 0.5 * 2 ** (self.failures - 1))
+        wait = self._wait()
         self.due = float("inf") if self.plan.once else self.clock() + wait
         ended = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with status {code}"
         then = "" if self.plan.once else f"; it is started again in {wait:g} s"
         return f"{self.plan.name} {ended}{then} (see {self.log})"
+
+    def _try(self) -> str | None:
+        """A machine without room or memory now may have some later: that ends no launcher."""
+        try:
+            self.start()
+        except OSError as error:
+            self.failures += 1
+            wait = self._wait()
+            self.due = self.clock() + wait
+            return f"{self.plan.name} cannot be started ({error}); it is tried again in {wait:g} s"
+        return None
+
+    def _wait(self) -> float:
+        return min(LONGEST_WAIT, 0.5 * 2.0 ** min(self.failures - 1, 10))
 
     def ask_to_end(self) -> None:
         """SIGTERM, if it runs."""

@@ -51,8 +51,8 @@ def command(name: str, *arguments: str, once: bool = False) -> Plan:
 
 def web(listening: int) -> Plan:
     """On a socket the launcher holds, so that nobody takes the port while the web process is started again."""
-    daphne = ["-m", "daphne", "--fd", str(listening), "--no-server-name", "tuningsite.asgi:application"]
-    return Plan("web", [sys.executable, *daphne], pass_fds=(listening,))
+    serve = ["-m", "tuningsite.serve", "--fd", str(listening), "--no-server-name", "tuningsite.asgi:application"]
+    return Plan("web", [sys.executable, *serve], pass_fds=(listening,))
 
 
 def parts(plans: Sequence[Plan], address: Address | None) -> list[Part]:

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
-from apps.core.content import Stored, keep
+from apps.core.content import Stored, TooLarge, keep
 
+LIMIT = 4 << 30
+"""Bytes of one archive."""
 _CHUNK = 1 << 20
 
 
-def keep_archive(archive: str, work_dir: Path, folder: Path) -> Stored:
-    """Copies a child's archive. Raises ValueError for a path that is not a plain file of the child's own directory."""
+def keep_archive(archive: str, work_dir: Path, folder: Path, limit: int = LIMIT) -> Stored:
+    """Copies a child's archive.
+
+    Raises ValueError for a path that is not a plain file in the child's own directory, and for one of more than
+    `limit` bytes.
+    """
     path = Path(archive)
-    real = path.resolve()
-    if path.is_symlink() or not real.is_relative_to(work_dir.resolve()) or not real.is_file():
+    if path.parent != work_dir:
         raise ValueError(f"the archive {archive!r} is no file of the job's own directory")
-    return keep(_chunks(real), folder, ".zip")
+    with _opened(path) as file:
+        try:
+            return keep(_chunks(file), folder, ".zip", limit)
+        except TooLarge:
+            raise ValueError(f"the archive {archive!r} has more than {limit} bytes") from None
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            yield chunk
+def _opened(path: Path) -> BinaryIO:
+    """What is looked at and what is read are one file, whatever the child puts in its place meanwhile."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise ValueError(f"{str(path)!r} is no file of the job's own directory ({error.strerror})") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ValueError(f"{str(path)!r} is no plain file of the job's own directory")
+    return os.fdopen(descriptor, "rb")
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        yield chunk

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-METHODS = ("auto", "dynatune", "dynatune-paper", "autotvm", "round_robin", "random")
+METHODS = ("auto", "dynatune", "dynatune-paper", "autotvm", "sequential", "round_robin", "random")
 ROLES = ("scheduler", "explorer", "sampler", "cost_model", "evaluator")
 LAYOUTS = ("auto", "NHWC", "NCHW")

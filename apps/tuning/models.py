@@ -68,13 +68,19 @@ class Job(models.Model):
 
 
 class TuningRun(models.Model):
-    """The Job that optimises a network on a target. Figures below `seed` are kept by the journal (services.write)."""
+    """The Job that optimises a network on a target. Figures below `created` are kept by the journal (services.write).
+
+    `shapes` (by input) and `machine` ({tvm, threads, peak_flops, bandwidth}) are as they were when the run was asked
+    for: what is chosen or measured later is for later runs.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     job = models.OneToOneField(Job, models.CASCADE, related_name="tuning_run")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="runs")
     network = models.ForeignKey(Network, models.CASCADE, related_name="runs")
     target = models.ForeignKey(Target, models.PROTECT, related_name="runs")
+    shapes: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    machine: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     method = models.CharField(max_length=60)
     parts: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     operators_asked = models.CharField(max_length=200, default="all")
@@ -113,11 +119,11 @@ class TuningRun(models.Model):
         """The order's RunSpec as JSON text."""
         return RunSpec(
             network=str(self.network.path),
-            target=self.target.tvm,
-            threads=self.target.threads,
-            peak_flops=self.target.peak_flops,
-            bandwidth=self.target.bandwidth,
-            inputs=self.network.shapes,
+            target=self.machine["tvm"],
+            threads=self.machine["threads"],
+            peak_flops=self.machine["peak_flops"],
+            bandwidth=self.machine["bandwidth"],
+            inputs=self.shapes,
             method=self.method,
             parts=self.parts,
             budget=self.budget,

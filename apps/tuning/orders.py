@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,13 +43,17 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
         ],
         "spent": run.spent,
         "clock": run.clock,
+        "keys": list(run.operators.order_by("index").values_list("key", flat=True)),
     }
 
 
 def _compile(run: TuningRun, work_dir: Path) -> dict[str, Any]:
     layout = run.started_facts.get("layout", "auto")
     log = work_dir / "tuning_log.jsonl"
-    with log.open("w", encoding="utf-8") as file:
+    # An earlier child of this job may have left a link there: what is written must be a new file of ours.
+    log.unlink(missing_ok=True)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         for line in tuning_log(run):
             file.write(json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n")
     return {

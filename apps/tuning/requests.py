@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from django.contrib.auth import get_user_model
 from django.db import DatabaseError, transaction
 
 from apps.catalog.models import Network, Target
@@ -21,6 +22,8 @@ from workers.messages import Budget
 Word = Literal["pause", "resume", "stop", "keep"]
 MAX_DIMENSION = 1 << 31
 MAX_TRIALS = 10_000_000
+MAX_ACTIVE_RUNS = 20
+"""Of one owner, waiting or running."""
 
 
 def enqueue(task: str, owner: Any, **about: Any) -> Job:
@@ -52,12 +55,15 @@ def create_run(
     check_budget(budget)
     try:
         with transaction.atomic():
+            _check_active(owner)
             job = Job.objects.create(task=Job.Task.TUNE, owner=owner, network=network, target=target)
             run = TuningRun.objects.create(
                 job=job,
                 owner=owner,
                 network=network,
                 target=target,
+                shapes=network.shapes,
+                machine=_machine(target),
                 method=method,
                 parts=dict(parts or {}),
                 layout=layout,
@@ -78,15 +84,41 @@ def create_run(
 
 
 def _find_baselines(run: TuningRun) -> None:
-    """Inside a transaction: baselines of an earlier run of the same network on the same machine, or a job that takes them."""
-    earlier = (
-        TuningRun.objects.filter(network=run.network, target=run.target).exclude(baselines=[]).order_by("-pk").first()
-    )
+    """Inside a transaction: baselines of an earlier run of the same work on the same machine, or a job that takes them."""
+    runs = TuningRun.objects.filter(network=run.network, target=run.target).exclude(pk=run.pk).exclude(baselines=[])
+    # Compared here: whether two JSON columns are equal, whatever the order of their keys, not every database can tell.
+    earlier = next((row for row in runs.order_by("-created").iterator(100) if _work(row) == _work(run)), None)
     if earlier is not None:
         TuningRun.objects.filter(pk=run.pk).update(baselines=earlier.baselines)
         run.baselines = earlier.baselines
     else:
         enqueue(Job.Task.BASELINE, run.owner, run=run, network=run.network, target=run.target)
+
+
+def _machine(target: Target) -> dict[str, Any]:
+    return {
+        "tvm": target.tvm,
+        "threads": target.threads,
+        "peak_flops": target.peak_flops,
+        "bandwidth": target.bandwidth,
+    }
+
+
+def _work(run: TuningRun) -> tuple[Any, ...]:
+    """What a baseline's time depends on; a peak that was measured anew changes nothing."""
+    return run.shapes, run.machine["threads"], run.machine["tvm"]
+
+
+def _check_active(owner: Any) -> None:
+    """Inside a transaction: the owner's row is locked, so that of two that come at once the second counts the first."""
+    get_user_model().objects.select_for_update(no_key=True).filter(pk=owner.pk).first()
+    active = Job.objects.filter(owner=owner, task=Job.Task.TUNE, state__in=ACTIVE).count()
+    if active >= MAX_ACTIVE_RUNS:
+        raise Refused(
+            active,
+            f"an account has at most {MAX_ACTIVE_RUNS} runs that wait or run",
+            "wait until one ends, or stop one",
+        )
 
 
 def _check_network(owner: Any, network: Network) -> None:

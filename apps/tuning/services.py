@@ -2,7 +2,7 @@
 
 For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure; they raise Refused for
 a user's mistake. For workers: claim, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the
-launcher: reconcile. An upload is apps.catalog.services.create_network.
+launcher: reconcile, sweep. An upload is apps.catalog.services.create_network.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from apps.tuning.journal import write
 from apps.tuning.leases import Claim, LeaseLost, claim, conclude, heartbeat
 from apps.tuning.reconcile import reconcile
 from apps.tuning.requests import choose_shapes, create_run, ensure_local_target, remeasure, request, request_artifact
+from apps.tuning.sweep import sweep
 
 __all__ = [
     "Claim",
@@ -27,5 +28,6 @@ __all__ = [
     "remeasure",
     "request",
     "request_artifact",
+    "sweep",
     "write",
 ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
@@ -16,6 +19,16 @@ _SWITCHES = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars"
 )
+
+
+def needs_chromium() -> None:
+    """Skips where there is no browser; CI has to have one."""
+    if shutil.which("chromium") and shutil.which("chromedriver"):
+        return
+    reason = "no chromium with its driver on this machine (apt install chromium chromium-driver)"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def chromium(profile: Path, width: int = 1280, height: int = 900) -> Any:

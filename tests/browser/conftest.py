@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ ROOT = str(Path(__file__).resolve().parents[2])
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
-from tests.browser.chromium import chromium  # noqa: E402
+from tests.browser.chromium import chromium, needs_chromium  # noqa: E402
 from tests.browser.site import Site  # noqa: E402
 
 
@@ -31,8 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture
 def browser(site: Site, tmp_path: Path) -> Iterator[Any]:
     """Signed in."""
-    if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        pytest.skip("no chromium with its driver on this machine")
+    needs_chromium()
     driver = chromium(tmp_path / "profile")
     try:
         driver.get(site.url + site.tell("link")["path"])

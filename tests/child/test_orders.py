@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import TensorProto, helper
 
 from tests import zoo
 from tests.tvm_backend.local import THREADS, spec_of
@@ -50,8 +51,9 @@ def test_hardware_names_the_target_and_versions() -> None:
 
 
 def test_an_unknown_task_fails_and_says_so() -> None:
-    with pytest.raises(Failure):
-        ask({"task": "dance"})
+    listener = Listener()
+    assert supervise({"task": "dance"}, listener).kind == "failed"
+    assert "dance" in listener.events[-1]["reason"]
 
 
 def test_tune_tells_operators_measurements_and_an_end(tuned: tuple[Path, str]) -> None:
@@ -115,3 +117,26 @@ def test_compile_with_some_operators_untuned_still_computes_the_same(tuned: tupl
     order = compile_order(tuned, tmp_path)
     del order["best"]["0"]
     assert ask(order)["passed"]
+
+
+def test_baselines_are_taken_without_any_tuning(tuned: tuple[Path, str], tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    ask({"task": "baseline", "spec": tuned[1], "name": "tiny", "work_dir": str(tmp_path)}, heard.append)
+    lines = {event["name"]: event["seconds"] for event in heard if event["kind"] == "baseline"}
+    assert set(lines) == {"ONNX Runtime", "TVM untuned"}
+    assert all(seconds > 0 for seconds in lines.values())
+
+
+def test_inspect_names_operators_that_tvm_cannot_import(tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Det", ["x"], ["y"])],
+        "odd",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
+    )
+    path = tmp_path / "odd.onnx"
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+    )
+    with pytest.raises(UserMistake, match="Det"):
+        ask({"task": "inspect", "network": str(path)})

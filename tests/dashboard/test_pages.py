@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Network, Target
-from apps.core import signin
+from apps.core import clock, signin
+from apps.core.pace import Pace
+from apps.dashboard.views.sign_in import SignIn
 from apps.tuning import services
 from apps.tuning.models import Artifact, Job, TuningRun
 from tests.apps.rows import Site
@@ -261,3 +264,31 @@ def test_the_target_page_shows_what_was_measured(site: Site, ada: Client) -> Non
     assert "a machine" in page
     assert ada.post(reverse("remeasure", args=[site.target.pk])).status_code == 302
     assert "being measured" in ada.get("/targets/").content.decode()
+
+
+def test_two_clicks_on_the_example_are_one_run(site: Site, ada: Client) -> None:
+    Target.objects.filter(pk=site.target.pk).update(kind="local")
+    address = reverse("example-run", args=[site.network.pk])
+    assert ada.post(address).headers["Location"] == ada.post(address).headers["Location"]
+    TuningRun.objects.update(created=clock.now() - timedelta(minutes=6))
+    ada.post(address)
+    assert TuningRun.objects.count() == 2
+
+
+def test_a_long_list_of_networks_has_pages(site: Site, ada: Client) -> None:
+    Network.objects.bulk_create(
+        Network(owner=site.ada, name=f"n{i}", sha256=f"{i:064x}", size=1, state="ready") for i in range(100)
+    )
+    assert "Page 1 of 2" in (page := ada.get(reverse("networks")).content.decode())
+    assert page.count('class="name"') == 100
+    assert ada.get(reverse("networks") + "?page=2").content.decode().count('class="name"') == 1
+
+
+def test_who_tries_passwords_too_often_must_wait(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SignIn, "pace", Pace(2, 60.0))
+    form = {"username": "ada", "password": "no"}
+    answers = [Client().post("/login/", form) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert answers[-1]["Retry-After"] == "60"
+    assert Client().get("/login/").status_code == 200
+    assert Client(REMOTE_ADDR="10.0.0.9").post("/login/", form).status_code == 200

@@ -88,3 +88,12 @@ def test_every_network_of_the_zoo_passes_in_a_second(zoo_cache: Path, name: str)
     began = time.perf_counter()
     check(path)
     assert time.perf_counter() - began < 1.0
+
+
+def test_more_inputs_and_outputs_than_a_form_can_ask_for_are_refused() -> None:
+    names = [f"x{i}" for i in range(256)]
+    model = model_of([helper.make_node("Sum", names, ["y"])], {name: [1] for name in names}, {"y": [1]}, [])
+    with pytest.raises(NetworkError, match=r"257: .*256 is the limit"):
+        inspect_model(model)
+    model = model_of([helper.make_node("Sum", names[1:], ["y"])], {name: [1] for name in names[1:]}, {"y": [1]}, [])
+    assert len(inspect_model(model).inputs) == 255

@@ -147,3 +147,28 @@ def test_the_web_side_loads_nothing_heavy(site):
     environment = site.environment | {"DJANGO_SETTINGS_MODULE": "tuningsite.settings"}
     done = subprocess.run(argv, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.django_db
+def test_run_does_what_the_buttons_do(capsys):
+    from django.core.management import CommandError, call_command
+
+    from tests.apps.rows import Site as Rows
+
+    run = Rows().run()
+    for word, state in (("pause", "paused"), ("resume", "queued"), ("stop", "done")):
+        call_command("run", str(run.pk), word)
+        assert capsys.readouterr().out.strip() == f"{run.pk}: {state}"
+    with pytest.raises(CommandError, match="done"):
+        call_command("run", str(run.pk), "pause")
+    with pytest.raises(CommandError, match="nothing was measured"):
+        call_command("run", str(run.pk), "artifact")
+    with pytest.raises(CommandError, match="no such run"):
+        call_command("run", "00000000-0000-4000-8000-000000000000", "stop")
+
+
+def test_control_names_a_directory_without_a_run(site):
+    told = call(site, "control", str(site.folder / "nowhere"), "stop")
+    assert told.returncode == 2
+    assert "no run was started there" in told.stderr
+    assert len(told.stderr.splitlines()) == 1

@@ -131,3 +131,28 @@ def test_the_stubborn_are_killed_and_the_first_end_last(part, tmp_path):
     assert time.monotonic() - began < 5
     assert not any(alive(pid) for pid in pids)
     assert order.read_text() == "ws"
+
+
+def test_what_cannot_be_started_is_tried_again(part):
+    def before(failures):
+        if failures < 3:
+            raise OSError(28, "No space left on device")
+
+    found = part(NAP, before=before)
+    waits = []
+    for _ in range(3):
+        assert "No space left" in found.look()
+        assert found.look() is None  # not due yet
+        waits.append(found.due - found.clock.now)
+        found.clock.now = found.due
+    assert waits == [0.5, 1, 2]
+    assert found.look() is None
+    assert found.running()
+
+
+def test_many_failures_are_no_fault(part):
+    found = part([sys.executable, "-c", "raise SystemExit(3)"])
+    found.failures = 100_000
+    found.look()
+    ended(found)
+    assert "in 30 s" in found.look()

@@ -305,3 +305,38 @@ def test_a_kernel_without_landlock_stops_only_what_requires_it(required: bool, s
     ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ran.stdout == "0\n") is starts
     assert ("needs Landlock" in ran.stderr) is not starts
+
+
+def test_the_project_stays_closed_where_it_lies_in_a_readable_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system, root, data = tmp_path / "opt", tmp_path / "opt/apps/site", tmp_path / "opt/kept"
+    for path in (root / "workers", root / "data", data, system / "lib", system / "apps/other"):
+        path.mkdir(parents=True)
+    (system / "current").symlink_to(root)
+    monkeypatch.setattr(spawn, "ROOT", str(root))
+    monkeypatch.setattr(spawn, "_SYSTEM_READ", (str(system), str(tmp_path / "nowhere")))
+    monkeypatch.setenv("DATA_DIR", str(data))
+    reading = spawn._access_policy(Access(), {})["reading"]
+    ours = {path for path in reading if path.startswith(str(tmp_path))}
+    open_to_it = {root / "workers", system / "lib", system / "apps/other", tmp_path / "nowhere"}
+    assert ours == set(map(str, open_to_it))
+
+
+@needs_landlock
+def test_the_data_of_a_project_in_a_readable_place_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, library = tmp_path / "opt/site/data", tmp_path / "opt/lib"
+    for path in (data, library):
+        path.mkdir(parents=True)
+        (path / "file").write_text("text")
+    monkeypatch.setattr(spawn, "_SYSTEM_READ", (*spawn._SYSTEM_READ, str(tmp_path / "opt")))
+    monkeypatch.setenv("DATA_DIR", str(data))
+    program = (
+        "found = []\n"
+        f"for path in {[str(data / 'file'), str(library / 'file')]!r}:\n"
+        "    try: found.append(open(path).read())\n    except PermissionError: found.append(None)\n"
+        "print(json.dumps(found))"
+    )
+    assert says(program, access=Access()) == [None, "text"]

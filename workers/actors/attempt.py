@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal
-from workers.actors.terms import terms_of
 from workers.supervision import Ending, LeaseLost, supervise
+from workers.supervision.terms import terms_of
 
 from apps.tuning import services  # isort: skip
 

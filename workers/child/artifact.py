@@ -32,7 +32,7 @@ SHIPPED = Path(__file__).resolve().parent / "shipped"
 
 
 def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
-    """An order: {spec, layout, name, best: {operator: {key, sketch, choices, seconds}}, log: path | null, work_dir, untuned}.
+    """An order: {spec, layout, name, best: {operator: {key, sketch, choices, seconds}}, log: path | null, work_dir}.
 
     Tells `baseline` and `end_to_end` events and a result {passed, verdict, latency, ratio, archive}; `archive` is null when
     the outputs differ: what is wrong is never offered.
@@ -42,8 +42,9 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
-    layout = _build(order, spec, folder)
-    describe(order, spec, layout, folder)
+    with MeasureLock().shared():
+        layout = _build(order, spec, folder)
+        describe(order, spec, layout, folder)
     pulse.tell("phase", name="verifying", text="running the library against ONNX Runtime")
     with MeasureLock().exclusive():
         verdict, ours, theirs = _verify(spec, folder, work)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from workers.child.pulse import Pulse
 from workers.messages.channel import ControlReader
+from workers.networks.errors import NetworkError
 from workers.networks.inspect import inspect
 
 
 def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order: {network}. Tells a result {inspection}, or fails with the reason."""
     pulse.tell("phase", name="inspecting", text="reading the network")
-    pulse.tell("result", task="inspect", inspection=inspect(order["network"]).to_json())
+    inspection = inspect(order["network"])
+    # Loaded only for a file that stood the check.
+    from workers.tvm_backend import runtime
+
+    runtime.load()
+    from workers.tvm_backend.importer import unsupported
+
+    if missing := unsupported(inspection.operators):
+        raise NetworkError(
+            ", ".join(missing), "TVM cannot import these operators", "export the network with others, or an older opset"
+        )
+    pulse.tell("result", task="inspect", inspection=inspection.to_json())
 
 
 def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
@@ -28,6 +41,8 @@ def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Puls
     hardware = detect()
     peak = None
     if order.get("peak", True):
+        # Read when the first kernel makes TVM's thread pool; without it the ceiling would be that of half the cores.
+        os.environ.update(runtime.environment(hardware.cores))
         with MeasureLock().exclusive():
             found = measure_peak(hardware.target, hardware.cores)
         peak = {"flops": found.flops, "bandwidth": found.bandwidth}

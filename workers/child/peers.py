@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from workers.messages.spec import RunSpec
 from workers.sandbox.spawn import spawn
 
 SEEDS = (0, 1, 2)
+PATIENCE = 300.0
+"""Seconds for one process; a library that hangs must not keep the measuring lock."""
 
 
 class ArtifactFailed(Exception):
@@ -44,7 +47,12 @@ def _ask(argv: list[str], text: str, env: dict[str, str]) -> dict[str, Any]:
         assert process.stdout is not None
         process.stdin.write(text.encode())
         process.stdin.close()
-        said = process.stdout.read().decode(errors="replace").strip()
+        timer = threading.Timer(PATIENCE, process.popen.kill)
+        timer.start()
+        try:
+            said = process.stdout.read().decode(errors="replace").strip()
+        finally:
+            timer.cancel()
     try:
         answer = json.loads(said.splitlines()[-1])
     except (IndexError, ValueError):

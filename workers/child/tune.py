@@ -22,6 +22,9 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     chosen = method(spec.method, spec.parts)
     backend = _backend(order, spec, chosen, pulse)
     try:
+        keys = [operator.key for operator in backend.operators()]
+        if order.get("keys") and order["keys"] != keys:
+            raise ValueError("the network's operators are not those this run was started with; start another run")
         pulse.tell("operators", operators=[_described(operator) for operator in backend.operators()])
         loop = TuningLoop(
             backend,
@@ -47,6 +50,9 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
 
     runtime.load(spec.target)
     from workers.tvm_backend.backend import LocalBackend, machine_of
+    from workers.tvm_backend.library import linker
+
+    linker()  # says now, not when the budget is spent, that no library could be made
 
     backend = LocalBackend(
         spec,

@@ -146,6 +146,15 @@ _PRESETS = [
         summary="The inner search of dynatune with slots given in turn: what a scheduler has to beat (DynaTune, 5.2).",
     ),
     Method(
+        name="sequential",
+        scheduler="sequential",
+        explorer="simulated_annealing",
+        sampler="greedy",
+        cost_model="xgboost",
+        evaluator="fixed",
+        summary="The inner search of dynatune, one operator after the other in equal parts of the budget.",
+    ),
+    Method(
         name="random",
         scheduler="round_robin",
         explorer="random",

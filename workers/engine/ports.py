@@ -35,7 +35,8 @@ class Outcome:
     """What came of a candidate. A failed build is an outcome with `seconds` None and a cause, not an exception.
 
     `configuration` is what the backend read back, `identity` its structural hash: two candidates with one identity are one
-    program. `seconds` is the mean of `runs` timed runs, `spread` their standard error; `stopped` says why measuring ended.
+    program. `seconds` is the evaluator's estimate over `runs` timed runs, `spread` its standard error; `stopped` says why
+    measuring ended.
     `cause` is "" or one of: "duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device".
     """
 
@@ -169,7 +170,7 @@ class Backend(Protocol):
         ...
 
     def spent(self) -> dict[str, float]:
-        """Seconds since the start by category ("apply", "build", "measure", "wait", "import")."""
+        """Seconds since the start by category: "build" (applying included), "measure", "wait"."""
         ...
 
     def close(self) -> None:

@@ -79,7 +79,6 @@ class Proposer:
         self._pending: dict[Configuration, Candidate] = {}
         self._fitted = [0] * len(operator.sketches)
         self._models: list[tuple[int, CostModel] | None] = [None] * len(operator.sketches)
-        self._round = 0
         self.counters = dict.fromkeys(("proposed", "start", "random", "explorer", "not_greedy", "steps", "fits"), 0)
 
     @property
@@ -107,7 +106,6 @@ class Proposer:
             if not found:
                 break
             self._take(plan, found)
-        self._round += 1
         self.counters["proposed"] += len(plan)
         return plan
 
@@ -131,7 +129,6 @@ class Proposer:
             "explorers": [explorer.state() for explorer in self._explorers],
             "waiting": [[c.configuration.sketch, list(c.configuration.choices), c.origin, c.round] for c in waiting],
             "fitted": list(self._fitted),
-            "round": self._round,
             "counters": dict(self.counters),
         }
 
@@ -152,7 +149,6 @@ class Proposer:
         for candidate in self._again:
             self._history.visit(candidate.configuration)
         self._fitted = list(state["fitted"])
-        self._round = state["round"]
         self.counters = dict(state["counters"])
 
     def _take(self, plan: list[Candidate], picks: Sequence[tuple[Configuration, str]]) -> None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.events import Event
-from workers.supervision import Control, Deadlines, supervise
+from workers.supervision import Control, Ending, Journal, supervise
+from workers.supervision.terms import terms_of
+
+MISTAKES = frozenset({"NetworkError", "ImportFailed", "NoLinker"})
+
+
+def refusal(failed: Event) -> UserMistake | Failure:
+    """What a `failed` event means for the exit code."""
+    kind = UserMistake if failed["error"] in MISTAKES else Failure
+    return kind("; ".join(part for part in (failed["reason"], failed["next_step"]) if part))
 
 
 class Listener:
@@ -27,14 +38,35 @@ class Listener:
         return "continue"
 
 
+def confined(order: Mapping[str, Any], journal: Journal, seconds: float | None = None) -> Ending:
+    """Supervises the order under the terms of its task, its `work_dir` beneath it; `seconds` where those name no end."""
+    try:
+        terms = terms_of(order)
+    except OSError as error:
+        raise UserMistake(str(error)) from None
+    return supervise(
+        order,
+        journal,
+        limits=terms.limits,
+        access=terms.access,
+        resident=terms.resident,
+        env=terms.env,
+        cwd=order["work_dir"],
+        deadlines=replace(terms.deadlines, total=terms.deadlines.total or seconds),
+    )
+
+
 def ask(order: Mapping[str, Any], hear: Callable[[Event], None] | None = None, seconds: float = 900.0) -> Event:
-    """The child's result event. Raises UserMistake when it refused the input, Failure when it broke."""
+    """The child's result event. Raises UserMistake when it refused the input, Failure when it broke.
+
+    Paths of the order must be absolute. Without a `work_dir` it gets one for this question alone.
+    """
     listener = Listener(hear)
-    ending = supervise(order, listener, deadlines=Deadlines(total=seconds))
+    with tempfile.TemporaryDirectory(prefix="tuningsite-", ignore_cleanup_errors=True) as own:
+        ending = confined({"work_dir": own, **order}, listener, seconds)
     for event in listener.events:
         if event["kind"] == "failed":
-            kind = UserMistake if event["error"] in {"NetworkError", "ImportFailed", "NoLinker"} else Failure
-            raise kind("; ".join(part for part in (event["reason"], event["next_step"]) if part))
+            raise refusal(event)
     results = [event for event in listener.events if event["kind"] == "result"]
     if not results:
         raise Failure(f"the {order['task']} process ended early: {ending.detail}\n{ending.log[-2000:]}")

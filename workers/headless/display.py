@@ -10,13 +10,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from workers.messages.events import Event
+from workers.messages.spec import Budget
 from workers.supervision import Control, Journal
 
 
 class Display:
     """Progress on standard error: rewritten in place on a terminal, a line every ten seconds elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self._terminal = sys.stderr.isatty()
         self._due = 0.0
         self._phase = ""
@@ -59,8 +61,16 @@ class Display:
             latency = event["latency"]
             text = f"{1e3 * latency:.3f} ms" if latency else "not all operators measured yet"
             self._show(
-                f"{human(event['clock'])}  {text}  {event['trials']} trials, {event['failures']} failed, {self._slots} slots"
+                f"{human(event['clock'])}  {text}  {event['trials']} trials, {event['failures']} failed, "
+                f"{self._slots} slots{self._left(event)}"
             )
+
+    def _left(self, event: Event) -> str:
+        """Time to the first limit that can be foreseen."""
+        left = [] if self._budget.seconds is None else [self._budget.seconds - event["clock"]]
+        if self._budget.trials is not None and event["trials"]:
+            left.append((self._budget.trials - event["trials"]) * event["clock"] / event["trials"])
+        return f", {human(max(0.0, min(left)))} left" if left else ""
 
     def end(self) -> None:
         if self._terminal:

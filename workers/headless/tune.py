@@ -12,12 +12,12 @@ from typing import Any
 
 from workers.engine.errors import EngineError
 from workers.engine.methods import method
-from workers.headless.ask import ask
+from workers.headless.ask import ask, confined, refusal
 from workers.headless.display import Display, human, summary
 from workers.headless.errors import Failure, UserMistake
 from workers.headless.machine import this_machine
 from workers.messages.spec import Budget, RunSpec
-from workers.supervision import DirectoryJournal, History, restart_until_progress_stops, supervise
+from workers.supervision import DirectoryJournal, History, restart_until_progress_stops
 from workers.supervision.directory import DamagedJournal, DirectoryBusy
 
 RUN = "run"
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape", action="append", default=[], metavar="INPUT=1,3,224,224", help="sizes of a dynamic input"
     )
+    parser.add_argument("--measure-again", action="store_true", help="measure this machine's peak anew")
     parser.add_argument("--resume", action="store_true", help="go on with the run that is in --out")
 
 
@@ -43,17 +44,18 @@ def run(arguments: argparse.Namespace) -> int:
     """0 when the archive is there; raises UserMistake or Failure."""
     out = _directory(arguments)
     spec = _spec(arguments)
-    display = Display()
+    display = Display(spec.budget)
     with _opened(out / RUN) as journal, display.stops_on_interrupt():
         _begin(journal, spec, out, arguments.resume)
         ending = restart_until_progress_stops(
-            journal, partial(_order, spec, out), partial(supervise, journal=display.over(journal))
+            journal, partial(_order, spec, out, journal), partial(confined, journal=display.over(journal))
         )
         history = journal.history()
         operators, layout = _facts(journal)
+        log = _log(journal, out / RUN / "tuning_log.jsonl")
     display.end()
     if ending.kind == "failed" and ending.last is not None:
-        raise UserMistake(f"{ending.last['reason']}; {ending.last['next_step']}")
+        raise refusal(ending.last)
     if ending.kind in ("crashed", "lost"):
         raise Failure(f"the run broke off: {ending.detail}\n{ending.log[-2000:]}")
     if ending.kind == "paused":
@@ -64,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failure(
             f"only {len(best)} of {len(operators)} operators have a valid configuration; give it more time (--resume)"
         )
-    result = ask(_artifact_order(arguments, spec, out, best, layout, operators), display.hear)
+    result = ask(_artifact_order(arguments, spec, out, best, layout, operators, log), display.hear)
     display.end()
     return _conclude(arguments, out, journal, result, operators)
 
@@ -81,7 +83,10 @@ def _conclude(
             f"the library does not compute what ONNX Runtime computes: {result['verdict']['reason']}; nothing is offered"
         )
     archive = out / f"{Path(arguments.network).stem}.zip"
-    shutil.copy(result["archive"], out / "archive.partial")
+    made = Path(result["archive"]).resolve()
+    if not made.is_relative_to(_child(out)):
+        raise Failure(f"the compiling process names an archive outside of its directory: {made}; nothing is offered")
+    shutil.copy(made, out / "archive.partial")
     os.replace(out / "archive.partial", archive)
     Display.say(f"archive: {archive}")
     return 0
@@ -131,8 +136,8 @@ def _spec(arguments: argparse.Namespace) -> RunSpec:
         raise UserMistake(f"--seed {arguments.seed} must be a whole number from 0 on")
     if not Path(arguments.network).is_file():
         raise UserMistake(f"{arguments.network}: there is no such file; name an ONNX file")
-    inspection = ask({"task": "inspect", "network": arguments.network})["inspection"]
-    machine = this_machine()
+    inspection = ask({"task": "inspect", "network": str(Path(arguments.network).resolve())})["inspection"]
+    machine = this_machine(arguments.measure_again)
     minutes = arguments.minutes if arguments.minutes or arguments.trials or arguments.target_ms else 5.0
     return RunSpec(
         network=str(Path(arguments.network).resolve()),
@@ -201,17 +206,36 @@ def _begin(journal: DirectoryJournal, spec: RunSpec, out: Path, resume: bool) ->
     path.write_text(spec.to_json())
 
 
-def _order(spec: RunSpec, out: Path, history: History) -> dict[str, Any]:
+def _child(out: Path) -> Path:
+    """All that the run's processes may write: neither the journal nor the archive."""
+    path = out / RUN / "child"
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def _order(spec: RunSpec, out: Path, journal: DirectoryJournal, history: History) -> dict[str, Any]:
     return {
         "task": "tune",
         "spec": spec.to_json(),
-        "work_dir": str(out / RUN),
+        "work_dir": str(_child(out)),
         "checkpoint": history.checkpoint,
         "measurements": history.measurements,
         "slots": history.slots,
         "spent": history.spent,
         "clock": history.clock,
+        "keys": [operator["key"] for operator in _facts(journal)[0]],
     }
+
+
+def _log(journal: DirectoryJournal, path: Path) -> Path:
+    """The tuning log as the web writes it: a line a measurement, no checkpoints."""
+    with path.open("w", encoding="utf-8") as file:
+        for event in journal.events():
+            event.pop("checkpoint", None)
+            shared = {"kind": "measurement", "clock": event.get("clock"), "slot": event.get("slot")}
+            rows = [{**shared, **measurement} for measurement in event.pop("measurements", ())]
+            file.writelines(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n" for row in (*rows, event))
+    return path
 
 
 def _facts(journal: DirectoryJournal) -> tuple[list[dict[str, Any]], str]:
@@ -230,15 +254,16 @@ def _artifact_order(
     best: dict[str, Any],
     layout: str,
     operators: list[dict[str, Any]],
+    log: Path,
 ) -> dict[str, Any]:
     latency = sum(operators[int(index)]["weight"] * found["seconds"] for index, found in best.items())
     return {
         "task": "compile",
         "spec": spec.to_json(),
-        "work_dir": str(out / RUN),
+        "work_dir": str(_child(out)),
         "name": Path(arguments.network).stem,
         "layout": layout,
         "best": best,
         "latency": latency,
-        "log": str(out / RUN / "journal.jsonl"),
+        "log": str(log),
     }

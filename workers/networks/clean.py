@@ -14,6 +14,7 @@ from workers.networks.errors import one_line
 from workers.networks.folding import fold_batch_norms, fold_constants
 from workers.networks.graph import prune
 from workers.networks.limits import DEFAULT, Limits
+from workers.networks.padding import pad_channels
 from workers.networks.rewriting import (
     clips_to_relus,
     drop_identities,
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     fold_batch_norms,
     sums_to_additions,
     clips_to_relus,
+    pad_channels,
     # Once more: a Sum of one term leaves an Identity, and an output of the network may hide two in a row.
     drop_identities,
     fix_reshapes,

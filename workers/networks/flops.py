@@ -12,9 +12,13 @@ from workers.networks.shape import TensorShape
 Shapes = Mapping[str, TensorShape]
 
 
-def flops(model: ModelProto, shapes: Shapes) -> float:
-    """Floating-point operations of one inference; unknown dimensions count as one, unknown ranks as nothing."""
-    return float(sum(node_flops(node, shapes) for node in model.graph.node))
+def flops_by_type(model: ModelProto, shapes: Shapes) -> dict[str, float]:
+    """Floating-point operations of one inference by operator type; unknown dimensions count as one, ranks as nothing."""
+    total: dict[str, float] = {}
+    for node in model.graph.node:
+        if work := node_flops(node, shapes):
+            total[node.op_type] = total.get(node.op_type, 0.0) + work
+    return total
 
 
 def node_flops(node: NodeProto, shapes: Shapes) -> int:

@@ -13,7 +13,7 @@ from onnx import ModelProto, ValueInfoProto, helper
 
 from workers.networks.check import load
 from workers.networks.errors import NetworkError, shown
-from workers.networks.flops import flops
+from workers.networks.flops import flops_by_type
 from workers.networks.limits import DEFAULT, Limits
 from workers.networks.shape import Dimension, TensorShape, shape_of
 from workers.networks.shapes import tensor_shapes
@@ -43,7 +43,8 @@ class DynamicDimension:
 
 @dataclass(frozen=True)
 class Inspection:
-    """One network. `flops` counts convolutions and matrix products of one inference, dynamic dimensions as one."""
+    """One network. `flops` counts convolutions and matrix products of one inference, dynamic dimensions as one; `work`
+    is the same by operator type."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -55,6 +56,7 @@ class Inspection:
     operators: dict[str, int]
     parameters: int
     parameter_bytes: int
+    work: dict[str, float]
     flops: float
 
     def to_json(self) -> dict[str, Any]:
@@ -72,15 +74,17 @@ class Inspection:
 
 def inspect(path: str | Path, limits: Limits = DEFAULT) -> Inspection:
     """Checks the file and describes it; raises NetworkError like `check`."""
-    return inspect_model(load(path, limits))
+    return inspect_model(load(path, limits), limits)
 
 
-def inspect_model(model: ModelProto) -> Inspection:
-    """Describes a network that was checked already."""
+def inspect_model(model: ModelProto, limits: Limits = DEFAULT) -> Inspection:
+    """Describes a network that was checked already; raises NetworkError for too many inputs and outputs."""
+    _check_ports(model, limits)
     shapes = tensor_shapes(model)
     inputs = tuple(_port(value) for value in real_inputs(model))
     outputs = tuple(_port(value, shapes.get(value.name)) for value in model.graph.output)
     parameters, size = _parameters(model, shapes)
+    work = flops_by_type(model, tensor_shapes(model, dynamic=1) if any(_dynamic(inputs)) else shapes)
     return Inspection(
         inputs=inputs,
         outputs=outputs,
@@ -92,8 +96,19 @@ def inspect_model(model: ModelProto) -> Inspection:
         operators=dict(Counter(node.op_type for node in model.graph.node).most_common()),
         parameters=parameters,
         parameter_bytes=size,
-        flops=flops(model, tensor_shapes(model, dynamic=1) if any(_dynamic(inputs)) else shapes),
+        work=work,
+        flops=sum(work.values()),
     )
+
+
+def _check_ports(model: ModelProto, limits: Limits) -> None:
+    ports = len(real_inputs(model)) + len(model.graph.output)
+    if ports > limits.ports:
+        raise NetworkError(
+            ports,
+            f"so many inputs and outputs; {limits.ports} is the limit",
+            "export the network with fewer inputs and outputs",
+        )
 
 
 def real_inputs(model: ModelProto) -> list[ValueInfoProto]:

@@ -11,7 +11,8 @@ class Limits:
 
     `fields` bounds the protobuf fields and `packed_bytes` the variable-length integers: both grow when parsed (a
     two-byte message becomes some two hundred bytes), the weights themselves do not. `tensor_elements` bounds one
-    tensor, declared or inferred, `total_elements` all together; 2**30 elements of float32 are 4 GiB.
+    tensor, declared or inferred, `total_elements` all together; 2**30 elements of float32 are 4 GiB. `ports` bounds
+    inputs and outputs together: a form asks for each.
     """
 
     file_bytes: int = 2_000_000_000
@@ -22,6 +23,7 @@ class Limits:
     tensors: int = 200_000
     depth: int = 8
     functions: int = 1_000
+    ports: int = 256
     rank: int = 16
     name_length: int = 1_024
     tensor_elements: int = 2**30

@@ -120,6 +120,7 @@ class TuningLoop:
 
     def _give(self, decision: Decision) -> None:
         """One slot: plans of its operator until the slot's length is reached."""
+        self._slot += 1  # its batches carry its number; 0 is the warm-up
         operator, began = decision.operator, self._clock.now()
         before, trials = self._books.best[operator], self._books.trials
         length = self._method.rhythm.slot_seconds
@@ -130,7 +131,6 @@ class TuningLoop:
                 break
         ended = self._clock.now()
         self._books.slot(operator, ended - began, decision.terms)
-        self._slot += 1
         with self._books.spending("decision"):
             self._scheduler.observe(self._progress()[operator])
         event = self._event(

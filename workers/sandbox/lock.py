@@ -28,7 +28,8 @@ def default_path() -> Path:
     return Path(named) if named else Path("/tmp") / f"tuningsite-{os.getuid()}" / "measure.lock"
 
 
-def _private_directory(path: Path) -> None:
+def private_directory(path: Path) -> None:
+    """Makes it, or raises PermissionError where others may write in it."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
@@ -60,7 +61,7 @@ class MeasureLock:
         self._gate = self.path.with_name(self.path.name + ".gate")
         self._clock = clock
         self._held = False
-        _private_directory(self.path.parent)
+        private_directory(self.path.parent)
 
     @contextmanager
     def exclusive(self) -> Iterator[float]:

@@ -86,16 +86,35 @@ def scrubbed(additions: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, **(additions or {})}
 
 
+def _around(path: str, hole: str) -> list[str]:
+    """The path, or, where the hole lies in it, all beneath it but what is in the hole."""
+    real = os.path.realpath(path)
+    if os.path.commonpath([real, hole]) != real:
+        return [path]
+    if real == hole:
+        return []
+    try:
+        # A link would open what it names, which may be in the hole; what it names here has an entry of its own.
+        found = sorted(entry.path for entry in os.scandir(real) if not entry.is_symlink())
+    except OSError:
+        return []
+    return [open_ for entry in found for open_ in _around(entry, hole)]
+
+
 def _access_policy(access: Access, env: Mapping[str, str]) -> dict[str, Any]:
     paths = [os.path.abspath(path) for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
     # The project's root also holds the site's key and database: its names may be listed, only the code beneath read.
     readable = [path for path in paths if path != ROOT and not ROOT.startswith(path + os.sep)]
+    system = [sys.prefix, sys.base_prefix, *_SYSTEM_READ]
+    # The project may lie in /opt, its data too.
+    for hole in (ROOT, os.path.realpath(os.environ.get("DATA_DIR") or ROOT)):
+        system = [path for one in system for path in _around(one, hole)]
     writing = [*access.write, *_SYSTEM_WRITE]
     if access.gpu:
         writing += [path for pattern in _GPU_WRITE for path in glob.glob(pattern)]
     return {
         "listing": [ROOT, *paths],
-        "reading": [*access.read, *readable, f"{ROOT}/workers", sys.prefix, sys.base_prefix, *_SYSTEM_READ],
+        "reading": [*access.read, *readable, f"{ROOT}/workers", *system],
         "writing": writing,
         "network": access.network,
         "required": access.required,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import onnx
 import tvm
 from tvm import relax
-from tvm.relax.frontend.onnx import from_onnx
+from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 
 LAYOUTS = {"NHWC": {"relax.nn.conv2d": ["NHWC", "HWIO"]}}
 
@@ -24,6 +25,12 @@ class Imported:
     mod: tvm.IRModule
     layout: str
     notes: tuple[str, ...]
+
+
+def unsupported(operators: Iterable[str]) -> list[str]:
+    """Those of the ONNX operator types that TVM's frontend has no converter for, sorted."""
+    known = {*onnx_frontend._get_convert_map(), "If", "Constant"}
+    return sorted(set(operators) - known)
 
 
 def import_network(

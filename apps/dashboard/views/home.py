@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -18,6 +20,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from apps.catalog.models import Network, Target
 from apps.catalog.services import create_network
+from apps.core import clock
 from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.dashboard import figures
@@ -28,6 +31,8 @@ from workers.messages import Budget
 PAGE = 25
 EXAMPLE = "squeezenet"
 EXAMPLE_SECONDS = 180.0
+SAME = timedelta(minutes=5)
+"""Who asks for the example again within this time gets the run that was started."""
 PATIENCE = 60.0  # s for the example's file to be made
 PIECE = 1 << 20
 # Made in a process of its own: the web process loads no model library.
@@ -71,12 +76,21 @@ def start_example(request: HttpRequest, pk: UUID) -> HttpResponse:
     network, target = context["network"], context["target"]
     if network.state == Network.State.READY and target.state == Target.State.READY:
         try:
-            run = services.create_run(request.user, network, target, "auto", Budget(seconds=EXAMPLE_SECONDS))
+            run = _example_run(request.user, network, target)
         except Refused as error:
             messages.error(request, f"{error.reason}. Next step: {error.next_step}.")
             return _go(request, reverse("network", args=[network.pk]))
         return _go(request, reverse("run", args=[run.pk]))
     return render(request, "dashboard/preparing.html", context)
+
+
+def _example_run(user: Any, network: Network, target: Target) -> TuningRun:
+    """The network's row is locked: of two clicks that come at once the second finds the first one's run."""
+    with transaction.atomic():
+        Network.objects.select_for_update(no_key=True).get(pk=network.pk)
+        runs = TuningRun.objects.filter(owner=user, network=network, method="auto", budget_seconds=EXAMPLE_SECONDS)
+        recent = runs.filter(created__gt=clock.now() - SAME).order_by("-created").first()
+        return recent or services.create_run(user, network, target, "auto", Budget(seconds=EXAMPLE_SECONDS))
 
 
 def _go(request: HttpRequest, place: str) -> HttpResponse:

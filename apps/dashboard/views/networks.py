@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -21,6 +22,7 @@ from apps.tuning import services
 from apps.tuning.models import TuningRun
 
 RUNS = 10
+PAGE = 100
 
 
 @require_http_methods(["GET", "POST"])
@@ -28,7 +30,8 @@ def networks(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _upload(request)
     rows = Network.objects.filter(owner=request.user)  # type: ignore[misc]
-    return render(request, "dashboard/networks.html", {"networks": rows})
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    return render(request, "dashboard/networks.html", {"page": page, "networks": page.object_list})
 
 
 def _upload(request: HttpRequest) -> HttpResponse:
@@ -71,14 +74,16 @@ def network(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _facts(found: Network, form: Sizes | None) -> dict[str, Any]:
-    counts = found.inspection.get("operators", {})
+    counts, work = found.inspection.get("operators", {}), found.inspection.get("work", {})
     runs = TuningRun.objects.filter(network=found).select_related("job", "network", "target")[:RUNS]
     ports = found.inspection.get("inputs", ())
     return {
         "network": found,
         "facts": found.inspection,
         "inputs": [{**port, "chosen": found.shapes.get(port["name"])} for port in ports],
-        "operators": sorted(counts.items(), key=lambda item: -item[1]),
+        "operators": [
+            (name, times, work.get(name)) for name, times in sorted(counts.items(), key=lambda item: -item[1])
+        ],
         "most": max(counts.values(), default=0),
         "form": form,
         "rows": figures.rows(runs),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView
@@ -11,6 +13,9 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from apps.core import signin
+from apps.core.pace import Pace
+
+TRIES = 10  # a minute, from one address
 
 
 @method_decorator([login_not_required, never_cache], name="dispatch")
@@ -19,6 +24,15 @@ class SignIn(LoginView):
 
     template_name = "dashboard/sign_in.html"
     redirect_authenticated_user = True
+    pace = Pace(TRIES, 60.0)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """429 for who tries too often: a password must not be found by trying."""
+        if self.pace.allows(request.META.get("REMOTE_ADDR", "")):
+            return super().post(request, *args, **kwargs)
+        refusal = render(request, "dashboard/too_often.html", status=429)
+        refusal["Retry-After"] = "60"
+        return refusal
 
 
 @login_not_required

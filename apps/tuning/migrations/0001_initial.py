@@ -48,6 +48,8 @@ class Migration(migrations.Migration):
             name='TuningRun',
             fields=[
                 ('id', models.UUIDField(default=apps.core.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('shapes', models.JSONField(blank=True, default=dict)),
+                ('machine', models.JSONField(blank=True, default=dict)),
                 ('method', models.CharField(max_length=60)),
                 ('parts', models.JSONField(blank=True, default=dict)),
                 ('operators_asked', models.CharField(default='all', max_length=200)),

@@ -13,6 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.tuning.checks import is_loopback, open_to_others
+from tuningsite.private import make_private
 from tuningsite.secret import secret_key
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -67,3 +68,32 @@ def test_an_open_address_needs_names_and_accounts(db: None, settings: Any) -> No
     settings.EXTRA_HOSTS = ["tuning.example.org"]
     User.objects.create_user("ada", password="a long password")
     assert open_to_others(None) == []
+
+
+def test_what_the_site_keeps_is_private(tmp_path: Path) -> None:
+    data = tmp_path / "kept"
+    data.mkdir()
+    data.chmod(0o755)
+    (data / "secret_key").write_text("x" * 50)
+    (data / "db.sqlite3").touch()
+    (data / "db.sqlite3").chmod(0o644)
+    (data / "db.sqlite3-journal").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").touch()
+    (tmp_path / "elsewhere").chmod(0o644)
+    make_private(data)
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in (data, data / "db.sqlite3", tmp_path / "elsewhere")
+    }
+    assert modes == {"kept": 0o700, "db.sqlite3": 0o600, "elsewhere": 0o644}
+
+
+def test_a_folder_that_others_use_stays_open(tmp_path: Path) -> None:
+    sticky, full = tmp_path / "sticky", tmp_path / "full"
+    for folder in (sticky, full):
+        folder.mkdir()
+    sticky.chmod(0o1777)
+    full.chmod(0o755)
+    (full / "somebody's").touch()
+    for folder, mode in ((sticky, 0o1777), (full, 0o755)):
+        make_private(folder)
+        assert stat.S_IMODE(folder.stat().st_mode) == mode

@@ -16,6 +16,7 @@ from apps.core import clock
 from apps.core.access import owned
 from apps.tuning import dispatch, services
 from apps.tuning.models import Artifact, Job, Outbox, TuningRun
+from apps.tuning.requests import MAX_ACTIVE_RUNS
 from apps.tuning.states import LEGAL, IllegalTransition, State, step
 from tests.apps.rows import Site
 from workers.messages import Budget
@@ -329,3 +330,52 @@ def test_every_step_is_legal_or_raises(before: State, after: State) -> None:
     else:
         with pytest.raises(IllegalTransition):
             step(before, after)
+
+
+def test_a_run_keeps_the_shapes_and_the_machine_it_was_started_with(site: Any) -> None:
+    run = site.run()
+    before = run.spec()
+    Network.objects.update(shapes={"x": [9, 3, 8, 8]})
+    Target.objects.update(threads=64, tvm={"kind": "cuda"}, peak_flops=1.0, bandwidth=1.0)
+    assert TuningRun.objects.get(pk=run.pk).spec() == before
+    assert '"threads": 2' in before
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "taken"),
+    [(Target, {"peak_flops": 5.0}, True), (Target, {"threads": 3}, False), (Target, {"tvm": {"kind": "c"}}, False),
+     (Network, {"shapes": {"x": [2, 3, 8, 8]}}, False)],
+)  # fmt: skip
+def test_baselines_are_of_the_same_work_and_machine(site: Any, model: Any, change: Any, taken: bool) -> None:
+    for number in range(2):
+        run = site.run()
+        TuningRun.objects.filter(pk=run.pk).update(baselines=[{"seconds": number}])
+    model.objects.update(**change)
+    site.network.refresh_from_db()
+    site.target.refresh_from_db()
+    later = site.run()
+    assert later.baselines == ([{"seconds": 1}] if taken else [])
+    assert Job.objects.filter(run=later, task="baseline").exists() is not taken
+
+
+def test_an_account_has_so_many_runs_at_a_time(site: Any) -> None:
+    runs = [site.run() for _ in range(MAX_ACTIVE_RUNS)]
+    with pytest.raises(services.Refused, match="at most 20"):
+        site.run()
+    services.request(job_of(runs[0]), site.ada, "stop")
+    site.run()
+
+
+def test_a_link_in_place_of_the_log_is_not_followed(site: Any, tmp_path: Path) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    taken = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    assert taken is not None
+    taken.work_dir.mkdir(parents=True)
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    (taken.work_dir / "tuning_log.jsonl").symlink_to(victim)
+    log = Path(taken.order()["log"])
+    assert victim.read_text() == "kept"
+    assert not log.is_symlink()
+    assert log.stat().st_mode & 0o777 == 0o600

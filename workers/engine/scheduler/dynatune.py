@@ -96,7 +96,7 @@ class DynaTune:
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
         """See `Scheduler`; `terms` has the chosen operator's two terms and a table of all, in ms."""
         self._slot_seconds = slot_seconds
-        self._peak = max([self._peak, *(_work(one) / one.best for one in progress)])
+        self._peak = max([self._peak, *(_arithmetic(one) for one in progress)])
         if self._latency is None:
             self._latency = sum(_share(one) for one in progress if math.isfinite(one.best))
         going = active(progress, self._rule.patience)
@@ -110,10 +110,13 @@ class DynaTune:
     def observe(self, progress: Progress) -> None:
         """Fits the belief of this operator again, and no other."""
         index = progress.operator.index
-        self._peak = max(self._peak, _work(progress) / progress.best)
+        self._peak = max(self._peak, _arithmetic(progress))
         belief = self._beliefs.setdefault(index, self._fresh(index))
         times = np.asarray(progress.curve, dtype=np.float64)
-        belief.observe(_work(progress) / times, _ahead(progress, self._slot_seconds), self._peak)
+        speed = _work(progress) / progress.best
+        # Bytes from a cache are faster than the memory's bandwidth: such an operator's ceiling is unknown, and not reached.
+        ceiling = self._peak if speed < 0.9 * self._peak else max(self._peak, 2 * speed)
+        belief.observe(_work(progress) / times, _ahead(progress, self._slot_seconds), ceiling)
 
     def belief(self, operator: int) -> Belief | None:
         """Of the operator with that index, for its diagnostics; None before its first slot."""
@@ -196,6 +199,11 @@ class DynaTune:
 def _work(one: Progress) -> float:
     """FLOP; never 0, so that an operator without work still has a speed."""
     return max(one.operator.work, 1.0)
+
+
+def _arithmetic(one: Progress) -> float:
+    """FLOP/s reached; 0 without a valid configuration."""
+    return one.operator.flops / one.best
 
 
 def _share(one: Progress) -> float:

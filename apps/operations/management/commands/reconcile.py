@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+import time
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -13,6 +14,7 @@ from django.db import DatabaseError, close_old_connections
 from apps.tuning import services
 
 log = logging.getLogger(__name__)
+SWEEP = 3600.0  # s between two
 
 
 class Command(BaseCommand):
@@ -27,8 +29,12 @@ class Command(BaseCommand):
         leave = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: leave.set())
+        sweep_due = time.monotonic()
         while True:
             self._look()
+            if time.monotonic() >= sweep_due:
+                self._sweep()
+                sweep_due = time.monotonic() + SWEEP
             if options["once"] or leave.wait(options["every"]):
                 return
 
@@ -42,3 +48,12 @@ class Command(BaseCommand):
             return
         if any(counts.values()):
             log.info("%s", counts)
+
+    def _sweep(self) -> None:
+        try:
+            count = services.sweep()
+        except (DatabaseError, OSError):
+            log.exception("could not sweep; trying again in an hour")
+            return
+        if count:
+            log.info("removed %d files and directories that nobody reads any more", count)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workers.sandbox.lock import default_path
+from workers.sandbox.lock import default_path, private_directory
 from workers.sandbox.spawn import Access, Limits
-from workers.supervision import Deadlines
+from workers.supervision.ports import Deadlines
 
 GIB = 2**30
 RESIDENT_SHARE = 0.8  # of the machine's memory; the rest is for the web process, the queue and the system
@@ -41,7 +41,8 @@ def memory() -> int:
 
 
 def terms_of(order: Mapping[str, Any]) -> Terms:
-    """For an order of any task. Raises KeyError for an unknown task, OSError for a network that is gone."""
+    """For an order of any task. Raises KeyError for an unknown task, OSError for a network that is gone or
+    a lock in a shared directory."""
     return _TERMS[order["task"]](order)
 
 
@@ -83,7 +84,7 @@ def _network(order: Mapping[str, Any]) -> str:
 
 def _compiling(read: tuple[str, ...], work_dir: str, total: float | None = None) -> Terms:
     locks = default_path().parent
-    locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_directory(locks)
     return Terms(
         limits=Limits(file_size=16 * GIB),
         access=Access(read=read, write=(str(work_dir), str(locks)), network=False),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests import zoo
-from workers.actors.terms import terms_of
 from workers.messages import Budget, RunSpec
 from workers.supervision import supervise
+from workers.supervision.terms import terms_of
 
 
 class Memory:
@@ -163,3 +163,12 @@ def test_the_machine_is_measured_under_its_terms(work):
     ending, memory = attempt({"task": "hardware", "peak": False, "work_dir": str(work)})
     assert memory.of("result"), (ending.detail, ending.log[-2000:])
     assert os.cpu_count() >= memory.of("result")[0]["hardware"]["cores"] >= 1
+
+
+def test_a_lock_in_a_shared_directory_does_not_open_that_directory(tmp_path, work, monkeypatch):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    monkeypatch.setenv("TUNINGSITE_MEASURE_LOCK", str(shared / "measure.lock"))
+    with pytest.raises(PermissionError, match="TUNINGSITE_MEASURE_LOCK"):
+        terms_of({"task": "hardware", "work_dir": str(work)})

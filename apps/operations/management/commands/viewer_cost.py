@@ -1,0 +1,97 @@
+"""`manage.py viewer_cost`: what a websocket viewer costs in configurations a second, by alternated pairs of runs."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.test import Client
+
+from apps.catalog.models import Network
+from apps.tuning import services
+from apps.tuning.models import Job, TuningRun
+from apps.tuning.states import ACTIVE
+from workers.messages import Budget
+
+
+class Command(BaseCommand):
+    help = "Runs pairs with and without a viewer and prints the ratio; resumes; needs a site that is up and idle."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--network", default="squeezenet", help="the name of a network of the first account")
+        parser.add_argument("--address", default="127.0.0.1:8000", help="where the site listens")
+        parser.add_argument("--pairs", type=int, default=3)
+        parser.add_argument("--seconds", type=float, default=60.0, help="the budget of one run")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        owner = get_user_model().objects.filter(is_active=True).order_by("pk").first()
+        network = Network.objects.filter(owner=owner, name=options["network"], state="ready").first()
+        if owner is None or network is None:
+            raise CommandError(
+                f"no network {options['network']!r} is ready: upload it, or start the site with up --demo"
+            )
+        path = Path(settings.DATA_DIR) / "benchmarks" / "viewer_cost.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cells: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+        for pair in range(options["pairs"]):
+            for viewed in ((False, True), (True, False))[pair % 2]:
+                cell = f"{network.name} {options['seconds']:g} s seed {pair} {'viewed' if viewed else 'alone'}"
+                if cell not in cells:
+                    cells[cell] = self._rate(owner, network, options, pair, viewed)
+                    path.write_text(json.dumps(cells, indent=1, sort_keys=True))
+                self.stdout.write(f"{cell}: {cells[cell]:.2f} configurations/s")
+        ratios = _ratios(cells)
+        self.stdout.write(
+            f"with a viewer {statistics.median(ratios):.3f} x of alone (median of {len(ratios)} pairs: {ratios})"
+        )
+
+    def _rate(self, owner: Any, network: Network, options: dict[str, Any], seed: int, viewed: bool) -> float:
+        _until(lambda: not Job.objects.filter(state__in=ACTIVE).exists(), "the site to be idle")
+        target = services.ensure_local_target()
+        run = services.create_run(owner, network, target, "auto", Budget(seconds=options["seconds"]), seed=seed)
+        with _viewer(owner, run, options["address"]) if viewed else _nobody():
+            _until(lambda: Job.objects.filter(pk=run.job_id, state="done").exists(), "the run to end")
+        run.refresh_from_db()
+        return run.trials / run.clock
+
+
+@contextmanager
+def _viewer(owner: Any, run: TuningRun, address: str) -> Any:
+    client = Client()
+    client.force_login(owner)
+    cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
+    argv = [sys.executable, "-m", "apps.operations.viewer", f"ws://{address}/ws/runs/{run.pk}/?after=0", cookie]
+    with subprocess.Popen(argv, cwd=settings.BASE_DIR) as process:
+        try:
+            yield
+            if process.poll() is not None:
+                raise CommandError(f"the viewer ended early with status {process.returncode}: is {address} right?")
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def _nobody() -> Any:
+    yield
+
+
+def _until(ready: Any, what: str, patience: float = 1800.0) -> None:
+    deadline = time.monotonic() + patience
+    while not ready():
+        if time.monotonic() > deadline:
+            raise CommandError(f"waited {patience:.0f} s for {what}")
+        time.sleep(1.0)
+
+
+def _ratios(cells: dict[str, float]) -> list[float]:
+    alone = {cell.removesuffix(" alone"): rate for cell, rate in cells.items() if cell.endswith(" alone")}
+    return [round(cells[f"{pair} viewed"] / rate, 3) for pair, rate in alone.items() if f"{pair} viewed" in cells]

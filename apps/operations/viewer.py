@@ -1,0 +1,35 @@
+"""A viewer without a browser: follows a run's websocket and acknowledges, as the page does. Started by `viewer_cost`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+from urllib.parse import urlsplit
+
+from autobahn.asyncio.websocket import WebSocketClientFactory, WebSocketClientProtocol
+
+
+class Viewer(WebSocketClientProtocol):  # type: ignore[misc]
+    """Takes every frame and says so."""
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:
+        frame: dict[str, Any] = json.loads(payload)
+        if "events" in frame:
+            self.sendMessage(json.dumps({"ack": frame["seq"]}).encode())
+
+
+async def follow(url: str, cookie: str) -> None:
+    """Until it is ended."""
+    parts = urlsplit(url)
+    factory = WebSocketClientFactory(url, origin=f"http://{parts.netloc}", headers={"Cookie": cookie})
+    factory.protocol = Viewer
+    await asyncio.get_running_loop().create_connection(factory, parts.hostname, parts.port)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    os.nice(10)  # a viewer looks on; it is not what the machine is for
+    asyncio.run(follow(sys.argv[1], sys.argv[2]))

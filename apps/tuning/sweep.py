@@ -1,0 +1,54 @@
+"""Files that nobody will read again: halves of files, uploads whose request died, directories of jobs that are over."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from apps.core import clock
+from apps.tuning.models import Job
+from apps.tuning.states import OVER
+
+HALF = timedelta(days=1)
+"""No upload and no copy takes longer."""
+WORK = timedelta(hours=1)
+"""Time after a job's end; most directories go with the job."""
+
+
+def sweep(now: datetime | None = None) -> int:
+    """Removes them; safe at any time. Returns how many."""
+    now, data = now or clock.now(), Path(settings.DATA_DIR)
+    files = [*data.glob("networks/partial-*"), *data.glob("artifacts/partial-*"), *data.glob("uploads/*")]
+    return sum(_file(path, now) for path in files) + sum(_work(path, now) for path in data.glob("work/*"))
+
+
+def _file(path: Path, now: datetime) -> bool:
+    with suppress(OSError):  # somebody else removed it, or it is not ours
+        found = path.lstat()
+        if S_ISREG(found.st_mode) and found.st_mtime < (now - HALF).timestamp():
+            path.unlink()
+            return True
+    return False
+
+
+def _work(path: Path, now: datetime) -> bool:
+    try:
+        key, found = UUID(path.name), path.lstat()
+    except (ValueError, OSError):
+        return False
+    if not S_ISDIR(found.st_mode) or found.st_mtime >= (now - WORK).timestamp():
+        return False
+    with transaction.atomic():
+        # The lock stays until it is removed: a failed job that is resumed meanwhile would lose its new files.
+        job = Job.objects.select_for_update(no_key=True).filter(pk=key).first()
+        if job is not None and (job.state not in OVER or job.ended is None or job.ended >= now - WORK):
+            return False
+        shutil.rmtree(path, ignore_errors=True)
+    return not path.exists()

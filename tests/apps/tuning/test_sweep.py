@@ -1,0 +1,59 @@
+"""What nobody reads any more goes; what somebody may read stays."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from apps.core import clock
+from apps.tuning import services
+from apps.tuning.models import Job
+
+OLD, NEW = timedelta(hours=25), timedelta(hours=23)
+
+
+def left(path: Path, age: timedelta, folder: bool = False) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if folder:
+        path.mkdir()
+        (path / "inside").write_text("text")
+    else:
+        path.write_text("text")
+    then = (clock.now() - age).timestamp()
+    os.utime(path, (then, then))
+    return path
+
+
+def test_old_halves_and_uploads_go(db: None, data_dir: Path) -> None:
+    names = ("networks/partial-a", "artifacts/partial-a", "uploads/a.upload")
+    old = [left(data_dir / name, OLD) for name in names]
+    kept = [left(data_dir / f"{name}b", NEW) for name in names] + [left(data_dir / "networks/a.onnx", OLD)]
+    assert services.sweep() == len(old)
+    assert not any(path.exists() for path in old)
+    assert all(path.exists() for path in kept)
+
+
+@pytest.mark.parametrize(
+    ("state", "ended", "goes"),
+    [("done", OLD, True), ("failed", OLD, True), ("done", timedelta(minutes=59), False), ("paused", None, False),
+     ("running", None, False), ("queued", None, False)],
+)  # fmt: skip
+def test_directories_of_jobs_that_are_over_go(site: Any, data_dir: Path, state: str, ended: Any, goes: bool) -> None:
+    run = site.run()
+    Job.objects.filter(pk=run.job_id).update(state=state, ended=ended and clock.now() - ended)
+    folder = left(data_dir / "work" / str(run.job_id), OLD, folder=True)
+    assert services.sweep() == goes
+    assert folder.exists() is not goes
+
+
+def test_directories_of_deleted_jobs_go_and_foreign_ones_stay(db: None, data_dir: Path) -> None:
+    gone, fresh = str(uuid4()), str(uuid4())
+    folders = {name: left(data_dir / "work" / name, age, folder=True)
+               for name, age in ((gone, OLD), (fresh, timedelta(minutes=59)), ("notes", OLD))}  # fmt: skip
+    services.sweep()
+    assert [name for name, folder in folders.items() if folder.exists()] == [fresh, "notes"]

@@ -1,0 +1,75 @@
+"""Padded channels change nothing but the width of the convolution."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from workers.networks.padding import pad_channels
+
+
+def classifier(channels, between=("Relu",), groups=1, watched=False):
+    rng = np.random.default_rng(0)
+    filters = rng.standard_normal((channels, 8 // groups, 1, 1)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["y0"], group=groups)]
+    for number, kind in enumerate(between):
+        nodes.append(helper.make_node(kind, [f"y{number}"], [f"y{number + 1}"]))
+    nodes.append(helper.make_node("GlobalAveragePool", [f"y{len(between)}"], ["out"]))
+    outputs = [helper.make_tensor_value_info("out", TensorProto.FLOAT, [1, channels, 1, 1])]
+    if watched:
+        outputs.append(helper.make_tensor_value_info("y0", TensorProto.FLOAT, [1, channels, 6, 6]))
+    graph = helper.make_graph(
+        nodes,
+        "classifier",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, 6, 6])],
+        outputs,
+        [
+            numpy_helper.from_array(filters, "w"),
+            numpy_helper.from_array(rng.standard_normal(channels).astype(np.float32), "b"),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def outputs(model):
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(1).standard_normal((1, 8, 6, 6)).astype(np.float32)
+    return session.run(None, {"x": x})
+
+
+@pytest.mark.parametrize("between", [(), ("Relu",), ("Relu", "LeakyRelu")])
+def test_the_output_is_the_same_and_the_convolution_is_wider(between):
+    model = classifier(100, between)
+    before = outputs(model)
+    assert pad_channels(model)
+    assert {tensor.name: tensor.dims[0] for tensor in model.graph.initializer}["w__padded"] == 112
+    after = outputs(model)
+    assert after[0].shape == before[0].shape
+    np.testing.assert_allclose(after[0], before[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        classifier(128),  # whole vectors already
+        classifier(40),  # too few to matter
+        classifier(100, groups=4),  # padding would shift the groups
+        classifier(100, ("Softmax",)),  # mixes channels
+        classifier(100, watched=True),  # somebody else reads the unpadded result
+    ],
+    ids=["whole", "few", "groups", "mixing", "watched"],
+)
+def test_it_is_left_alone_where_padding_would_show(model):
+    before = model.SerializeToString()
+    assert pad_channels(model) is None
+    assert model.SerializeToString() == before
+
+
+@pytest.mark.mutation
+def test_padding_that_is_not_taken_off_is_noticed(monkeypatch):
+    monkeypatch.setattr("workers.networks.padding._following", lambda node, behind: [])
+    model = classifier(100)
+    pad_channels(model)
+    model.graph.output[0].name = "out__padded"
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 112
+    assert outputs(model)[0].shape != outputs(classifier(100))[0].shape

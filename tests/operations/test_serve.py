@@ -1,0 +1,100 @@
+"""A request that is too large is refused while it arrives, by the server that the site runs."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.operations.running import Site, eventually
+
+PIECE = b"x" * (64 << 10)
+COUNT = 48  # 3 MiB
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    found = Site(tmp_path_factory.mktemp("site"))
+    found.environment["UPLOAD_LIMIT"] = str(3 << 20)
+    try:
+        found.migrate()
+        words = ["-b", "127.0.0.1", "-p", str(found.port), "--no-server-name", "tuningsite.asgi:application"]
+        found.web = found.start("web", sys.executable, "-m", "tuningsite.serve", *words)
+        eventually(lambda: answers(found), 30, "the server")
+        yield found
+    finally:
+        found.close()
+
+
+def answers(site):
+    try:
+        socket.create_connection(("127.0.0.1", site.port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def status(site, path, headers, pieces, method="POST"):
+    """The status of the answer, or 0, and how many bytes went out before it came."""
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n" + "".join(f"{h}\r\n" for h in headers)
+    sent = 0
+    with socket.create_connection(("127.0.0.1", site.port), 20) as connection:
+        connection.settimeout(20)
+        connection.sendall(head.encode() + b"\r\n")
+        try:
+            for piece in pieces:
+                connection.sendall(piece)
+                sent += len(piece)
+        except OSError:
+            pass
+        answer = connection.recv(65536)
+    return int(answer.split()[1]) if answer else 0, sent
+
+
+def chunked(count, end=True):
+    yield from (b"%x\r\n%s\r\n" % (len(PIECE), PIECE) for _ in range(count))
+    if end:
+        yield b"0\r\n\r\n"
+
+
+def spooled(site):
+    """Bytes of files without a name that the server holds, as bodies are kept."""
+    total = 0
+    for entry in Path(f"/proc/{site.web.pid}/fd").iterdir():
+        try:
+            if "(deleted)" in str(entry.readlink()):
+                total += entry.stat().st_size
+        except OSError:
+            continue
+    return total
+
+
+def test_a_chunked_body_over_the_limit_is_refused_before_it_ends(site):
+    assert status(site, "/login/", ["Transfer-Encoding: chunked"], chunked(COUNT, end=False))[0] == 413
+    assert spooled(site) == 0
+
+
+def test_a_declared_length_over_the_limit_is_refused_before_the_body(site):
+    assert status(site, "/login/", [f"Content-Length: {3 << 20}"], [])[0] == 413
+    assert status(site, "/login/", ["Content-Length: 99999999999999"], [PIECE] * COUNT)[0] == 413
+    headers = [f"Content-Length: {3 << 20}", "Expect: 100-continue"]
+    assert status(site, "/login/", headers, [])[0] == 413
+
+
+def test_only_uploads_have_the_limit_of_uploads(site):
+    """3 MiB and what a form adds."""
+    chunks = ["Transfer-Encoding: chunked"]
+    assert status(site, "/networks/", chunks, chunked(COUNT))[0] not in (0, 413)
+    assert status(site, "/networks/", chunks, chunked(2 * COUNT, end=False))[0] == 413
+    assert status(site, "/networks/", chunks, chunked(COUNT, end=False), "PUT")[0] == 413
+    assert spooled(site) == 0
+
+
+@pytest.mark.parametrize("headers", [["Transfer-Encoding: chunked"], None], ids=["chunked", "declared"])
+def test_a_body_within_the_limit_reaches_the_site(site, headers):
+    body = list(chunked(16)) if headers else [PIECE] * 16
+    headers = headers or [f"Content-Length: {16 * len(PIECE)}"]
+    code, sent = status(site, "/login/", headers, body)
+    assert code not in (0, 413), site.logs()
+    assert sent == sum(map(len, body))
+    assert answers(site)

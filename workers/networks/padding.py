@@ -1,0 +1,82 @@
+"""Channels padded to whole vectors, where the padding costs nothing to take off again."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import ModelProto, NodeProto, helper
+
+from workers.networks.graph import Weights, attribute, replace_nodes, uses
+
+LANES = 16
+"""float32 of the widest vectors in use. Accumulators of a part of a vector do not stay in registers."""
+WORTH = 64
+"""Fewer channels are one vector or a few: a rest hardly counts."""
+CHANNELWISE = frozenset({"Relu", "LeakyRelu", "AveragePool", "MaxPool"})
+"""Operators that keep channels apart, so that the padding passes through."""
+
+
+def pad_channels(model: ModelProto) -> str | None:
+    """A convolution whose channels are no whole vectors gets filters of zeros, taken off behind the global pooling.
+
+    Only where nothing but channelwise operators stand between: there one value a channel is left to be picked. A
+    classifier's last convolution with 1,000 channels reaches two thirds of the speed of one with 1,008.
+    """
+    graph = model.graph
+    weights, readers = Weights(graph), uses(model)
+    makers = {name: node for node in graph.node for name in node.output}
+    behind: dict[str, NodeProto] = {}
+    padded = 0
+    for node in graph.node:
+        chain = _chain(node, makers, readers) if node.op_type == "GlobalAveragePool" else None
+        if chain is None:
+            continue
+        channels = _pad(chain, weights, readers)
+        if channels is not None:
+            behind[node.output[0]] = _pick(node, channels, weights)
+            padded += 1
+    if padded:
+        replace_nodes(graph, [one for node in graph.node for one in (node, *_following(node, behind))])
+    return f"{padded} convolutions were padded to whole vectors of channels" if padded else None
+
+
+def _chain(pool: NodeProto, makers: dict[str, NodeProto], readers: dict[str, int]) -> NodeProto | None:
+    """The convolution in front of the pooling, if only channelwise operators with one reader stand between."""
+    name = pool.input[0]
+    while name in makers and readers[name] == 1:
+        maker = makers[name]
+        if maker.op_type == "Conv":
+            return maker
+        if maker.op_type not in CHANNELWISE or len(maker.output) > 1:
+            return None
+        name = maker.input[0]
+    return None
+
+
+def _pad(conv: NodeProto, weights: Weights, readers: dict[str, int]) -> int | None:
+    """Pads the filters; returns how many channels there were, None where it does not pay or cannot be done."""
+    constants = list(conv.input[1:])
+    if attribute(conv, "group", 1) != 1 or any(name not in weights or readers[name] != 1 for name in constants):
+        return None
+    filters = weights.get(conv.input[1])
+    channels = len(filters)
+    extra = -channels % LANES
+    if not extra or channels < WORTH or filters.dtype != np.float32:
+        return None
+    for position, name in enumerate(constants, 1):
+        values = weights.get(name)
+        wider = np.concatenate([values, np.zeros((extra, *values.shape[1:]), values.dtype)])
+        conv.input[position] = weights.put(f"{name}__padded", wider)
+    return channels
+
+
+def _pick(pool: NodeProto, channels: int, weights: Weights) -> NodeProto:
+    """Renames the pooling's output and makes the operator that picks the real channels from it."""
+    name = pool.output[0]
+    pool.output[0] = f"{name}__padded"
+    kept = weights.put(f"{name}__channels", np.arange(channels, dtype=np.int64))
+    return helper.make_node("Gather", [pool.output[0], kept], [name], axis=1)
+
+
+def _following(node: NodeProto, behind: dict[str, NodeProto]) -> list[NodeProto]:
+    picked = [pick for pick in behind.values() if node.output and pick.input[0] == node.output[0]]
+    return picked
