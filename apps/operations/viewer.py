@@ -26,7 +26,8 @@ async def follow(url: str, cookie: str) -> None:
     parts = urlsplit(url)
     factory = WebSocketClientFactory(url, origin=f"http://{parts.netloc}", headers={"Cookie": cookie})
     factory.protocol = Viewer
-    await asyncio.get_running_loop().create_connection(factory, parts.hostname, parts.port)
+    host, port = parts.hostname or "127.0.0.1", parts.port or 80
+    await asyncio.get_running_loop().create_connection(factory, host, port)
     await asyncio.Event().wait()
 
 
