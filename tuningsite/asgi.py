@@ -10,13 +10,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tuningsite.settings")
 # Django must be set up before anything below imports a model.
 _pages = get_asgi_application()
 
-from apps.dashboard.routing import websocket_urlpatterns  # noqa: E402
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import OriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
 
 from apps.core.body_limit import BodyLimit  # noqa: E402
+from apps.dashboard.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
