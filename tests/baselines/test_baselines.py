@@ -58,7 +58,7 @@ def test_wrong_orders_are_answered_with_an_error(name: str, order: str, code: in
 
 
 def inspection(*ports: Port) -> Inspection:
-    return Inspection(ports, (), (), 17, 8, "", 1, {}, 0, 0, 0.0)
+    return Inspection(ports, (), (), 17, 8, "", 1, {}, 0, 0, {}, 0.0)
 
 
 def test_inputs_follow_seed_type_and_vocabulary() -> None:
