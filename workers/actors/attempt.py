@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 
 from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal
+from workers.sandbox.lock import MeasureLock
 from workers.supervision import Ending, LeaseLost, supervise
 from workers.supervision.terms import terms_of
 
@@ -54,16 +56,18 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
     try:
         order = claim.order()
         terms = terms_of(order)
-        ending = supervise(
-            order,
-            journal,
-            limits=terms.limits,
-            access=terms.access,
-            resident=terms.resident,
-            env=terms.env,
-            cwd=order["work_dir"],
-            deadlines=replace(terms.deadlines, heartbeat=BEAT, pause=PAUSE),
-        )
+        # A confined inspection has no way to the lock; the others take it themselves around what is timed or compiled.
+        with MeasureLock().shared() if claim.task == "inspect" else nullcontext():
+            ending = supervise(
+                order,
+                journal,
+                limits=terms.limits,
+                access=terms.access,
+                resident=terms.resident,
+                env=terms.env,
+                cwd=order["work_dir"],
+                deadlines=replace(terms.deadlines, heartbeat=BEAT, pause=PAUSE),
+            )
     except (services.LeaseLost, LeaseLost):
         raise
     except Exception as error:

@@ -42,6 +42,8 @@ class Command(BaseCommand):
         path = Path(settings.DATA_DIR) / "benchmarks" / "viewer_cost.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         cells: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+        # The first run of a network has its baselines taken beside it: one that is not counted, and very short.
+        self._rate(owner, network, {**options, "seconds": 5.0}, 0, False)
         for pair in range(options["pairs"]):
             for viewed in ((False, True), (True, False))[pair % 2]:
                 cell = f"{network.name} {options['seconds']:g} s seed {pair} {'viewed' if viewed else 'alone'}"
