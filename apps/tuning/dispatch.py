@@ -23,18 +23,20 @@ from workers.messages.names import (
     ACTOR_PEAK,
     ACTOR_TUNE,
     QUEUE_MEASURE,
+    QUEUE_OF,
     QUEUE_PREPARE,
 )
 
 log = logging.getLogger(__name__)
 
-ROUTES: dict[str, tuple[str, str]] = {
-    Job.Task.TUNE: (QUEUE_MEASURE, ACTOR_TUNE),
-    Job.Task.HARDWARE: (QUEUE_MEASURE, ACTOR_PEAK),
-    Job.Task.COMPILE: (QUEUE_PREPARE, ACTOR_COMPILE),
-    Job.Task.INSPECT: (QUEUE_PREPARE, ACTOR_INSPECT),
-    Job.Task.BASELINE: (QUEUE_PREPARE, ACTOR_BASELINE),
+ACTORS: dict[str, str] = {
+    Job.Task.TUNE: ACTOR_TUNE,
+    Job.Task.HARDWARE: ACTOR_PEAK,
+    Job.Task.COMPILE: ACTOR_COMPILE,
+    Job.Task.INSPECT: ACTOR_INSPECT,
+    Job.Task.BASELINE: ACTOR_BASELINE,
 }
+ROUTES: dict[str, tuple[str, str]] = {task: (QUEUE_OF[actor], actor) for task, actor in ACTORS.items()}
 
 
 @cache

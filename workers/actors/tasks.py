@@ -7,23 +7,7 @@ from typing import Any
 from dramatiq import Actor, Broker
 
 from workers.actors.attempt import Attempts
-from workers.messages.names import (
-    ACTOR_BASELINE,
-    ACTOR_COMPILE,
-    ACTOR_INSPECT,
-    ACTOR_PEAK,
-    ACTOR_TUNE,
-    QUEUE_MEASURE,
-    QUEUE_PREPARE,
-)
-
-QUEUE_OF = {
-    ACTOR_TUNE: QUEUE_MEASURE,
-    ACTOR_PEAK: QUEUE_MEASURE,
-    ACTOR_INSPECT: QUEUE_PREPARE,
-    ACTOR_COMPILE: QUEUE_PREPARE,
-    ACTOR_BASELINE: QUEUE_PREPARE,
-}
+from workers.messages.names import QUEUE_OF
 
 
 def declare(broker: Broker, attempts: Attempts) -> list[Actor[..., Any]]:

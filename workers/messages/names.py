@@ -1,4 +1,4 @@
-"""Names that both sides must agree on: queues and actors."""
+"""Names that both sides must agree on: queues, actors, and which actor works on which queue."""
 
 QUEUE_MEASURE = "measure"
 QUEUE_PREPARE = "prepare"
@@ -8,3 +8,11 @@ ACTOR_INSPECT = "inspect"
 ACTOR_PEAK = "measure_peak"
 ACTOR_COMPILE = "compile_artifact"
 ACTOR_BASELINE = "measure_baselines"
+
+QUEUE_OF = {
+    ACTOR_TUNE: QUEUE_MEASURE,
+    ACTOR_PEAK: QUEUE_MEASURE,
+    ACTOR_INSPECT: QUEUE_PREPARE,
+    ACTOR_COMPILE: QUEUE_PREPARE,
+    ACTOR_BASELINE: QUEUE_PREPARE,
+}
