@@ -11,7 +11,7 @@ from dataclasses import replace
 from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal
 from workers.sandbox.lock import MeasureLock
-from workers.supervision import Ending, LeaseLost, supervise
+from workers.supervision import Ending, LeaseLost
 from workers.supervision.terms import terms_of
 
 from apps.tuning import services  # isort: skip
@@ -58,16 +58,7 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
         terms = terms_of(order)
         # A confined inspection has no way to the lock; the others take it themselves around what is timed or compiled.
         with MeasureLock().shared() if claim.task == "inspect" else nullcontext():
-            ending = supervise(
-                order,
-                journal,
-                limits=terms.limits,
-                access=terms.access,
-                resident=terms.resident,
-                env=terms.env,
-                cwd=order["work_dir"],
-                deadlines=replace(terms.deadlines, heartbeat=BEAT, pause=PAUSE),
-            )
+            ending = terms.supervise(order, journal, heartbeat=BEAT, pause=PAUSE)
     except (services.LeaseLost, LeaseLost):
         raise
     except Exception as error:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.events import Event
-from workers.supervision import Control, Ending, Journal, supervise
+from workers.supervision import Control, Ending, Journal
 from workers.supervision.terms import terms_of
 
 MISTAKES = frozenset({"NetworkError", "ImportFailed", "NoLinker"})
@@ -44,16 +43,7 @@ def confined(order: Mapping[str, Any], journal: Journal, seconds: float | None =
         terms = terms_of(order)
     except OSError as error:
         raise UserMistake(str(error)) from None
-    return supervise(
-        order,
-        journal,
-        limits=terms.limits,
-        access=terms.access,
-        resident=terms.resident,
-        env=terms.env,
-        cwd=order["work_dir"],
-        deadlines=replace(terms.deadlines, total=terms.deadlines.total or seconds),
-    )
+    return terms.supervise(order, journal, total=terms.deadlines.total or seconds)
 
 
 def ask(order: Mapping[str, Any], hear: Callable[[Event], None] | None = None, seconds: float = 900.0) -> Event:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from workers.sandbox.lock import default_path, private_directory
 from workers.sandbox.spawn import Access, Limits
-from workers.supervision.ports import Deadlines
+from workers.supervision.ports import Deadlines, Ending, Journal
+from workers.supervision.supervisor import supervise
 
 GIB = 2**30
 RESIDENT_SHARE = 0.8  # of the machine's memory; the rest is for the web process, the queue and the system
@@ -29,6 +30,19 @@ class Terms:
     resident: int | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
     env: dict[str, str] = field(default_factory=dict)
+
+    def supervise(self, order: Mapping[str, Any], journal: Journal, **deadlines: float | None) -> Ending:
+        """`supervise` under these terms, in the order's `work_dir`; `deadlines` replaces single ones by name."""
+        return supervise(
+            order,
+            journal,
+            limits=self.limits,
+            access=self.access,
+            resident=self.resident,
+            env=self.env,
+            cwd=order["work_dir"],
+            deadlines=replace(self.deadlines, **deadlines),  # type: ignore[arg-type]
+        )
 
 
 def memory() -> int:
