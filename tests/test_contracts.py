@@ -17,6 +17,7 @@ BROKEN = [
     ("networks", "workers/networks/bad.py", "import tvm"),
     ("engine", "workers/engine/bad.py", "import django"),
     ("torch", "workers/engine/bad.py", "import torch"),
+    ("torch-in-a-child", "workers/actors/bad.py", "import torch"),
     ("web", "apps/core/bad.py", "import workers.engine"),
     ("apps", "apps/catalog/bad.py", "import apps.tuning"),
     ("tuningsite", "apps/core/bad.py", "import tuningsite.settings"),

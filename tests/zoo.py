@@ -56,6 +56,11 @@ def mobilenet_like(cache: Path) -> Path:
     return _cached(cache, "mobilenet_like", lambda: _exported(_mobilenet, (1, 3, 64, 64)))
 
 
+def mobilenet(cache: Path) -> Path:
+    """MobileNet's 13 blocks with ReLU6; input 1 x 3 x 224 x 224."""
+    return _cached(cache, "mobilenet", lambda: _exported(_mobilenet_v1, (1, 3, 224, 224)))
+
+
 def tiny(cache: Path) -> Path:
     """Convolution, Relu, MaxPool, Gemm on 1 x 16 x 14 x 14: milliseconds to import."""
     return _cached(cache, "tiny", lambda: _bytes(_tiny()))
@@ -71,6 +76,7 @@ ZOO: dict[str, Callable[[Path], Path]] = {
     "tiny_residual": tiny_residual,
     "squeezenet": squeezenet,
     "mobilenet_like": mobilenet_like,
+    "mobilenet": mobilenet,
     "resnet18": resnet18,
     "transformer_encoder": transformer_encoder,
     "resnet50": resnet50,
@@ -227,12 +233,23 @@ def _resnet18(torch: Any) -> Any:
 
 
 def _mobilenet(torch: Any) -> Any:
+    return _depthwise(torch, 16, [(32, 1), (64, 2), (64, 1), (128, 2)], 100)
+
+
+def _mobilenet_v1(torch: Any) -> Any:
+    widths = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
+    return _depthwise(torch, 32, widths, 1000)
+
+
+def _depthwise(torch: Any, inputs: int, blocks: list[tuple[int, int]], classes: int) -> Any:
+    """A convolution of stride 2 to `inputs` channels, then depthwise separable blocks of (channels, stride)."""
     nn = torch.nn
-    blocks = [_conv(torch, 3, 16, 3, 2, act=nn.ReLU6())]
-    for inputs, outputs, stride in [(16, 32, 1), (32, 64, 2), (64, 64, 1), (64, 128, 2)]:
-        blocks.append(_conv(torch, inputs, inputs, 3, stride, groups=inputs, act=nn.ReLU6()))
-        blocks.append(_conv(torch, inputs, outputs, 1, act=nn.ReLU6()))
-    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 100))
+    layers = [_conv(torch, 3, inputs, 3, 2, act=nn.ReLU6())]
+    for outputs, stride in blocks:
+        layers.append(_conv(torch, inputs, inputs, 3, stride, groups=inputs, act=nn.ReLU6()))
+        layers.append(_conv(torch, inputs, outputs, 1, act=nn.ReLU6()))
+        inputs = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
 
 
 def _encoder(torch: Any) -> Any:

@@ -8,6 +8,7 @@ ALLOWED_HOSTS       host names, separated by commas
 ORIGINS             full origins (https://tuning.example.org) when they are not http(s)://<allowed host>[:port of BIND]
 TLS                 1 when the site is reached by https, through a proxy that sets X-Forwarded-Proto
 UPLOAD_LIMIT        bytes of one network (default 2 GB)
+ALLOW_TORCH_EXPORT  1 takes torch.export files (.pt2): loading one can run code of whoever made it, in a sandbox
 LOG_LEVEL           default INFO
 DEBUG               1 shows errors to everybody who asks: for developers only
 """
@@ -137,6 +138,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 UPLOAD_LIMIT = int(os.environ.get("UPLOAD_LIMIT") or 2_000_000_000)
+ALLOW_TORCH_EXPORT = os.environ.get("ALLOW_TORCH_EXPORT") == "1"
 BODY_LIMIT = 2 << 20  # bytes of any other request
 UPLOAD_PATHS = ("/networks/",)
 FILE_UPLOAD_TEMP_DIR = DATA_DIR / "uploads"

@@ -12,7 +12,11 @@ from apps.core.ids import new_id
 
 
 class Network(models.Model):
-    """An uploaded network; its file is kept once by content, whoever uploaded it."""
+    """An uploaded network; its file is kept once by content, whoever uploaded it.
+
+    `file_name` is the upload's own; `source` the content hash of a torch.export file. Until that is converted,
+    `sha256` and `size` are the upload's; then they are the ONNX file's.
+    """
 
     class State(models.TextChoices):
         INSPECTING = "inspecting"
@@ -22,6 +26,8 @@ class Network(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="networks")
     name = models.CharField(max_length=200)
+    file_name = models.CharField(max_length=200, blank=True)
+    source = models.CharField(max_length=64, blank=True)
     sha256 = models.CharField(max_length=64)
     size = models.BigIntegerField()
     state = models.CharField(max_length=12, choices=State, default=State.INSPECTING)
@@ -41,6 +47,15 @@ class Network(models.Model):
     @property
     def path(self) -> Path:
         return Path(settings.DATA_DIR) / "networks" / f"{self.sha256}.onnx"
+
+    @property
+    def source_path(self) -> Path:
+        return Path(settings.DATA_DIR) / "networks" / f"{self.source}.pt2"
+
+    @property
+    def unconverted(self) -> bool:
+        """A torch.export file that is no ONNX yet."""
+        return bool(self.source) and self.source == self.sha256
 
     @property
     def dynamic(self) -> list[dict[str, Any]]:

@@ -14,41 +14,89 @@ from apps.catalog.signals import network_added
 from apps.core.content import Stored, TooLarge, keep
 from apps.core.errors import Refused
 
+ONNX, TORCH_EXPORT = ".onnx", ".pt2"
+
 
 def create_network(owner: Any, name: str, chunks: Iterable[bytes]) -> Network:
     """Streams an upload to the disk and has it inspected; the same content again is the same network.
 
-    Nothing of the content is looked at here. Raises Refused for a wrong ending, too many bytes,
-    no bytes or a full disk.
+    Nothing of the content is looked at here; a torch.export file is converted first, by a worker's child. Raises Refused
+    for a wrong ending, too many bytes, no bytes or a full disk.
     """
-    shown = _shown(name)
-    stored = _stored(shown, chunks)
+    file, ending = _known(name)
+    stored = _stored(file, ending, chunks)
     try:
         with transaction.atomic():
-            network, new = Network.objects.select_for_update().get_or_create(
-                owner=owner, sha256=stored.sha256, defaults={"name": shown, "size": stored.size}
-            )
+            network, new = _of(owner, file, ending, stored)
             if new or network.state == Network.State.REJECTED:
                 Network.objects.filter(pk=network.pk).update(state=Network.State.INSPECTING, error="", next_step="")
                 network.refresh_from_db()
                 network_added.send(Network, network=network)
     except DatabaseError as error:
-        raise Refused(shown, f"it cannot be kept ({error})", "try again") from error
+        raise Refused(file, f"it cannot be kept ({error})", "try again") from error
     return network
 
 
-def _shown(name: str) -> str:
-    file = PurePosixPath(name.replace("\\", "/")).name
-    if not file.lower().endswith(".onnx"):
+def _of(owner: Any, file: str, ending: str, stored: Stored) -> tuple[Network, bool]:
+    """Inside a transaction: the owner's network of this content, and whether it is new."""
+    source = stored.sha256 if ending == TORCH_EXPORT else ""
+    rows = Network.objects.select_for_update()
+    converted = rows.filter(owner=owner, source=source).first() if source else None
+    if converted is not None:
+        return converted, False
+    kind = {"source": source, "file_name": file[-200:]}
+    shown = {"name": _shown(file, ending), "size": stored.size}
+    network, new = rows.get_or_create(owner=owner, sha256=stored.sha256, defaults={**shown, **kind})
+    if not new and network.state == Network.State.REJECTED:  # perhaps for its ending, which is another one now
+        Network.objects.filter(pk=network.pk).update(**kind)
+        network.refresh_from_db()
+    return network, new
+
+
+def keep_converted(network: Network, stored: Stored) -> None:
+    """Inside a transaction: the torch.export file is the ONNX file `stored` from now on, and inspected as any other.
+
+    A second call for the same network changes nothing.
+    """
+    if not network.unconverted:
+        return
+    row = Network.objects.filter(pk=network.pk)
+    twin = Network.objects.filter(owner=network.owner, sha256=stored.sha256).first()
+    if twin is not None:
+        row.update(
+            state=Network.State.REJECTED, error=f"it is the same network as {twin.name}", next_step="use that one"
+        )
+        return
+    row.update(sha256=stored.sha256, size=stored.size)
+    network.refresh_from_db()
+    network_added.send(Network, network=network)
+
+
+def _known(name: str) -> tuple[str, str]:
+    """The file's name without folders and what cannot be printed, and its ending. Raises Refused for others."""
+    bare = PurePosixPath(name.replace("\\", "/")).name
+    file = "".join(letter for letter in bare if letter.isprintable()).strip()
+    ending = next((ending for ending in (ONNX, TORCH_EXPORT) if file.lower().endswith(ending)), None)
+    if ending is None:
         raise Refused(file[:200] or "no name", "it is not an ONNX file", "export the network as .onnx and upload that")
-    kept = "".join(letter for letter in file[: -len(".onnx")] if letter.isprintable()).strip()
-    return kept[:200] or "network"
+    if ending == TORCH_EXPORT and not settings.ALLOW_TORCH_EXPORT:
+        raise Refused(
+            file[-200:],
+            "torch.export files are off on this site: loading one can run code of whoever made it, held back by nothing "
+            "but a sandbox",
+            "export the network as .onnx and upload that, or have who runs this site set ALLOW_TORCH_EXPORT=1",
+        )
+    return file, ending
 
 
-def _stored(shown: str, chunks: Iterable[bytes]) -> Stored:
+def _shown(file: str, ending: str) -> str:
+    return file[: -len(ending)].strip()[:200] or "network"
+
+
+def _stored(shown: str, ending: str, chunks: Iterable[bytes]) -> Stored:
     limit = settings.UPLOAD_LIMIT
     try:
-        stored = keep(chunks, Path(settings.DATA_DIR) / "networks", ".onnx", limit)
+        stored = keep(chunks, Path(settings.DATA_DIR) / "networks", ending, limit)
     except TooLarge:
         raise Refused(shown, f"it is larger than {limit / 1e9:g} GB", "upload a smaller network") from None
     except OSError as error:

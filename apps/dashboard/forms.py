@@ -30,6 +30,7 @@ class NewRun(forms.Form):
     latency = forms.FloatField(required=False, min_value=0.000001, max_value=1e9, label="Target latency in ms")
     seed = forms.IntegerField(required=False, min_value=0, max_value=(1 << 63) - 1, initial=0)
     layout = forms.ChoiceField(choices=[(name, name) for name in LAYOUTS], initial="auto", required=False)
+    reuse = forms.BooleanField(required=False, initial=True)
 
     def __init__(self, user: Any, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

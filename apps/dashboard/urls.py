@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from apps.dashboard.views import home, networks, runs, sign_in, targets
+from apps.dashboard.views import home, methods, networks, runs, sign_in, targets
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -20,6 +20,7 @@ urlpatterns = [
     path("networks/<uuid:pk>/state", networks.shown, name="network-state"),
     path("targets/", targets.targets, name="targets"),
     path("targets/<uuid:pk>/measure", targets.remeasure, name="remeasure"),
+    path("methods/", methods.methods_page, name="methods"),
     path("runs/new", runs.new, name="new-run"),
     path("runs/<uuid:pk>/", runs.run, name="run"),
     path("runs/<uuid:pk>/snapshot.json", runs.shot, name="snapshot"),

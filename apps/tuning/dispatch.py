@@ -19,6 +19,7 @@ from apps.tuning.models import Job, Outbox
 from workers.messages.names import (
     ACTOR_BASELINE,
     ACTOR_COMPILE,
+    ACTOR_CONVERT,
     ACTOR_INSPECT,
     ACTOR_PEAK,
     ACTOR_TUNE,
@@ -34,6 +35,7 @@ ACTORS: dict[str, str] = {
     Job.Task.HARDWARE: ACTOR_PEAK,
     Job.Task.COMPILE: ACTOR_COMPILE,
     Job.Task.INSPECT: ACTOR_INSPECT,
+    Job.Task.CONVERT: ACTOR_CONVERT,
     Job.Task.BASELINE: ACTOR_BASELINE,
 }
 ROUTES: dict[str, tuple[str, str]] = {task: (QUEUE_OF[actor], actor) for task, actor in ACTORS.items()}

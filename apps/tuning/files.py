@@ -1,4 +1,4 @@
-"""Archives that children leave in their own directories."""
+"""Files that children leave in their own directories: archives, and converted networks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LIMIT = 4 << 30
 _CHUNK = 1 << 20
 
 
-def keep_archive(archive: str, work_dir: Path, folder: Path, limit: int = LIMIT) -> Stored:
-    """Copies a child's archive.
+def keep_archive(archive: str, work_dir: Path, folder: Path, limit: int = LIMIT, ending: str = ".zip") -> Stored:
+    """Copies a child's file, named by its content.
 
     Raises ValueError for a path that is not a plain file in the child's own directory, and for one of more than
     `limit` bytes.
@@ -26,7 +26,7 @@ def keep_archive(archive: str, work_dir: Path, folder: Path, limit: int = LIMIT)
         raise ValueError(f"the archive {archive!r} is no file of the job's own directory")
     with _opened(path) as file:
         try:
-            return keep(_chunks(file), folder, ".zip", limit)
+            return keep(_chunks(file), folder, ending, limit)
         except TooLarge:
             raise ValueError(f"the archive {archive!r} has more than {limit} bytes") from None
 

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import DataError, IntegrityError, transaction
 
 from apps.catalog.models import Network, Target
+from apps.catalog.services import keep_converted
 from apps.core import clock
 from apps.core.content import Stored
 from apps.core.errors import Refused
@@ -22,6 +23,7 @@ from apps.tuning import doorbell
 from apps.tuning.files import keep_archive
 from apps.tuning.leases import Claim
 from apps.tuning.models import Artifact, Checkpoint, Event, Job, Measurement, Operator, Slot, TuningRun
+from apps.tuning.rounds import settled
 from apps.tuning.transitions import Numbers
 from workers.messages import Event as Told
 
@@ -55,6 +57,8 @@ def write(held: Claim, events: Sequence[Told]) -> None:
 
 def _archive(held: Claim, event: Told) -> Stored | None:
     """Copied before the transaction: a large file must not hold a lock on the database."""
+    if held.task == Job.Task.CONVERT:
+        return keep_archive(event["onnx"], held.work_dir, Path(settings.DATA_DIR) / "networks", ending=".onnx")
     if not event.get("archive"):
         return None
     if Artifact.objects.filter(job_id=held.job_id).exists():
@@ -79,10 +83,13 @@ class Answers(Recorder):
         self._held, self._job = held, job
 
     def record(self, event: Told, archive: Stored | None) -> None:
-        if event["kind"] != "result":
+        # Code of an uploaded file may speak for a conversion: only what was asked for is an answer.
+        if event["kind"] != "result" or event["task"] != self._job.task:
             return
         if event["task"] == Job.Task.INSPECT and self._job.network_id:
             self._inspected(event["inspection"])
+        elif event["task"] == Job.Task.CONVERT and self._job.network is not None and archive is not None:
+            keep_converted(self._job.network, archive)
         elif event["task"] == Job.Task.HARDWARE and self._job.target_id:
             self._measured(event)
         self._held.fenced(answered=True)
@@ -211,15 +218,17 @@ class TuneRecorder(RunRecorder):
             fixed = {
                 name: row[name] for name in ("key", "weight", "flops", "bytes", "work", "configurations", "sketches")
             }
-            fixed["name"] = row["name"][:300]
+            fixed |= {"name": row["name"][:300], "space": row.get("space", "")[:64], "known": row.get("known", 0)}
             operator, _ = Operator.objects.update_or_create(run=self.run, index=row["index"], defaults=fixed)
             self._operators[operator.index] = operator
         shown = ("index", "name", "weight", "flops", "work", "configurations")
-        return {"operators": [{name: row[name] for name in shown} for row in event["operators"]]}
+        rows = [{name: row[name] for name in shown} | {"known": row.get("known", 0)} for row in event["operators"]]
+        return {"operators": rows}
 
     def _batch(self, event: Told) -> dict[str, Any]:
         points: list[list[Any]] = []
         fresh: set[int] = set()
+        again: set[int] = set()
         rows = self._fresh(event)
         for row in rows:
             if row.cause == "duplicate":
@@ -230,12 +239,16 @@ class TuneRecorder(RunRecorder):
             if row.seconds is None:
                 operator.failures += 1
                 self.run.failures += 1
+            elif row.round > 0:
+                again.add(row.operator)
             elif operator.best_seconds is None or row.seconds < operator.best_seconds:
                 operator.best_seconds = row.seconds
             fresh.add(row.operator)
             points.append([row.clock, row.operator, row.seconds, row.cause])
         self._touched |= fresh
         Measurement.objects.bulk_create(rows)
+        for index in again:
+            self._operators[index].best_seconds = settled(self.run).filter(operator=index)[0].seconds
         self._progress = self._progress or bool(rows)
         self.run.latency = latency(self._operators.values())
         self.run.spent = event.get("spent") or self.run.spent

@@ -161,7 +161,7 @@ def over(job: Job, after: State, reason: str = "", error: str = "", next_step: s
 
 
 def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
-    if job.task == Job.Task.INSPECT:
+    if job.task in (Job.Task.INSPECT, Job.Task.CONVERT):
         rows = Network.objects.filter(jobs=job, state=Network.State.INSPECTING)
         rows.update(state=Network.State.REJECTED, error=error, next_step=next_step)
     elif job.task == Job.Task.HARDWARE:

@@ -137,6 +137,7 @@ def _operator(operator: Operator, spark: list[list[float]]) -> dict[str, Any]:
         "flops": operator.flops,
         "work": operator.work,
         "configurations": operator.configurations,
+        "known": operator.known,
         "best": operator.best_seconds,
         "trials": operator.trials,
         "failures": operator.failures,

@@ -26,6 +26,7 @@ class Job(models.Model):
 
     class Task(models.TextChoices):
         INSPECT = "inspect"
+        CONVERT = "convert"
         HARDWARE = "hardware"
         TUNE = "tune"
         COMPILE = "compile"
@@ -71,7 +72,8 @@ class TuningRun(models.Model):
     """The Job that optimises a network on a target. Figures below `created` are kept by the journal (services.write).
 
     `shapes` (by input) and `machine` ({tvm, threads, peak_flops, bandwidth}) are as they were when the run was asked
-    for: what is chosen or measured later is for later runs.
+    for: what is chosen or measured later is for later runs. `reuse` starts it from what earlier runs found: `known_from`
+    names them, each with the number of its last event then, once the first attempt has chosen them.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -89,6 +91,8 @@ class TuningRun(models.Model):
     budget_seconds = models.FloatField(null=True, blank=True)
     budget_trials = models.PositiveIntegerField(null=True, blank=True)
     budget_latency = models.FloatField(null=True, blank=True)
+    reuse = models.BooleanField(default=True)
+    known_from: models.JSONField[Any, Any] = models.JSONField(null=True, blank=True)
     created = models.DateTimeField(auto_now_add=True)
 
     latency = models.FloatField(null=True, blank=True)
@@ -134,7 +138,11 @@ class TuningRun(models.Model):
 
 
 class Operator(models.Model):
-    """One tunable tensor program of a run. `best_seconds` is of one call; it counts `weight` times."""
+    """One tunable tensor program of a run. `best_seconds` is of one call; it counts `weight` times.
+
+    `space` says what the choices and times of its measurements mean (equal `key` and `space`: comparable), `known` how
+    many points earlier runs gave.
+    """
 
     run = models.ForeignKey(TuningRun, models.CASCADE, related_name="operators")
     index = models.PositiveIntegerField()
@@ -146,6 +154,8 @@ class Operator(models.Model):
     work = models.FloatField()
     configurations = models.FloatField()
     sketches: models.JSONField[Any, Any] = models.JSONField(default=list)
+    space = models.CharField(max_length=64, blank=True)
+    known = models.PositiveIntegerField(default=0)
     best_seconds = models.FloatField(null=True, blank=True)
     trials = models.PositiveIntegerField(default=0)
     failures = models.PositiveIntegerField(default=0)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+
+from apps.tuning.known import known_records
 from apps.tuning.models import Checkpoint, Event, Job, Measurement, TuningRun
+from apps.tuning.rounds import settled
+from workers.messages.known import encode_known
+from workers.messages.orders import best_of, compile_order, tune_order
 
 
 def order(job_id: Any, task: str, work_dir: Path) -> dict[str, Any]:
@@ -26,47 +32,46 @@ def order(job_id: Any, task: str, work_dir: Path) -> dict[str, Any]:
     if task == Job.Task.INSPECT:
         assert job.network is not None
         return {"task": "inspect", "network": str(job.network.path), "work_dir": str(work_dir)}
+    if task == Job.Task.CONVERT:
+        assert job.network is not None
+        source, allowed = str(job.network.source_path), settings.ALLOW_TORCH_EXPORT
+        return {"task": "convert", "source": source, "allowed": allowed, "work_dir": str(work_dir)}
     return {"task": "hardware", "peak": True, "work_dir": str(work_dir)}
 
 
 def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
     checkpoint = Checkpoint.objects.filter(run=run).first()
-    return {
-        "task": "tune",
-        "spec": run.spec(),
-        "work_dir": str(work_dir),
-        "checkpoint": checkpoint.unpacked() if checkpoint else None,
-        "measurements": [told(row) for row in run.measurements.order_by("seq").iterator(5000)],
-        "slots": [
+    known = known_records(run)
+    return tune_order(
+        run.spec(),
+        work_dir,
+        checkpoint=checkpoint.unpacked() if checkpoint else None,
+        measurements=[told(row) for row in run.measurements.order_by("seq").iterator(5000)],
+        slots=[
             [slot.operator, slot.ended - slot.began, slot.decision]
             for slot in run.slots.order_by("number").iterator(5000)
         ],
-        "spent": run.spent,
-        "clock": run.clock,
-        "keys": list(run.operators.order_by("index").values_list("key", flat=True)),
-    }
+        spent=run.spent,
+        clock=run.clock,
+        keys=list(run.operators.order_by("index").values_list("key", flat=True)),
+        known=_written(work_dir / "known.json", [encode_known(known)]) if known else None,
+    )
 
 
 def _compile(run: TuningRun, work_dir: Path) -> dict[str, Any]:
+    lines = (json.dumps(line, sort_keys=True, separators=(",", ":")) for line in tuning_log(run))
+    log = _written(work_dir / "tuning_log.jsonl", lines)
     layout = run.started_facts.get("layout", "auto")
-    log = work_dir / "tuning_log.jsonl"
-    # An earlier child of this job may have left a link there: what is written must be a new file of ours.
-    log.unlink(missing_ok=True)
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    return compile_order(run.spec(), work_dir, run.network.name, layout, best(run), run.latency, log, run.clock)
+
+
+def _written(path: Path, lines: Iterable[str]) -> Path:
+    """A new file of ours: an earlier child of this job may have left a link of that name."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        for line in tuning_log(run):
-            file.write(json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n")
-    return {
-        "task": "compile",
-        "spec": run.spec(),
-        "work_dir": str(work_dir),
-        "name": run.network.name,
-        "layout": "auto" if layout == "none" else layout,
-        "best": best(run),
-        "latency": run.latency,
-        "log": str(log),
-        "clock": run.clock,
-    }
+        file.writelines(line + "\n" for line in lines)
+    return path
 
 
 def _baseline(run: TuningRun, work_dir: Path) -> dict[str, Any]:
@@ -81,18 +86,10 @@ def _baseline(run: TuningRun, work_dir: Path) -> dict[str, Any]:
 
 def best(run: TuningRun) -> dict[str, dict[str, Any]]:
     """The fastest configuration of each operator, by its index as text."""
-    found: dict[str, dict[str, Any]] = {}
-    for operator in run.operators.all():
-        rows = run.measurements.filter(operator=operator.index, seconds__isnull=False).exclude(cause="duplicate")
-        row = rows.order_by("seconds", "seq").first()
-        if row is not None:
-            found[str(operator.index)] = {
-                "key": operator.key,
-                "sketch": row.sketch,
-                "choices": row.choices,
-                "seconds": row.seconds,
-            }
-    return found
+    operators = list(run.operators.values("index", "key"))
+    columns = ("operator", "round", "sketch", "choices", "seconds")
+    rows = (settled(run).filter(operator=operator["index"]).values(*columns).first() for operator in operators)
+    return best_of([row for row in rows if row is not None], operators)
 
 
 def told(row: Measurement) -> dict[str, Any]:

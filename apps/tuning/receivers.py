@@ -14,5 +14,5 @@ from apps.tuning.requests import enqueue
 
 @receiver(network_added, sender=Network, dispatch_uid="inspect a new network")
 def inspect(network: Network, **_: Any) -> None:
-    """Every upload is inspected, by a worker's child."""
-    enqueue(Job.Task.INSPECT, network.owner, network=network)
+    """Every upload is inspected, by a worker's child; what is not ONNX yet is converted first, by another."""
+    enqueue(Job.Task.CONVERT if network.unconverted else Job.Task.INSPECT, network.owner, network=network)

@@ -44,8 +44,11 @@ def create_run(
     parts: Mapping[str, str] | None = None,
     layout: str = "auto",
     operators: str = "all",
+    reuse: bool = True,
 ) -> TuningRun:
-    """A run, queued. Raises Refused for whatever cannot be tuned as asked."""
+    """A run, queued; `reuse` starts it from what earlier runs found. Raises Refused for whatever cannot be tuned as
+    asked.
+    """
     _check_network(owner, network)
     if target.state != Target.State.READY:
         raise Refused(
@@ -72,6 +75,7 @@ def create_run(
                 budget_seconds=budget.seconds,
                 budget_trials=budget.trials,
                 budget_latency=budget.target_latency,
+                reuse=reuse,
             )
             _find_baselines(run)
             dispatch.queue(job)

@@ -108,3 +108,27 @@ def test_pause_and_resume_go_on_where_it_was(site):
     site.request(key, "resume")
     eventually(lambda: site.measured() > before, 45, "another measurement")
     site.assert_nothing_lost_or_doubled()
+
+
+@pytest.mark.tvm
+def test_a_torch_export_file_is_converted_and_then_inspected(site, tmp_path):
+    import torch
+
+    path = tmp_path / "small.pt2"
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()).eval()
+    torch.export.save(torch.export.export(network, (torch.zeros(1, 3, 8, 8),)), path)
+    site.environment["ALLOW_TORCH_EXPORT"] = "1"
+    site.server()
+    site.worker("prepare")
+    key = site.ask(f"""
+from django.conf import settings
+settings.ALLOW_TORCH_EXPORT = True
+result = create_network(owner, "small.pt2", [open({str(path)!r}, "rb").read()]).pk
+""")
+    row = lambda: site.ask(f"result = Network.objects.filter(pk={key!r}).values().get()")  # noqa: E731
+    eventually(lambda: row()["state"] != "inspecting", 90, "the verdict")
+    found = row()
+    assert found["state"] == "ready", (found["error"], site.logs())
+    assert found["shapes"] == {"input": [1, 3, 8, 8]}
+    assert found["sha256"] != found["source"]
+    assert found["file_name"] == "small.pt2"

@@ -12,7 +12,7 @@ from tests import zoo
 from tests.tvm_backend.local import THREADS, spec_of
 from workers.headless.ask import Listener, ask
 from workers.headless.errors import Failure, UserMistake
-from workers.headless.tune import best_of
+from workers.messages.orders import best_of
 from workers.messages.spec import Budget
 from workers.supervision import DirectoryJournal, supervise
 

@@ -64,6 +64,24 @@ def test_a_restored_explorer_goes_on_as_the_first_one(name: str) -> None:
         assert (ours[0] == theirs[0]).all()
 
 
+def test_a_state_is_small_enough_for_every_checkpoint(name: str) -> None:
+    explorer = made(name)
+    explorer.explore(CONVOLUTION, score, 8, set())
+    assert len(json.dumps(explorer.state())) < 20_000
+
+
+def test_figures_count_the_last_call(name: str) -> None:
+    explorer = made(name)
+    assert explorer.figures == {}
+    _, steps = explorer.explore(CONVOLUTION, score, 8, set())
+    if steps:
+        figures = explorer.figures
+        assert 0 <= figures["steps_to_best"] <= figures["evaluations"]
+        assert 0 < figures["evaluations_to_best"] <= figures["evaluations"]
+    explorer.explore(CONVOLUTION, score, 0, set())
+    assert explorer.figures == {}
+
+
 def test_equal_seeds_explore_equally(name: str) -> None:
     one, two = (made(name, 5).explore(CONVOLUTION, score, 8, set())[0] for _ in range(2))
     assert (one == two).all()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from workers.engine.errors import IllegalMethod
 from workers.engine.ports import Decision, Progress, Scheduler
 from workers.engine.scheduler import SCHEDULERS, Setting, scheduler_named
 from workers.engine.space import Operator
 
 pytestmark = pytest.mark.parametrize("name", sorted(SCHEDULERS))
-SETTING = Setting(3, 1e12, slots_per_operator={0: 2, 1: 4, 2: 1, 3: 3})
 
 
 def progress(index: int, slots: int, exhausted: bool = False) -> Progress:
@@ -20,6 +21,16 @@ def progress(index: int, slots: int, exhausted: bool = False) -> Progress:
     curve = [1e-3 / (1 + 0.1 * (index + place % 7 + place // 7)) for place in range(1 + 8 * slots)]
     best = [min(curve[: place + 1]) for place in range(len(curve))]
     return Progress(operator, best, slots, 0.8 * slots, exhausted)
+
+
+SETTING = Setting(
+    3,
+    1e12,
+    slots_per_operator={0: 2, 1: 4, 2: 1, 3: 3},
+    curves={index: progress(index, 60).curve for index in range(4)},
+)
+
+MANY = {index: progress(index, 60).curve for index in range(30)}
 
 
 def play(scheduler: Scheduler, slots: list[int], count: int, done: Sequence[int] = ()) -> list[Decision]:
@@ -52,7 +63,27 @@ def test_decisions_are_json_and_equal_for_equal_seeds(name: str) -> None:
 
 
 def test_every_operator_gets_a_slot_in_time(name: str) -> None:
-    assert {decision.operator for decision in play(scheduler_named(name, SETTING), [0] * 4, 12)} == {0, 1, 2, 3}
+    """24: at random an operator goes without with a probability of 0.1 %."""
+    assert {decision.operator for decision in play(scheduler_named(name, SETTING), [0] * 4, 24)} == {0, 1, 2, 3}
+
+
+def test_the_terms_stay_small(name: str) -> None:
+    """2 kB for 30 operators: every slot of a run is kept and sent to every page that watches it."""
+    decisions = play(scheduler_named(name, replace(SETTING, curves=MANY)), [0] * 30, 34)
+    assert max(len(json.dumps(decision.terms)) for decision in decisions) < 2048
+
+
+def test_a_parameter_it_does_not_have_is_told(name: str) -> None:
+    with pytest.raises(IllegalMethod, match=f"scheduler '{name}' does not accept .*'flavour': 'vanilla'"):
+        scheduler_named(name, SETTING, flavour="vanilla")
+
+
+def test_the_patience_of_the_run_finishes_an_operator(name: str) -> None:
+    scheduler = scheduler_named(name, replace(SETTING, patience=5))
+    stuck, going = replace(progress(0, 0), curve=[2e-3] + [1e-3] * 6), replace(progress(1, 0), curve=[2e-3, 1e-3])
+    decision = scheduler.choose([stuck, going], 1.0)
+    assert decision is not None
+    assert decision.operator == 1
 
 
 def test_a_restored_scheduler_goes_on_as_the_first_one(name: str) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
+from django.db import close_old_connections
 
 from apps.dashboard import consumers
 from apps.dashboard.routing import websocket_urlpatterns
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def _quick(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
     monkeypatch.setattr(consumers, "BETWEEN_FRAMES", 0.0)
+    # Channels keeps connections open for tests inside one transaction; these end theirs, and PostgreSQL minds.
+    monkeypatch.setattr("channels.testing.application.no_op", close_old_connections)
 
 
 @pytest.fixture
@@ -50,10 +53,10 @@ async def gather(viewer: WebsocketCommunicator, last: int) -> list[int]:
 
 
 def write(held: services.Claim, events: list[Any]) -> Awaitable[None]:
-    return sync_to_async(services.write)(held, events)
+    return database_sync_to_async(services.write)(held, events)
 
 
-@sync_to_async
+@database_sync_to_async
 def known(run: TuningRun) -> list[int]:
     return list(Event.objects.filter(run=run).order_by("seq").values_list("seq", flat=True))
 

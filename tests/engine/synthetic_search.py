@@ -41,12 +41,12 @@ def convolution(sketches: int = 1) -> Operator:
     return Operator(0, "conv", "conv", 1, WORK, 1e6, WORK, (CONVOLUTION,) * sketches, start)
 
 
-def speed(configuration: Configuration, slowdown: float = 3.0) -> float:
+def speed(configuration: Configuration, slowdown: float = 3.0, knobs: tuple[Knob, ...] = CONVOLUTION.knobs) -> float:
     """FLOP/s; 0 fails. Vectors of 16, a register tile of about 90 and a cache tile of up to 4,096 are best.
 
-    Sketch 0 is the best sketch; each further one is `slowdown` times slower still.
+    Sketch 0 is the best sketch; each further one is `slowdown` times slower still. `knobs` may have other extents.
     """
-    options = [knob.options[c] for knob, c in zip(CONVOLUTION.knobs, configuration.choices, strict=True)]
+    options = [knob.options[c] for knob, c in zip(knobs, configuration.choices, strict=True)]
     f, y, x, rc, (unroll,), (location,) = options
     register = f[3] * y[3] * x[3]
     if register > 4096:

@@ -93,7 +93,7 @@ def test_one_run_has_an_assumed_spread_and_none_is_an_error() -> None:
 
 
 def test_bad_descriptions_name_what_is_legal() -> None:
-    with pytest.raises(UnknownPart, match="choose one of fixed"):
+    with pytest.raises(UnknownPart, match="choose one of adaptive, fixed"):
         evaluator_from("adaptve", {})
     with pytest.raises(IllegalMethod, match="runs 0 must be from 1"):
         evaluator_from("fixed", {"runs": 0})

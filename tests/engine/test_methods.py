@@ -3,23 +3,99 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.engine.synthetic_search import convolution, run
 from workers.engine.errors import IllegalMethod, UnknownPart
-from workers.engine.methods import METHODS, method
+from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
+from workers.engine.evaluator.fixed import PAPER as RUNS_500
+from workers.engine.explorer.ppo import PAPER as PPO_PAPER
+from workers.engine.methods import BEST, METHODS, ROLES, Method, method
+from workers.engine.methods.rules import check_legal
+from workers.engine.sampler.adaptive import PAPER as SAMPLING_PAPER
+from workers.engine.scheduler import Setting, scheduler_named
+from workers.engine.search import COUNTERS
+
+QUICK = {
+    "simulated_annealing": {"chains": 16, "steps": 20},
+    "ppo": {"episodes": 16, "together": 8, "steps": 8, "minibatch": 64},
+}
+"""Walks cut short; what a preset sets beside these stays, but for first plans of 64."""
+
+
+def quick(chosen: Method) -> Method:
+    explorer = {**chosen.parameters.get("explorer", {}), **QUICK.get(chosen.explorer, {})}
+    search = {**chosen.parameters.get("search", {}), "first": 16}
+    return replace(chosen, parameters={**chosen.parameters, "explorer": explorer, "search": search})
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_every_preset_builds_and_searches(name: str) -> None:
     chosen = method(name)
-    proposer = chosen.make_proposer(convolution(), 1)
-    outcomes = run(proposer, 24, plan=min(chosen.rhythm.plan, 12))
-    assert len(outcomes) == 24
+    assert chosen.make_proposer(convolution(), 1)
+    proposer = quick(chosen).make_proposer(convolution(), 1)
+    outcomes = run(proposer, 64, plan=16)
+    assert len(outcomes) == 64
+    assert len({outcome.candidate.configuration for outcome in outcomes if not outcome.candidate.round}) > 60
+    counters = proposer.counters
+    assert set(counters) == set(COUNTERS)
+    assert counters["walks"] > 0
+    assert (counters["evaluations"] >= counters["evaluations_to_best"] > 0) == (chosen.explorer != "random")
+    assert counters["evaluations"] > 0 or chosen.explorer == "random"
+    assert (counters["clusters"] > 0) == (chosen.sampler == "adaptive")
+    assert (counters["left_out"] > 0) <= (chosen.sampler == "adaptive")
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_every_preset_s_parts_are_registered_and_fit_together(name: str) -> None:
+    chosen = method(name)
     assert chosen.make_evaluator().more([], None) >= 1
     assert json.dumps(chosen.evaluation)
+    assert scheduler_named(chosen.scheduler, Setting(0, 1e12), **chosen.parameters.get("scheduler", {}))
+    assert chosen.rhythm.plan >= 1
+    assert set(chosen.parameters) <= {*ROLES, "search", "rhythm"}
     assert chosen.summary.endswith(".")
+    assert chosen.name == name
+    assert re.fullmatch(r"[a-z_-]{1,30}", name)
+
+
+def test_ablations_differ_in_the_part_they_are_named_after() -> None:
+    base = parts("autotvm")
+    assert parts("chameleon-sa") == base
+    assert parts("chameleon-ae") == {**base, "explorer": ("ppo", PPO_PAPER)}
+    pool = {"first": 64, "pool": 8.0}
+    sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER), "search": ("", pool)}
+    assert parts("chameleon-sa-as") == sampled
+    assert parts("chameleon-paper") == {**sampled, "explorer": ("ppo", PPO_PAPER)}
+    assert parts("adatune-evaluator") == {**base, "evaluator": ("adaptive", ADAPTIVE_PAPER)}
+    whole = parts("adatune-paper")
+    improvement = {"first": 32, "acquisition": "expected_improvement"}
+    assert whole["search"] == ("", {**improvement, "contextual": True})
+    assert parts("adatune-surrogate") == {**whole, "search": ("", {**improvement, "epsilon": 0.05})}
+    assert parts("adatune-contextual") == {**whole, "evaluator": ("fixed", RUNS_500)}
+
+
+def parts(name: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    chosen = METHODS[name]
+    named = {role: str(getattr(chosen, role)) for role in ROLES} | {"search": "", "rhythm": ""}
+    return {role: (part, dict(chosen.parameters.get(role, {}))) for role, part in named.items()}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sequential", "round_robin", "random_slots", "linear", "dynamic_round_robin", "dynamic_random", "epsilon_greedy",
+     "softmax", "gradient"],
+)  # fmt: skip
+def test_rivals_of_dynatune_differ_in_the_scheduler_alone(name: str) -> None:
+    rival = METHODS[name]
+    assert replace(rival, name="", scheduler="", summary="") == replace(
+        METHODS["dynatune"], name="", scheduler="", summary=""
+    )
+    assert rival.scheduler == {"random_slots": "random"}.get(name, name)
 
 
 def test_presets_are_the_papers() -> None:
@@ -50,9 +126,13 @@ def test_equal_seeds_search_equally_and_other_seeds_do_not() -> None:
 
 
 def test_unknown_names_list_the_legal_ones() -> None:
-    with pytest.raises(UnknownPart, match=r"no method 'dynatun'; choose one of auto, autotvm, dynatune"):
+    with pytest.raises(
+        UnknownPart, match=r"no method 'dynatun'; choose one of adatune, adatune-contextual, .*, dynatune,"
+    ):
         method("dynatun")
-    with pytest.raises(UnknownPart, match=r"no explorer 'ant'; choose one of random, simulated_annealing"):
+    with pytest.raises(
+        UnknownPart, match=r"no explorer 'ant'; choose one of evolutionary, ppo, random, simulated_annealing"
+    ):
         method("auto", {"explorer": "ant"})
     with pytest.raises(UnknownPart, match=r"no scheduler 'x'; .*round_robin"):
         method("auto", {"scheduler": "x"})
@@ -60,7 +140,44 @@ def test_unknown_names_list_the_legal_ones() -> None:
         method("auto", {"optimizer": "adam"})
 
 
-def test_an_explorer_without_a_cost_model_is_illegal_unless_random() -> None:
-    with pytest.raises(IllegalMethod, match="choose cost_model xgboost or explorer random"):
-        method("auto", {"cost_model": "none"})
+@pytest.mark.parametrize(
+    ("name", "changed", "said"),
+    [
+        ("auto", {"cost_model": "none"}, "choose cost_model xgboost or explorer random"),
+        ("chameleon", {"cost_model": "none"}, "explorer 'ppo' follows a cost model and there is none"),
+        ("adatune", {"explorer": "random"}, "explorer 'random' is all chance; choose another explorer"),
+        (
+            "adatune",
+            {"cost_model": "xgboost"},
+            "contextual optimizer asks how sure .* 'xgboost' does not tell; choose cost_mod",
+        ),
+        (
+            "adatune-surrogate",
+            {"cost_model": "xgboost"},
+            "'expected_improvement' asks how sure .*choose cost_model random_f",
+        ),
+        ("adatune-surrogate", {"cost_model": "none", "explorer": "random"}, "'none' does not tell"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused_with_the_next_step(name: str, changed: dict[str, str], said: str) -> None:
+    with pytest.raises(IllegalMethod, match=said):
+        method(name, changed)
+
+
+def test_a_sampler_that_has_nothing_to_choose_from_is_refused() -> None:
+    with pytest.raises(IllegalMethod, match=r"gives it no more; set search.pool to 8"):
+        check_legal(replace(METHODS["chameleon"], parameters={}))
+
+
+def test_random_search_needs_no_cost_model() -> None:
     assert method("auto", {"cost_model": "none", "explorer": "random"}).cost_model == "none"
+
+
+def test_a_replaced_sampler_brings_its_pool() -> None:
+    assert method("autotvm", {"sampler": "diverse"}).parameters["search"] == {"first": 64, "pool": 8.0}
+    assert method("auto", {"sampler": "adaptive"}).search.pool == 8
+    assert method("chameleon", {"sampler": "greedy"}).parameters["search"] == {"first": 16}
+
+
+def test_auto_is_another_s_name_for_what_measures_best() -> None:
+    assert replace(METHODS["auto"], name=BEST.name, summary=BEST.summary) == BEST

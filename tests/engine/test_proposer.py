@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -72,7 +73,8 @@ def test_epsilon_has_the_right_mean_in_small_plans() -> None:
     """After 8 first ones, 5 % of 1,600 in plans of 8 are 80 +- 9; the band is three of these."""
     proposer = made(search=Search(epsilon=0.05))
     rng = np.random.default_rng(1)
-    proposer._guided = lambda sketch, count: CONVOLUTION.random(rng, count)  # type: ignore[method-assign]
+    searching = proposer._sketches[0]
+    searching._guided = lambda count: ([tuple(row) for row in CONVOLUTION.random(rng, count).tolist()], 0)  # type: ignore[method-assign]
     run(proposer, 1608, plan=8)
     assert 50 < proposer.counters["random"] - 7 < 110
 
@@ -205,13 +207,84 @@ def test_counters_add_up() -> None:
 
 def test_a_sampler_that_leaves_the_greedy_choice_is_counted() -> None:
     class Last(Greedy):
-        def sample(self, sketch, candidates, scores, count):  # type: ignore[no-untyped-def]
+        def sample(self, sketch, candidates, scores, count, visited):  # type: ignore[no-untyped-def]
             return candidates[-count:]
 
     search = Search(pool=4.0, epsilon=0.0)
     proposer = Proposer(convolution(), SimulatedAnnealing, Last(), lambda: XGBoost(0), np.random.default_rng(0), search)
     run(proposer, 64)
     assert proposer.counters["not_greedy"] == proposer.counters["explorer"] > 0
+
+
+class Few(Greedy):
+    """Finds that `TAKEN` candidates stand for all."""
+
+    TAKEN = 3
+
+    def sample(self, sketch, candidates, scores, count, visited):  # type: ignore[no-untyped-def]
+        self.figures = {"clusters": self.TAKEN, "synthesised": 1}
+        return candidates[: min(count, self.TAKEN)]
+
+
+def sparing(operator: Operator, **search: float) -> Proposer:
+    numbers = Search(**{"pool": 4.0, "epsilon": 0.0, **search})  # type: ignore[arg-type]
+    return Proposer(operator, SimulatedAnnealing, Few(), lambda: XGBoost(0), np.random.default_rng(0), numbers)
+
+
+def test_what_a_sampler_leaves_out_is_not_replaced() -> None:
+    proposer = sparing(convolution())
+    proposer.observe([measured(c) for c in proposer.propose(8)])
+    plans = [proposer.propose(16) for _ in range(4)]
+    assert [[c.origin for c in plan] for plan in plans] == [["explorer"] * 3] * 4
+    assert proposer.counters["left_out"] == 4 * 13
+    assert proposer.counters["clusters"] == 4 * 3
+    assert proposer.counters["synthesised"] == proposer.counters["walks"] == 4
+
+
+def test_what_a_sampler_leaves_out_leaves_chance_its_share() -> None:
+    proposer = sparing(convolution(), epsilon=0.25)
+    proposer.observe([measured(c) for c in proposer.propose(8)])
+    assert Counter(c.origin for c in proposer.propose(16)) == {"explorer": 3, "random": 4}
+
+
+def test_every_sketch_spares_its_own_and_the_others_do_not_fill_up() -> None:
+    proposer = sparing(convolution(2))
+    while min(len(seen.speeds) for seen in proposer._history.sketches) < 8:
+        proposer.observe([measured(c) for c in proposer.propose(8)])
+    plan = proposer.propose(16)
+    assert {c.origin for c in plan} == {"explorer"}
+    assert max(Counter(c.configuration.sketch for c in plan).values()) == 3
+
+
+def test_what_the_explorer_cannot_supply_is_filled_by_chance() -> None:
+    class Lame(SimulatedAnnealing):
+        def explore(self, sketch, score, count, visited):  # type: ignore[no-untyped-def]
+            found, steps = super().explore(sketch, score, count, visited)
+            return found[:5], steps
+
+    search = Search(epsilon=0.0)
+    proposer = Proposer(convolution(), Lame, Greedy(), lambda: XGBoost(0), np.random.default_rng(0), search)
+    proposer.observe([measured(c) for c in proposer.propose(8)])
+    assert Counter(c.origin for c in proposer.propose(16)) == {"explorer": 5, "random": 11}
+    assert proposer.counters["left_out"] == 0
+
+
+def test_an_exhausted_sketch_leaves_its_place_to_the_others() -> None:
+    proposer = made(operator=replace(convolution(), sketches=(TINY, CONVOLUTION)))
+    for _ in range(8):
+        plan = proposer.propose(16)
+        assert len(plan) == 16
+        proposer.observe([answer(c) for c in plan])
+
+
+@pytest.mark.mutation
+def test_mutation_a_proposer_that_fills_up_by_chance_is_noticed() -> None:
+    proposer = sparing(convolution())
+    searching = proposer._sketches[0]
+    guided = searching._guided
+    searching._guided = lambda count: (guided(count)[0], 0)  # type: ignore[method-assign]
+    proposer.observe([measured(c) for c in proposer.propose(8)])
+    assert Counter(c.origin for c in proposer.propose(16)) == {"explorer": 3, "random": 13}
 
 
 class Shuffled:

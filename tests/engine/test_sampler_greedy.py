@@ -10,4 +10,4 @@ from workers.engine.sampler import Greedy
 
 def test_takes_the_first_candidates_in_order() -> None:
     candidates = CONVOLUTION.unvisited(np.random.default_rng(0), 20, set())
-    assert (Greedy().sample(CONVOLUTION, candidates, np.zeros(20), 7) == candidates[:7]).all()
+    assert (Greedy().sample(CONVOLUTION, candidates, np.zeros(20), 7, set()) == candidates[:7]).all()

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.engine.belief import FAST
-from workers.engine.errors import UnknownPart
+from workers.engine.errors import IllegalMethod, UnknownPart
 from workers.engine.ports import Decision, Progress, Scheduler
 from workers.engine.scheduler import PAPER_RULE, PRODUCT_RULE, SCHEDULERS, DynaTune, Rule, Setting, scheduler_named
 from workers.engine.space import Operator
@@ -35,6 +35,9 @@ def falling(seed: int, count: int) -> list[float]:
     return np.minimum.accumulate(rng.uniform(5e-4, 5e-3, count)).tolist()
 
 
+CURVES = {index: falling(index, 400) for index in range(4)}
+
+
 def play(scheduler: Scheduler, order: Sequence[int], slots: list[int], count: int) -> list[Decision]:
     """`count` slots over operators of hidden curves, given in `order`; raises `slots` in place."""
     decisions = []
@@ -53,7 +56,7 @@ def play(scheduler: Scheduler, order: Sequence[int], slots: list[int], count: in
 
 @pytest.mark.parametrize("name", sorted(SCHEDULERS))
 def test_finished_operators_get_nothing_and_none_ends_the_run(name: str) -> None:
-    scheduler = scheduler_named(name, Setting(0, PEAK))
+    scheduler = scheduler_named(name, Setting(0, PEAK, curves=CURVES))
     done, open_ = progress(0, [1e-3], 0, exhausted=True), progress(1, [1e-3], 0)
     decision = scheduler.choose([done, open_], 1.0)
     assert decision is not None
@@ -63,17 +66,8 @@ def test_finished_operators_get_nothing_and_none_ends_the_run(name: str) -> None
 
 
 @pytest.mark.parametrize("name", sorted(SCHEDULERS))
-def test_patience_finishes_an_operator_that_does_not_improve(name: str) -> None:
-    scheduler = scheduler_named(name, Setting(0, PEAK, patience=5))
-    stuck, going = progress(0, [2e-3] + [1e-3] * 6, 0), progress(1, [2e-3] + [1e-3] * 5, 0)
-    decision = scheduler.choose([stuck, going], 1.0)
-    assert decision is not None
-    assert decision.operator == 1
-
-
-@pytest.mark.parametrize("name", sorted(SCHEDULERS))
 def test_states_are_json_and_a_restored_scheduler_decides_identically(name: str) -> None:
-    setting = Setting(3, PEAK, slots_per_operator={0: 2, 1: 3, 2: 1, 3: 9})
+    setting = Setting(3, PEAK, slots_per_operator={0: 2, 1: 3, 2: 1, 3: 9}, curves=CURVES)
     scheduler, slots = scheduler_named(name, setting), [0] * 4
     play(scheduler, range(4), slots, 7)
     twin = scheduler_named(name, setting)
@@ -88,6 +82,36 @@ def test_unknown_scheduler_is_told_with_the_choice() -> None:
         DynaTune(0, 0.0)
     with pytest.raises(ValueError, match="bananas"):
         Rule(scale="bananas")
+    with pytest.raises(UnknownPart, match=r"log_log_linear, .*pow2"):
+        scheduler_named("dynatune", Setting(0, PEAK), curve="cubic")
+
+
+@pytest.mark.parametrize("name", ["dynatune", "dynatune-paper", "epsilon_greedy", "softmax"])
+def test_a_belief_takes_its_curve_and_sampling_by_name(name: str) -> None:
+    sampling = {"steps": 24, "burn": 8, "samples": 60}
+    scheduler = scheduler_named(name, Setting(0, PEAK), curve="pow2", sampling=sampling)
+    assert isinstance(scheduler, DynaTune)
+    operator = play(scheduler, range(4), [0] * 4, 5)[-1].operator
+    assert scheduler.diagnostics(operator)["curve"] == "pow2"
+    assert scheduler.diagnostics(operator)["parameters"] == ["a", "b", "ln(noise / best)"]
+    with pytest.raises(IllegalMethod, match="'stepps': 3"):
+        scheduler_named(name, Setting(0, PEAK), sampling={"stepps": 3})
+
+
+def test_the_paper_keeps_its_rule_when_a_curve_is_named() -> None:
+    """A parameter changes itself alone, and the run's patience goes before the rule's."""
+    rule = PAPER_RULE.changed({"curve": "pow4"}, 7)
+    assert rule == replace(PAPER_RULE, curve="pow4", patience=7)
+    assert PAPER_RULE.changed({}) == PAPER_RULE
+    assert (PAPER_RULE.scale, PAPER_RULE.c, PAPER_RULE.c_fast, PAPER_RULE.patience) == ("millisecond", 2.0, 0.2, 200)
+    paper = PAPER_RULE.sampling
+    assert (paper.walkers, paper.steps, paper.samples, paper.improvement) == (10, 500, 200, "normal")
+
+
+def test_the_papers_rule_finishes_an_operator_after_200_configurations_without_improvement() -> None:
+    scheduler = scheduler_named("dynatune-paper", Setting(0, PEAK))
+    assert scheduler.choose([progress(0, [2e-3] + [1e-3] * 201, 1)], 1.0) is None
+    assert scheduler.choose([progress(0, [2e-3] + [1e-3] * 200, 1)], 1.0) is not None
 
 
 def test_round_robin_goes_in_a_circle() -> None:
@@ -148,7 +172,65 @@ def test_the_papers_bonus_is_its_formula_in_milliseconds(latency: float, c: floa
     decision = scheduler.choose(now, 1.0)
     assert decision is not None
     bonuses = [bonus for _, bonus in decision.terms["operators"].values()]
-    assert bonuses == pytest.approx([np.sqrt(c * np.log(8) / 3), np.sqrt(c * np.log(8) / 5)], rel=1e-3)
+    # Slot t = 9 is given out after 3 + 5.
+    assert bonuses == pytest.approx([np.sqrt(c * np.log(9) / 3), np.sqrt(c * np.log(9) / 5)], rel=1e-3)
+
+
+def test_a_network_is_not_fast_while_an_operator_has_no_valid_configuration() -> None:
+    """C is 0.2 for a latency under 1 ms, and what is known so far of this one is not its latency."""
+    scheduler = DynaTune(0, PEAK, rule=replace(PAPER_RULE, sampling=QUICK.sampling, rescue=0))
+    known, lost = progress(0, [4e-4] * 9, 1), progress(1, [INF] * 9, 1)
+    decision = scheduler.choose([known, lost], 1.0)
+    assert decision is not None
+    assert decision.terms["bonus_ms"] == pytest.approx(np.sqrt(2 * np.log(3)))
+    decision = scheduler.choose([known, progress(1, [3e-4] * 9, 1)], 1.0)
+    assert decision is not None
+    assert decision.terms["bonus_ms"] == pytest.approx(np.sqrt(0.2 * np.log(3)))
+
+
+def test_the_reduction_is_the_papers_formula() -> None:
+    """weight x (work / best - work / (best + EI)) in ms, from the belief's own expected improvement."""
+    scheduler = DynaTune(0, PEAK, rule=QUICK)
+    one = progress(0, falling(0, 25), 3, weight=4)
+    decision = scheduler.choose([one], 1.0)
+    belief = scheduler.belief(0)
+    assert decision is not None
+    assert belief is not None
+    forecast = belief.forecast(8)
+    assert forecast is not None
+    speed = 1e8 / one.best
+    assert decision.terms["r_ms"] == pytest.approx(4e3 * (1e8 / speed - 1e8 / (speed + forecast.improvement)))
+
+
+def test_a_decision_shows_what_is_believed_of_the_operator() -> None:
+    scheduler, slots = DynaTune(0, PEAK, rule=QUICK), [0] * 4
+    first = play(scheduler, range(4), slots, 4)
+    assert all(one.terms["belief"] is None for one in first)
+    decision = play(scheduler, range(4), slots, 1)[0]
+    told = json.loads(json.dumps(decision.terms["belief"], allow_nan=False))
+    measured = 1 + 8 * (slots[decision.operator] - 1)
+    best = 1e3 * falling(decision.operator, 400)[measured - 1]
+    # Half a slot, one, two and four of 8 configurations.
+    assert told["x"] == [measured + ahead for ahead in (4, 8, 16, 32)]
+    assert told["mean_ms"] == sorted(told["mean_ms"], reverse=True)
+    assert 0 < told["mean_ms"][0] <= best * 1.001
+    assert all(spread >= 0 for spread in told["spread_ms"])
+    assert told["segments"] >= 1
+    assert told["points"] >= 1
+    assert len(json.dumps(told)) < 400
+
+
+def test_diagnostics_are_json_and_bounded() -> None:
+    scheduler, slots = DynaTune(0, PEAK, rule=QUICK), [0] * 4
+    assert scheduler.diagnostics(0) == {}
+    operator = play(scheduler, range(4), slots, 8)[-1].operator
+    told = json.loads(json.dumps(scheduler.diagnostics(operator), allow_nan=False))
+    assert set(told) >= {"acceptance", "autocorrelation", "segments", "points", "parameters", "curve", "trace"}
+    assert len(told["trace"]) <= 50
+    assert np.shape(told["trace"])[1:] == (10, 4)
+    twin = DynaTune(0, PEAK, rule=QUICK)
+    twin.restore(json.loads(json.dumps(scheduler.state())))
+    assert twin.diagnostics(operator) == {**told, "trace": None}
 
 
 def test_only_the_operator_of_the_slot_is_fitted_again() -> None:

@@ -1,4 +1,4 @@
-"""DynaTune against round-robin on simulated learning curves.
+"""DynaTune, its rivals and the oracle on simulated learning curves.
 
 30 operators whose best-so-far speed follows a noisy log power with jumps; their weights and sizes spread over two
 orders of magnitude, as in a convolutional network. A slot is 8 configurations and one second.
@@ -9,13 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from workers.engine.belief import FAST
+from workers.engine.belief import FAST, Belief, Forecast
 from workers.engine.ports import Decision, Progress, Scheduler
-from workers.engine.scheduler import PRODUCT_RULE, DynaTune, RoundRobin
+from workers.engine.scheduler import (
+    PRODUCT_RULE,
+    DynaTune,
+    EpsilonGreedy,
+    Gradient,
+    Linear,
+    Oracle,
+    Random,
+    RoundRobin,
+    Sequential,
+    regret,
+)
 from workers.engine.space import Operator
 
 PEAK = 1e12
@@ -81,20 +93,56 @@ class Simulation:
     def share(self, term: str) -> float:
         return sum(bool(one.terms.get(term)) for one in self.decisions) / len(self.decisions)
 
+    def after_slots(self) -> list[list[float]]:
+        """Best time (s) of each operator after 0, 1, 2, ... slots."""
+        return [times[::SLOT] for times in self.times]
 
-def play(scheduler: Callable[[int], Scheduler]) -> list[Simulation]:
+    def regret(self) -> np.ndarray:
+        """In seconds, after each slot."""
+        weights = [operator.weight for operator in self.operators]
+        return regret([one.operator for one in self.decisions], self.after_slots(), weights)
+
+
+Make = Callable[[int], Scheduler]
+SHARES = {index: SLOTS // OPERATORS for index in range(OPERATORS)}
+STATIC: dict[str, Make] = {
+    "round_robin": lambda seed: RoundRobin(),
+    "random": Random,
+    "sequential": lambda seed: Sequential(SHARES),
+    "linear": lambda seed: Linear(),
+}
+MARGIN = {"round_robin": 0.75, "random": 0.75, "sequential": 0.75, "linear": 0.9}
+"""Most slots that DynaTune may need to the final latency of a static rival, as a share of those that it had.
+
+The paper reports 1.1 to 2.4 times over static schedules: 0.9 is its least, and 0.75 asks for 1.33 times of the median
+seed. Seen on seeds 0 to 5: 0.39 of round-robin's in the median, up to 0.62.
+"""
+
+
+def play(make: Make) -> list[Simulation]:
     """One simulation a seed."""
-    return [Simulation(seed).run(scheduler(seed)) for seed in SEEDS]
+    return [Simulation(seed).run(make(seed)) for seed in SEEDS]
 
 
-def sooner_than_round_robin(runs: list[Simulation]) -> bool:
-    """The gate: the median number of slots to round-robin's final latency is at most 75 % of round-robin's.
+@pytest.fixture(scope="module")
+def dynatune() -> list[Simulation]:
+    return play(lambda seed: DynaTune(seed, PEAK))
 
-    The paper reports 1.1 to 2.4 times over static schedules; 75 % asks for 1.33 times of the median seed. On eight
-    seeds that neither the rule was chosen on nor are used here it needs 24 to 87 %, in the median 57 %.
-    """
-    goals = [Simulation(run.seed).run(RoundRobin()).latency[-1] for run in runs]
-    return float(np.median([run.slots_until(goal) for run, goal in zip(runs, goals, strict=True)])) <= 0.75 * SLOTS
+
+@pytest.fixture(scope="module")
+def rivals() -> dict[str, list[Simulation]]:
+    return {name: play(make) for name, make in STATIC.items()}
+
+
+def share_of_slots(runs: list[Simulation], rivals: list[Simulation]) -> float:
+    """Slots until the rival's final latency over those that it had; median of the seeds."""
+    pairs = zip(runs, rivals, strict=True)
+    return float(np.median([run.slots_until(rival.latency[-1]) / SLOTS for run, rival in pairs]))
+
+
+def beaten(runs: list[Simulation], rivals: dict[str, list[Simulation]]) -> set[str]:
+    """The gate: rivals that were beaten by their margin."""
+    return {name for name, margin in MARGIN.items() if share_of_slots(runs, rivals[name]) <= margin}
 
 
 class ConstantBound(DynaTune):
@@ -108,22 +156,116 @@ class ConstantBound(DynaTune):
         """Nothing to learn for."""
 
 
-def test_dynatune_reaches_round_robins_latency_in_fewer_slots_and_mostly_by_its_belief() -> None:
-    runs = play(lambda seed: DynaTune(seed, PEAK))
-    assert sooner_than_round_robin(runs)
-    assert float(np.mean([run.share("decided_by_belief") for run in runs])) >= 0.5
+class Certain(DynaTune):
+    """Mutation: forecasts without spread, of the curve and of jumps; what is expected stays as it was."""
+
+    def __init__(self, seed: int, peak_flops: float) -> None:
+        super().__init__(seed, peak_flops, rule=replace(PRODUCT_RULE, surprise=0.0))
+
+    def _fresh(self, index: int) -> Belief:
+        belief = super()._fresh(index)
+        doubtful = belief.forecast
+
+        def certain(ahead: float) -> Forecast | None:
+            told = doubtful(ahead)
+            return None if told is None else replace(told, values=np.array([told.mean]), spread=0.0)
+
+        belief.forecast = certain  # type: ignore[method-assign]
+        return belief
+
+
+class Swapped(DynaTune):
+    """Mutation: every operator has the belief of the seventh after it."""
+
+    def belief_of(self, index: int) -> Belief:
+        return self._beliefs.get((index + 7) % OPERATORS, self._beliefs[index])
+
+    def _index(self, one: Progress, slots: int) -> Any:
+        own = self._beliefs
+        if one.operator.index in own:
+            self._beliefs = {**own, one.operator.index: self.belief_of(one.operator.index)}
+        try:
+            return super()._index(one, slots)
+        finally:
+            self._beliefs = own
+
+
+@pytest.mark.parametrize("name", sorted(STATIC))
+def test_dynatune_reaches_a_static_rivals_latency_in_fewer_slots(
+    name: str, dynatune: list[Simulation], rivals: dict[str, list[Simulation]]
+) -> None:
+    assert share_of_slots(dynatune, rivals[name]) <= MARGIN[name]
+
+
+def test_its_choices_are_mostly_its_beliefs(dynatune: list[Simulation]) -> None:
+    assert float(np.mean([run.share("decided_by_belief") for run in dynatune])) >= 0.5
     # By chance round-robin's operator is chosen in one slot of 30.
-    assert all(run.share("differs_from_round_robin") > 0.8 for run in runs)
+    assert all(run.share("differs_from_round_robin") > 0.8 for run in dynatune)
+
+
+def test_ansors_gradient_and_epsilon_greedy_beat_taking_turns(rivals: dict[str, list[Simulation]]) -> None:
+    """Appendix A and C: they are dynamic too. Seen on seeds 0 to 3: gradient needs 0.38 of round-robin's slots in the
+    median. Epsilon-greedy is as fast early on (0.80 of round-robin's latency on average over the run) but hardly ever
+    returns to a plateau, where jumps are that no curve foresees: 0.91 of the slots."""
+    turns = rivals["round_robin"]
+    gradient, greedy = play(Gradient), play(lambda seed: EpsilonGreedy(seed, PEAK))
+    assert share_of_slots(gradient, turns) <= 0.75
+    means = [np.mean(one.latency) / np.mean(other.latency) for one, other in zip(greedy, turns, strict=True)]
+    assert float(np.median(means)) <= 0.9
 
 
 @pytest.mark.mutation
-def test_a_constant_bound_is_noticed() -> None:
-    assert not sooner_than_round_robin(play(lambda seed: ConstantBound(seed, PEAK)))
+@pytest.mark.parametrize("broken", [ConstantBound, Certain, Swapped])
+def test_a_broken_belief_or_bound_is_noticed(broken: type[DynaTune], rivals: dict[str, list[Simulation]]) -> None:
+    """None may pass the gate; seen with seeds 0 to 3: never, 0.87 and never at round-robin's latency."""
+    runs = play(lambda seed: broken(seed, PEAK))
+    assert share_of_slots(runs, rivals["round_robin"]) > MARGIN["round_robin"]
+    assert beaten(runs, rivals) < set(MARGIN)
 
 
 @pytest.mark.mutation
-def test_a_bonus_that_ignores_the_size_of_rewards_is_noticed() -> None:
+def test_a_bonus_that_ignores_the_size_of_rewards_is_noticed(rivals: dict[str, list[Simulation]]) -> None:
     """1 ms of bonus for gains of hundredths: the paper's rule is round-robin on networks of many small operators."""
     cheap = replace(FAST, steps=24, burn=8, samples=60)
     rule = replace(PRODUCT_RULE, scale="millisecond", sampling=cheap)
-    assert not sooner_than_round_robin(play(lambda seed: DynaTune(seed, PEAK, rule=rule)))
+    assert share_of_slots(play(lambda seed: DynaTune(seed, PEAK, rule=rule)), rivals["round_robin"]) > 0.75
+
+
+def oracle(shift: int = 0) -> list[Simulation]:
+    """The oracle with every operator's curve, or (mutation) that of the operator `shift` after it."""
+
+    def make(seed: int) -> Oracle:
+        times = Simulation(seed).times
+        return Oracle({i: times[(i + shift) % OPERATORS] for i in range(OPERATORS)}, horizon=SLOTS)
+
+    return play(make)
+
+
+def never_beaten(runs: list[Simulation], others: list[list[Simulation]]) -> bool:
+    """The gate: at the end no schedule of as many slots has a lower latency (1e-9 for another order of the sums)."""
+    return all(
+        run.latency[-1] <= (1 + 1e-9) * other[place].latency[-1] for place, run in enumerate(runs) for other in others
+    )
+
+
+def test_nobody_beats_the_oracle(dynatune: list[Simulation], rivals: dict[str, list[Simulation]]) -> None:
+    best = oracle()
+    for runs in [dynatune, *rivals.values()]:
+        assert all(np.all(run.regret() >= 0) for run in runs)
+        # In milliseconds of the network's latency; nobody guessed the whole schedule.
+        assert all(run.regret()[-1] > 1e-6 for run in runs)
+    assert all(run.regret()[-1] == pytest.approx(0, abs=1e-9) for run in best)
+    assert never_beaten(best, [dynatune, *rivals.values()])
+
+
+@pytest.mark.mutation
+def test_an_oracle_of_wrong_curves_is_beaten(dynatune: list[Simulation], rivals: dict[str, list[Simulation]]) -> None:
+    assert not never_beaten(oracle(shift=1), [dynatune, *rivals.values()])
+
+
+def test_dynatunes_regret_is_less_than_that_of_static_schedules(
+    dynatune: list[Simulation], rivals: dict[str, list[Simulation]]
+) -> None:
+    """Mean over the slots, summed over the seeds."""
+    ours = sum(float(run.regret().mean()) for run in dynatune)
+    assert all(ours < sum(float(run.regret().mean()) for run in runs) for runs in rivals.values())

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import zoo
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -64,3 +66,14 @@ def told(command: Callable[..., subprocess.Popen[str]]) -> Callable[..., tuple[i
         return process.returncode, out, errors
 
     return run
+
+
+@pytest.fixture(scope="session")
+def tuned(told: Callable[..., tuple[int, str, str]], zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The --out directory of a run of the tiny network, from nothing."""
+    out = tmp_path_factory.mktemp("tuned")
+    code, said, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 40, "--out", out)
+    assert code == 0, errors
+    assert "ONNX Runtime" in said
+    assert "known from earlier runs" not in errors
+    return out

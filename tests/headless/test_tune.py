@@ -21,15 +21,6 @@ pytestmark = pytest.mark.tvm
 Told = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture(scope="module")
-def tuned(told: Told, zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("tuned")
-    code, said, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 40, "--out", out)
-    assert code == 0, errors
-    assert "ONNX Runtime" in said
-    return out
-
-
 @pytest.fixture
 def unpacked(tuned: Path, tmp_path: Path) -> Path:
     with zipfile.ZipFile(tuned / "tiny.zip") as archive:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workers.engine.known import Known
 from workers.engine.methods import Method, method
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Operator
@@ -42,6 +43,7 @@ class Simulation:
     operators: Sequence[Operator] = OPERATORS
     faults: Mapping[str, float] | None = None
     history: History = field(default_factory=History)
+    known: Mapping[int, Known] = field(default_factory=dict)
     wish: Wish = field(default_factory=Wish)
     landscape: Callable[[SimulatedClock], Landscape] | None = None
     lines: list[str] = field(default_factory=list)
@@ -52,8 +54,9 @@ class Simulation:
         made = self.landscape or (lambda clock: SyntheticLandscape(3, self.operators, clock, self.faults))
         backend = _Watched(made(clock), self)
         loop = TuningLoop(
-            backend, self.method, self.budget, self.seed, PEAK_FLOPS, clock, self._emit, self.wish, self.history.spent
-        )
+            backend, self.method, self.budget, self.seed, PEAK_FLOPS, clock, self._emit, self.wish, self.history.spent,
+            self.known,
+        )  # fmt: skip
         loop.resume(self.history.checkpoint, self.history.measurements, self.history.slots)
         return loop.run()
 

@@ -81,7 +81,7 @@ EventWriter.from_environment().emit(last)
 """
 
 
-@pytest.mark.parametrize("task", ["inspect", "tune", "compile", "hardware"])
+@pytest.mark.parametrize("task", ["inspect", "convert", "tune", "compile", "hardware"])
 def test_a_child_reaches_its_network_and_its_directory_and_nothing_else(tmp_path, work, task, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgres://secret")
     network = zoo.tiny(tmp_path)
@@ -91,6 +91,7 @@ def test_a_child_reaches_its_network_and_its_directory_and_nothing_else(tmp_path
     order = {
         "task": task,
         "network": str(network),
+        "source": str(network),
         "spec": json.dumps({"network": str(network)}),
         "work_dir": str(work),
         "paths": paths,

@@ -16,6 +16,7 @@ from workers.supervision.terms import terms_of
 
 from apps.tuning import services  # isort: skip
 
+READING = ("inspect", "convert")  # an uploaded file, which may mean harm
 BEAT, PAUSE = 0.5, 2.5  # s: together less than what a worker has when the whole site is stopped
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
         order = claim.order()
         terms = terms_of(order)
         # A confined inspection has no way to the lock; the others take it themselves around what is timed or compiled.
-        with MeasureLock().shared() if claim.task == "inspect" else nullcontext():
+        with MeasureLock().shared() if claim.task in READING else nullcontext():
             ending = terms.supervise(order, journal, heartbeat=BEAT, pause=PAUSE)
     except (services.LeaseLost, LeaseLost):
         raise
@@ -66,7 +67,7 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
         return Ending("crashed", cause="start", detail=f"{type(error).__name__}: {error}")
     if journal.answered and ending.kind == "crashed":
         return replace(ending, kind="finished", detail="")  # a short task says its result, and no farewell
-    return _verdict(ending) if claim.task == "inspect" else ending
+    return _verdict(ending) if claim.task in READING else ending
 
 
 def _verdict(ending: Ending) -> Ending:

@@ -43,7 +43,8 @@ def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Puls
     if order.get("peak", True):
         # Read when the first kernel makes TVM's thread pool; without it the ceiling would be that of half the cores.
         os.environ.update(runtime.environment(hardware.cores))
-        with MeasureLock().exclusive():
+        cores = runtime.spread_threads()
+        with MeasureLock().exclusive(), runtime.on_core(cores):
             found = measure_peak(hardware.target, hardware.cores)
         peak = {"flops": found.flops, "bandwidth": found.bandwidth}
     pulse.tell("result", task="hardware", hardware=hardware.to_json(), peak=peak, versions=runtime.versions())

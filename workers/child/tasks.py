@@ -13,9 +13,11 @@ Task = Callable[[dict[str, Any], ControlReader, Pulse], None]
 
 TASKS = {
     "tune": ("workers.child.tune", "tune"),
+    "landscape": ("workers.child.landscape", "record_landscape"),
     "compile": ("workers.child.artifact", "compile_artifact"),
     "baseline": ("workers.child.baseline", "measure_baselines"),
     "inspect": ("workers.child.describe", "inspect_network"),
+    "convert": ("workers.child.convert", "convert_network"),
     "hardware": ("workers.child.describe", "describe_hardware"),
 }
 

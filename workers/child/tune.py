@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from workers.child.pulse import Pulse
+from workers.engine.known import Known, known_points, space_of
 from workers.engine.methods import Method, method
 from workers.engine.ports import Backend
 from workers.engine.space import Operator
 from workers.messages.channel import ControlReader
+from workers.messages.known import decode_known
 from workers.messages.spec import RunSpec
 from workers.networks.clean import cleaned
 from workers.pipeline import TuningLoop
@@ -17,15 +20,18 @@ from workers.sandbox.lock import MeasureLock
 
 
 def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
-    """An order: {spec, work_dir, checkpoint | null, measurements, slots, spent, clock}, the last five from the journal."""
+    """An order of `messages.orders.tune_order`."""
     spec = RunSpec.from_json(order["spec"])
     chosen = method(spec.method, spec.parts)
     backend = _backend(order, spec, chosen, pulse)
     try:
-        keys = [operator.key for operator in backend.operators()]
-        if order.get("keys") and order["keys"] != keys:
+        operators = backend.operators()
+        if order.get("keys") and order["keys"] != [operator.key for operator in operators]:
             raise ValueError("the network's operators are not those this run was started with; start another run")
-        pulse.tell("operators", operators=[_described(operator) for operator in backend.operators()])
+        spaces = [space_of(operator, spec.target, spec.threads, _version()) for operator in operators]
+        known = _known(order, operators, spaces)
+        rows = [_described(o, space, known.get(o.index)) for o, space in zip(operators, spaces, strict=True)]
+        pulse.tell("operators", operators=rows)
         loop = TuningLoop(
             backend,
             chosen,
@@ -36,6 +42,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
             pulse.emit,
             control.wanted,
             order.get("spent"),
+            known,
         )
         loop.resume(order.get("checkpoint"), order.get("measurements", ()), order.get("slots", ()))
         loop.run()
@@ -76,7 +83,20 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
     return backend
 
 
-def _described(operator: Operator) -> dict[str, Any]:
+def _known(order: dict[str, Any], operators: Sequence[Operator], spaces: Sequence[str]) -> dict[int, Known]:
+    """What the order's file knows of these operators, measured in these spaces."""
+    path = order.get("known")
+    return known_points(decode_known(Path(path).read_text()), operators, spaces) if path else {}
+
+
+def _version() -> str:
+    """Of what makes programs of configurations."""
+    from workers.tvm_backend import runtime
+
+    return runtime.versions()["apache-tvm"]
+
+
+def _described(operator: Operator, space: str, known: Known | None) -> dict[str, Any]:
     return {
         "index": operator.index,
         "name": operator.name,
@@ -87,4 +107,6 @@ def _described(operator: Operator) -> dict[str, Any]:
         "work": operator.work,
         "sketches": [len(sketch.knobs) for sketch in operator.sketches],
         "configurations": float(operator.size),
+        "space": space,
+        "known": len(known.points) if known else 0,
     }

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import heapq
+import math
+from dataclasses import dataclass, field, replace
 
-from workers.engine.ports import Outcome
+from workers.engine.known import NOTHING, Known
+from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
 
 DUPLICATE = "duplicate"
 INVALID = "invalid"
 DEVICE = "device"
+DOUBT, LUCK = 3.0, 0.1
+"""A lead of fewer standard errors than `DOUBT`, or of a smaller part of the time than `LUCK`, may be chance: frequency
+and the placement of pages move a program by several per cent between two measurements, and its own runs tell nothing of
+that."""
 
 
 @dataclass
@@ -25,22 +32,27 @@ class SketchHistory:
 
 
 class History:
-    """Visited configurations, known programs and points to learn from."""
+    """Visited configurations, known programs and points to learn from; `known` are points of earlier runs."""
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: Operator, known: Known = NOTHING) -> None:
         self._operator = operator
         self._identities: set[str] = set()
         self.sketches = [SketchHistory() for _ in operator.sketches]
         self.best: Outcome | None = None
+        self._programs: dict[Configuration, Outcome] = {}
+        self._rounds: dict[Configuration, int] = {}
+        self._seconds = self._repeating = 0.0
         self.duplicates = 0
+        for point in known.points:
+            self.visit(point.configuration)
+            self._point(point.configuration, point.seconds)
+        for start in known.starts:
+            self.sketches[start.sketch].visited.discard(start.choices)
 
     def visit(self, configuration: Configuration) -> None:
         """Marks as not to be proposed (again). What lies outside the space, as a read-back may, is ignored."""
-        if 0 <= configuration.sketch < len(self.sketches):
-            sizes = self._operator.sketches[configuration.sketch].sizes
-            choices = configuration.choices
-            if len(choices) == len(sizes) and all(0 <= c < n for c, n in zip(choices, sizes, strict=True)):
-                self.sketches[configuration.sketch].visited.add(choices)
+        if self._operator.holds(configuration):
+            self.sketches[configuration.sketch].visited.add(configuration.choices)
 
     def is_visited(self, configuration: Configuration) -> bool:
         return configuration.choices in self.sketches[configuration.sketch].visited
@@ -49,6 +61,10 @@ class History:
         """One outcome. Failures are points of speed 0; a duplicate teaches only that it is one; a device's failure
         says nothing about the configuration, which may be proposed again."""
         asked, found = outcome.candidate.configuration, outcome.configuration
+        self._seconds += _cost(outcome)
+        if outcome.candidate.round > 0:
+            self._repeat(outcome)
+            return
         seen = self.sketches[asked.sketch]
         if outcome.cause == DEVICE:
             seen.visited.discard(asked.choices)
@@ -67,13 +83,55 @@ class History:
     def _learn(self, at: Configuration, outcome: Outcome) -> None:
         if not self._within(at):
             return
-        speed = self._operator.work / outcome.seconds if outcome.seconds else 0.0
+        self._point(at, outcome.seconds)
+        if outcome.seconds:
+            self._programs[outcome.candidate.configuration] = outcome
+            self.best = min(self.best or outcome, outcome, key=_seconds)
+
+    def _point(self, at: Configuration, seconds: float | None) -> None:
+        speed = self._operator.work / seconds if seconds else 0.0
         seen = self.sketches[at.sketch]
         seen.choices.append(at.choices)
         seen.speeds.append(speed)
         seen.best = max(seen.best, speed)
-        if outcome.seconds and (self.best is None or self.best.seconds is None or outcome.seconds < self.best.seconds):
-            self.best = outcome
+
+    def _repeat(self, outcome: Outcome) -> None:
+        """A later round takes the place of the earlier figure; one that failed leaves it. The cost model keeps what it
+        was shown first: a resumed run must fit the same points."""
+        asked = outcome.candidate.configuration
+        self._repeating += _cost(outcome)
+        self._rounds[asked] = max(outcome.candidate.round, self._rounds.get(asked, 0))
+        if outcome.seconds and asked in self._programs:
+            self._programs[asked] = outcome
+            self.best = min(self._programs.values(), key=_seconds)
+
+    def doubtful(self, share: float) -> list[Candidate]:
+        """The best program and the one it overtook, to be measured once more side by side; [] when there is no doubt.
+
+        Of many programs the best figure is also the luckiest (winner's curse): where the lead may be
+        chance and the best was measured once, both get a new round. [] too while that would take repetitions
+        over `share` of this operator's seconds, builds and timed runs.
+        """
+        if self.best is None or self.best.candidate.configuration in self._rounds or len(self._programs) < 2:
+            return []
+        first, second = heapq.nsmallest(2, self._programs.values(), key=_seconds)
+        error = DOUBT * math.hypot(first.spread, second.spread)
+        if _seconds(second) - _seconds(first) > max(error, LUCK * _seconds(first)):
+            return []
+        # The second may have been cut after a run; this time it is timed to the end, as the first was.
+        cost = first.build_seconds + second.build_seconds + 2 * first.measure_seconds
+        if self._repeating + cost > share * self._seconds:
+            return []
+        asked = [outcome.candidate for outcome in (first, second)]
+        return [replace(one, origin="confirm", round=1 + self._rounds.get(one.configuration, 0)) for one in asked]
 
     def _within(self, at: Configuration) -> bool:
         return 0 <= at.sketch < len(self.sketches) and at.choices in self.sketches[at.sketch].visited
+
+
+def _cost(outcome: Outcome) -> float:
+    return outcome.build_seconds + outcome.measure_seconds
+
+
+def _seconds(outcome: Outcome) -> float:
+    return outcome.seconds or math.inf

@@ -7,7 +7,7 @@ the object behave as if it had never stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -80,7 +80,12 @@ class CostModel(Protocol):
 
 
 class Explorer(Protocol):
-    """Walks a sketch, guided by a score, and returns the best it met."""
+    """Walks a sketch, guided by a score, and returns the best it met.
+
+    `figures` are counts of the last call, no part of the state: "steps_to_best", "evaluations", "evaluations_to_best".
+    """
+
+    figures: dict[str, int]
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         """Up to `count` distinct unvisited choices, best score first, as (n, k), and how many steps were walked."""
@@ -92,10 +97,23 @@ class Explorer(Protocol):
 
 
 class Sampler(Protocol):
-    """Reduces an explorer's candidates to a plan."""
+    """Reduces an explorer's candidates to a plan.
 
-    def sample(self, sketch: Sketch, candidates: Choices, scores: NDArray[np.float64], count: int) -> Choices:
-        """At most `count` rows; candidates come best first."""
+    `figures` are counts of the last call: an adaptive sampler's "clusters" and "synthesised".
+    """
+
+    figures: dict[str, int]
+
+    def sample(
+        self,
+        sketch: Sketch,
+        candidates: Choices,
+        scores: NDArray[np.float64],
+        count: int,
+        visited: Collection[tuple[int, ...]],
+    ) -> Choices:
+        """At most `count` distinct rows; fewer when that many stand for all candidates. Candidates come best first and
+        unvisited; rows need not be candidates, but none is in `visited`."""
         ...
 
 

@@ -1,62 +1,37 @@
-"""The inner search of one operator: explorer, cost model and sampler on each of its sketches."""
+"""The inner search of one operator: plans over its sketches, and what is learned from them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workers.engine.checkpoint import pack_generator, unpack_generator
+from workers.engine.fitted_model import FittedModel
 from workers.engine.history import History
+from workers.engine.known import NOTHING, Known
 from workers.engine.ports import Candidate, CostModel, Explorer, Outcome, Sampler, State
-from workers.engine.space import Choices, Configuration, Operator
-
-
-@dataclass(frozen=True)
-class Search:
-    """Numbers of the inner search.
-
-    `first` measured points, failures included, a sketch needs before its cost model is asked; until then its share is
-    random (AutoTVM: the first plan). `epsilon` is the random share of a plan afterwards (AutoTVM: the last 5 %).
-    `pool` x the plan is what the explorer hands to the sampler. The model is refitted when its points grew by `refit`
-    of their number or by `refit_points`, whichever is less. `patience` consecutive duplicates or invalid
-    configurations close a sketch. `power` and `curiosity` set the sketches' shares, see `Proposer`.
-    """
-
-    first: int = 8
-    epsilon: float = 0.05
-    pool: float = 1.0
-    refit: float = 0.1
-    refit_points: int = 8
-    patience: int = 64
-    power: float = 3.0
-    curiosity: float = 0.15
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.epsilon <= 1 or self.pool < 1 or self.patience < 1 or self.first < 1:
-            raise ValueError(f"epsilon must be from 0 to 1, pool, patience and first at least 1, not {self}")
+from workers.engine.search import COUNTERS, Search
+from workers.engine.sketch_search import SketchSearch
+from workers.engine.sketch_shares import SketchShares
+from workers.engine.space import Configuration, Operator
+from workers.engine.transfer import Neighbours
 
 
 class Proposer:
     """Proposes configurations of one operator and learns from what came of them.
 
-    A plan holds, in this order: what was asked before a crash and never observed, unused start configurations, then
-    each open sketch's share: the sampler's pick of the explorer's candidates, and random ones. Nothing is proposed
-    twice.
-
-    Sketches share a plan in proportion to (best speed of the sketch / best of all) ** power + curiosity x
-    sqrt(ln(1 + n) / (1 + n of the sketch)), with n measured points: a UCB bandit on the best rather than the mean
-    speed, since a sketch is worth its best program. A sketch without a valid point counts as the best while it has
-    fewer than `first`.
+    A plan holds, in this order: what was asked before a crash and never observed, a doubtful best and its rival for
+    another round, the best of `known` (earlier runs, which also teach the cost model before anything is measured), the
+    operator's unused start configurations, then each open sketch's share (`SketchShares`): the sampler's pick of the
+    explorer's candidates, and random ones (`SketchSearch`). But for those rounds nothing is proposed twice.
 
     Checkpoint protocol. `state()` may be taken at any time and is JSON. It leaves out everything that follows from the
-    outcomes. To resume: make a proposer from the same arguments, `restore(state)`, then `observe` every outcome of this
-    operator since the start of the run, in the order in which they were first observed, those after the checkpoint too.
-    If nothing was in flight at the checkpoint and nothing was observed after it, all later proposals are those of the
-    run that never stopped. What was in flight and is not among the outcomes is proposed again first.
+    outcomes. To resume: make a proposer from the same arguments (the same `known` too), `restore(state)`, then `observe`
+    every outcome of this operator since the start of the run, in the order in which they were first observed, those
+    after the checkpoint too. If nothing was in flight at the checkpoint and nothing was observed after it, all later
+    proposals are those of the run that never stopped. What was in flight and is not among the outcomes is proposed again
+    first.
     """
 
     def __init__(
@@ -67,19 +42,26 @@ class Proposer:
         cost_model: Callable[[], CostModel],
         rng: np.random.Generator,
         search: Search | None = None,
+        known: Known = NOTHING,
+        neighbours: Neighbours | None = None,
     ) -> None:
         self.operator = operator
         self._search = search or Search()
-        self._sampler = sampler
-        self._cost_model = cost_model
         self._rng = rng
-        self._explorers = [explorer(child) for child in rng.spawn(len(operator.sketches))]
-        self._history = History(operator)
+        self._history = History(operator, known)
+        self._starts = tuple(dict.fromkeys((*known.starts, *operator.start)))
         self._again: list[Candidate] = []
         self._pending: dict[Configuration, Candidate] = {}
-        self._fitted = [0] * len(operator.sketches)
-        self._models: list[tuple[int, CostModel] | None] = [None] * len(operator.sketches)
-        self.counters = dict.fromkeys(("proposed", "start", "random", "explorer", "not_greedy", "steps", "fits"), 0)
+        self.counters: dict[str, float] = dict.fromkeys(COUNTERS, 0)
+        self._shares = SketchShares(operator, self._history, self._search, rng)
+        neighbours = neighbours or Neighbours()
+        neighbours.join(operator, self._history)
+        self._sketches = []
+        for number, child in enumerate(rng.spawn(len(operator.sketches))):
+            model = FittedModel(operator, number, cost_model, self._search, self._history, neighbours, self.counters)
+            sketch, seen = operator.sketches[number], self._history.sketches[number]
+            one = SketchSearch(sketch, seen, explorer(child), sampler, model, self._search, rng, self.counters)
+            self._sketches.append(one)
 
     @property
     def best(self) -> Outcome | None:
@@ -94,15 +76,23 @@ class Proposer:
     @property
     def exhausted(self) -> bool:
         """Nothing is left to propose: every start and every sketch is used up or given up."""
-        return not self._again and not self._unused_starts() and not self._open()
+        return not self._again and not self._unused_starts() and not self._shares.open()
 
     def propose(self, count: int) -> list[Candidate]:
-        """At most `count` new candidates; fewer only when the space runs out, none when `exhausted`."""
+        """At most `count` new candidates; fewer when the sampler finds that fewer stand for all, or when the space runs
+        out, none when `exhausted`."""
         plan = self._again[:count]
         del self._again[:count]
-        self._take(plan, [(c, "start") for c in self._unused_starts()[: count - len(plan)]])
-        while len(plan) < count and (shares := self._shares(count - len(plan))):
-            found = [pick for sketch, share in shares for pick in self._search_sketch(sketch, share)]
+        self._pending |= {candidate.configuration: candidate for candidate in plan}
+        self._take(plan, self._doubtful(count - len(plan)))
+        self._take(plan, [self._new(c, "start") for c in self._unused_starts()[: count - len(plan)]])
+        while len(plan) < count and (shares := self._shares.of(count - len(plan))):
+            found: list[Candidate] = []
+            for sketch, share in shares:
+                guided, at_random, left_out = self._sketches[sketch].pick(share)
+                found += [self._new(Configuration(sketch, row), "explorer") for row in guided]
+                found += [self._new(Configuration(sketch, row), "random") for row in at_random]
+                count -= left_out
             if not found:
                 break
             self._take(plan, found)
@@ -118,7 +108,8 @@ class Proposer:
                     "route it by operator"
                 )
             self._pending.pop(outcome.candidate.configuration, None)
-            self._again = [c for c in self._again if c.configuration != outcome.candidate.configuration]
+            done = outcome.candidate.configuration, outcome.candidate.round
+            self._again = [c for c in self._again if (c.configuration, c.round) != done]
             self._history.add(outcome)
 
     def state(self) -> State:
@@ -126,115 +117,53 @@ class Proposer:
         waiting = [*self._again, *self._pending.values()]
         return {
             "rng": pack_generator(self._rng),
-            "explorers": [explorer.state() for explorer in self._explorers],
+            "explorers": [one.explorer.state() for one in self._sketches],
             "waiting": [[c.configuration.sketch, list(c.configuration.choices), c.origin, c.round] for c in waiting],
-            "fitted": list(self._fitted),
+            "fitted": [one.model.fitted for one in self._sketches],
+            "loans": [[list(loan) for loan in one.model.loans] for one in self._sketches],
             "counters": dict(self.counters),
         }
 
     def restore(self, state: State) -> None:
         """Takes over a state, before any outcome is observed; ValueError when it belongs to another operator."""
-        if len(state["explorers"]) != len(self._explorers):
+        if len(state["explorers"]) != len(self._sketches):
             raise ValueError(
                 f"the state has {len(state['explorers'])} sketches, operator {self.operator.name} has "
-                f"{len(self._explorers)}; restore it with the operator it was taken from"
+                f"{len(self._sketches)}; restore it with the operator it was taken from"
             )
         unpack_generator(self._rng, state["rng"])
-        for explorer, saved in zip(self._explorers, state["explorers"], strict=True):
-            explorer.restore(saved)
+        saved = zip(self._sketches, state["explorers"], state["fitted"], state["loans"], strict=True)
+        for one, walk, fitted, loans in saved:
+            one.explorer.restore(walk)
+            one.model.fitted, one.model.loans = fitted, tuple((a, b, c) for a, b, c in loans)
         self._again = [
             Candidate(self.operator.index, Configuration(sketch, tuple(choices)), origin, at)
             for sketch, choices, origin, at in state["waiting"]
         ]
         for candidate in self._again:
             self._history.visit(candidate.configuration)
-        self._fitted = list(state["fitted"])
-        self.counters = dict(state["counters"])
+        self.counters.update(state["counters"])
 
-    def _take(self, plan: list[Candidate], picks: Sequence[tuple[Configuration, str]]) -> None:
-        for configuration, origin in picks:
-            candidate = Candidate(self.operator.index, configuration, origin)
-            self._history.visit(configuration)
-            self._pending[configuration] = candidate
-            self.counters[origin] += 1
+    def _new(self, configuration: Configuration, origin: str) -> Candidate:
+        return Candidate(self.operator.index, configuration, origin)
+
+    def _take(self, plan: list[Candidate], picks: Sequence[Candidate]) -> None:
+        for candidate in picks:
+            self._history.visit(candidate.configuration)
+            self._pending[candidate.configuration] = candidate
+            self.counters[candidate.origin] += 1
             plan.append(candidate)
 
-    def _unused_starts(self) -> list[Configuration]:
-        starts = dict.fromkeys(self.operator.start)
-        return [start for start in starts if not self._history.is_visited(start)]
-
-    def _open(self) -> list[int]:
-        """Sketches with something left to propose."""
-        sketches = enumerate(zip(self.operator.sketches, self._history.sketches, strict=True))
-        patience = self._search.patience
-        return [i for i, (sketch, seen) in sketches if len(seen.visited) < sketch.size and seen.streak < patience]
-
-    def _shares(self, count: int) -> list[tuple[int, int]]:
-        """(sketch, members) of each open sketch with a part in `count`, rounded at random to the right mean."""
-        ids = self._open()
-        if not ids or count < 1:
+    def _doubtful(self, count: int) -> list[Candidate]:
+        """The best and its rival again, where both fit into `count` and none is being measured at this moment."""
+        if count < 2 or self._search.confirm == 0 or self.exhausted:
             return []
-        if len(ids) == 1:
-            return [(ids[0], count)]
-        weights = np.asarray([self._appeal(i) for i in ids])
-        edges = np.cumsum(weights / weights.sum()) * count + self._rng.random()
-        members = np.diff(np.floor(np.concatenate([[edges[-1] - count], edges])).astype(int))
-        return [(i, int(n)) for i, n in zip(ids, members, strict=True) if n > 0]
+        pair = self._history.doubtful(self._search.confirm)
+        waiting = {*self._pending, *(candidate.configuration for candidate in self._again)}
+        return [] if any(candidate.configuration in waiting for candidate in pair) else pair
 
-    def _appeal(self, sketch: int) -> float:
-        seen = self._history.sketches[sketch]
-        total = sum(len(other.speeds) for other in self._history.sketches)
-        best = max(other.best for other in self._history.sketches)
-        promising = seen.best == 0 and len(seen.speeds) < self._search.first
-        value = 1.0 if promising or best == 0 else math.pow(seen.best / best, self._search.power)
-        doubt = math.sqrt(math.log1p(total) / (1 + len(seen.speeds)))
-        return value + self._search.curiosity * doubt + 1e-3
+    def _unused_starts(self) -> list[Configuration]:
+        return [start for start in self._starts if not self._history.is_visited(start)]
 
-    def _search_sketch(self, sketch: int, count: int) -> list[tuple[Configuration, str]]:
-        seen = self._history.sketches[sketch]
-        picked: list[tuple[int, ...]] = []
-        if len(seen.speeds) >= self._search.first:
-            chance = self._search.epsilon * count
-            at_random = int(chance + self._rng.random())
-            picked = [tuple(row) for row in self._guided(sketch, count - at_random).tolist()]
-        taken = seen.visited | set(picked)
-        rest = self.operator.sketches[sketch].unvisited(self._rng, count - len(picked), taken)
-        found = [(Configuration(sketch, row), "explorer") for row in picked]
-        return found + [(Configuration(sketch, tuple(row)), "random") for row in rest.tolist()]
 
-    def _guided(self, sketch: int, count: int) -> Choices:
-        """Distinct unvisited choices by explorer and sampler."""
-        space, seen = self.operator.sketches[sketch], self._history.sketches[sketch]
-        model = self._model(sketch)
-
-        def score(choices: Choices) -> NDArray[np.float64]:
-            return model.predict(space.features(choices)).mean
-
-        wanted = math.ceil(self._search.pool * count)
-        candidates, steps = self._explorers[sketch].explore(space, score, wanted, seen.visited)
-        self.counters["steps"] += steps
-        if not len(candidates):
-            return candidates
-        plan = self._sampler.sample(space, candidates, score(candidates), count)
-        # A sampler may synthesise configurations: they too must be distinct and new.
-        fresh = dict.fromkeys(row for row in map(tuple, plan.tolist()) if row not in seen.visited)
-        greedy = set(map(tuple, candidates[:count].tolist()))
-        self.counters["not_greedy"] += sum(row not in greedy for row in fresh)
-        return np.asarray(list(fresh), dtype=np.int32).reshape(len(fresh), len(space.knobs))
-
-    def _model(self, sketch: int) -> CostModel:
-        """The sketch's model on its first `fitted` points, which a resumed run fits again from the same points."""
-        seen = self._history.sketches[sketch]
-        fitted, points = self._fitted[sketch], len(seen.speeds)
-        growth = max(1.0, min(self._search.refit_points, self._search.refit * fitted))
-        if fitted == 0 or points - fitted >= growth:
-            fitted = self._fitted[sketch] = points
-            self.counters["fits"] += 1
-        known = self._models[sketch]
-        if known is None or known[0] != fitted:
-            model = self._cost_model()
-            rows = np.asarray(seen.choices[:fitted], dtype=np.int32)
-            features = self.operator.sketches[sketch].features(rows)
-            model.fit(features, np.asarray(seen.speeds[:fitted]))
-            known = self._models[sketch] = (fitted, model)
-        return known[1]
+__all__ = ["Proposer", "Search"]

@@ -139,3 +139,10 @@ class Operator:
     def size(self) -> int:
         """Number of configurations over all sketches."""
         return sum(sketch.size for sketch in self.sketches)
+
+    def holds(self, configuration: Configuration) -> bool:
+        """Whether a configuration lies in this space, which what was read back or recorded need not."""
+        if not 0 <= configuration.sketch < len(self.sketches):
+            return False
+        sizes, choices = self.sketches[configuration.sketch].sizes, configuration.choices
+        return len(choices) == len(sizes) and all(0 <= c < n for c, n in zip(choices, sizes, strict=True))

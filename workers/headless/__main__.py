@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from workers.headless import control, tune
+from workers.headless import control, landscape, tune
 from workers.headless.errors import Failure, UserMistake
 
 
@@ -15,6 +15,7 @@ def main(argv: list[str] | None = None) -> int:
     for name, command, purpose in (
         ("tune", tune, "tune an ONNX network on this machine"),
         ("control", control, "pause or stop a run that `tune` started"),
+        ("landscape", landscape, "record measurements to compare methods on without this machine"),
     ):
         parser_of = commands.add_parser(name, help=purpose)
         command.add_arguments(parser_of)

@@ -55,6 +55,9 @@ class Display:
         elif kind == "started":
             for note in event.get("notes", ()):
                 self._show(note, now=True)
+        elif kind == "operators":
+            if known := known_operators(event["operators"]):
+                self._show(f"{known} of {len(event['operators'])} operators known from earlier runs", now=True)
         elif kind == "slot":
             self._slots += 1
         elif kind == "batch":
@@ -106,6 +109,11 @@ class _Shown:
         return "stop" if self._display.stopping else self._journal.heartbeat()
 
 
+def known_operators(operators: Sequence[dict[str, Any]]) -> int:
+    """Operators of which earlier runs found something."""
+    return sum(bool(operator.get("known")) for operator in operators)
+
+
 def human(seconds: float) -> str:
     """3 min 20 s."""
     minutes, rest = divmod(round(seconds), 60)
@@ -140,6 +148,7 @@ def summary(events: list[Event], result: Event, operators: list[dict[str, Any]])
         "search": report["search"],
         "verified": result["passed"],
         "operators": len(operators),
+        "operators_known": known_operators(operators),
         "reason": finished["reason"],
     }
     lines = [

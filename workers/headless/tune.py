@@ -16,15 +16,23 @@ from workers.headless.ask import ask, confined, refusal
 from workers.headless.display import Display, human, summary
 from workers.headless.errors import Failure, UserMistake
 from workers.headless.machine import this_machine
+from workers.headless.records import keep_records
+from workers.headless.torch_export import as_onnx
+from workers.messages.orders import best_of, compile_order, latency_of, tune_order
 from workers.messages.spec import Budget, RunSpec
 from workers.supervision import DirectoryJournal, History, restart_until_progress_stops
 from workers.supervision.directory import DamagedJournal, DirectoryBusy
 
-RUN = "run"
+RUN, KNOWN = "run", "known.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("network", help="an ONNX file")
+    parser.add_argument(
+        "--allow-torch-export",
+        action="store_true",
+        help="take a torch.export file (.pt2) too: loading one can run code of whoever made it, in a sandbox",
+    )
     parser.add_argument("--out", required=True, help="directory for the archive and the run's journal")
     parser.add_argument("--method", default="auto", help="auto, dynatune, autotvm, round_robin, random, ...")
     parser.add_argument("--part", action="append", default=[], metavar="ROLE=NAME", help="replace a part of the method")
@@ -37,6 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--shape", action="append", default=[], metavar="INPUT=1,3,224,224", help="sizes of a dynamic input"
     )
     parser.add_argument("--measure-again", action="store_true", help="measure this machine's peak anew")
+    parser.add_argument(
+        "--records", action="append", default=[], metavar="DIR",
+        help="start from what an earlier run found: its --out; repeatable, the latest last (fixed when a run begins)",
+    )  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on with the run that is in --out")
 
 
@@ -46,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     spec = _spec(arguments)
     display = Display(spec.budget)
     with _opened(out / RUN) as journal, display.stops_on_interrupt():
-        _begin(journal, spec, out, arguments.resume)
+        _begin(journal, spec, out, arguments)
         ending = restart_until_progress_stops(
             journal, partial(_order, spec, out, journal), partial(confined, journal=display.over(journal))
         )
@@ -66,7 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failure(
             f"only {len(best)} of {len(operators)} operators have a valid configuration; give it more time (--resume)"
         )
-    result = ask(_artifact_order(arguments, spec, out, best, layout, operators, log), display.hear)
+    name, latency = Path(arguments.network).stem, latency_of(best, operators)
+    order = compile_order(spec.to_json(), _child(out), name, layout, best, latency, log, history.clock)
+    result = ask(order, display.hear)
     display.end()
     return _conclude(arguments, out, journal, result, operators)
 
@@ -90,17 +104,6 @@ def _conclude(
     os.replace(out / "archive.partial", archive)
     Display.say(f"archive: {archive}")
     return 0
-
-
-def best_of(measurements: list[dict[str, Any]], operators: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The fastest configuration of each operator, by its index as text."""
-    best: dict[str, dict[str, Any]] = {}
-    for found in measurements:
-        index = str(found["operator"])
-        if found["seconds"] is not None and (index not in best or found["seconds"] < best[index]["seconds"]):
-            key = operators[found["operator"]]["key"]
-            best[index] = {"key": key, **{name: found[name] for name in ("sketch", "choices", "seconds")}}
-    return best
 
 
 def _opened(path: Path) -> DirectoryJournal:
@@ -136,11 +139,12 @@ def _spec(arguments: argparse.Namespace) -> RunSpec:
         raise UserMistake(f"--seed {arguments.seed} must be a whole number from 0 on")
     if not Path(arguments.network).is_file():
         raise UserMistake(f"{arguments.network}: there is no such file; name an ONNX file")
-    inspection = ask({"task": "inspect", "network": str(Path(arguments.network).resolve())})["inspection"]
+    network = str(as_onnx(Path(arguments.network), _directory(arguments), arguments.allow_torch_export).resolve())
+    inspection = ask({"task": "inspect", "network": network})["inspection"]
     machine = this_machine(arguments.measure_again)
     minutes = arguments.minutes if arguments.minutes or arguments.trials or arguments.target_ms else 5.0
     return RunSpec(
-        network=str(Path(arguments.network).resolve()),
+        network=network,
         target=machine["hardware"]["target"],
         threads=machine["hardware"]["cores"],
         peak_flops=machine["peak"]["flops"],
@@ -187,12 +191,13 @@ def _shapes(inspection: dict[str, Any], given: dict[str, str]) -> dict[str, list
     return shapes
 
 
-def _begin(journal: DirectoryJournal, spec: RunSpec, out: Path, resume: bool) -> None:
-    """A directory holds one run: a second one must say that it goes on."""
-    path = out / RUN / "spec.json"
-    if journal.history().measurements and not resume:
+def _begin(journal: DirectoryJournal, spec: RunSpec, out: Path, arguments: argparse.Namespace) -> None:
+    """A directory holds one run: a second one must say that it goes on, with the records it began with."""
+    path, resume = out / RUN / "spec.json", arguments.resume
+    under_way = bool(journal.history().measurements)
+    if under_way and not resume:
         raise UserMistake(f"{out} holds a run already: go on with it (--resume) or name another directory")
-    if resume and path.exists() and journal.history().measurements:
+    if resume and path.exists() and under_way:
         before, now = (json.loads(text) for text in (path.read_text(), spec.to_json()))
         for kept in (
             "budget",
@@ -204,6 +209,8 @@ def _begin(journal: DirectoryJournal, spec: RunSpec, out: Path, resume: bool) ->
             changed = sorted(name for name in now if before.get(name) != now[name])
             raise UserMistake(f"the run in {out} was started with other {', '.join(changed)}; name another directory")
     path.write_text(spec.to_json())
+    if not under_way:
+        keep_records(arguments.records, RUN, out / RUN / KNOWN)
 
 
 def _child(out: Path) -> Path:
@@ -214,17 +221,18 @@ def _child(out: Path) -> Path:
 
 
 def _order(spec: RunSpec, out: Path, journal: DirectoryJournal, history: History) -> dict[str, Any]:
-    return {
-        "task": "tune",
-        "spec": spec.to_json(),
-        "work_dir": str(_child(out)),
-        "checkpoint": history.checkpoint,
-        "measurements": history.measurements,
-        "slots": history.slots,
-        "spent": history.spent,
-        "clock": history.clock,
-        "keys": [operator["key"] for operator in _facts(journal)[0]],
-    }
+    known = out / RUN / KNOWN
+    return tune_order(
+        spec.to_json(),
+        _child(out),
+        checkpoint=history.checkpoint,
+        measurements=history.measurements,
+        slots=history.slots,
+        spent=history.spent,
+        clock=history.clock,
+        keys=[operator["key"] for operator in _facts(journal)[0]],
+        known=known if known.exists() else None,
+    )
 
 
 def _log(journal: DirectoryJournal, path: Path) -> Path:
@@ -244,26 +252,4 @@ def _facts(journal: DirectoryJournal) -> tuple[list[dict[str, Any]], str]:
     for event in journal.events():
         operators = event.get("operators", operators) if event["kind"] == "operators" else operators
         layout = event["layout"] if event["kind"] == "started" else layout
-    return operators, "auto" if layout == "none" else layout
-
-
-def _artifact_order(
-    arguments: argparse.Namespace,
-    spec: RunSpec,
-    out: Path,
-    best: dict[str, Any],
-    layout: str,
-    operators: list[dict[str, Any]],
-    log: Path,
-) -> dict[str, Any]:
-    latency = sum(operators[int(index)]["weight"] * found["seconds"] for index, found in best.items())
-    return {
-        "task": "compile",
-        "spec": spec.to_json(),
-        "work_dir": str(_child(out)),
-        "name": Path(arguments.network).stem,
-        "layout": layout,
-        "best": best,
-        "latency": latency,
-        "log": str(log),
-    }
+    return operators, layout

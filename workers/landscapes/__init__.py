@@ -1,17 +1,27 @@
 """Measurements without a device: recorded ones to replay, synthetic ones for tests, on a simulated clock."""
 
 from workers.landscapes.clock import SimulatedClock
+from workers.landscapes.costs import Charged, Costs, calibrate
+from workers.landscapes.curves import CurveLandscape, CurveRecording
 from workers.landscapes.landscape import Landscape, LandscapeError
 from workers.landscapes.recording import Recording
 from workers.landscapes.replay import ReplayBackend
+from workers.landscapes.spaces import SpaceLandscape, SpaceRecording
 from workers.landscapes.synthetic import SyntheticLandscape, synthetic_operators
 
 __all__ = [
+    "Charged",
+    "Costs",
+    "CurveLandscape",
+    "CurveRecording",
     "Landscape",
     "LandscapeError",
     "Recording",
     "ReplayBackend",
     "SimulatedClock",
+    "SpaceLandscape",
+    "SpaceRecording",
     "SyntheticLandscape",
+    "calibrate",
     "synthetic_operators",
 ]

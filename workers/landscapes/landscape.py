@@ -22,6 +22,8 @@ class LandscapeError(RuntimeError):
 class Landscape(ABC):
     """A `Backend` without a device. Candidates are charged one after the other: apply, build, measure."""
 
+    apply_seconds = APPLY_SECONDS
+
     def __init__(self, operators: Sequence[Operator], clock: SimulatedClock) -> None:
         self._operators = tuple(operators)
         self._clock = clock
@@ -45,9 +47,9 @@ class Landscape(ABC):
             outcome = self._measured(candidate, best.get(candidate.operator))
             if outcome.seconds is not None:
                 best[candidate.operator] = min(best.get(candidate.operator, outcome.seconds), outcome.seconds)
-            self._charge("apply", APPLY_SECONDS)
-            self._charge("build", outcome.build_seconds)
-            self._charge("measure", outcome.measure_seconds)
+            self.charge("apply", self.apply_seconds)
+            self.charge("build", outcome.build_seconds)
+            self.charge("measure", outcome.measure_seconds)
             outcomes.append(outcome)
         return outcomes
 
@@ -60,6 +62,11 @@ class Landscape(ABC):
     def close(self) -> None:
         """Nothing is held."""
         self._seen.clear()
+
+    def charge(self, category: str, seconds: float) -> None:
+        """Lets time pass and books it under `category`."""
+        self._clock.advance(seconds)
+        self._spent[category] += seconds
 
     def _measured(self, candidate: Candidate, incumbent: float | None) -> Outcome:
         if reason := self._outside(candidate):
@@ -82,10 +89,6 @@ class Landscape(ABC):
         return (
             "" if _fits(configuration, sketches[configuration.sketch].sizes.tolist()) else "choices outside the knobs"
         )
-
-    def _charge(self, category: str, seconds: float) -> None:
-        self._clock.advance(seconds)
-        self._spent[category] += seconds
 
 
 def _fits(configuration: Configuration, sizes: list[int]) -> bool:

@@ -67,6 +67,7 @@ class SyntheticLandscape(Landscape):
         self._seed = seed
         self._faults = dict(FAULTS if faults is None else faults)
         self._failed_once: set[tuple[int, Configuration]] = set()
+        self._last: list[Outcome] = []
         self._hills = [
             [Hill.drawn(sketch, np.random.default_rng([seed, o.index, i])) for i, sketch in enumerate(o.sketches)]
             for o in operators
@@ -93,6 +94,16 @@ class SyntheticLandscape(Landscape):
             candidate, made, identity, true * (1 + noise), 0.006 * true / math.sqrt(runs), runs,
             "rejected" if rejected else "complete", build_seconds=build, measure_seconds=runs * true + 0.001,
         )  # fmt: skip
+
+    def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
+        """See `Backend`."""
+        self._last = super().measure(candidates, incumbents)
+        return self._last
+
+    def run_times(self) -> list[tuple[float, ...]]:
+        """See `TimedBackend`: runs of 4 % noise around the outcome's time."""
+        rng = np.random.default_rng([self._seed, len(self._seen)])
+        return [tuple(o.seconds * rng.lognormal(0, 0.04, o.runs)) if o.seconds else () for o in self._last]
 
     def seconds(self, operator: int, configuration: Configuration) -> float:
         """The time without noise, of programs that fail too."""

@@ -4,7 +4,8 @@ Every event has `kind` and `clock` (seconds of tuning time). The kinds and their
 
 started      versions, hardware, threads, seed, layout, method: with what the run was made
 phase        name ("importing", "spaces", "warm-up", "tuning", "finishing"), text
-operators    operators: [{index, name, key, weight, flops, bytes, work, sketches: [knob count], configurations}]
+operators    operators: [{index, name, key, weight, flops, bytes, work, sketches: [knob count], configurations,
+             space: what its choices and times mean, known: points of earlier runs}]
 batch        slot, measurements: [{operator, sketch, choices, identity, round, seconds | null, spread, runs, stopped, cause,
              error, build_seconds, measure_seconds, origin}], latency (s, weighted sum of the best; null until complete),
              trials, failures, spent: {category: seconds since the start}
@@ -12,7 +13,7 @@ slot         slot, operator, began, ended, trials, before, after (s), decision {
              checkpoint (also on the last batch): opaque JSON of the pipeline, not in every slot
 end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bool), error
 baseline     name, seconds, spread, runs, threads
-result       task, and what it found: inspection, hardware and peak, or artifact (see workers/child)
+result       task, and what it found: inspection, onnx (a path), hardware and peak, or artifact (see workers/child)
 log          level ("info", "warning", "error"), text
 finished     reason ("seconds", "trials", "target", "exhausted", "stopped", "paused"; "done" for other tasks)
 failed       error, reason, next_step: a fault of the run itself, in the user's words

@@ -10,6 +10,7 @@ import onnxsim
 from onnx import ModelProto
 
 from workers.networks.check import load
+from workers.networks.concatenation import pool_before_concatenation, split_convolutions
 from workers.networks.errors import one_line
 from workers.networks.folding import fold_batch_norms, fold_constants
 from workers.networks.graph import prune
@@ -35,6 +36,8 @@ PASSES: tuple[Pass, ...] = (
     sums_to_additions,
     clips_to_relus,
     pad_channels,
+    pool_before_concatenation,
+    split_convolutions,
     # Once more: a Sum of one term leaves an Identity, and an output of the network may hide two in a row.
     drop_identities,
     fix_reshapes,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from workers.engine.ports import Clock, Outcome, Progress
-from workers.engine.space import Operator
+from workers.engine.space import Configuration, Operator
 
 INFINITE = float("inf")
 
@@ -25,6 +25,7 @@ class Books:
         self._spent["start"] = self._spent.get("start", 0.0) + max(0.0, clock.now() - sum(spent.values()))
         self.best = [INFINITE] * len(operators)
         self.curves: list[list[float]] = [[] for _ in operators]
+        self._figures: list[dict[Configuration, float]] = [{} for _ in operators]
         self.tried = [0] * len(operators)
         self.slots = [0] * len(operators)
         self.seconds = [0.0] * len(operators)
@@ -52,8 +53,21 @@ class Books:
             if outcome.seconds is None:
                 self.failures += 1
             else:
+                self._figures[operator][outcome.candidate.configuration] = outcome.seconds
                 self.best[operator] = min(self.best[operator], outcome.seconds)
-            self.curves[operator].append(self.best[operator])
+            if outcome.candidate.round == 0:
+                self.curves[operator].append(self.best[operator])
+            elif outcome.seconds is not None:
+                self._revise(operator)
+
+    def _revise(self, operator: int) -> None:
+        """After another round: the figure of a configuration is its latest, and a curve was never below what is true now.
+
+        A round is a trial, for it costs as much, but no configuration: it has no point on the curve.
+        """
+        best = self.best[operator] = min(self._figures[operator].values())
+        self.curves[operator] = [max(point, best) for point in self.curves[operator]]
+        self.curves[operator][-1] = best
 
     def slot(self, operator: int, seconds: float, terms: Mapping[str, Any]) -> None:
         self.slots[operator] += 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from workers.engine.known import NOTHING, Known
 from workers.engine.methods import Method
 from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome
 from workers.engine.scheduler import Setting, scheduler_named
+from workers.engine.transfer import Neighbours
 from workers.messages.events import Event
 from workers.messages.spec import Budget
 from workers.pipeline.books import INFINITE, Books
@@ -22,6 +24,7 @@ class TuningLoop:
 
     `emit` takes events in order; `wanted` says what the user wants, asked between batches. `peak_flops` is the target's
     ceiling in FLOP/s, `spent` the seconds by category of earlier attempts; `clock` counts on from what they took.
+    `known` is what earlier runs found, by operator: it guides the search and never enters this run's figures.
     """
 
     def __init__(
@@ -35,15 +38,22 @@ class TuningLoop:
         emit: Callable[[Event], None],
         wanted: Callable[[], str],
         spent: dict[str, float] | None = None,
+        known: Mapping[int, Known] | None = None,
     ) -> None:
         self._backend, self._method, self._budget = backend, method, budget
         self._clock, self._emit, self._wanted = clock, emit, wanted
         self._books = Books(backend.operators(), spent or {}, clock)
-        self._proposers = [method.make_proposer(operator, seed) for operator in backend.operators()]
+        known, neighbours = known or {}, Neighbours()
+        self._proposers = [
+            method.make_proposer(operator, seed, known.get(operator.index, NOTHING), neighbours)
+            for operator in backend.operators()
+        ]
+        for operator, points in known.items():
+            for identity in sorted(points.settled):
+                backend.remember(operator, identity)
         self._seed, self._peak = seed, peak_flops
-        self._scheduler = scheduler_named(
-            method.scheduler, Setting(seed, peak_flops, slots_per_operator=self._shares())
-        )
+        setting = Setting(seed, peak_flops, slots_per_operator=self._shares())
+        self._scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))
         self._slot = 0
         self._saved = clock.now()
 

@@ -57,6 +57,23 @@ def _write_all(file: int, content: bytes) -> None:
         rest = rest[os.write(file, rest) :]
 
 
+def events_in(path: Path, being_written: bool = True) -> Iterator[Event]:
+    """Every event in a journal's directory, oldest first. While somebody may write to it, half a last line is left out.
+
+    OSError when there is no journal, DamagedJournal for a broken line.
+    """
+    with open(path / "journal.jsonl", encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if being_written and not line.endswith("\n"):
+                return
+            try:
+                yield decode(line)
+            except ValueError as error:
+                raise DamagedJournal(
+                    f"{file.name}, line {number}: {error}; somebody changed the file: restore it or start anew"
+                ) from error
+
+
 class DirectoryJournal:
     """Journal of one run in `path`. What `write` returned from survives a crash; half a line at the end is cut off.
 
@@ -132,14 +149,7 @@ class DirectoryJournal:
 
     def events(self) -> Iterator[Event]:
         """Every event kept, oldest first."""
-        with open(self.path / "journal.jsonl", encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    yield decode(line)
-                except ValueError as error:
-                    raise DamagedJournal(
-                        f"{file.name}, line {number}: {error}; somebody changed the file: restore it or start anew"
-                    ) from error
+        return events_in(self.path, being_written=False)  # opening it has mended the end
 
     def history(self) -> History:
         """What a new attempt goes on from."""

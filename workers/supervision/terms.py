@@ -18,6 +18,7 @@ GIB = 2**30
 RESIDENT_SHARE = 0.8  # of the machine's memory; the rest is for the web process, the queue and the system
 VERDICT, PROCESSOR = 10.0, 8.0  # s on the clock and of processor time for an inspection
 BYTES_A_SECOND = 100e6  # that both grow by with the file
+CONVERSION = 120.0  # s from torch.export to ONNX; a large network takes some twenty
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -79,12 +80,36 @@ def _inspect(order: Mapping[str, Any]) -> Terms:
     )
 
 
+def _convert(order: Mapping[str, Any]) -> Terms:
+    """Code of the file may run here: it reads that file, writes its own directory, and there is nothing else to reach."""
+    source = str(order["source"])
+    size = os.stat(source).st_size
+    more = size / BYTES_A_SECOND
+    return Terms(
+        limits=Limits(
+            address_space=24 * GIB + 12 * size,
+            cpu_seconds=round(4 * (CONVERSION + more)),  # torch takes several cores
+            file_size=GIB + 2 * size,
+            open_files=256,
+            nice=5,
+        ),
+        access=Access(read=(source,), write=(str(order["work_dir"]),), network=False),
+        resident=min(int(RESIDENT_SHARE * memory()), 4 * GIB + 8 * size),
+        deadlines=Deadlines(total=CONVERSION + more),
+    )
+
+
 def _hardware(order: Mapping[str, Any]) -> Terms:
     return _compiling((), order["work_dir"], total=600.0)
 
 
 def _tune(order: Mapping[str, Any]) -> Terms:
-    return _compiling((_network(order),), order["work_dir"])
+    known = (str(order["known"]),) if order.get("known") else ()
+    return _compiling((_network(order), *known), order["work_dir"])
+
+
+def _landscape(order: Mapping[str, Any]) -> Terms:
+    return _compiling((_network(order),) if order.get("spec") else (), order["work_dir"])
 
 
 def _compile(order: Mapping[str, Any]) -> Terms:
@@ -109,4 +134,12 @@ def _compiling(read: tuple[str, ...], work_dir: str, total: float | None = None)
     )
 
 
-_TERMS = {"inspect": _inspect, "hardware": _hardware, "tune": _tune, "compile": _compile, "baseline": _compile}
+_TERMS = {
+    "inspect": _inspect,
+    "convert": _convert,
+    "hardware": _hardware,
+    "tune": _tune,
+    "landscape": _landscape,
+    "compile": _compile,
+    "baseline": _compile,
+}

@@ -50,7 +50,8 @@ class LocalBackend:
             workloads = [Workload.generate(task.mod, target) for task in extracted]
             save_workloads(workloads, work_dir / "workloads.json")
             self._operators = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
-            self._pool.load(work_dir / "workloads.json", {"name": evaluator[0], "parameters": evaluator[1]})
+            footprint = sum(one.weight * known.weight_bytes for one, known in zip(extracted, workloads, strict=True))
+            self._pool.load(work_dir / "workloads.json", {"name": evaluator[0], "parameters": evaluator[1]}, footprint)
         except BaseException:
             self.close()
             raise
@@ -63,6 +64,10 @@ class LocalBackend:
 
     def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
         return self._pool.measure(candidates, self._seen, incumbents)
+
+    def run_times(self) -> list[tuple[float, ...]]:
+        """Seconds of the first single runs of each candidate of the last `measure`; empty where nothing was timed."""
+        return [task.times for task in self._pool.tasks]
 
     def spent(self) -> dict[str, float]:
         return dict(self._spent)

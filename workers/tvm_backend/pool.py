@@ -88,6 +88,7 @@ class Task:
     build_seconds: float = 0.0
     member: Member | None = field(default=None, repr=False)
     outcome: Outcome | None = None
+    times: tuple[float, ...] = ()
 
     def end(self, seconds: float | None = None, **fields: Any) -> None:
         configuration = self.candidate.configuration
@@ -117,9 +118,14 @@ class Pool:
         self.tasks: list[Task] = []
         self.members: list[Member] = [self._start() for _ in range(size)]
 
-    def load(self, workloads: Path, evaluator: dict[str, Any]) -> None:
-        """Gives every worker the operators; raises PoolError when one cannot take them."""
-        self.order = {"workloads": str(workloads), "target": self.target, "evaluator": evaluator}
+    def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
+        """Gives every worker the operators; `footprint` as `Arguments` takes it. PoolError when one cannot take them."""
+        self.order = {
+            "workloads": str(workloads),
+            "target": self.target,
+            "evaluator": evaluator,
+            "footprint": footprint,
+        }
         for member in self.members:
             member.send("load", START_TIMEOUT, **self.order)
         for member in self.members:
@@ -227,6 +233,7 @@ class Pool:
                 stopped=answer["stopped"],
                 measure_seconds=answer["taken"],
             )
+            task.times = tuple(answer["times"])
             best[operator] = min(best.get(operator, float("inf")), answer["seconds"])
 
     def _bury(self, member: Member, dead: Dead) -> list[Task]:

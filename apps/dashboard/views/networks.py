@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -31,7 +32,8 @@ def networks(request: HttpRequest) -> HttpResponse:
         return _upload(request)
     rows = Network.objects.filter(owner=request.user)  # type: ignore[misc]
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
-    return render(request, "dashboard/networks.html", {"page": page, "networks": page.object_list})
+    shown = {"page": page, "networks": page.object_list, "torch_export": settings.ALLOW_TORCH_EXPORT}
+    return render(request, "dashboard/networks.html", shown)
 
 
 def _upload(request: HttpRequest) -> HttpResponse:
@@ -39,7 +41,7 @@ def _upload(request: HttpRequest) -> HttpResponse:
     try:
         file = request.FILES.get("file")
         if file is None or file.name is None:
-            raise Refused("file", "no file came with the form", "choose an .onnx file")
+            raise Refused("file", "no file came with the form", "choose the network's file")
         network = create_network(request.user, file.name, file.chunks())
     except Refused as error:
         return _refused(request, error)

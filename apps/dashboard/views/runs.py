@@ -53,8 +53,8 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
     return {
         "form": form,
         "method": str(form["method"].value()),
-        "everyday": methods.CHOICES[: methods.EVERYDAY],
-        "others": methods.CHOICES[methods.EVERYDAY :],
+        "everyday": [words for group in methods.GROUPS if group.everyday for words in group.methods],
+        "others": [group for group in methods.GROUPS if not group.everyday],
         "networks": form.fields["network"].queryset,  # type: ignore[attr-defined]
         "waiting": mine.filter(state=Network.State.INSPECTING).exists(),
         "targets": form.fields["target"].queryset,  # type: ignore[attr-defined]
@@ -72,6 +72,7 @@ def _started(request: HttpRequest, form: NewRun) -> TuningRun:
         form.budget(),
         seed=chosen["seed"] or 0,
         layout=chosen["layout"] or "auto",
+        reuse=chosen["reuse"],
     )
 
 

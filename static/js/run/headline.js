@@ -23,6 +23,7 @@ export class Headline {
     this.#set("left", this.#left());
     this.#set("trials", `${count(run.trials)} tried`);
     this.#set("failures", run.failures ? `${count(run.failures)} failed` : "none failed");
+    this.#set("known", this.#known());
     const [value, unit] = run.latency ? latency(run.latency).split(" ") : ["–", ""];
     this.#set("latency", value);
     this.#set("unit", unit);
@@ -55,6 +56,11 @@ export class Headline {
     if (run.budget.seconds) left.push(run.budget.seconds - run.clock);
     if (run.budget.trials && run.trials) left.push(((run.budget.trials - run.trials) * run.clock) / run.trials);
     return left.length ? `${duration(Math.max(0, Math.min(...left)))} left` : "";
+  }
+
+  #known() {
+    const { operators } = this.state, known = operators.filter((operator) => operator.known).length;
+    return known ? `${known} of ${operators.length} operators known from earlier runs` : "";
   }
 
   /** Ratios of whole networks once that was measured, else of the sum of operators, and they say so. */

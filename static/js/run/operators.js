@@ -11,7 +11,16 @@ const RULES = {
   belief: "largest gain expected",
   round_robin: "its turn",
   sequential: "next in order",
-  "round-robin": "its turn",
+  random: "by chance",
+  linear: "behind its share of the work",
+  warm_up: "its first slot",
+  epsilon: "by chance, to explore",
+  greedy: "largest gain expected",
+  softmax: "by chance, larger gains more often",
+  gradient: "steepest descent",
+  tie: "all alike",
+  oracle: "known to pay",
+  remainder: "what is left",
 };
 
 const speed = (o) => (o.best && o.flops ? o.flops / o.best : null);
@@ -49,6 +58,10 @@ function why(o) {
 function whyInFull(o) {
   const own = o.terms?.operators?.[o.index];
   if (!Array.isArray(own)) return why(o);
+  if ("gradient_ms" in o.terms) {
+    const [backward, forward] = own.map((value) => `${significant(value, 2)} ms a slot`);
+    return `${why(o)}: ${backward} lately, ${forward} ahead`;
+  }
   return `${why(o)}: ${own.map((value) => `${significant(value, 2)} ms`).join(", ")} at its last slot`;
 }
 

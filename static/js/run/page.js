@@ -76,7 +76,7 @@ function step() {
 
 const drawn = [];
 const TOPICS = {
-  batch: ["curve", "head", "operators", "scatter"], slot: ["curve", "operators", "shares", "spent"], operators: ["operators", "curve"],
+  batch: ["curve", "head", "operators", "scatter"], slot: ["curve", "operators", "shares", "spent"], operators: ["operators", "curve", "head"],
   points: ["curve", "head"], log: ["log"], state: ["head", "curve"], phase: ["head"], run: ["head"], artifact: [],
 };
 

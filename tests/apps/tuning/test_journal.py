@@ -12,7 +12,7 @@ import pytest
 
 from apps.core import clock
 from apps.tuning import leases, live, services, transitions
-from apps.tuning.models import Event, Job, Measurement, Operator
+from apps.tuning.models import Event, Job, Measurement, Operator, TuningRun
 from workers.engine.methods import METHODS, ROLES
 
 
@@ -237,4 +237,6 @@ def test_the_names_of_methods_are_the_engines() -> None:
     from apps.tuning import methods
 
     assert set(methods.METHODS) == set(METHODS)
+    assert len(methods.METHODS) == len(METHODS)
     assert set(methods.ROLES) == set(ROLES)
+    assert max(len(name) for name in METHODS) <= TuningRun._meta.get_field("method").max_length

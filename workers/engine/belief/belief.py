@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from workers.engine.belief.curves import curve_named
-from workers.engine.belief.posterior import FAST, Gaussian, Problem, Sampling, autocorrelation_time, sample
+from workers.engine.belief.posterior import FAST, Gaussian, Problem, Sampling, sample
 from workers.engine.belief.segments import cuts, points
 from workers.engine.ports import State
 
@@ -46,12 +46,21 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How the last fit went: DynaTune's Appendix B reports an acceptance of 0.54. Times in steps; None when unknown."""
+    """How the last fit went: DynaTune's Appendix B reports an acceptance of 0.54 and a trace. None when unknown.
+
+    `autocorrelation` is in steps. `points` were fitted, of `length` configurations in the last of so many `segments`;
+    `configurations` were observed in all. `trace` (steps, walkers, p + 1) is the chain of the `parameters`, thinned; it
+    is not kept by `Belief.state`, so a restored belief has none before its next fit.
+    """
 
     acceptance: float | None
     autocorrelation: float | None
     segments: int
     configurations: int
+    length: int
+    points: int
+    parameters: tuple[str, ...]
+    trace: NDArray[np.float32] | None
 
 
 class Belief:
@@ -80,8 +89,10 @@ class Belief:
         self._samples: Array | None = None
         self._ensemble: Array | None = None
         self._inherited: Gaussian | None = None
-        self._chain: Array | None = None
+        self._points = 0
         self._acceptance: float | None = None
+        self._autocorrelation: float | None = None
+        self._trace: NDArray[np.float32] | None = None
 
     def observe(self, speeds: Array, ahead: float, peak: float) -> None:
         """Fits again. `speeds` (n,) is the best so far after each configuration in FLOP/s, 0 before a valid one;
@@ -97,7 +108,8 @@ class Belief:
         self._best = float(speeds[-1]) / self._peak
         self._length = len(speeds) - starts[-1]
         if not SAMPLED[0] <= self._best <= SAMPLED[1]:
-            self._samples = self._ensemble = self._chain = self._acceptance = None
+            self._samples = self._ensemble = self._acceptance = self._autocorrelation = self._trace = None
+            self._points = 0
             return
         part = points(speeds / self._peak, starts[-1], self._sampling.points)
         prior = None
@@ -106,7 +118,8 @@ class Belief:
         problem = Problem(self._curve, part, self._best, self._length + max(1.0, ahead), prior)
         sampled = sample(problem, self._sampling, self._rng, self._ensemble)
         self._samples, self._ensemble = sampled.samples, sampled.ensemble
-        self._chain, self._acceptance = sampled.chain, sampled.acceptance
+        self._points, self._trace = len(part.x), sampled.trace
+        self._acceptance, self._autocorrelation = sampled.acceptance, sampled.autocorrelation
 
     def forecast(self, ahead: float) -> Forecast | None:
         """Speed after `ahead` more configurations; None while nothing valid was observed."""
@@ -139,9 +152,17 @@ class Belief:
         return min(1.0, float(share)) * ahead / (n + ahead)
 
     def diagnostics(self) -> Diagnostics:
-        """Of the last fit; the autocorrelation time is not kept by `state` and costs some milliseconds."""
-        time = None if self._chain is None else autocorrelation_time(self._chain)
-        return Diagnostics(self._acceptance, time, self._segments, self._configurations)
+        """Of the last fit."""
+        return Diagnostics(
+            acceptance=self._acceptance,
+            autocorrelation=self._autocorrelation,
+            segments=self._segments,
+            configurations=self._configurations,
+            length=self._length,
+            points=self._points,
+            parameters=(*self._curve.parameters, "ln(noise / best)"),
+            trace=self._trace,
+        )
 
     def state(self) -> State:
         """JSON; arrays as base64 of their bytes, samples in single precision."""
@@ -157,7 +178,9 @@ class Belief:
             "inherited": None
             if self._inherited is None
             else [self._inherited.mean.tolist(), self._inherited.spread.tolist()],
+            "points": self._points,
             "acceptance": self._acceptance,
+            "autocorrelation": self._autocorrelation,
         }
 
     def restore(self, state: State) -> None:
@@ -166,12 +189,13 @@ class Belief:
         self._rng.bit_generator.state = state["rng"]
         self._peak, self._best = state["peak"], state["best"]
         self._length, self._segments = state["length"], state["segments"]
-        self._configurations, self._acceptance = state["configurations"], state["acceptance"]
+        self._configurations, self._points = state["configurations"], state["points"]
+        self._acceptance, self._autocorrelation = state["acceptance"], state["autocorrelation"]
         self._samples = _unpacked(state["samples"], "<f4", columns)
         self._ensemble = _unpacked(state["ensemble"], "<f8", columns)
         inherited = state["inherited"]
         self._inherited = None if inherited is None else Gaussian(np.array(inherited[0]), np.array(inherited[1]))
-        self._chain = None
+        self._trace = None
 
     def _widened(self) -> Gaussian:
         """Prior of the next segment: the posterior of this one, relative to its best, wider."""

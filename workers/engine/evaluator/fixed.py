@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from workers.engine.evaluator.estimate import estimate
+from workers.engine.evaluator.rejection import hopeless
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,7 @@ class FixedEvaluator:
     AutoTVM's, DynaTune's and AdaTune's scripts take runs=500 and compare nothing: `PAPER`. The default gives a program
     of 1 ms 20 runs, which is a standard error of about 1 % at 4 % noise.
 
-    With an incumbent, hopeless programs are cut. After any run: all times above `reject` x incumbent (0 never cuts);
-    random configurations are 10-50 times slower than good ones and would take most of the measuring time. From `runs`
-    runs on: all times above the incumbent and the estimate minus `z` standard errors too. Asking that *all* times be
-    above keeps a burst of disturbance from cutting a good program, since disturbance only ever slows a run down.
+    With an incumbent, hopeless programs are cut (`reject`, `z`; see `hopeless`).
     """
 
     runs: int = 3
@@ -64,15 +62,11 @@ class FixedEvaluator:
         return max(self.runs, min(self.most, int(self.seconds / one)))
 
     def _rejected(self, times: Sequence[float], incumbent: float | None) -> bool:
-        if incumbent is None or self.reject == 0 or not times:
-            return False
-        fastest = min(times)
-        if fastest > self.reject * incumbent:
-            return True
-        if len(times) < self.runs or fastest <= incumbent:
-            return False
-        centre, spread = self.estimate(times)
-        return centre - self.z * spread > incumbent
+        return hopeless(times, incumbent, self.reject, self.runs, self.z)
 
 
 PAPER: dict[str, Any] = {"runs": 500, "most": 500, "seconds": 0.0, "reject": 0.0, "statistic": "mean"}
+"""AutoTVM's, DynaTune's and AdaTune's scripts: 500 runs."""
+
+METASCHEDULE: dict[str, Any] = {"runs": 3, "most": 500, "seconds": 0.1, "reject": 0.0, "statistic": "mean"}
+"""MetaSchedule's default, number 3, repeat 1, min_repeat_ms 100. A run takes at least 200 µs, so that 500 are 100 ms."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from workers.engine.explorer.evolutionary import Evolutionary
+from workers.engine.explorer.ppo import PPO
 from workers.engine.explorer.random import RandomExplorer
 from workers.engine.explorer.simulated_annealing import SimulatedAnnealing
 from workers.engine.ports import Explorer
 
 EXPLORERS: dict[str, Callable[..., Explorer]] = {
     "simulated_annealing": SimulatedAnnealing,
+    "evolutionary": Evolutionary,
+    "ppo": PPO,
     "random": RandomExplorer,
 }
 
-__all__ = ["EXPLORERS", "RandomExplorer", "SimulatedAnnealing"]
+__all__ = ["EXPLORERS", "PPO", "Evolutionary", "RandomExplorer", "SimulatedAnnealing"]

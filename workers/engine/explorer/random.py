@@ -14,6 +14,7 @@ class RandomExplorer:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
+        self.figures: dict[str, int] = {}
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         drawn = sketch.unvisited(self._rng, count, visited)

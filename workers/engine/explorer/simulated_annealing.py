@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from workers.engine.checkpoint import pack_choices, pack_generator, unpack_choices, unpack_generator
 from workers.engine.explorer.pool import Pool
+from workers.engine.explorer.starts import elites, exhaust
+from workers.engine.explorer.trace import Trace
 from workers.engine.ports import Score, State
 from workers.engine.space import Choices, Sketch
 
@@ -44,18 +46,18 @@ class SimulatedAnnealing:
         self._elite = elite
         self._exhaustive = exhaustive
         self._points: Choices | None = None
+        self.figures: dict[str, int] = {}
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         pool = Pool(count, len(sketch.knobs), visited)
+        self.figures = {}
         if count < 1:
             return pool.rows, 0
-        movable = np.flatnonzero(sketch.sizes > 1)
-        if not movable.size or (self._exhaustive and sketch.size <= self._chains * self._steps and sketch.enumerable):
-            grid = sketch.grid()
-            pool.offer(grid, score(grid))
+        if whole := exhaust(sketch, score, pool, self._chains * self._steps if self._exhaustive else 0):
+            self.figures = whole.figures
             return pool.rows, 1
         points = self._begin(sketch, score, visited)
-        walked = self._walk(sketch, score, points, movable, pool)
+        walked = self._walk(sketch, score, points, np.flatnonzero(sketch.sizes > 1), pool)
         return pool.rows, walked
 
     def _begin(self, sketch: Sketch, score: Score, visited: set[tuple[int, ...]]) -> Choices:
@@ -63,12 +65,8 @@ class SimulatedAnnealing:
         # Another sketch may have as many knobs: a point is kept only if it is inside.
         if points is None or points.shape[1] != len(sketch.knobs) or (points >= sketch.sizes).any():
             points = sketch.random(self._rng, self._chains)
-        elites = min(int(self._elite * self._chains), len(visited))
-        if elites:
-            known = np.asarray(sorted(visited), dtype=np.int32)
-            points = points.copy()
-            points[:elites] = known[np.argsort(-score(known), kind="stable")[:elites]]
-        return points
+        best = elites(sketch, score, visited, int(self._elite * self._chains))
+        return np.concatenate([best, points[len(best) :]])
 
     def _walk(self, sketch: Sketch, score: Score, points: Choices, movable: NDArray[np.intp], pool: Pool) -> int:
         """Moves all chains together until the steps are used up or the pool is stable; returns the steps walked."""
@@ -79,6 +77,8 @@ class SimulatedAnnealing:
         luck = np.log(1.0 - self._rng.random(shape))
         scores = score(points)
         pool.offer(points, scores)
+        trace = Trace()
+        trace.step(pool, len(points))
         step, idle = 0, 0
         while step < self._steps and idle < self._patience:
             moved = points.copy()
@@ -89,8 +89,10 @@ class SimulatedAnnealing:
             points = np.where(accepted[:, None], moved, points)
             scores = np.where(accepted, reached, scores)
             idle = 0 if pool.offer(moved, reached) else idle + 1
+            trace.step(pool, len(moved))
             step += 1
         self._points = points
+        self.figures = trace.figures
         return step
 
     def state(self) -> State:

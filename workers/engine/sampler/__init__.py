@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workers.engine.ports import Sampler
+from workers.engine.sampler.adaptive import Adaptive
+from workers.engine.sampler.diverse import Diverse
 from workers.engine.sampler.greedy import Greedy
 
-SAMPLERS: dict[str, Callable[..., Sampler]] = {"greedy": Greedy}
+SAMPLERS: dict[str, Callable[..., Sampler]] = {"greedy": Greedy, "diverse": Diverse, "adaptive": Adaptive}
 
-__all__ = ["SAMPLERS", "Greedy"]
+__all__ = ["SAMPLERS", "Adaptive", "Diverse", "Greedy"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,14 @@ class Greedy:
 
     def __init__(self, seed: int = 0) -> None:
         """`seed` is what every sampler gets; nothing is random here."""
+        self.figures: dict[str, int] = {}
 
-    def sample(self, sketch: Sketch, candidates: Choices, scores: NDArray[np.float64], count: int) -> Choices:
+    def sample(
+        self,
+        sketch: Sketch,
+        candidates: Choices,
+        scores: NDArray[np.float64],
+        count: int,
+        visited: Collection[tuple[int, ...]],
+    ) -> Choices:
         return candidates[: max(count, 0)]

@@ -1,36 +1,102 @@
 """Who gets the next slot. A scheduler joins by one file and one line in `SCHEDULERS`."""
 
-from dataclasses import replace
+from __future__ import annotations
 
-from workers.engine.errors import UnknownPart
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from workers.engine.ports import Scheduler
-from workers.engine.scheduler.dynatune import PAPER_RULE, PRODUCT_RULE, DynaTune, Rule
+from workers.engine.registry import make
+from workers.engine.scheduler.dynatune import DynaTune
+from workers.engine.scheduler.epsilon_greedy import EpsilonGreedy
+from workers.engine.scheduler.gradient import Gradient
+from workers.engine.scheduler.linear import Linear
+from workers.engine.scheduler.oracle import Oracle, best_split, regret
+from workers.engine.scheduler.random import Random
 from workers.engine.scheduler.round_robin import RoundRobin
+from workers.engine.scheduler.rule import PAPER_RULE, PRODUCT_RULE, Rule
 from workers.engine.scheduler.sequential import Sequential
 from workers.engine.scheduler.setting import Factory, Setting
+from workers.engine.scheduler.softmax import Softmax
+
+FINISHED = 200
+"""Configurations without improvement after which dynamic allocation takes an operator as finished (DynaTune 5.3)."""
 
 
 def _dynatune(rule: Rule) -> Factory:
-    def build(setting: Setting) -> Scheduler:
-        patience = rule.patience if setting.patience is None else setting.patience
-        return DynaTune(setting.seed, setting.peak_flops, setting.latency, replace(rule, patience=patience))
+    def build(setting: Setting, **parameters: Any) -> Scheduler:
+        changed = rule.changed(parameters, setting.patience)
+        return DynaTune(setting.seed, setting.peak_flops, setting.latency, changed)
 
     return build
+
+
+def _epsilon_greedy(setting: Setting, epsilon: float = 0.05, **parameters: Any) -> Scheduler:
+    rule = PRODUCT_RULE.changed(parameters, setting.patience)
+    return EpsilonGreedy(setting.seed, setting.peak_flops, setting.latency, rule, epsilon)
+
+
+def _softmax(setting: Setting, temperature: float = 1.0, unit: str = "mean", **parameters: Any) -> Scheduler:
+    rule = PRODUCT_RULE.changed(parameters, setting.patience)
+    return Softmax(setting.seed, setting.peak_flops, setting.latency, rule, temperature, unit)
+
+
+def _gradient(setting: Setting, **parameters: Any) -> Scheduler:
+    return Gradient(setting.seed, **{"patience": setting.patience, **parameters})
+
+
+def _oracle(
+    setting: Setting, curves: Mapping[str, Sequence[float]] | Sequence[Sequence[float]] | None = None, **parameters: Any
+) -> Scheduler:
+    """`curves` by operator index, or in order of it; those of the setting otherwise."""
+    if curves is not None and not isinstance(curves, Mapping):
+        curves = {str(index): curve for index, curve in enumerate(curves)}
+    return Oracle(setting.curves if curves is None else curves, **{"patience": setting.patience, **parameters})
+
+
+def _random(own: int | None) -> Factory:
+    return lambda setting, patience=own: Random(setting.seed, _first(setting.patience, patience))
+
+
+def _round_robin(own: int | None) -> Factory:
+    return lambda setting, patience=own: RoundRobin(_first(setting.patience, patience))
+
+
+def _linear(setting: Setting, patience: int | None = None) -> Scheduler:
+    return Linear(_first(setting.patience, patience))
+
+
+def _sequential(setting: Setting, patience: int | None = None) -> Scheduler:
+    return Sequential(setting.slots_per_operator, _first(setting.patience, patience))
+
+
+def _first(run: int | None, own: int | None) -> int | None:
+    return own if run is None else run
 
 
 SCHEDULERS: dict[str, Factory] = {
     "dynatune": _dynatune(PRODUCT_RULE),
     "dynatune-paper": _dynatune(PAPER_RULE),
-    "sequential": lambda setting: Sequential(setting.slots_per_operator, setting.patience),
-    "round_robin": lambda setting: RoundRobin(setting.patience),
+    "epsilon_greedy": _epsilon_greedy,
+    "softmax": _softmax,
+    "gradient": _gradient,
+    "sequential": _sequential,
+    "round_robin": _round_robin(None),
+    "random": _random(None),
+    "linear": _linear,
+    "dynamic_round_robin": _round_robin(FINISHED),
+    "dynamic_random": _random(FINISHED),
+    "oracle": _oracle,
 }
 
 
-def scheduler_named(name: str, setting: Setting) -> Scheduler:
-    """A new scheduler of that name for one run; raises UnknownPart."""
-    if name not in SCHEDULERS:
-        raise UnknownPart(f"scheduler {name!r} is not registered; choose one of {', '.join(sorted(SCHEDULERS))}")
-    return SCHEDULERS[name](setting)
+def scheduler_named(name: str, setting: Setting, **parameters: Any) -> Scheduler:
+    """A new scheduler of that name for one run, with JSON `parameters` of its own, for example {"curve": "pow2"}.
+
+    Raises UnknownPart for names nobody registered, and IllegalMethod for parameters that it does not take and for a
+    scheduler that needs something the run does not have.
+    """
+    return make("scheduler", SCHEDULERS, name, setting, **parameters)
 
 
 __all__ = [
@@ -38,10 +104,18 @@ __all__ = [
     "PRODUCT_RULE",
     "SCHEDULERS",
     "DynaTune",
+    "EpsilonGreedy",
     "Factory",
+    "Gradient",
+    "Linear",
+    "Oracle",
+    "Random",
     "RoundRobin",
     "Rule",
     "Sequential",
     "Setting",
+    "Softmax",
+    "best_split",
+    "regret",
     "scheduler_named",
 ]

@@ -4,53 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from workers.engine.belief import FAST, PAPER, Belief, Sampling
+from workers.engine.belief import Belief
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.setting import active, next_in_circle
+from workers.engine.scheduler.rule import GAMMA, PAPER_RULE, PRODUCT_RULE, Rule
+from workers.engine.scheduler.setting import (
+    active,
+    configurations_ahead,
+    latency_share,
+    next_in_circle,
+    rescue,
+    short,
+    work,
+)
 
-GAMMA = 1e12
-"""Index in ms of an operator that never had a slot: above anything an estimate can reach."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The parameters of the index u = r + scale x sqrt(C ln t / c), in ms.
-
-    `scale` is the size of a reward, which Auer et al. (2002) take to be at most 1:
-      "millisecond"  1 ms whatever the network: DynaTune's rule as written.
-      "spread"       the standard deviation of the operator's own reward, the factor of UCB1-NORMAL (Auer et al. 2002)
-                     and UCB-V (Audibert et al. 2009), in ms. It joins the posterior's spread, what the curve may still
-                     do, and that of a jump, which no curve foresees: a jump takes `surprise` of the operator's time
-                     off (1/6 at 20 % faster, 1/3 at 50 %) with probability p, so its spread is
-                     `surprise` x sqrt(p (1 - p)) x weight x best, with p from `Belief.jump_chance`.
-    With 30 operators and a network of 3 ms, sqrt(2 ln t / c) is 1 to 2 ms while a slot brings 0.01 to 0.1 ms, so the
-    rule as written is round-robin there; hence "spread" for the product. Without the jumps (`surprise` 0) an operator
-    on a plateau is hardly ever tried again: on simulated curves that takes half again as many slots.
-    """
-
-    scale: str = "spread"
-    surprise: float = 1 / 3
-    c: float = 2.0
-    c_fast: float = 0.2
-    fast_latency: float = 1e-3
-    patience: int | None = None
-    rescue: int = 4
-    sampling: Sampling = FAST
-
-    def __post_init__(self) -> None:
-        if self.scale not in ("millisecond", "spread"):
-            raise ValueError(f"scale {self.scale!r} is unknown; use 'millisecond' or 'spread'")
-
-
-PRODUCT_RULE = Rule(c_fast=2.0)
-"""The bonus follows the size of the rewards, so that C = 2 needs no exception for fast networks."""
-
-PAPER_RULE = Rule(scale="millisecond", surprise=0.0, patience=200, sampling=PAPER)
-"""DynaTune 4.2 and 5: C = 2, or 0.2 under 1 ms; finished after 200 configurations without improvement."""
+BAND = (0.5, 1.0, 2.0, 4.0)
+"""Where the belief is shown: at so many slots from now."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +51,7 @@ class DynaTune:
     r = weight x (work / best - work / (best + EI)), from the belief of the operator's learning curve. An operator that
     never had a slot has the constant gamma; among those the largest weight x best time goes first, so that early slots
     pay. One without any valid configuration makes the network's latency infinite and goes before all others, until it
-    had `rescue` slots more than the others on average.
+    had `rescue` slots more than the others on average. `rule` lists where this goes beyond the paper.
     Rules told: "rescue", "gamma", "belief" (the choice is not the one of the bonus alone), "bonus".
     """
 
@@ -94,16 +67,16 @@ class DynaTune:
         self._beliefs: dict[int, Belief] = {}
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
-        """See `Scheduler`; `terms` has the chosen operator's two terms and a table of all, in ms."""
+        """See `Scheduler`; `terms` has the chosen operator's two terms and a table of all, in ms, and its belief."""
         self._slot_seconds = slot_seconds
         self._peak = max([self._peak, *(_arithmetic(one) for one in progress)])
-        if self._latency is None:
-            self._latency = sum(_share(one) for one in progress if math.isfinite(one.best))
+        if self._latency is None and all(math.isfinite(one.best) for one in progress):
+            self._latency = sum(latency_share(one) for one in progress)
         going = active(progress, self._rule.patience)
         if not going:
             return None
         circular = next_in_circle(going, self._last).operator.index
-        decision = self._rescue(going) or self._largest(going, sum(one.slots for one in progress), circular)
+        decision = rescue(going, self._rule.rescue) or self._allot(going, sum(one.slots for one in progress), circular)
         self._last = decision.operator
         return decision
 
@@ -113,14 +86,22 @@ class DynaTune:
         self._peak = max(self._peak, _arithmetic(progress))
         belief = self._beliefs.setdefault(index, self._fresh(index))
         times = np.asarray(progress.curve, dtype=np.float64)
-        speed = _work(progress) / progress.best
+        speed = work(progress) / progress.best
         # Bytes from a cache are faster than the memory's bandwidth: such an operator's ceiling is unknown, and not reached.
         ceiling = self._peak if speed < 0.9 * self._peak else max(self._peak, 2 * speed)
-        belief.observe(_work(progress) / times, _ahead(progress, self._slot_seconds), ceiling)
+        belief.observe(work(progress) / times, configurations_ahead(progress, self._slot_seconds), ceiling)
 
     def belief(self, operator: int) -> Belief | None:
-        """Of the operator with that index, for its diagnostics; None before its first slot."""
+        """Of the operator with that index; None before its first slot."""
         return self._beliefs.get(operator)
+
+    def diagnostics(self, operator: int) -> dict[str, Any]:
+        """How its last fit went, as JSON (see `Diagnostics`; the trace as steps x walkers x parameters); {} before."""
+        if operator not in self._beliefs:
+            return {}
+        told = self._beliefs[operator].diagnostics()
+        trace = None if told.trace is None else [[[short(v) for v in walker] for walker in step] for step in told.trace]
+        return {**asdict(told), "parameters": list(told.parameters), "trace": trace, "curve": self._rule.curve}
 
     def state(self) -> State:
         """JSON."""
@@ -144,61 +125,73 @@ class DynaTune:
 
     def _fresh(self, index: int) -> Belief:
         # A generator an operator: the order in which operators are given or observed does not matter.
-        return Belief(np.random.default_rng([self._seed, index]), self._rule.sampling)
+        return Belief(np.random.default_rng([self._seed, index]), self._rule.sampling, self._rule.curve)
 
-    def _rescue(self, going: Sequence[Progress]) -> Decision | None:
-        lost = [one for one in going if not math.isfinite(one.best)]
-        found = [one.slots for one in going if math.isfinite(one.best)]
-        limit = self._rule.rescue + (sum(found) / len(found) if found else math.inf)
-        lost = [one for one in lost if one.slots < limit]
-        if not lost:
-            return None
-        chosen = min(lost, key=lambda one: one.slots)
-        return Decision(chosen.operator.index, "rescue", {"without_valid_configuration": len(lost)})
-
-    def _largest(self, going: Sequence[Progress], slots: int, circular: int) -> Decision:
-        """Argmax of the index; ties, and so all of gamma, go to the larger share of the latency."""
+    def _allot(self, going: Sequence[Progress], slots: int, circular: int) -> Decision:
+        """The rule's choice among operators of which at least one is tried or has a valid configuration."""
         table = [self._index(one, slots) for one in going]
+        chosen, rule, terms = self._pick(table)
+        one = next(one for one in going if one.operator.index == chosen.operator)
+        shown = {
+            "r_ms": chosen.reduction,
+            **terms,
+            "differs_from_round_robin": chosen.operator != circular,
+            "belief": None if chosen.untried else self._told(one),
+        }
+        return Decision(chosen.operator, rule, shown)
+
+    def _pick(self, table: Sequence[_Index]) -> tuple[_Index, str, dict[str, Any]]:
+        """Argmax of the index; ties, and so all of gamma, go to the larger share of the latency."""
         chosen = max(table, key=lambda one: (one.value, one.latency))
         by_bonus = max(table, key=lambda one: (one.bonus_only, one.latency))
         decided = chosen.operator != by_bonus.operator
-        rule = "gamma" if chosen.untried else "belief" if decided else "bonus"
         terms = {
-            "r_ms": chosen.reduction,
             "bonus_ms": None if chosen.untried else chosen.bonus,
-            "operators": {str(one.operator): [_short(one.reduction), _short(one.bonus)] for one in table},
+            "operators": {str(one.operator): [short(one.reduction), short(one.bonus)] for one in table},
             "decided_by_belief": decided,
-            "differs_from_round_robin": chosen.operator != circular,
             "scale": self._rule.scale,
         }
-        return Decision(chosen.operator, rule, terms)
+        return chosen, "gamma" if chosen.untried else "belief" if decided else "bonus", terms
 
     def _index(self, one: Progress, slots: int) -> _Index:
-        index, share = one.operator.index, 1e3 * _share(one)
+        index, share = one.operator.index, 1e3 * latency_share(one)
         if one.slots == 0 or not math.isfinite(one.best):
-            # Without a valid configuration nothing is known; `_rescue` has already given it what it may get.
+            # Without a valid configuration nothing is known; `rescue` has already given it what it may get.
             return _Index(index, 0.0, 0.0, one.slots == 0, share if math.isfinite(share) else 0.0)
         if index not in self._beliefs:
             self.observe(one)
-        ahead = _ahead(one, self._slot_seconds)
+        ahead = configurations_ahead(one, self._slot_seconds)
         forecast = self._beliefs[index].forecast(ahead)
         if forecast is None:
             return _Index(index, 0.0, 0.0, False, share)
-        cost = 1e3 * one.operator.weight * _work(one)
+        cost = 1e3 * one.operator.weight * work(one)
         reduction = cost / forecast.best - cost / (forecast.best + forecast.improvement)
         scale = 1.0
         if self._rule.scale == "spread":
             chance = self._beliefs[index].jump_chance(ahead)
             unforeseen = self._rule.surprise * share * math.sqrt(chance * (1 - chance))
             scale = math.hypot(float(np.std(cost / forecast.values)), unforeseen)
-        c = self._rule.c_fast if (self._latency or 0.0) < self._rule.fast_latency else self._rule.c
-        bonus = scale * math.sqrt(c * math.log(max(slots, 1)) / one.slots)
-        return _Index(index, reduction, bonus, False, share)
+        fast = self._latency is not None and self._latency < self._rule.fast_latency
+        c = self._rule.c_fast if fast else self._rule.c
+        return _Index(index, reduction, scale * math.sqrt(c * math.log(slots + 1) / one.slots), False, share)
 
-
-def _work(one: Progress) -> float:
-    """FLOP; never 0, so that an operator without work still has a speed."""
-    return max(one.operator.work, 1.0)
+    def _told(self, one: Progress) -> dict[str, Any] | None:
+        """What is believed of the operator's best time in ms after `x` configurations, and how its fit went."""
+        belief, ahead = self._beliefs.get(one.operator.index), configurations_ahead(one, self._slot_seconds)
+        forecasts = [belief.forecast(slots * ahead) for slots in BAND] if belief is not None else []
+        times = [1e3 * work(one) / forecast.values for forecast in forecasts if forecast is not None]
+        if belief is None or not times:
+            return None
+        told = belief.diagnostics()
+        return {
+            "x": [len(one.curve) + round(max(1.0, slots * ahead)) for slots in BAND],
+            "mean_ms": [short(float(time.mean())) for time in times],
+            "spread_ms": [short(float(time.std())) for time in times],
+            "acceptance": None if told.acceptance is None else short(told.acceptance),
+            "autocorrelation": None if told.autocorrelation is None else short(told.autocorrelation),
+            "segments": told.segments,
+            "points": told.points,
+        }
 
 
 def _arithmetic(one: Progress) -> float:
@@ -206,17 +199,4 @@ def _arithmetic(one: Progress) -> float:
     return one.operator.flops / one.best
 
 
-def _share(one: Progress) -> float:
-    """Seconds of the network's latency spent in this operator."""
-    return one.operator.weight * one.best
-
-
-def _ahead(one: Progress, slot_seconds: float) -> float:
-    """Configurations a slot is expected to measure: its length over the mean time of one (DynaTune's program)."""
-    if one.seconds > 0 and slot_seconds > 0 and one.curve:
-        return slot_seconds * len(one.curve) / one.seconds
-    return len(one.curve) / max(one.slots, 1)
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
+__all__ = ["BAND", "GAMMA", "PAPER_RULE", "PRODUCT_RULE", "DynaTune", "Rule"]

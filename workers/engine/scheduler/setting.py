@@ -1,20 +1,22 @@
-"""What every scheduler is built from, and what all of them share."""
+"""What every scheduler is built from, and what several of them share."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from workers.engine.ports import Progress, Scheduler
+from workers.engine.ports import Decision, Progress, Scheduler
 
 
 @dataclass(frozen=True)
 class Setting:
     """Of one run. `peak_flops` is the target's ceiling in FLOP/s.
 
-    `latency`: the network's after warm-up in seconds (None: taken from the first call of `choose`).
+    `latency`: the network's after warm-up in seconds (None: taken from `choose`, once every operator has a valid one).
     `slots_per_operator`: the sequential scheduler's shares by operator index (missing: one slot).
     `patience`: finishes an operator after so many configurations without improvement (None: the scheduler's own).
+    `curves`: recorded best times (s) after each configuration by operator index, for the oracle (None: unknown).
     """
 
     seed: int
@@ -22,9 +24,11 @@ class Setting:
     latency: float | None = None
     slots_per_operator: Mapping[int, int] = field(default_factory=dict)
     patience: int | None = None
+    curves: Mapping[int, Sequence[float]] | None = None
 
 
-Factory = Callable[[Setting], Scheduler]
+Factory = Callable[..., Scheduler]
+"""Makes a scheduler from a `Setting` and parameters by name."""
 
 
 def stale(curve: Sequence[float]) -> int:
@@ -46,3 +50,37 @@ def active(progress: Sequence[Progress], patience: int | None) -> list[Progress]
 def next_in_circle(operators: Sequence[Progress], last: int) -> Progress:
     """The first of `operators` (by index, not empty) behind index `last`, starting over at the end."""
     return next((one for one in operators if one.operator.index > last), operators[0])
+
+
+def rescue(going: Sequence[Progress], limit: int) -> Decision | None:
+    """A slot for an operator without a valid configuration, which makes the network's latency infinite: fewest slots
+    first, until each had `limit` slots more than the others on average. None when there is none (any more)."""
+    found = [one.slots for one in going if math.isfinite(one.best)]
+    most = limit + (sum(found) / len(found) if found else math.inf)
+    lost = [one for one in going if not math.isfinite(one.best) and one.slots < most]
+    if not lost:
+        return None
+    chosen = min(lost, key=lambda one: one.slots)
+    return Decision(chosen.operator.index, "rescue", {"without_valid_configuration": len(lost)})
+
+
+def work(one: Progress) -> float:
+    """FLOP; never 0, so that an operator without work still has a speed."""
+    return max(one.operator.work, 1.0)
+
+
+def latency_share(one: Progress) -> float:
+    """Seconds of the network's latency spent in this operator."""
+    return one.operator.weight * one.best
+
+
+def configurations_ahead(one: Progress, slot_seconds: float) -> float:
+    """Configurations a slot is expected to measure: its length over the mean time of one (DynaTune's program)."""
+    if one.seconds > 0 and slot_seconds > 0 and one.curve:
+        return slot_seconds * len(one.curve) / one.seconds
+    return len(one.curve) / max(one.slots, 1)
+
+
+def short(value: float) -> float:
+    """Four significant digits, for terms that are shown."""
+    return float(f"{value:.4g}")

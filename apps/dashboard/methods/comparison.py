@@ -1,0 +1,123 @@
+"""What the papers' methods are compared with: schedulers, the papers' own numbers, and ablations."""
+
+from __future__ import annotations
+
+from apps.dashboard.methods.numbers import (
+    AGENT,
+    ANNEALING,
+    BATCHES,
+    CLUSTERS,
+    EAGER,
+    FIRST,
+    FOREST,
+    POOL,
+    RANKING,
+    REGRESSION,
+    RUNS_500,
+)  # fmt: skip
+from apps.dashboard.methods.papers import ADATUNE, BEST, CHAMELEON, DYNATUNE
+from apps.dashboard.methods.words import Words, numbers, parts
+
+_AUTOTVM = parts("sequential", "simulated_annealing", "greedy", "xgboost", "fixed")
+_AUTOTVM_NUMBERS = (*ANNEALING, *REGRESSION, *RUNS_500, *FIRST, *EAGER)
+_ADATUNE = parts("sequential", "simulated_annealing", "greedy", "random_forest", "adaptive")
+_HALVED = (
+    *numbers("explorer", "AdaTune's program: twice the plan", chains=64),
+    *(number for number in ANNEALING if number.name != "chains"),
+)
+_IMPROVEMENT = (
+    *numbers("search", "AdaTune's program: the first plan is random", first=32),
+    *numbers("search", "AdaTune's surrogate", acquisition="expected_improvement"),
+)
+_CONTEXTUAL = numbers("search", "AdaTune's contextual optimizer", contextual=True)
+_PLANS_OF_32 = (
+    *numbers("rhythm", "AdaTune's program", plan=32),
+    *numbers("rhythm", "one configuration makes the latency finite", warm_up=1),
+)
+
+
+def _rival(name: str, title: str, text: str, where: str, scheduler: str = "") -> Words:
+    return Words(name, title, text, f"{DYNATUNE}, {where}", {**BEST, "scheduler": scheduler or name},
+                 more="The search inside an operator is DynaTune's.")  # fmt: skip
+
+
+RIVALS = (
+    _rival("round_robin", "Operators in turn", "Every operator gets the same time.", "5.2"),
+    _rival("sequential", "One operator after the other", "Each operator is finished before the next begins.", "5.1"),
+    _rival("random_slots", "Operators by chance", "Each slot goes to an operator drawn by chance.", "5.2", "random"),
+    _rival("linear", "Operators by work", "An operator gets time in proportion to its work.", "5.2"),
+    _rival("dynamic_round_robin", "In turn, without finished ones", "Operators in turn, but for those that 200 "
+           "configurations have not improved.", "5.3"),
+    _rival("dynamic_random", "By chance, without finished ones", "Operators by chance, but for those that 200 "
+           "configurations have not improved.", "5.3"),
+    _rival("epsilon_greedy", "Largest gain, some by chance", "The largest gain expected; one slot of twenty goes "
+           "anywhere.", "Appendix A"),
+    _rival("softmax", "By chance, larger gains more often", "Drawn by chance, the likelier the larger the gain expected.",
+           "Appendix A"),
+    _rival("gradient", "Steepest descent", "The operator whose time falls fastest, as in Ansor (OSDI 2020).", "Appendix C"),
+    Words("random", "Random search", "Random configurations, operators in turn: what every method has to beat.",
+          "the baseline of all", parts("round_robin", "random", "greedy", "none", "fixed")),
+)  # fmt: skip
+
+PUBLISHED = (
+    Words(
+        "autotvm",
+        "AutoTVM",
+        "One operator after the other, with long timings. Takes hours.",
+        "AutoTVM (Chen et al., NeurIPS 2018), as in Chameleon, Table 8",
+        _AUTOTVM,
+        _AUTOTVM_NUMBERS,
+        more="The baseline of all three papers. 5 % of a plan are random.",
+    ),
+    Words(
+        "dynatune-paper",
+        "DynaTune as published",
+        "With the slots and timings of the publication. Takes hours.",
+        f"{DYNATUNE}, 4 and 5",
+        {**BEST, "scheduler": "dynatune-paper"},
+        (
+            *ANNEALING,
+            *RANKING,
+            *RUNS_500,
+            *FIRST,
+            *numbers("rhythm", "as AutoTVM (Chameleon, Table 8)", plan=64),
+            *numbers("rhythm", "Algorithm 1: until each operator has a valid one; a limit of one plan", warm_up=64),
+            *numbers("rhythm", "5: slots of the order of 100 s", slot_seconds=100.0),
+        ),
+    ),
+    Words(
+        "chameleon-paper",
+        "Chameleon as published",
+        "With the walks and timings of the publication. Takes hours.",
+        f"{CHAMELEON}, 3.2, 3.3, Tables 7 to 9",
+        parts("sequential", "ppo", "adaptive", "xgboost", "fixed"),
+        (*AGENT, *CLUSTERS, *REGRESSION, *RUNS_500, *FIRST, *POOL, *EAGER),
+        more="Both parts together: AE + AS of the ablations.",
+    ),
+    Words(
+        "adatune-paper",
+        "AdaTune as published",
+        "With the timings and plans of its program. Takes hours.",
+        f"{ADATUNE}; the authors' program",
+        _ADATUNE,
+        (*_HALVED, *FOREST, *BATCHES, *_IMPROVEMENT, *_CONTEXTUAL, *_PLANS_OF_32),
+    ),
+)
+
+ABLATIONS = (
+    Words("chameleon-sa", "Chameleon: neither part", "Annealing and greedy sampling: the same as AutoTVM. Takes hours.",
+          f"{CHAMELEON}, 4.1: SA", _AUTOTVM, _AUTOTVM_NUMBERS),
+    Words("chameleon-ae", "Chameleon: the agent alone", "AutoTVM with the agent in place of annealing. Takes hours.",
+          f"{CHAMELEON}, 4.1: AE", {**_AUTOTVM, "explorer": "ppo"}, (*AGENT, *REGRESSION, *RUNS_500, *FIRST, *EAGER)),
+    Words("chameleon-sa-as", "Chameleon: the sampling alone", "AutoTVM that measures one configuration of each kind. Takes "
+          "hours.", f"{CHAMELEON}, 4.2: SA + AS", {**_AUTOTVM, "sampler": "adaptive"}, (*_AUTOTVM_NUMBERS, *CLUSTERS, *POOL)),
+    Words("adatune-evaluator", "AdaTune: the timing alone", "AutoTVM that stops timing once the times agree. Takes hours.",
+          f"{ADATUNE}; the authors' program", {**_AUTOTVM, "evaluator": "adaptive"},
+          (*ANNEALING, *REGRESSION, *BATCHES, *FIRST, *EAGER)),
+    Words("adatune-surrogate", "AdaTune: a fixed share of chance", "AdaTune as published, with 5 % of chance. Takes hours.",
+          f"{ADATUNE}; the authors' program", _ADATUNE,
+          (*_HALVED, *FOREST, *BATCHES, *_IMPROVEMENT, *numbers("search", "as AutoTVM", epsilon=0.05), *_PLANS_OF_32)),
+    Words("adatune-contextual", "AdaTune: long timings", "AdaTune as published, with 500 runs of each configuration. Takes "
+          "hours.", f"{ADATUNE}; the authors' program", {**_ADATUNE, "evaluator": "fixed"},
+          (*_HALVED, *FOREST, *RUNS_500, *_IMPROVEMENT, *_CONTEXTUAL, *_PLANS_OF_32)),
+)  # fmt: skip

@@ -1,0 +1,40 @@
+"""Parameters that several methods share, with their sources."""
+
+from __future__ import annotations
+
+from apps.dashboard.methods.words import numbers
+
+_TABLE_8 = "Chameleon, Table 8"
+_ADDITION = "the product's addition, off"
+
+ANNEALING = (
+    *numbers("explorer", _TABLE_8, chains=128, steps=500),
+    *numbers("explorer", "AutoTVM's program, v0.19", patience=50),
+    *numbers("explorer", _ADDITION, elite=0.0, exhaustive=False),
+)
+AGENT = (
+    *numbers("explorer", "Chameleon, Tables 7 and 9", steps=500, rate=1e-3, entropy=0.1),
+    *numbers("explorer", "Chameleon, 3.2", ratio="joint", reward="speed"),
+    *numbers("explorer", "not in the paper: what fits into a second a search", minibatch=512),
+    *numbers("explorer", _ADDITION, elite=0.0, exhaustive=False),
+)
+CLUSTERS = numbers("sampler", "Chameleon, 3.3, Algorithm 1", mode="literal", columns="knobs", snap="space")
+REGRESSION = (
+    *numbers("cost_model", _TABLE_8, objective="reg", target="speed"),
+    *numbers("cost_model", "not in the papers", rounds=100, subsample=1.0),
+)
+RANKING = (
+    *numbers("cost_model", "DynaTune's scripts", objective="rank"),
+    *numbers("cost_model", "not in the papers", rounds=100, subsample=1.0),
+)
+FOREST = numbers("cost_model", "AdaTune's program", target="speed", calibration="raw")
+RUNS_500 = numbers(
+    "evaluator", "DynaTune's and AdaTune's scripts", runs=500, most=500, seconds=0.0, reject=0.0, statistic="mean"
+)
+BATCHES = numbers("evaluator", "AdaTune's program", most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0)
+FIRST = numbers("search", "AutoTVM's program: the first plan is random", first=64)
+POOL = numbers("search", "not in the paper: eight candidates for each place in a plan", pool=8.0)
+EAGER = (
+    *numbers("rhythm", _TABLE_8, plan=64),
+    *numbers("rhythm", "one configuration makes the latency finite", warm_up=1),
+)

@@ -1,0 +1,83 @@
+"""The papers' methods, with timings and plans for runs of minutes."""
+
+from __future__ import annotations
+
+from apps.dashboard.methods.words import Words, numbers, parts
+
+DYNATUNE = "DynaTune (Zhang et al., ICLR 2021)"
+CHAMELEON = "Chameleon (Ahn et al., ICLR 2020)"
+ADATUNE = "AdaTune (Li et al., NeurIPS 2020)"
+
+BEST = parts("dynatune", "simulated_annealing", "greedy", "xgboost", "fixed")
+"""What the recommended one is made of."""
+
+AUTO = Words(
+    "auto",
+    "Recommended",
+    "What measures best so far. Take this unless you want to compare.",
+    f"{DYNATUNE}, Algorithm 1",
+    BEST,
+    more="At present the same as DynaTune.",
+)
+
+PAPERS = (
+    Words(
+        "dynatune",
+        "DynaTune",
+        "Predicts how much faster each operator can still get, and gives the next slot of time to the one that promises most.",
+        f"{DYNATUNE}, Algorithm 1",
+        BEST,
+        more="A curve is fitted to what each operator has won so far, and its uncertainty sampled. Slots of one small "
+        "plan and short timings, for runs of minutes.",
+    ),
+    Words(
+        "chameleon",
+        "Chameleon",
+        "An agent learns which knobs to turn, and measures one configuration of each kind it finds.",
+        f"{CHAMELEON}, 3.2 and 3.3",
+        parts("sequential", "ppo", "adaptive", "xgboost", "fixed"),
+        (
+            *numbers("search", "eight candidates for each place in a plan: measured", pool=8.0),
+            *numbers("search", "product", first=16),
+            *numbers("rhythm", "product: an upper limit, of which the sampler mostly takes half", plan=32),
+        ),
+        more="One operator after the other. Learning costs time too, and it is on the clock.",
+    ),
+    Words(
+        "adatune",
+        "AdaTune",
+        "Stops timing a configuration once its times agree, and explores more where it is unsure.",
+        f"{ADATUNE}, abstract and introduction; the authors' program",
+        parts("sequential", "simulated_annealing", "greedy", "random_forest", "adaptive"),
+        (
+            *numbers("explorer", "program: twice the plan", chains=64),
+            *numbers(
+                "search",
+                "AdaTune's surrogate and contextual optimizer",
+                acquisition="expected_improvement",
+                contextual=True,
+            ),
+            *numbers("search", "product: share of the time for measuring a lucky best again", confirm=0.03),
+            *numbers("rhythm", "program", plan=32),
+        ),
+        more="One operator after the other. The share of random configurations follows the doubt of the cost model.",
+    ),
+    Words(
+        "dynatune-chameleon",
+        "DynaTune with Chameleon's sampling",
+        "DynaTune gives the slots; inside an operator one configuration of each kind is measured.",
+        f"{DYNATUNE}, Algorithm 1, with {CHAMELEON}, 3.3; put together here",
+        parts("dynatune", "simulated_annealing", "adaptive", "xgboost", "fixed"),
+        (
+            *numbers("search", "eight candidates for each place in a plan: measured", pool=8.0),
+            *numbers("rhythm", "product: an upper limit, of which the sampler mostly takes half", plan=32),
+        ),
+    ),
+    Words(
+        "dynatune-adatune",
+        "DynaTune with AdaTune's timing",
+        "DynaTune gives the slots; inside an operator timing stops once the times agree.",
+        f"{DYNATUNE}, Algorithm 1, with AdaTune's evaluator and forest (NeurIPS 2020); put together here",
+        parts("dynatune", "simulated_annealing", "greedy", "random_forest", "adaptive"),
+    ),
+)

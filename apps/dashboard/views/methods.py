@@ -1,0 +1,33 @@
+"""What each method does."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from apps.dashboard import methods
+
+
+@require_GET
+def methods_page(request: HttpRequest) -> HttpResponse:
+    roles = [{"role": role, "title": methods.ROLES[role], "parts": parts} for role, parts in methods.PARTS.items()]
+    groups = [
+        {"group": group, "methods": [{"words": words, "rows": _rows(words)} for words in group.methods]}
+        for group in methods.GROUPS
+    ]
+    return render(request, "dashboard/methods.html", {"groups": groups, "roles": roles})
+
+
+def _rows(words: methods.Words) -> list[dict[str, object]]:
+    """A row a role: its part, and the numbers that the method sets."""
+    return [
+        {
+            "role": role,
+            "title": title,
+            "part": words.parts.get(role, ""),
+            "numbers": [number for number in words.numbers if number.role == role],
+        }
+        for role, title in methods.ROLES.items()
+        if role in words.parts or role in words.parameters
+    ]

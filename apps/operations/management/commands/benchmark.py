@@ -1,0 +1,11 @@
+"""`manage.py benchmark speed|latency NETWORK... --out DIRECTORY`: comparisons without the web, Redis or a database."""
+
+from apps.operations.headless import HeadlessCommand
+
+
+class Command(HeadlessCommand):
+    help = "Compares tuning speed and latency with TVM's own tuning, ONNX Runtime and PyTorch; --help says how."
+    program = "workers.benchmarks"
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        super().run_from_argv(argv[1:])  # the command's name is not the program's

@@ -1,0 +1,131 @@
+"""torch.export files: refused unless the site takes them; then converted first, and what came out is inspected."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.catalog.models import Network
+from apps.catalog.services import create_network
+from apps.core.errors import Refused
+from apps.tuning import services
+from apps.tuning.models import Job
+
+
+@pytest.fixture
+def allowed(settings: Any) -> None:
+    settings.ALLOW_TORCH_EXPORT = True
+
+
+def claimed(network: Network, task: str) -> services.Claim:
+    held = services.claim(Job.objects.get(network=network, task=task, state="queued").pk, "worker")
+    assert held is not None
+    return held
+
+
+def converted(held: services.Claim, content: bytes, **changes: Any) -> None:
+    """What the child says that converted the file to this content."""
+    held.order()
+    made = held.work_dir / "network.onnx"
+    made.write_bytes(content)
+    services.write(held, [{"kind": "result", "clock": 1.0, "task": "convert", "onnx": str(made), **changes}])
+
+
+def test_a_torch_export_file_is_refused_with_the_risk_and_the_setting(site: Any, data_dir: Path, settings: Any) -> None:
+    assert settings.ALLOW_TORCH_EXPORT is False
+    before = Network.objects.count()
+    with pytest.raises(Refused, match=r"run code(.|\n)*ALLOW_TORCH_EXPORT=1"):
+        create_network(site.ada, "resnet.PT2", [b"anything"])
+    assert not list(data_dir.glob("networks/*.pt2"))
+    assert Network.objects.count() == before
+
+
+@pytest.mark.usefixtures("allowed")
+def test_an_upload_is_converted_and_what_came_out_is_inspected(site: Any, data_dir: Path) -> None:
+    network = create_network(site.ada, "resnet.pt2", [b"program"])
+    assert (network.name, network.file_name, network.unconverted) == ("resnet", "resnet.pt2", True)
+    assert network.source_path.read_bytes() == b"program"
+    assert not Job.objects.filter(network=network, task="inspect").exists()
+    held = claimed(network, "convert")
+    order = held.order()
+    assert (order["source"], order["allowed"]) == (str(network.source_path), True)
+    converted(held, b"onnx content")
+    assert services.conclude(held, "finished") == "done"
+    network.refresh_from_db()
+    assert (network.state, network.size, network.unconverted) == ("inspecting", 12, False)
+    assert network.path.read_bytes() == b"onnx content"
+    assert claimed(network, "inspect").order()["network"] == str(network.path)
+    assert create_network(site.ada, "again.pt2", [b"program"]) == network
+    assert network.file_name == "resnet.pt2"
+
+
+@pytest.mark.usefixtures("allowed")
+def test_a_second_answer_changes_nothing(site: Any) -> None:
+    network = create_network(site.ada, "a.pt2", [b"program"])
+    held = claimed(network, "convert")
+    converted(held, b"first")
+    converted(held, b"second")
+    network.refresh_from_db()
+    assert network.path.read_bytes() == b"first"
+    assert Job.objects.filter(network=network, task="inspect").count() == 1
+
+
+@pytest.mark.usefixtures("allowed")
+def test_a_child_that_was_taken_over_cannot_pass_an_inspection_or_another_file(site: Any, tmp_path: Path) -> None:
+    network = create_network(site.ada, "a.pt2", [b"program"])
+    held = claimed(network, "convert")
+    held.order()
+    forged = {"inputs": [{"name": "x", "shape": [1]}], "dynamic": []}
+    (held.work_dir / "network.onnx").write_bytes(b"x")
+    inspected = {"kind": "result", "clock": 1.0, "task": "inspect", "inspection": forged}
+    services.write(held, [{**inspected, "onnx": str(held.work_dir / "network.onnx")}])
+    secret = tmp_path / "secret"
+    secret.write_text("hidden")
+    (held.work_dir / "link.onnx").symlink_to(secret)
+    os.mkfifo(held.work_dir / "pipe.onnx")
+    places = (secret, held.work_dir / "link.onnx", held.work_dir / "pipe.onnx", held.work_dir / ".." / "secret", "")
+    for onnx in map(str, places):
+        with pytest.raises(Refused):
+            services.write(held, [{"kind": "result", "clock": 1.0, "task": "convert", "onnx": onnx}])
+    with pytest.raises(Refused):
+        services.write(held, [inspected])
+    network.refresh_from_db()
+    assert (network.state, network.unconverted) == ("inspecting", True)
+
+
+@pytest.mark.usefixtures("allowed")
+def test_a_rejected_file_may_come_again_under_its_right_name(site: Any) -> None:
+    network = create_network(site.ada, "a.pt2", [b"an ONNX file"])
+    held = claimed(network, "convert")
+    services.conclude(held, "failed", last={"kind": "failed", "reason": "not a zip", "next_step": "name it .onnx"})
+    network.refresh_from_db()
+    assert (network.state, network.error, network.next_step) == ("rejected", "not a zip", "name it .onnx")
+    assert create_network(site.ada, "a.pt2", [b"an ONNX file"]).state == "inspecting"
+    services.conclude(claimed(network, "convert"), "failed", last={"kind": "failed", "reason": "not a zip"})
+    assert create_network(site.ada, "a.onnx", [b"an ONNX file"]) == network
+    network.refresh_from_db()
+    assert (network.source, network.file_name, network.path.read_bytes()) == ("", "a.onnx", b"an ONNX file")
+    assert claimed(network, "inspect").order()["network"] == str(network.path)
+
+
+@pytest.mark.usefixtures("allowed")
+def test_two_files_that_become_one_network_are_named(site: Any) -> None:
+    first = create_network(site.ada, "first.onnx", [b"content"])
+    second = create_network(site.ada, "second.pt2", [b"program"])
+    converted(claimed(second, "convert"), b"content")
+    second.refresh_from_db()
+    assert (second.state, second.error) == ("rejected", "it is the same network as first")
+    other = create_network(site.bob, "third.pt2", [b"program"])
+    converted(claimed(other, "convert"), b"content")
+    other.refresh_from_db()
+    assert (other.state, other.sha256) == ("inspecting", first.sha256)
+
+
+def test_a_file_taken_before_the_setting_was_turned_off_is_not_loaded(site: Any, settings: Any) -> None:
+    settings.ALLOW_TORCH_EXPORT = True
+    network = create_network(site.ada, "a.pt2", [b"program"])
+    settings.ALLOW_TORCH_EXPORT = False
+    assert claimed(network, "convert").order()["allowed"] is False

@@ -1,0 +1,241 @@
+"""Comparisons of methods on synthetic landscapes: cells, ratios, claims and pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.landscapes.recorded import costs, curve_recording, space_recording
+from workers.benchmarks.methods import command
+from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition
+from workers.benchmarks.methods.claims import CLAIMS, Claim, evaluated, table
+from workers.benchmarks.methods.compare import (
+    Interval,
+    grouped,
+    measurements_to_same,
+    measuring,
+    quality_in_time,
+    ratios,
+    steps_a_search,
+    time_to_same,
+)
+from workers.benchmarks.methods.tally import Tally
+from workers.headless.errors import UserMistake
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def landscapes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("landscapes")
+    curve_recording(folder / "parts-c", 2, 96).write(folder / "synthetic.curve.npz")
+    space_recording(folder / "parts-s", 2, 300).write(folder / "synthetic.space.npz")
+    costs().write(folder / "costs.json")
+    return folder
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: object) -> tuple[int, str]:
+        parser = argparse.ArgumentParser()
+        command.add_arguments(parser)
+        code = command.run(parser.parse_args([str(word) for word in words]))
+        return code, capsys.readouterr().out
+
+    return call
+
+
+def cell(curve: list[list[float]], seconds: float = 100.0, **fields: Any) -> dict[str, Any]:
+    """A finished cell with one operator whose series follows the curve, a trial a second."""
+    series = [[int(t), t, int(10 * t), latency] for t, latency in curve]
+    operator = {"name": "conv", "weight": 1, "best": curve[-1][1], "series": series, "trials": 100, "calls": 2}
+    operator["steps_to_best"] = fields.pop("steps", 100)
+    base = {"state": "done", "curve": curve, "seconds": seconds, "latency": curve[-1][1], "trials": 100}
+    key = {"layout": "curve", "arm": "sequential", "seed": 0, **fields.pop("key", {})}
+    return {**base, "operators": [operator], "spent": {"measure": 50.0}, "name": "net", "key": key, **fields}
+
+
+SLOW = cell([[1, 10.0], [50, 6.0], [80, 5.0]])
+FAST = cell([[1, 10.0], [20, 6.0], [40, 5.02], [60, 4.9]], key={"arm": "dynatune"})
+
+
+def test_ratios_say_how_much_sooner_the_base_s_end_is_reached() -> None:
+    assert time_to_same(SLOW, FAST) == [2.0]
+    assert time_to_same(SLOW, FAST, slack=0.0) == [pytest.approx(80 / 60)]
+    assert measurements_to_same(SLOW, FAST) == [2.0]
+    assert time_to_same(FAST, SLOW) == [0.0]  # never reached counts as infinitely slow
+    assert quality_in_time(SLOW, FAST) == [pytest.approx(6.0 / 5.02)]
+    assert steps_a_search(SLOW, cell([[1, 5.0]], steps=50)) == [2.0]
+
+
+def test_less_measuring_counts_only_with_the_same_result() -> None:
+    assert measuring(SLOW, cell([[1, 5.0]], spent={"measure": 10.0})) == [5.0]
+    assert measuring(SLOW, cell([[1, 5.2]], spent={"measure": 10.0})) == [0.0]
+
+
+def test_seeds_are_paired_and_a_missing_one_is_left_out() -> None:
+    assert ratios({0: SLOW, 1: SLOW}, {1: FAST, 2: FAST}, time_to_same) == [2.0]
+
+
+def test_what_was_measured_on_other_terms_is_not_compared() -> None:
+    def ended(when: str, arm: str, budget: str) -> dict[str, Any]:
+        return {**cell(SLOW["curve"], key={"arm": arm, "budget": budget}), "ended": when}
+
+    cells = [ended("1", "dynatune", "50 trials of x"), ended("1", "old", "50 trials of y")]
+    found = grouped([*cells, ended("2", "dynatune", "90 trials of x"), ended("2", "sequential", "90 trials of z")])
+    assert set(found["curve", "net"]) == {"dynatune", "sequential"}
+
+
+def test_the_interval_holds_the_median_and_shrinks_with_agreement() -> None:
+    wide, narrow = Interval.of([1.0, 2.0, 3.0, 4.0, 5.0]), Interval.of([3.0] * 5)
+    assert wide.low <= 3.0 == wide.median <= wide.high
+    assert narrow.low == narrow.high == 3.0
+    assert Interval.of([1.0, 2.0, 3.0, 4.0, 5.0]) == wide
+
+
+@pytest.mark.parametrize(
+    ("medians", "limits", "holds"),
+    [
+        ([1.2, 2.4], {"every": 1.2, "somewhere": 2.4}, True),
+        ([1.1, 2.4], {"every": 1.2, "somewhere": 2.4}, False),
+        ([1.2, 1.3], {"every": 1.2, "somewhere": 2.4}, False),
+        ([0.5, 1.0, 1.1, 1.2], {"every": 1.0, "but": 0.25}, True),
+        ([0.5, 0.9, 1.1, 1.2], {"every": 1.0, "but": 0.25}, False),
+        ([1.3, 2.0, 5.0], {"every": 1.3, "median": 2.0}, True),
+    ],
+)
+def test_a_claim_holds_when_its_target_is_met(medians: list[float], limits: dict[str, float], holds: bool) -> None:
+    claim = Claim("paper", "text", "-", "a", "b", time_to_same, ("curve",), **limits)  # type: ignore[arg-type]
+    assert claim.holds(medians) is holds
+
+
+def test_every_claim_has_a_row_and_what_has_no_cells_is_not_run() -> None:
+    rows = evaluated([SLOW, FAST])
+    assert len(rows) == len(CLAIMS)
+    assert rows[0]["holds"] is False  # 2.0 is not 2.4
+    assert rows[0]["networks"]["net (curve)"]["median"] == 2.0
+    assert all(row["holds"] is None for row in rows if not row["networks"])
+    assert all(row["cuda"] == "not run" for row in rows)
+    text = table(rows)
+    assert "not run" in text
+    assert "net (curve)" in text
+
+
+@pytest.mark.mutation
+def test_an_arm_that_is_its_base_claims_nothing() -> None:
+    rows = evaluated([SLOW, cell(SLOW["curve"], key={"arm": "dynatune"})])
+    assert rows[0]["networks"]["net (curve)"]["median"] == 1.0
+    assert rows[0]["holds"] is False
+
+
+def test_arms_are_presets_schedulers_and_parts() -> None:
+    assert arm_named("gradient").scheduler == "gradient"
+    assert arm_named("random_slots").scheduler == "random"
+    found = arm_named("autotvm+sampler=adaptive")
+    assert (found.name, found.sampler, found.scheduler) == ("autotvm+sampler=adaptive", "adaptive", "sequential")
+    assert definition(found) != definition(arm_named("autotvm"))
+    assert arm_named("autotvm+rhythm.plan=32").rhythm.plan == 32
+    for wrong in (
+        "autotvm+search.first=x",
+        "autotvm+search.luck=1",
+        "autotvm+explorer.luck=1",
+        "lottery",
+        "autotvm+sampler=lottery",
+        "autotvm+cook=anna",
+        "autotvm+adaptive",
+    ):
+        with pytest.raises(UserMistake, match="--methods"):
+            arm_named(wrong)
+
+
+def test_the_default_arms_exist() -> None:
+    for name in (*SCHEDULING, *SEARCHING):
+        assert arm_named(name).name == name
+
+
+def test_the_claims_arms_are_compared_by_default() -> None:
+    arms = {arm for claim in CLAIMS for arm in (claim.arm, claim.base)}
+    assert arms <= {*SCHEDULING, *SEARCHING, "untuned"}
+
+
+def test_a_tally_tells_the_truth_about_lucky_measurements() -> None:
+    tally = Tally([{"name": "a", "weight": 2}], truth=lambda m: 5.0 if m["seconds"] == 1.0 else m["seconds"])
+    for clock, seconds in ((1.0, 4.0), (2.0, 1.0)):
+        measurement = {"operator": 0, "seconds": seconds, "cause": "", "choices": []}
+        tally.hear({"kind": "batch", "clock": clock, "measurements": [measurement]})
+    found = tally.figures()
+    assert found["curve"] == [[1.0, 8.0]]
+    assert found["latency"] == 10.0
+
+
+def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_path: Path, run: Run) -> None:
+    words = ("--landscape", landscapes, "--out", tmp_path, "--methods", "sequential,dynatune,oracle,round_robin")
+    code, said = run(*words, "--seeds", "0,1")
+    assert code == 0
+    assert "dynatune" in said
+    cells = sorted((tmp_path / "cells").glob("*.json"))
+    assert len(cells) == 7 * 2  # the oracle needs curves
+    before = {path: path.stat().st_mtime_ns for path in cells}
+    code, _ = run(*words, "--seeds", "0..2")
+    assert code == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert len(list((tmp_path / "cells").glob("*.json"))) == 7 * 3
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert {"latency-curve-synthetic.svg", "regret-curve-synthetic.svg", "time-curve.svg"} <= set(report["figures"])
+    for name in report["figures"]:
+        ElementTree.parse(tmp_path / "figures" / name)
+    curve = next(json.loads(p.read_text()) for p in cells if "oracle" in p.name and "curve" in p.name)
+    assert all(value >= 0 for _, value in curve["regret"])
+    assert curve["trials"] >= curve["slots"]
+    code, said = run("--out", tmp_path, "--claims")
+    assert code == 0
+    assert "DynaTune 5.1" in said
+    assert "not run" in said
+
+
+def test_a_cell_of_a_landscape_is_the_same_every_time(landscapes: Path, tmp_path: Path, run: Run) -> None:
+    found = []
+    for folder in ("one", "two"):
+        words = ("--landscape", landscapes, "--methods", "autotvm,dynatune", "--trials-per-operator", 150)
+        run(*words, "--seeds", "3,4", "--out", tmp_path / folder)
+        cells = [json.loads(p.read_text()) for p in sorted((tmp_path / folder / "cells").glob("*.json"))]
+        found.append([{k: v for k, v in c.items() if k not in ("ended", "took")} for c in cells])
+    assert found[0] == found[1]
+    assert any(row["steps_to_best"] for c in found[0] if c["key"]["layout"] == "space" for row in c["operators"])
+
+
+def test_the_oracle_is_no_worse_than_turns_on_curves(landscapes: Path, tmp_path: Path, run: Run) -> None:
+    run("--landscape", landscapes, "--methods", "oracle,round_robin", "--seeds", "0..3", "--out", tmp_path)
+    finals: dict[str, list[float]] = {}
+    for path in (tmp_path / "cells").glob("*curve*.json"):
+        kept = json.loads(path.read_text())
+        finals.setdefault(kept["key"]["arm"], []).extend(value for _, value in kept["regret"])
+    assert sum(finals["oracle"]) <= sum(finals["round_robin"])
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ((), "--landscape"),
+        (("--landscape", "{empty}"), "landscape record"),
+        (("--landscape", "{full}", "--networks", "vgg"), "vgg"),
+        (("--landscape", "{full}", "--methods", "lottery"), "lottery"),
+        (("--landscape", "{full}", "--seeds", "x"), "--seeds"),
+        (("--landscape", "{full}", "--seconds", "5"), "--live"),
+        (("--live", "--methods", "auto"), "--networks"),
+        (("--live", "--methods", "auto", "--networks", "a.onnx"), "--seconds"),
+    ],
+)
+def test_a_mistake_names_the_value(
+    landscapes: Path, tmp_path: Path, run: Run, words: tuple[str, ...], named: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    filled = [word.format(empty=tmp_path / "empty", full=landscapes) for word in words]
+    with pytest.raises(UserMistake, match=named):
+        run(*filled, "--out", tmp_path / "out")

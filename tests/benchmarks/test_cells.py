@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from workers.benchmarks.cells import DONE, FAILED, VOID, Cells, Key
+from workers.benchmarks.identity import IMPORT, product_version
+
+KEY = Key("speed", "ab" * 32, "stock", 0, "same", "20 trials an operator", "A CPU", 2, "0.1.0")
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> Cells:
+    return Cells(tmp_path / "cells")
+
+
+@pytest.mark.parametrize("state", [DONE, VOID])
+def test_a_cell_that_ended_is_found_again(cells: Cells, state: str) -> None:
+    kept = cells.keep(KEY, "tiny", {"state": state, "reason": ""})
+    assert cells.find(KEY, "tiny") == kept
+
+
+def test_a_cell_that_broke_off_is_shown_and_run_again(cells: Cells) -> None:
+    cells.keep(KEY, "tiny", {"state": FAILED, "reason": "no room"})
+    assert cells.find(KEY, "tiny") is None
+    assert [cell["reason"] for cell in cells.all("speed")] == ["no room"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"network": "cd" * 32}, {"arm": "warm"}, {"seed": 1}, {"layout": "free"}, {"budget": "4 trials an operator"},
+     {"cpu": "Another"}, {"cores": 4}, {"version": "0.2.0"}],
+    ids=lambda change: next(iter(change)),
+)  # fmt: skip
+def test_whatever_differs_makes_another_cell(cells: Cells, change: dict[str, object]) -> None:
+    cells.keep(KEY, "tiny", {"state": DONE, "reason": ""})
+    assert cells.find(replace(KEY, **change), "tiny") is None
+
+
+def test_the_table_gets_the_latest_of_cells_that_differ_in_the_version_alone(cells: Cells) -> None:
+    cells.keep(KEY, "tiny", {"state": DONE, "reason": "older"})
+    cells.keep(replace(KEY, version="0.2.0"), "tiny", {"state": DONE, "reason": "newer"})
+    cells.keep(replace(KEY, kind="latency"), "tiny", {"state": DONE, "reason": "other"})
+    assert len(cells.all("speed")) == 1
+
+
+@pytest.mark.mutation
+def test_half_a_file_is_no_cell(cells: Cells, tmp_path: Path) -> None:
+    cells.keep(KEY, "tiny", {"state": DONE, "reason": ""})
+    (path,) = (tmp_path / "cells").glob("*.json")
+    path.write_text(path.read_text()[:-20])
+    assert cells.find(KEY, "tiny") is None
+    assert cells.all("speed") == []
+
+
+def test_a_version_changes_with_the_rooms_it_names_and_with_no_other() -> None:
+    assert product_version(IMPORT) == product_version(IMPORT)
+    assert len({product_version(()), product_version(IMPORT), product_version(("workers/engine",))}) == 3

@@ -1,0 +1,119 @@
+"""TVM's own tuning and ours on networks of a few operators: the whole command, real kernels."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests import zoo
+
+pytestmark = [pytest.mark.tvm, pytest.mark.timeout(600)]  # searches of TVM's take minutes beside other work
+
+Told = Callable[..., tuple[int, str, str]]
+
+
+def cells(out: Path) -> dict[str, dict[str, Any]]:
+    """By arm."""
+    found = [json.loads(path.read_text()) for path in sorted((out / "cells").glob("*.json"))]
+    return {cell["key"]["arm"]: cell for cell in found}
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One matrix product: stock tuning imports 19 s of intrinsics for it in two processes."""
+    path = tmp_path_factory.mktemp("network") / "product.onnx"
+    weights = zoo.constant("w", np.random.default_rng(0).standard_normal((16, 32)).astype(np.float32))
+    model = zoo.model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [8, 16]}, {"y": [8, 32]}, [weights])
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.fixture(scope="module")
+def compared(told: Told, product: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("speed")
+    arguments = ("--arms", "warm,auto", "--seeds", "0", "--trials-per-operator", 2, "--trials", 6)
+    code, said, errors = told("speed", product, *arguments, "--out", out)
+    assert code == 0, errors + said
+    assert "warm (2 trials an operator)" in said
+    assert "auto (6 trials)" in said
+    assert "left for all" in errors
+    return out
+
+
+def test_both_sides_end_with_a_curve_and_a_verified_latency_beside_onnx_runtime(compared: Path) -> None:
+    found = cells(compared)
+    assert set(found) == {"warm", "auto"}
+    for cell in found.values():
+        assert cell["state"] == "done", cell["reason"]
+        assert cell["tuning"]["curve"]
+        assert cell["tuning"]["trials"] > 0
+        assert cell["end_to_end"]["runs"] == cell["onnxruntime"]["runs"] == 200
+    assert found["warm"]["tuning"]["operators"] == found["auto"]["tuning"]["operators"]
+    assert not list((compared / "work").iterdir())
+
+
+def test_the_curves_are_drawn(compared: Path) -> None:
+    picture = (compared / "speed-product-same.svg").read_text()
+    assert picture.count("<polyline") == 2
+
+
+def test_a_second_run_prints_the_cells_and_measures_nothing(told: Told, compared: Path, product: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (compared / "cells").iterdir()}
+    arguments = ("--arms", "warm,auto", "--seeds", "0", "--trials-per-operator", 2, "--trials", 6)
+    code, said, errors = told("speed", product, *arguments, "--out", compared)
+    assert code == 0
+    assert "2 of 2 cells are there already" in errors
+    code, table, _ = told("speed", "--table", "--out", compared)
+    assert code == 0
+    assert table == said
+    assert before == {path: path.stat().st_mtime_ns for path in (compared / "cells").iterdir()}
+
+
+def test_stock_tuning_of_the_plain_import_reaches_a_library(told: Told, product: Path, tmp_path: Path) -> None:
+    arguments = ("--arms", "stock", "--seeds", "0", "--trials-per-operator", 2, "--layout", "free")
+    code, said, errors = told("speed", product, *arguments, "--out", tmp_path)
+    assert code == 0, errors + said
+    assert "stock (2 trials an operator)" in said
+    cell = cells(tmp_path)["stock"]
+    # TVM gives its builders 30 s, of which the import takes 19 on an idle machine: beside other work none may be left.
+    late = "killed after 30.0 seconds" in cell["reason"]
+    assert cell["state"] == ("void" if late else "done"), cell["reason"]
+    assert cell["tuning"]["trials"] == 2
+    # The intrinsics are imported in TVM's process and again in its builders: that is part of what stock tuning costs.
+    assert cell["tuning"]["seconds"] > 10
+
+
+def test_an_interrupt_keeps_no_half_cell_and_leaves_no_process(
+    started: Callable[..., subprocess.Popen[str]], zoo_cache: Path, tmp_path: Path
+) -> None:
+    arguments = ("--arms", "warm", "--seeds", "0", "--trials-per-operator", 2)
+    with started("speed", zoo.tiny(zoo_cache), *arguments, "--out", tmp_path) as process:
+        deadline = time.monotonic() + 60
+        while not list((tmp_path / "work").glob("*/log")):
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < deadline, "the arm did not start in time"
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert not list((tmp_path / "cells").iterdir())
+    ours = str(tmp_path).encode()
+    left = [path for path in Path("/proc").glob("[0-9]*/environ") if _read(path).count(ours)]
+    assert not left
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from workers.benchmarks.cells import DONE, VOID, Cell
+from workers.benchmarks.latency_table import table as latency_table
+from workers.benchmarks.progress import Progress
+from workers.benchmarks.speed_table import blocks, table
+from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns
+
+
+def cell(arm: str, points: list[list[float]], seconds: float, seed: int = 0, **other: Any) -> Cell:
+    theirs = arm in ("stock", "warm")
+    key = {
+        "kind": "speed", "network": "ab", "arm": arm, "seed": seed, "cpu": "A CPU", "cores": 2,
+        "layout": other.pop("layout", "same") if theirs else "own",
+        "budget": "20 trials an operator" if theirs else "10 minutes", "version": "0",
+    }  # fmt: skip
+    return {
+        "key": key, "name": "tiny", "state": DONE, "reason": "", "ended": "2026-01-01", "ratio": 1.1,
+        "tuning": {"curve": points, "seconds": seconds, "trials": 100},
+        "end_to_end": {"median": 2e-3}, "onnxruntime": {"median": 1.8e-3}, **other,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def compared() -> list[Cell]:
+    return [
+        cell("stock", [[400.0, 4e-3]], 500.0),
+        cell("auto", [[10.0, 6e-3], [20.0, 3e-3]], 600.0),
+        cell("stock", [[400.0, 4e-3]], 400.0, seed=1),
+        cell("auto", [[10.0, 6e-3], [50.0, 4e-3]], 600.0, seed=1),
+    ]
+
+
+def row(text: str, arm: str) -> list[str]:
+    return next(line for line in text.splitlines() if line.startswith(f"{arm} (")).split("  ")
+
+
+def test_an_arm_is_compared_with_the_stock_run_of_its_own_seed(compared: list[Cell]) -> None:
+    said = table(compared)
+    words = [word for word in row(said, "auto") if word.strip()]
+    # (20 s, 50 s) in the middle; 500 / 20 and 400 / 50 in the middle.
+    assert words[-2].strip() == "35"
+    assert words[-1].strip() == "16.50"
+    assert "auto (10 minutes) reaches stock's final latency 14.14 times as fast" in said
+
+
+def test_a_run_that_never_gets_there_says_never(compared: list[Cell]) -> None:
+    late = [compared[0], cell("auto", [[10.0, 6e-3]], 600.0)]
+    assert "never" in table(late)
+
+
+def test_a_void_cell_is_counted_named_and_in_no_figure(compared: list[Cell]) -> None:
+    void = {
+        "key": {**compared[0]["key"], "seed": 2},
+        "name": "tiny",
+        "state": VOID,
+        "reason": "no valid record of pool",
+    }
+    said = table([*compared, {**void, "ended": "2026-01-01"}])
+    assert "2 + 1 void" in said
+    assert "tiny stock seed 2: void: no valid record of pool" in said
+
+
+def test_our_cells_stand_in_both_layouts(compared: list[Cell]) -> None:
+    found = blocks([*compared, cell("stock", [[300.0, 9e-3]], 300.0, layout="free")])
+    assert [(block.layout, len(block.cells)) for block in found] == [("free", 3), ("same", 4)]
+
+
+def test_libraries_take_turns_and_one_that_fails_is_left_out() -> None:
+    from workers.benchmarks.process import PartFailed
+
+    order: list[str] = []
+
+    def block(name: str) -> Any:
+        def timed(runs: int) -> list[float]:
+            order.append(name)
+            if name == "torch.compile":
+                raise PartFailed("no C++ compiler")
+            return [2.0 if name == OURS else 1.0] * runs
+
+        return timed
+
+    names = (OURS, ONNX_RUNTIME, "torch.compile")
+    turns = in_turns({name: block(name) for name in names}, 3, 4, lambda text: None)
+    assert order == [OURS, ONNX_RUNTIME, "torch.compile", OURS, ONNX_RUNTIME, OURS, ONNX_RUNTIME]
+    assert turns.ratios(OURS, ONNX_RUNTIME) == [2.0, 2.0, 2.0]
+    found = turns.to_json()
+    assert found["latencies"][OURS]["runs"] == 12
+    assert set(found["latencies"]) == {OURS, ONNX_RUNTIME}
+    assert found["errors"] == {"torch.compile": "no C++ compiler"}
+
+
+def latencies(name: str, ours: float, errors: dict[str, str], **more: float) -> Cell:
+    def figures(seconds: float) -> dict[str, float]:
+        return {"median": seconds, "lower_quartile": 0.9 * seconds, "upper_quartile": 1.1 * seconds}
+
+    measured = {OURS: ours, ONNX_RUNTIME: 1e-3, **{n.replace("_", "."): s for n, s in more.items()}}
+    key = {"arm": "auto", "budget": "10 minutes", "seed": 0, "cores": 2}
+    return {
+        "key": key, "name": name, "state": DONE, "reason": "", "tuning": {"sum_of_operators": 0.8 * ours},
+        "latencies": {n: figures(seconds) for n, seconds in measured.items()}, "errors": errors,
+        "ratios": {OURS: [ours / 1e-3]}, "torch": {"factory": None},
+    }  # fmt: skip
+
+
+def test_latencies_stand_side_by_side_with_their_geometric_mean_and_what_is_missing() -> None:
+    first = latencies("one", 1e-3, {"torch.compile": "no C++ compiler"}, PyTorch=2e-3)
+    said = latency_table([first, latencies("two", 4e-3, {})])
+    assert "1 ± 0.1" in said
+    assert "not given" in said
+    assert "2.00 x ONNX Runtime (2 networks), 0.50 x PyTorch (1 networks)" in said
+    assert "one: torch.compile: no C++ compiler" in said
+
+
+def test_the_time_left_is_that_of_this_cell_and_of_those_to_come() -> None:
+    now = [0.0]
+    stream = io.StringIO()
+    progress = Progress([100.0, 50.0], stream, lambda: now[0])
+    progress.begin("first")
+    now[0] = 30.0
+    assert progress.left(now[0]) == 120.0
+    progress.show("half", left=10.0)
+    now[0] = 35.0
+    assert progress.left(now[0]) == 55.0
+    progress.end("done")
+    progress.begin("second")
+    assert progress.left(now[0]) == 50.0
+    assert "[1/2] first: 30 s, half; about 1 min 00 s left for all" in stream.getvalue()

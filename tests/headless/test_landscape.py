@@ -1,0 +1,74 @@
+"""Recording landscapes from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import zoo
+from workers.landscapes import Costs, CurveRecording, SpaceRecording
+from workers.landscapes.costs import every_part
+
+pytestmark = pytest.mark.tvm
+
+Told = Callable[..., tuple[int, str, str]]
+
+
+def test_curves_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "costs.json").write_text('{"machine": "", "seconds": {}}')
+    arguments = (
+        "landscape", "record", zoo.tiny(zoo_cache), "--kind", "curve", "--trials", 6, "--seeds", 1, "--out", tmp_path,
+    )  # fmt: skip
+    code, said, errors = told(*arguments)
+    assert code == 0, errors
+    assert "tiny.curve.npz" in said
+    first = CurveRecording.read(tmp_path / "tiny.curve.npz")
+    assert len(first.searches) == len(first.header["operators"]) >= 2
+    assert all(len(search) and search.best[-1] < 1 for row in first.searches for search in row)
+    assert first.searches[0][0].build.max() > 0
+    assert first.searches[0][0].measure.max() > 0
+    code, _, errors = told(*arguments)  # all is there: nothing is measured again
+    assert code == 0, errors
+    second = CurveRecording.read(tmp_path / "tiny.curve.npz")
+    assert np.array_equal(second.searches[0][0].seconds, first.searches[0][0].seconds, equal_nan=True)
+
+
+def test_a_part_of_the_space_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "costs.json").write_text('{"machine": "", "seconds": {}}')
+    code, said, errors = told(
+        "landscape", "record", zoo.tiny(zoo_cache), "--kind", "space", "--operators", 1, "--configurations", 24,
+        "--out", tmp_path,
+    )  # fmt: skip
+    assert code == 0, errors
+    assert "tiny.space.npz" in said
+    part = SpaceRecording.read(tmp_path / "tiny.space.npz").parts[0]
+    assert 8 <= part.operator.size <= 24
+    assert len(part.times) == part.operator.size
+    assert (part.true < 1).mean() > 0.5
+
+
+def test_what_the_parts_cost_is_measured_on_its_own(told: Told, tmp_path: Path) -> None:
+    code, said, errors = told("landscape", "calibrate", "--out", tmp_path)
+    assert code == 0, errors
+    assert "costs.json" in said
+    found = Costs.read(tmp_path / "costs.json")
+    for one in every_part():
+        assert found.of("explorer", one)["step"] > 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("record", "nowhere.onnx", "--kind", "curve"),
+        ("record", "{tiny}", "--kind", "curve", "--trials", "0"),
+        ("record", "{tiny}", "--kind", "space", "--method", "lottery"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(told: Told, zoo_cache: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    tiny = str(zoo.tiny(zoo_cache))
+    code, _, errors = told("landscape", *(word.format(tiny=tiny) for word in words), "--out", tmp_path)
+    assert code == 2
+    assert "Traceback" not in errors

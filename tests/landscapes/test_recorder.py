@@ -1,0 +1,233 @@
+"""Recording: whole, resumable, and what a replay of it says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.landscapes.recorded import (
+    OPERATORS,
+    costs,
+    curve_recording,
+    curves,
+    space_recording,
+    spaces,
+)  # fmt: skip
+from workers.engine.evaluator import FixedEvaluator
+from workers.engine.methods import METHODS, method
+from workers.engine.ports import Candidate
+from workers.engine.space import Configuration
+from workers.landscapes import (
+    Charged,
+    Costs,
+    CurveLandscape,
+    CurveRecording,
+    LandscapeError,
+    SimulatedClock,
+    SpaceLandscape,
+    SpaceRecording,
+    calibrate,
+    files,
+)  # fmt: skip
+from workers.landscapes.costs import UNITS, key_of
+from workers.landscapes.subspace import subspace
+from workers.landscapes.synthetic import PEAK_FLOPS
+from workers.messages.events import Event
+from workers.messages.spec import Budget
+from workers.pipeline import TuningLoop
+
+
+@pytest.fixture(scope="module")
+def curve(tmp_path_factory: pytest.TempPathFactory) -> CurveRecording:
+    return curve_recording(tmp_path_factory.mktemp("curve"))
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory: pytest.TempPathFactory) -> SpaceRecording:
+    return space_recording(tmp_path_factory.mktemp("space"))
+
+
+def countdown(calls: int) -> Callable[[], bool]:
+    left = [calls]
+
+    def wanted() -> bool:
+        left[0] -= 1
+        return left[0] >= 0
+
+    return wanted
+
+
+def replayed(curve: CurveRecording, name: str, seed: int, budget: Budget) -> list[Event]:
+    clock, events = SimulatedClock(), list[Event]()
+    landscape = CurveLandscape(curve, clock, seed)
+    loop = TuningLoop(
+        landscape, landscape.played(method(name)), budget, seed, PEAK_FLOPS, clock, events.append, lambda: "continue"
+    )
+    loop.run()
+    return events
+
+
+def test_times_survive_their_codes_to_a_twentieth_of_a_percent() -> None:
+    times = np.asarray([1e-9, 3.3e-6, 1.0, 1e5, np.nan, 0.0])
+    back = files.times_of(files.codes(times))
+    assert np.allclose(back[:4], times[:4], rtol=5e-4)
+    assert np.isnan(back[4:]).all()
+
+
+def test_a_recording_survives_its_file_and_is_small(
+    curve: CurveRecording, space: SpaceRecording, tmp_path: Path
+) -> None:
+    curve.write(tmp_path / "c.npz")
+    space.write(tmp_path / "s.npz")
+    again, parts = CurveRecording.read(tmp_path / "c.npz"), SpaceRecording.read(tmp_path / "s.npz")
+    for one, two in zip(curve.searches[0], again.searches[0], strict=True):
+        assert np.allclose(one.best[-1], two.best[-1], rtol=1e-3)
+        assert (one.causes == two.causes).all()
+    assert [part.operator for part in parts.parts] == [part.operator for part in space.parts]
+    assert (tmp_path / "c.npz").stat().st_size < 100_000
+    assert 0 < again.noise < 0.05
+    assert 0.01 < parts.noise < 0.1
+
+
+def test_stopped_and_gone_on_is_as_whole_as_in_one_go(curve: CurveRecording, tmp_path: Path) -> None:
+    folder, turns = tmp_path / "curve", 0
+    while not curves(folder, wanted=countdown(20)):
+        turns += 1
+        assert turns < 30
+    assert turns > 2
+    found = curve_recording(folder)
+    for row, other in zip(found.searches, curve.searches, strict=True):
+        assert [len(search) for search in row] == [len(search) for search in other]
+
+
+def test_a_space_stopped_anywhere_is_gone_on_with(space: SpaceRecording, tmp_path: Path) -> None:
+    turns = 0
+    while not spaces(tmp_path, wanted=countdown(10)):
+        turns += 1
+        assert turns < 50
+    found = space_recording(tmp_path)
+    for one, two in zip(found.parts, space.parts, strict=True):
+        assert one.operator.sketches == two.operator.sketches
+        assert (one.causes == two.causes).mean() > 0.97  # a device failure comes once
+        assert (one.first == two.first).mean() > 0.9
+
+
+def test_another_network_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    curve_recording(tmp_path, 1, 16)
+    path = tmp_path / "network.npz"
+    files.write(path, "network", {"fingerprint": "0" * 16, "operators": [{"index": 0}]}, {})
+    with pytest.raises(LandscapeError, match="other operators"):
+        curves(tmp_path, 2, 16)
+
+
+@pytest.mark.parametrize("damage", ["missing", "text", "cut", "version", "kind"])
+def test_a_file_that_is_no_landscape_says_what_to_do(space: SpaceRecording, tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "x.npz"
+    if damage == "text":
+        path.write_text("hello")
+    elif damage == "version":
+        files.write(path, "space", {}, {})
+        content = path.read_bytes()
+        path.unlink()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(files, "SPACE_VERSION", 99)
+            files.write(path, "space", {}, {})
+        assert path.read_bytes() != content
+    elif damage != "missing":
+        space.write(path)
+        if damage == "cut":
+            path.write_bytes(path.read_bytes()[:-400])
+    with pytest.raises(LandscapeError, match=r"record it|name another"):
+        (CurveRecording if damage == "kind" else SpaceRecording).read(path)
+
+
+@pytest.mark.parametrize("name", ["dynatune", "round_robin", "sequential"])
+def test_every_scheduler_reaches_the_recorded_end_and_a_seed_repeats_itself(curve: CurveRecording, name: str) -> None:
+    events = replayed(curve, name, 1, Budget())
+    assert events == replayed(curve, name, 1, Budget())
+    landscape = CurveLandscape(curve, SimulatedClock(), 1)
+    end = sum(o.weight * s.best[-1] for o, s in zip(landscape.operators(), landscape.searches, strict=True))
+    assert events[-1]["reason"] == "exhausted"
+    assert events[-1]["latency"] == pytest.approx(end)
+    total = sum(float(search.total.sum()) for search in landscape.searches)
+    assert events[-1]["clock"] == pytest.approx(total, rel=1e-3)
+
+
+def test_an_operator_without_slots_does_not_change(curve: CurveRecording) -> None:
+    events = replayed(curve, "sequential", 0, Budget(trials=30))
+    tried = [m["operator"] for e in events if e["kind"] == "batch" for m in e["measurements"]]
+    assert sorted(set(tried)) == list(range(len(OPERATORS)))  # one each in the warm-up
+    assert {operator for operator in tried if tried.count(operator) > 1} <= {0, 1}
+
+
+def test_a_part_holds_the_good_ones_and_keeps_the_order_of_options() -> None:
+    operator = max(OPERATORS, key=lambda one: one.size)
+    rng = np.random.default_rng(0)
+    good = [Configuration(0, tuple(row)) for row in operator.sketches[0].random(rng, 3).tolist()]
+    part = subspace(operator, good, 500, 1)
+    assert part == subspace(operator, good, 500, 1)
+    assert 150 < part.size <= 500
+    assert all(choice in kept for choice, kept in zip(good[0].choices, part.kept, strict=True))
+    assert all(list(kept) == sorted(set(kept)) for kept in part.kept)
+    small = part.restricted(operator)
+    assert small.size == part.size
+    for row in small.sketches[0].grid()[::50].tolist():
+        whole = part.whole(row)
+        for knob, kept, choice, mine in zip(
+            operator.sketches[0].knobs, small.sketches[0].knobs, whole.choices, row, strict=True
+        ):
+            assert knob.options[choice] == kept.options[mine]
+
+
+def test_a_space_answers_every_configuration_and_the_evaluator_does_the_measuring(space: SpaceRecording) -> None:
+    taken = {}
+    for runs in (5, 400):
+        clock = SimulatedClock()
+        evaluator = FixedEvaluator(runs=runs, most=runs, seconds=0.0, reject=0.0)
+        landscape = SpaceLandscape(space, clock, evaluator, 0)
+        operator = landscape.operators()[0]
+        grid = [Candidate(0, Configuration(0, tuple(row)), "grid") for row in operator.sketches[0].grid().tolist()]
+        outcomes = landscape.measure(grid, {})
+        good = [o for o in outcomes if o.seconds]
+        assert len(good) > 0.3 * len(grid)
+        assert all(o.runs == runs for o in good)
+        error = [abs(o.seconds / landscape.true_seconds(0, o.configuration) - 1) for o in good if o.seconds]
+        assert np.mean(error) < (0.04 if runs == 5 else 0.02)
+        assert landscape.best(0) <= min(o.seconds for o in good if o.seconds) * 1.1
+        taken[runs] = landscape.spent()["measure"]
+        assert clock.now() == pytest.approx(sum(landscape.spent().values()))
+    assert taken[400] > 10 * taken[5]
+
+
+def test_work_is_charged_by_counters_and_repeats_itself(space: SpaceRecording) -> None:
+    ends = []
+    for _ in range(2):
+        clock, events = SimulatedClock(), list[Event]()
+        chosen = Charged.over(method("autotvm"), costs(), clock)
+        landscape = SpaceLandscape(space, clock, chosen.make_evaluator(), 0)
+        TuningLoop(landscape, chosen, Budget(trials=150), 0, PEAK_FLOPS, clock, events.append, lambda: "continue").run()
+        ends.append(events[-1])
+    assert ends[0] == ends[1]
+    assert ends[0]["report"]["spent"]["search"] > 0.005
+    assert ends[0]["report"]["search"]["fits"] > 0
+
+
+def test_a_part_that_nobody_timed_is_told() -> None:
+    with pytest.raises(LandscapeError, match="landscape calibrate"):
+        Charged.over(method("autotvm"), Costs({}), SimulatedClock())
+
+
+def test_the_parts_of_the_presets_can_be_timed(tmp_path: Path) -> None:
+    chosen = [METHODS[name] for name in ("dynatune", "random")]
+    found = calibrate("here", chosen)
+    for preset in chosen:
+        for role, units in UNITS.items():
+            assert set(found.of(role, preset)) == set(units)
+    assert found.seconds[key_of("cost_model", METHODS["dynatune"])]["fit"] > 1e-4
+    assert all(math.isfinite(s) and s >= 0 for part in found.seconds.values() for s in part.values())
+    found.write(tmp_path / "costs.json")
+    assert Costs.read(tmp_path / "costs.json") == found

@@ -1,0 +1,59 @@
+"""Which points of earlier runs are kept for the next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.messages.known import POINTS, TOTAL, chosen, decode_known, encode_known, point_of, records, share
+
+
+def points(*seconds: float | None) -> list[list[Any]]:
+    """Newest first."""
+    return [[0, [number], value, f"i{number}"] for number, value in enumerate(seconds)]
+
+
+def measurement(**changes: Any) -> dict[str, Any]:
+    return {"sketch": 0, "choices": [1], "seconds": 0.5, "identity": "i", "cause": "", "round": 0, **changes}
+
+
+def test_half_of_what_is_kept_are_the_fastest_and_half_the_newest() -> None:
+    kept = chosen(points(9.0, None, 8.0, 1.0, 7.0, 2.0), 4)
+    assert [point[2] for point in kept] == [1.0, 2.0, 9.0, None]
+
+
+def test_of_one_configuration_the_newest_figure_counts() -> None:
+    assert chosen([[0, [1], 0.9, "new"], [0, [1], 0.1, "old"], [1, [1], 0.5, "other"]], 9) == [
+        [1, [1], 0.5, "other"],
+        [0, [1], 0.9, "new"],
+    ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.none() | st.floats(1e-6, 1.0))), st.integers(1, 9))
+def test_it_is_bounded_distinct_and_never_without_the_fastest(drawn: list[tuple[int, float | None]], most: int) -> None:
+    found = [[0, [number], seconds, ""] for number, seconds in drawn]
+    kept = chosen(found, most)
+    assert len(kept) <= most
+    assert len({tuple(point[1]) for point in kept}) == len(kept)
+    newest = {point[1][0]: point[2] for point in reversed(found)}
+    valid = [seconds for seconds in newest.values() if seconds is not None]
+    if valid:
+        assert kept[0][2] == min(valid)
+
+
+def test_duplicates_faults_of_the_device_and_later_rounds_are_no_points() -> None:
+    assert point_of(measurement()) == [0, [1], 0.5, "i"]
+    assert point_of(measurement(seconds=None, cause="build")) == [0, [1], None, "i"]
+    for said_nothing in ({"cause": "duplicate"}, {"cause": "device"}, {"round": 1}):
+        assert point_of(measurement(**said_nothing)) is None
+
+
+def test_many_operators_share_the_file() -> None:
+    assert share(1) == share(60) == POINTS
+    assert share(500) * 500 <= TOTAL
+    found = {("k", "s"): points(1.0, 2.0), ("a", "s"): points()}
+    rows = records(found)
+    assert [row["key"] for row in rows] == ["k"]
+    assert decode_known(encode_known(rows)) == rows

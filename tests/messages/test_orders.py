@@ -1,0 +1,35 @@
+"""Orders as both sides write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.messages.orders import best_of, compile_order, latency_of
+
+OPERATORS = [{"index": 0, "key": "a", "weight": 2}, {"index": 1, "key": "b", "weight": 1}]
+
+
+def measured(operator: int, seconds: float | None, choice: int = 0) -> dict[str, Any]:
+    return {"operator": operator, "sketch": 0, "choices": [choice], "seconds": seconds, "identity": "i"}
+
+
+def test_the_best_is_the_fastest_valid_one_and_of_equals_the_first() -> None:
+    rows = [measured(0, None), measured(0, 0.3, 1), measured(0, 0.2, 2), measured(0, 0.2, 3), measured(1, None)]
+    assert best_of(rows, OPERATORS) == {"0": {"key": "a", "sketch": 0, "choices": [2], "seconds": 0.2}}
+
+
+def test_the_latency_counts_every_operator_as_often_as_it_appears() -> None:
+    best = best_of([measured(0, 0.2), measured(1, 0.1)], OPERATORS)
+    assert latency_of(best, OPERATORS) == pytest.approx(0.5)
+    with pytest.raises(KeyError):
+        latency_of({}, OPERATORS)
+
+
+def test_a_layout_that_made_no_difference_is_left_open(tmp_path: Path) -> None:
+    made = {
+        layout: compile_order("{}", tmp_path, "n", layout, {}, None, tmp_path / "log") for layout in ("none", "NHWC")
+    }
+    assert [order["layout"] for order in made.values()] == ["auto", "NHWC"]

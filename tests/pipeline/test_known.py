@@ -1,0 +1,144 @@
+"""A second run that knows the first: as good at once, by its own measurements, and exact when it is resumed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, simulated
+from tests.pipeline.test_resume import sequence
+from workers.engine.history import History
+from workers.engine.known import Known, known_points, space_of
+from workers.messages.known import point_of, records
+from workers.messages.spec import Budget
+
+SPACES = [space_of(operator) for operator in OPERATORS]
+FIRST = 500
+
+
+def known_of(run: Simulation) -> dict[int, Known]:
+    """What a run leaves, the way its journal does."""
+    found = defaultdict(list)
+    for measurement in reversed(run.measurements):
+        if (point := point_of(measurement)) is not None:
+            found[OPERATORS[measurement["operator"]].key, SPACES[measurement["operator"]]].append(point)
+    return known_points(records(found), OPERATORS, SPACES)
+
+
+@pytest.fixture(scope="module")
+def first() -> Simulation:
+    return simulated("dynatune", FIRST)
+
+
+@pytest.fixture(scope="module")
+def known(first: Simulation) -> dict[int, Known]:
+    return known_of(first)
+
+
+def clock_at(run: Simulation, latency: float) -> float:
+    """Tuning time when a run was first as good; inf if never."""
+    reached = (e["clock"] for e in run.events if e["kind"] == "batch" and e["latency"] and e["latency"] <= latency)
+    return next(reached, float("inf"))
+
+
+@pytest.mark.parametrize("seed", [7, 8, 9])
+def test_a_second_run_is_as_good_as_the_first_in_a_tenth_of_its_time(
+    first: Simulation, known: dict[int, Known], seed: int
+) -> None:
+    """The landscape's noise is of the configuration, so that equal means equal here."""
+    end = first.events[-1]
+    second = simulated("dynatune", 100, known=known, seed=seed)
+    assert clock_at(second, end["latency"]) < 0.1 * end["clock"]
+    assert clock_at(simulated("dynatune", FIRST // 5, seed=seed), end["latency"]) > 0.1 * end["clock"]
+
+
+def test_a_second_run_goes_on_where_the_first_ended() -> None:
+    first = simulated("dynatune", 200)
+    second = simulated("dynatune", 200, known=known_of(first), seed=8)
+    assert second.events[-1]["latency"] < 0.9 * first.events[-1]["latency"]
+
+
+def test_every_figure_of_the_second_run_was_measured_in_it(known: dict[int, Known]) -> None:
+    second = simulated("dynatune", 150, known=known)
+    assert second.events[-1]["trials"] == sum(m["cause"] != "duplicate" for m in second.measurements)
+    best = {
+        o.index: min(m["seconds"] for m in second.measurements if m["operator"] == o.index and m["seconds"])
+        for o in OPERATORS
+    }
+    assert second.events[-1]["latency"] == pytest.approx(sum(o.weight * best[o.index] for o in OPERATORS))
+    batches = [event for event in second.events if event["kind"] == "batch"]
+    tried = {m["operator"] for m in batches[0]["measurements"]}
+    assert tried == {o.index for o in OPERATORS}, "the warm-up measures every operator, known or not"
+
+
+def test_known_programs_are_not_measured_again_but_for_the_best(known: dict[int, Known]) -> None:
+    second = simulated("dynatune", 300, known=known)
+    measured = {(m["operator"], m["identity"]) for m in second.measurements if m["seconds"]}
+    for operator, points in known.items():
+        assert not {(operator, identity) for identity in points.settled} & measured
+
+
+@pytest.mark.parametrize("pause_after", [1, 4, 9])
+def test_paused_and_resumed_with_the_same_knowledge_is_the_whole_run(
+    tmp_path: Path, known: dict[int, Known], pause_after: int
+) -> None:
+    whole = simulated("dynatune", 200, known=known)
+    begun = simulated("dynatune", 200, known=known, wish=Wish("pause", pause_after))
+    rest = simulated("dynatune", 200, known=known, history=kept(tmp_path, begun.lines))
+    assert sequence(begun.measurements + rest.measurements) == sequence(whole.measurements)
+
+
+def test_an_operator_nobody_knows_is_searched_as_ever(known: dict[int, Known]) -> None:
+    some = {index: points for index, points in known.items() if index != 2}
+    second = simulated("round_robin", 200, known=some)
+    assert {m["origin"] for m in second.measurements if m["operator"] == 2} == {"start", "random", "explorer"}
+    assert second.events[-1]["latency"]
+
+
+@pytest.mark.mutation
+def test_knowledge_with_shuffled_times_is_noticed(first: Simulation, known: dict[int, Known]) -> None:
+    rng = np.random.default_rng(1)
+    wrong = {}
+    for index, found in known.items():
+        order = rng.permutation(len(found.points))
+        pairs = zip(found.points, order, strict=True)
+        wrong[index] = Known(tuple(replace(point, seconds=found.points[i].seconds) for point, i in pairs))
+    end = first.events[-1]
+    second = simulated("dynatune", budget=Budget(seconds=0.1 * end["clock"]), known=wrong, seed=8)
+    assert clock_at(second, end["latency"]) == float("inf")
+
+
+def test_a_resume_whose_earlier_runs_were_deleted_goes_on(tmp_path: Path, known: dict[int, Known]) -> None:
+    begun = simulated("dynatune", 200, known=known, wish=Wish("pause", 9))
+    assert simulated("dynatune", 200, history=kept(tmp_path, begun.lines)).events[-1]["reason"] == "trials"
+
+
+@pytest.mark.mutation
+def test_a_resume_that_forgets_what_was_known_is_noticed(tmp_path: Path, known: dict[int, Known]) -> None:
+    whole = simulated("dynatune", 200, known=known)
+    begun = simulated("dynatune", 200, known=known, wish=Wish("pause", 4))
+    rest = simulated("dynatune", 200, history=kept(tmp_path, begun.lines))
+    assert sequence(begun.measurements + rest.measurements) != sequence(whole.measurements)
+
+
+@pytest.mark.mutation
+def test_a_history_that_takes_known_points_for_its_own_is_noticed(
+    known: dict[int, Known], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = History.__init__
+
+    def boastful(self: Any, operator: Any, known: Known = Known()) -> None:  # noqa: B008  (frozen)
+        made(self, operator, known)
+        for start in known.starts:
+            self.sketches[start.sketch].visited.add(start.choices)
+
+    monkeypatch.setattr(History, "__init__", boastful)
+    second = simulated("dynatune", 60, known=known)
+    starts = {(index, start) for index, points in known.items() for start in points.starts}
+    asked = {(c.operator, c.configuration) for c in second.asked}
+    assert not starts <= asked

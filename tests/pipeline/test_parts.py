@@ -1,0 +1,44 @@
+"""What a method says of its parts arrives at them, and what they counted arrives in the report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.pipeline.simulated_run import simulated
+from workers.engine.methods import Method, method
+from workers.engine.search import COUNTERS
+
+
+def rules(chosen: Method) -> set[str]:
+    events = simulated(chosen=chosen, trials=400).events
+    return {event["decision"]["rule"] for event in events if event["kind"] == "slot"}
+
+
+def test_a_scheduler_s_parameters_reach_it() -> None:
+    """The gradient scheduler decides by chance in a share of the slots; here always, or never."""
+    preset = method("gradient")
+    always, never = (replace(preset, parameters={"scheduler": {"epsilon": share}}) for share in (1.0, 0.0))
+    assert "gradient" not in rules(always)
+    assert "epsilon" in rules(always)
+    assert "gradient" in rules(never)
+    assert "epsilon" not in rules(never)
+
+
+@pytest.mark.parametrize("name", ["dynatune", "random"])
+def test_the_report_has_every_counter_of_the_search(name: str) -> None:
+    found = simulated(name, trials=300).report["search"]
+    assert set(found) == set(COUNTERS)
+    assert found["proposed"] > 0
+    assert (found["evaluations"] >= found["evaluations_to_best"] > 0) == (name == "dynatune")
+
+
+def test_a_sampler_that_takes_fewer_makes_shorter_plans_and_the_run_goes_on() -> None:
+    preset = method("dynatune-chameleon")
+    quick = {**preset.parameters, "explorer": {"chains": 16, "steps": 20}}
+    simulation = simulated(chosen=replace(preset, parameters=quick), trials=500)
+    found = simulation.report["search"]
+    assert found["left_out"] > 0
+    assert found["clusters"] >= found["walks"] > 0
+    assert len(simulation.measurements) >= 500

@@ -1,0 +1,51 @@
+"""A run whose operators learn from each other goes on as if it had never stopped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.simulated_run import Wish, kept, simulated
+from tests.pipeline.test_resume import sequence
+from workers.engine import fitted_model, proposer
+from workers.engine.methods import method
+
+TRIALS = 200
+# Small plans and few fits: a checkpoint mostly falls between two fits.
+NUMBERS: dict[str, Any] = {"search": {"transfer": 128, "refit": 0.5}, "rhythm": {"plan": 4}}
+LEARNING = replace(method("round_robin"), parameters=NUMBERS)
+ALONE = replace(LEARNING, parameters={**NUMBERS, "search": {"refit": 0.5}})
+
+
+@pytest.fixture(autouse=True)
+def _everybody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operators of this landscape are alike in shape only: let them learn from each other all the same."""
+    monkeypatch.setattr(fitted_model, "AGREEMENT", -1.0)
+
+
+def in_two(path: Path, pause_after: int) -> list[dict[str, Any]]:
+    first = simulated(trials=TRIALS, chosen=LEARNING, wish=Wish("pause", pause_after))
+    second = simulated(trials=TRIALS, chosen=LEARNING, history=kept(path, first.lines))
+    return first.measurements + second.measurements
+
+
+@pytest.mark.parametrize("pause_after", [27, 38])
+def test_paused_and_resumed_borrows_the_same_points(tmp_path: Path, pause_after: int) -> None:
+    whole = sequence(simulated(trials=TRIALS, chosen=LEARNING).measurements)
+    assert sequence(in_two(tmp_path, pause_after)) == whole
+    assert whole != sequence(simulated(trials=TRIALS, chosen=ALONE).measurements)
+
+
+@pytest.mark.mutation
+def test_a_checkpoint_that_forgets_its_loans_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sequence(simulated(trials=TRIALS, chosen=LEARNING).measurements)
+    restore = proposer.Proposer.restore
+
+    def forgetful(self: proposer.Proposer, state: dict[str, Any]) -> None:
+        restore(self, {**state, "loans": [[] for _ in state["loans"]]})
+
+    monkeypatch.setattr(proposer.Proposer, "restore", forgetful)
+    assert any(sequence(in_two(tmp_path / str(n), n)) != whole for n in (27, 32, 38))

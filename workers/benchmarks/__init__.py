@@ -1,0 +1,1 @@
+"""Comparisons with TVM's own tuning and with other runtimes, resumable cell by cell."""

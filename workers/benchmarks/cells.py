@@ -1,0 +1,87 @@
+"""Finished parts of a benchmark: one JSON file each, whole or not at all, found again by what was measured on what."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+Cell = dict[str, Any]
+
+DONE, VOID, FAILED = "done", "void", "failed"
+"""void: it ended and does not count, for `reason`. failed: it broke off, and is run again the next time."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What makes two measurements the same one. `network` is the SHA-256 of the file, `version` that of what was compared."""
+
+    kind: str
+    network: str
+    arm: str
+    seed: int
+    layout: str
+    budget: str
+    cpu: str
+    cores: int
+    version: str
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+
+
+class Cells:
+    """The files of one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def find(self, key: Key, name: str) -> Cell | None:
+        """The finished cell, None for one that is missing or has to be run again."""
+        cell = self._read(self._path(key, name))
+        return cell if cell is not None and cell["state"] != FAILED else None
+
+    def keep(self, key: Key, name: str, cell: Cell) -> Cell:
+        """Writes the cell with its key and the time; returns what was written."""
+        kept = {**cell, "key": asdict(key), "name": name, "ended": datetime.now(UTC).isoformat(timespec="seconds")}
+        path = self._path(key, name)
+        partial = path.with_suffix(".partial")
+        with partial.open("w", encoding="utf-8") as file:
+            json.dump(kept, file, indent=1, sort_keys=True)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        return kept
+
+    def all(self, kind: str) -> list[Cell]:
+        """Of one kind, by network; of those that differ in the version alone the latest."""
+        latest: dict[tuple[Any, ...], Cell] = {}
+        for cell in sorted(self._every(), key=lambda found: str(found["ended"])):
+            key = cell["key"]
+            if key["kind"] == kind:
+                latest[tuple(key[name] for name in sorted(key) if name != "version")] = cell
+        return sorted(latest.values(), key=lambda found: (found["name"], found["key"]["arm"], found["key"]["seed"]))
+
+    def _every(self) -> Iterator[Cell]:
+        for path in sorted(self._directory.glob("*.json")):
+            if (cell := self._read(path)) is not None:
+                yield cell
+
+    def _path(self, key: Key, name: str) -> Path:
+        return self._directory / f"{key.kind}-{name}-{key.arm}-{key.layout}-{key.seed}-{key.digest}.json"
+
+    @staticmethod
+    def _read(path: Path) -> Cell | None:
+        try:
+            found = json.loads(path.read_text())
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) and {"key", "name", "state", "ended"} <= found.keys() else None

@@ -1,0 +1,30 @@
+"""What is compared with what: the network by its content, the code by its version."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+IMPORT = ("workers/networks", "workers/tvm_backend/importer.py")
+TUNING = (*IMPORT, "workers/child", "workers/engine", "workers/pipeline", "workers/tvm_backend")
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def product_version(rooms: Iterable[str]) -> str:
+    """Release, TVM's release, and a digest of the rooms' sources: what changes none of them leaves cells valid."""
+    release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    digest = hashlib.sha256()
+    for room in rooms:
+        path = ROOT / room
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return f"{release}+{digest.hexdigest()[:8]} tvm {version('apache-tvm')}"

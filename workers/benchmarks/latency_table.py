@@ -1,0 +1,90 @@
+"""The table of `benchmark latency`: one row a network, libraries side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import geometric_mean
+from typing import Any
+
+from workers.benchmarks.cells import DONE, Cell
+from workers.benchmarks.text_table import aligned, milliseconds, number
+from workers.benchmarks.turns import ONNX_RUNTIME, OURS
+
+OTHERS = ("PyTorch", "torch.compile")
+SAME_OUTPUT = 1e-3
+HEAD = (
+    "network", "tuned for", "TVM", "sum", "end/sum", "ONNX Runtime", "TVM / ORT", "turns", *OTHERS,
+    *(f"TVM / {name}" for name in OTHERS),
+)  # fmt: skip
+
+
+def table(cells: Sequence[Cell]) -> str:
+    """Rows, geometric means by budget, and what is missing and why."""
+    done = [cell for cell in cells if cell["state"] == DONE]
+    parts = [aligned([HEAD, *(_row(cell) for cell in done)])] if done else []
+    for budget in sorted({_budget(cell) for cell in done}):
+        parts.append(_mean([cell for cell in done if _budget(cell) == budget], budget))
+    parts += [note for cell in cells for note in _notes(cell)]
+    return "".join([*parts, NOTES])
+
+
+NOTES = (
+    "Milliseconds end to end, median ± half the distance of the quartiles; 200 runs each in turns of 40, a process a turn,\n"
+    "all on the same number of threads. sum: weight x best latency over the operators. turns: range of the turns' ratios.\n"
+)
+
+
+def _budget(cell: Cell) -> str:
+    return f"{cell['key']['arm']}, {cell['key']['budget']}, seed {cell['key']['seed']}, {cell['key']['cores']} threads"
+
+
+def _row(cell: Cell) -> tuple[str, ...]:
+    turns = cell["ratios"][OURS]
+    return (
+        cell["name"],
+        str(cell["key"]["budget"]),
+        _shown(cell, OURS),
+        milliseconds(cell["tuning"]["sum_of_operators"]),
+        number(_median(cell, OURS) / cell["tuning"]["sum_of_operators"], 2),
+        _shown(cell, ONNX_RUNTIME),
+        number(ratio(cell, ONNX_RUNTIME), 2),
+        f"{min(turns):.2f}-{max(turns):.2f}",
+        *(_shown(cell, name) for name in OTHERS),
+        *(number(ratio(cell, name), 2) for name in OTHERS),
+    )
+
+
+def _median(cell: Cell, name: str) -> float:
+    return float(cell["latencies"][name]["median"])
+
+
+def ratio(cell: Cell, name: str) -> float | None:
+    """Ours over that library's median, None where it was not measured."""
+    return _median(cell, OURS) / _median(cell, name) if name in cell["latencies"] else None
+
+
+def _shown(cell: Cell, name: str) -> str:
+    latency: dict[str, Any] | None = cell["latencies"].get(name)
+    if latency is None:
+        return "failed" if name in cell["errors"] else "not given"
+    spread = (latency["upper_quartile"] - latency["lower_quartile"]) / 2
+    return f"{milliseconds(latency['median'])} ± {1e3 * spread:.2g}"
+
+
+def _mean(cells: Sequence[Cell], budget: str) -> str:
+    told = []
+    for name in (ONNX_RUNTIME, *OTHERS):
+        ratios = [found for cell in cells if (found := ratio(cell, name)) is not None]
+        if ratios:
+            told.append(f"{geometric_mean(ratios):.2f} x {name} ({len(ratios)} networks)")
+    return f"geometric mean ({budget}): {', '.join(told)}\n"
+
+
+def _notes(cell: Cell) -> list[str]:
+    if cell["state"] != DONE:
+        return [f"{cell['name']}: {cell['state']}: {cell['reason']}\n"]
+    notes = [f"{cell['name']}: {name}: {error}\n" for name, error in cell["errors"].items()]
+    difference = cell["torch"].get("difference")
+    if difference is not None and difference > SAME_OUTPUT:
+        notes.append(f"{cell['name']}: the PyTorch module has other weights than the file ({difference:.2g} off)\n")
+    return notes

@@ -1,0 +1,85 @@
+"""Networks and this machine as the orders of a benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workers.benchmarks.identity import content_hash
+from workers.headless.errors import UserMistake
+from workers.headless.machine import this_machine
+from workers.messages.spec import RunSpec
+from workers.networks.errors import NetworkError
+from workers.networks.inspect import inspect
+
+
+@dataclass(frozen=True)
+class Network:
+    """One file: its stem names it, its hash tells it apart."""
+
+    path: Path
+    name: str
+    sha256: str
+    inputs: dict[str, list[int]]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What `this_machine` knows, as far as cells and orders need it."""
+
+    cpu: str
+    cores: int
+    target: dict[str, Any]
+    peak_flops: float
+    bandwidth: float
+
+    @classmethod
+    def here(cls) -> Machine:
+        """Measures the peak where no run did before."""
+        found = this_machine()
+        hardware, peak = found["hardware"], found["peak"]
+        return cls(hardware["name"], hardware["cores"], hardware["target"], peak["flops"], peak["bandwidth"])
+
+    def spec(self, network: Network, method: str, seed: int) -> RunSpec:
+        """The run of a network by a method on all cores, in the layout that our runs choose themselves."""
+        return RunSpec(
+            network=str(network.path),
+            target=self.target,
+            threads=self.cores,
+            peak_flops=self.peak_flops,
+            bandwidth=self.bandwidth,
+            inputs=network.inputs,
+            method=method,
+            seed=seed,
+        )
+
+
+def opened(file: str) -> Network:
+    """Raises UserMistake for a file that is no network, or one whose inputs have open sizes."""
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise UserMistake(f"{file}: there is no such file; name an ONNX file")
+    try:
+        inspection = inspect(path)
+    except NetworkError as error:
+        raise UserMistake(f"{file}: {error.value}: {error.reason}; {error.next_step}") from None
+    inputs: dict[str, list[int]] = {}
+    for port in inspection.inputs:
+        sizes = [size for size in port.shape or () if isinstance(size, int)]
+        if port.shape is None or len(sizes) < len(port.shape):
+            raise UserMistake(
+                f"{file}: input {port.name} has dynamic dimensions {port.shape}; export the network with fixed sizes"
+            )
+        inputs[port.name] = sizes
+    return Network(path, path.stem, content_hash(path), inputs)
+
+
+def all_opened(files: list[str]) -> list[Network]:
+    """Raises UserMistake also when two files have one name: tables and pictures could not tell them apart."""
+    networks = [opened(file) for file in files]
+    names = [network.name for network in networks]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserMistake(f"{name}: two of the networks have this name; rename one of the files")
+    return networks

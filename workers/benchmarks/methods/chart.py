@@ -1,0 +1,189 @@
+"""Lines, bars and stacks as plain SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from workers.benchmarks.methods.compare import Interval
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 900, 480, 70, 250, 40, 60
+COLOURS = (
+    "#1f6fb2", "#d1661b", "#2c8f4e", "#b03a6f", "#6b54b0", "#7a6a2f", "#1aa3a3", "#c43c3c", "#555555", "#8fb339", "#e0a800",
+    "#9a6fd0",
+)  # fmt: skip
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Values onto pixels, linear or logarithmic; a linear one begins at 0."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    log: bool
+
+    @classmethod
+    def of(cls, values: Sequence[float], begin: float, end: float, log: bool) -> Scale:
+        high = max(values)
+        if log:
+            low = min(value for value in values if value > 0)
+            return cls(low / 1.05, max(high, 1.2 * low) * 1.05, begin, end, True)
+        return cls(0.0, (high or 1.0) * 1.05, begin, end, False)
+
+    def place(self, value: float) -> float:
+        if self.log:
+            part = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        else:
+            part = value / self.high
+        return self.begin + part * (self.end - self.begin)
+
+    def ticks(self) -> list[float]:
+        if self.log:
+            decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            found = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
+            return [tick for tick in found if self.low <= tick <= self.high]
+        step = 10.0 ** math.floor(math.log10(self.high))
+        step = next(size * step for size in (0.1, 0.2, 0.5, 1.0) if self.high / (size * step) <= 8 or size == 1.0)
+        return [step * count for count in range(int(self.high / step) + 1)]
+
+
+def lines(
+    series: Mapping[str, Points],
+    title: str,
+    words: tuple[str, str],
+    path: Path,
+    log: tuple[bool, bool] = (True, True),
+    stepped: bool = True,
+) -> None:
+    """One line a name; `words` under and beside the axes. Writes nothing when there are no points."""
+    drawn = {name: points for name, points in series.items() if points}
+    if not drawn:
+        return
+    flat = [point for points in drawn.values() for point in points]
+    across = Scale.of([x for x, _ in flat] + [1e-9 * (not log[0])], LEFT, WIDTH - RIGHT, log[0])
+    up = Scale.of([y for _, y in flat] + [1e-9 * (not log[1])], HEIGHT - BOTTOM, TOP, log[1])
+    parts = [*_across(across), *_up(up, words[1]), _below(words[0])]
+    for place, points in enumerate(drawn.values()):
+        corners: list[str] = []
+        for number, (x, y) in enumerate(points):
+            if stepped and number:
+                corners.append(f"{across.place(x):.1f},{up.place(points[number - 1][1]):.1f}")
+            corners.append(f"{across.place(x):.1f},{up.place(y):.1f}")
+        parts.append(_polyline(corners, place))
+    _write(path, title, [*parts, *_legend(list(drawn))])
+
+
+def bars(groups: Mapping[str, Mapping[str, Interval]], title: str, word: str, path: Path, level: float = 1.0) -> None:
+    """Groups of bars with their intervals, and a line at `level`."""
+    names = list(dict.fromkeys(name for group in groups.values() for name in group))
+    if not names:
+        return
+    highest = [interval.high for group in groups.values() for interval in group.values()]
+    up = Scale.of([*highest, level], HEIGHT - BOTTOM, TOP, False)
+    parts = [*_up(up, word)]
+    room = (WIDTH - RIGHT - LEFT) / len(groups)
+    width = 0.8 * room / len(names)
+    for column, (label, group) in enumerate(groups.items()):
+        left = LEFT + column * room + 0.1 * room
+        parts.append(_label(left + 0.4 * room, label))
+        for place, name in enumerate(names):
+            if name in group:
+                parts += _bar(left + place * width, width, group[name], up, place)
+    parts.append(_rule(up.place(level)))
+    _write(path, title, [*parts, *_legend(names)])
+
+
+def stacks(columns: Mapping[str, Mapping[str, float]], title: str, path: Path) -> None:
+    """Shares that add up to 1, a column a name."""
+    parts_named = list(dict.fromkeys(part for column in columns.values() for part in column))
+    if not parts_named:
+        return
+    up = Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP, False)
+    parts = [*_up(up, "share")]
+    room = (WIDTH - RIGHT - LEFT) / len(columns)
+    for number, (label, column) in enumerate(columns.items()):
+        left, bottom = LEFT + number * room + 0.1 * room, 0.0
+        parts.append(_label(left + 0.4 * room, label))
+        for place, part in enumerate(parts_named):
+            share = column.get(part, 0.0)
+            y, height = up.place(bottom + share), up.place(bottom) - up.place(bottom + share)
+            colour = COLOURS[place % len(COLOURS)]
+            parts.append(
+                f'<rect x="{left:.1f}" y="{y:.1f}" width="{0.8 * room:.1f}" height="{height:.1f}" fill="{colour}" '
+                f'stroke="white" stroke-width="0.5"><title>{escape(part)} {share:.1%}</title></rect>'
+            )
+            bottom += share
+    _write(path, title, [*parts, *_legend(parts_named[:20])])
+
+
+def _bar(left: float, width: float, interval: Interval, up: Scale, place: int) -> list[str]:
+    top, bottom, middle = up.place(interval.median), up.place(0.0), left + width / 2
+    return [
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{0.9 * width:.1f}" height="{bottom - top:.1f}" '
+        f'fill="{COLOURS[place % len(COLOURS)]}"><title>{interval}</title></rect>',
+        f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{up.place(interval.low):.1f}" y2="{up.place(interval.high):.1f}" '
+        'stroke="black"/>',
+    ]
+
+
+def _polyline(corners: Sequence[str], place: int) -> str:
+    dash = ' stroke-dasharray="5 3"' if place >= len(COLOURS) else ""
+    colour = COLOURS[place % len(COLOURS)]
+    return f'<polyline points="{" ".join(corners)}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>'
+
+
+def _across(scale: Scale) -> Iterator[str]:
+    for tick in scale.ticks():
+        x = scale.place(tick)
+        yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#ddd"/>'
+        yield f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{tick:g}</text>'
+
+
+def _up(scale: Scale, word: str) -> Iterator[str]:
+    for tick in scale.ticks():
+        y = scale.place(tick)
+        yield f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
+        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>'
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    yield f'<text transform="translate(18 {middle}) rotate(-90)" text-anchor="middle">{escape(word)}</text>'
+
+
+def _below(word: str) -> str:
+    return f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 22}" text-anchor="middle">{escape(word)}</text>'
+
+
+def _label(x: float, text: str) -> str:
+    y = HEIGHT - BOTTOM + 14
+    return f'<text x="{x:.1f}" y="{y}" text-anchor="end" transform="rotate(-25 {x:.1f} {y})">{escape(text)}</text>'
+
+
+def _rule(y: float) -> str:
+    return f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="black" stroke-dasharray="4 3"/>'
+
+
+def _legend(names: Sequence[str]) -> Iterator[str]:
+    for place, name in enumerate(names):
+        y, x = TOP + 10 + 18 * place, WIDTH - RIGHT + 15
+        yield f'<rect x="{x}" y="{y - 9}" width="14" height="8" fill="{COLOURS[place % len(COLOURS)]}"/>'
+        yield f'<text x="{x + 20}" y="{y}">{escape(name)}</text>'
+
+
+def _write(path: Path, title: str, parts: Sequence[str]) -> None:
+    text = "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">',
+            '<rect width="100%" height="100%" fill="white"/>',
+            f'<text x="{LEFT}" y="22" font-size="14">{escape(title)}</text>',
+            *parts,
+            "</svg>\n",
+        ]
+    )
+    partial = path.with_suffix(".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

@@ -1,0 +1,158 @@
+"""The papers' claims, the targets set for this product, and what the cells say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workers.benchmarks.cells import Cell
+from workers.benchmarks.methods.arms import AE, AE_AS, DIVERSE, SA, SA_AS
+from workers.benchmarks.methods.compare import (
+    Interval,
+    Measure,
+    grouped,
+    measurements_to_same,
+    measuring,
+    quality,
+    quality_in_time,
+    ratios,
+    steps_a_search,
+    time_to_near,
+    time_to_same,
+)
+from workers.benchmarks.methods.replayed import CURVE, SPACE
+from workers.benchmarks.text_table import aligned
+
+NOT_RUN = "not run"
+EXACT = 1e-9
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`arm` against `base` by `measure` (a ratio, more is better): the median over seeds of every network at least
+    `every`, except of a share `but` of them; of one at least `somewhere`; the median of the networks at least `median`."""
+
+    source: str
+    text: str
+    reported: str
+    arm: str
+    base: str
+    measure: Measure
+    kinds: tuple[str, ...]
+    every: float | None = None
+    but: float = 0.0
+    somewhere: float | None = None
+    median: float | None = None
+
+    @property
+    def target(self) -> str:
+        words = []
+        if self.every is not None:
+            most = "" if not self.but else f" on {1 - self.but:.0%} of the networks"
+            words.append(f">= {self.every:.2f}{most or ' everywhere'}")
+        words += [f">= {self.somewhere:.2f} somewhere"] if self.somewhere is not None else []
+        words += [f"median >= {self.median:.2f}"] if self.median is not None else []
+        return ", ".join(words)
+
+    def holds(self, medians: Sequence[float]) -> bool:
+        """Of the networks' medians, at least one."""
+        needed = self.every is None or sum(m >= self.every - EXACT for m in medians) >= (1 - self.but) * len(medians)
+        best = self.somewhere is None or max(medians) >= self.somewhere - EXACT
+        return bool(needed and best and (self.median is None or np.median(medians) >= self.median - EXACT))
+
+
+ANY = (CURVE, "live")
+SEARCH = (SPACE, "live")
+_TIME = "time to the same latency"
+
+CLAIMS = (
+    Claim("DynaTune 5.1, Fig. 7", f"{_TIME}, DynaTune over sequential", "1.2-2.4x", "dynatune", "sequential", time_to_same,
+          ANY, every=1.2, somewhere=2.4),
+    *(
+        Claim("DynaTune 5.2, Fig. 8", f"{_TIME}, DynaTune over {words}", "1.1-2.4x", "dynatune", base, time_to_same, ANY,
+              every=1.1)
+        for base, words in (("random_slots", "random"), ("round_robin", "round-robin"), ("linear", "linear"))
+    ),
+    *(
+        Claim("DynaTune 5.3, Fig. 9", f"{_TIME}, DynaTune over dynamic allocation, {words}", "1-1.4x", "dynatune", base,
+              time_to_same, ANY, every=1.0, somewhere=1.2)
+        for base, words in (("dynamic_random", "random"), ("dynamic_round_robin", "round-robin"))
+    ),
+    Claim("DynaTune App. C, Fig. 20-21", f"{_TIME}, DynaTune over Ansor's gradient", "faster on 3 of 4", "dynatune",
+          "gradient", time_to_same, ANY, every=1.0, but=0.25),
+    Claim("DynaTune 5.1, Fig. 7", "time to the oracle's latency + 2 %, oracle over DynaTune", "close", "dynatune", "oracle",
+          time_to_near, ANY, every=1 / 1.1),
+    *(
+        Claim("DynaTune App. A, Fig. 14-18", f"{_TIME}, DynaTune over {words}", "very similar", "dynatune", base,
+              time_to_same, ANY, every=0.9)
+        for base, words in (("epsilon_greedy", "epsilon-greedy"), ("softmax", "softmax"))
+    ),
+    Claim("DynaTune 5.4, Fig. 10", f"{_TIME}, DynaTune over Chameleon", "1.4-4.7x", "dynatune", "chameleon", time_to_same,
+          SEARCH, every=1.4),
+    Claim("DynaTune 5.5, Fig. 11", "network at the end, DynaTune over untuned TVM", "up to 26.7 %", "dynatune", "untuned",
+          quality, ("live",), somewhere=1.267),
+    Claim("Chameleon 4.1, Fig. 7a", "search steps to the best, PPO under annealing", "2.88x", AE, SA, steps_a_search,
+          (SPACE,), median=2.88),
+    Claim("Chameleon 4.2, Fig. 7b", "measurements for the same best, adaptive sampling, annealing", "1.98x", SA_AS, SA,
+          measurements_to_same, (SPACE,), median=1.98),
+    Claim("Chameleon 4.2, Fig. 7b", "measurements for the same best, adaptive sampling, PPO", "2.33x", AE_AS, AE,
+          measurements_to_same, (SPACE,), median=2.33),
+    Claim("Chameleon 4.2, Fig. 8", "network at the end, adaptive over diverse sampling", "13.5 %, 19.0 %", SA_AS,
+          DIVERSE, quality, (SPACE,), median=1.135),
+    Claim("Chameleon 4.3, Table 2", f"{_TIME}, Chameleon over AutoTVM", "4.45x (GPU)", AE_AS, SA, time_to_same,
+          SEARCH, median=4.45),
+    Claim("Chameleon 4.3, Table 3", "network at the end, Chameleon over AutoTVM", "up to 6.4 %", AE_AS, SA, quality,
+          SEARCH, somewhere=1.064),
+    Claim("AdaTune, evaluator", "measuring time a trial at the same result, adaptive under 500 runs", "-",
+          "adatune-evaluator", SA, measuring, (SPACE,), every=3.0),
+    Claim("AdaTune", f"{_TIME}, AdaTune over AutoTVM", "1.3-3.9x", "adatune-paper", SA, time_to_same, SEARCH, every=1.3,
+          median=2.0),
+    Claim("AdaTune", "speed in equal time, AdaTune over AutoTVM", "up to 115 %", "adatune-paper", SA, quality_in_time, SEARCH,
+          somewhere=2.15),
+)  # fmt: skip
+
+
+def evaluated(cells: Sequence[Cell], claims: Sequence[Claim] = CLAIMS) -> list[dict[str, Any]]:
+    """A row a claim: {source, text, reported, target, networks: {name: interval}, ours, holds: bool | None, cuda}."""
+    groups = grouped(cells)
+    rows = []
+    for claim in claims:
+        networks = {
+            f"{network} ({kind})": Interval.of(found)
+            for (kind, network), arms in groups.items()
+            if kind in claim.kinds and (found := _found(claim, arms))
+        }
+        medians = [interval.median for interval in networks.values()]
+        rows.append(
+            {
+                "source": claim.source,
+                "text": claim.text,
+                "reported": claim.reported,
+                "target": claim.target,
+                "networks": {name: vars(interval) for name, interval in networks.items()},
+                "ours": "; ".join(f"{name} {interval}" for name, interval in networks.items()) or NOT_RUN,
+                "holds": claim.holds(medians) if medians else None,
+                "cuda": NOT_RUN,
+            }
+        )
+    return rows
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """For a terminal: a line a claim and network."""
+    lines = [["claim", "paper", "target", "ours [95 %]", "holds", "CUDA"]]
+    for row in rows:
+        holds = NOT_RUN if row["holds"] is None else "yes" if row["holds"] else "no"
+        lines.append([f"{row['source']}: {row['text']}", row["reported"], row["target"], "", holds, row["cuda"]])
+        for name, found in row["networks"].items():
+            lines.append([f"  {name}", "", "", str(Interval(**found)), "", ""])
+    return aligned(lines)
+
+
+def _found(claim: Claim, arms: Mapping[str, Mapping[int, Cell]]) -> list[float]:
+    if claim.arm not in arms or claim.base not in arms:
+        return []
+    return ratios(arms[claim.base], arms[claim.arm], claim.measure)

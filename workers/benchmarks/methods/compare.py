@@ -1,0 +1,172 @@
+"""From cells to ratios: seeds are paired, medians carry 95 % bootstrap intervals."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workers.benchmarks.cells import DONE, Cell
+from workers.benchmarks.curve import Curve
+
+SLACK = 0.01
+"""Two latencies this close count as the same quality."""
+
+RESAMPLES = 10_000
+Runs = dict[int, Cell]
+Measure = Callable[[Cell, Cell], list[float]]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Median of n values and the 2.5 % and 97.5 % quantiles of the medians of resamples."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Interval:
+        """Of at least one value; the bootstrap is seeded."""
+        found = np.asarray(values, dtype=np.float64)
+        rng = np.random.default_rng(0)
+        medians = np.median(found[rng.integers(0, len(found), (RESAMPLES, len(found)))], axis=1)
+        low, high = np.percentile(medians, [2.5, 97.5])
+        return cls(float(np.median(found)), float(low), float(high), len(found))
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def grouped(cells: Sequence[Cell]) -> dict[tuple[str, str], dict[str, Runs]]:
+    """(kind, network) -> arm -> seed -> cell, finished ones only.
+
+    Of each network those on the same content with the same budget as the latest: a landscape recorded anew, or another
+    budget, is another comparison.
+    """
+    done = sorted((cell for cell in cells if cell["state"] == DONE), key=lambda cell: str(cell.get("ended")))
+    current = {(cell["key"]["layout"], cell["name"]): _terms(cell) for cell in done}
+    found: dict[tuple[str, str], dict[str, Runs]] = defaultdict(lambda: defaultdict(dict))
+    for cell in done:
+        group = cell["key"]["layout"], cell["name"]
+        if _terms(cell) == current[group]:
+            found[group][cell["key"]["arm"]][cell["key"]["seed"]] = cell
+    return {group: dict(arms) for group, arms in sorted(found.items())}
+
+
+def _terms(cell: Cell) -> tuple[Any, ...]:
+    key = cell["key"]
+    return key.get("network"), key.get("budget", "").partition(" of ")[0], key.get("cpu"), key.get("cores")
+
+
+def curve_of(cell: Cell) -> Curve:
+    return Curve.of(cell["curve"])
+
+
+def ratios(base: Mapping[int, Cell], arm: Mapping[int, Cell], measure: Measure) -> list[float]:
+    """One value a seed that both have: the median of what `measure` finds (over operators, or the run's one)."""
+    found = [measure(base[seed], arm[seed]) for seed in sorted(base.keys() & arm.keys())]
+    return [float(np.median(values)) for values in found if values]
+
+
+def time_to_same(base: Cell, arm: Cell, slack: float = SLACK) -> list[float]:
+    """How much sooner `arm` is at the base's final latency; 0 when it never is (DynaTune, Figures 7 to 10)."""
+    mine, theirs = curve_of(base), curve_of(arm)
+    if mine.final is None:
+        return []
+    target = mine.final * (1 + slack)
+    reached, first = theirs.time_to(target), mine.time_to(target)
+    return [0.0 if reached is None or first is None else first / max(reached, 1e-9)]
+
+
+def time_to_near(base: Cell, arm: Cell) -> list[float]:
+    """The same to within 2 %: for the oracle."""
+    return time_to_same(base, arm, 0.02)
+
+
+def _to_same(column: int) -> Measure:
+    """How much less of a column of the series every operator of `arm` needs for the base's best, within SLACK."""
+
+    def measure(base: Cell, arm: Cell) -> list[float]:
+        found = []
+        for mine, theirs in zip(base["operators"], arm["operators"], strict=True):
+            if not mine["series"]:
+                continue
+            target = mine["best"] * (1 + SLACK)
+            needed = next((row[column] for row in mine["series"] if row[3] <= target), None)
+            reached = next((row[column] for row in theirs["series"] if row[3] <= target), None)
+            if needed is not None:
+                found.append(0.0 if reached is None else max(needed, 1e-9) / max(reached, 1e-9))
+        return found
+
+    return measure
+
+
+measurements_to_same = _to_same(0)
+seconds_to_same = _to_same(1)
+
+
+def steps_a_search(base: Cell, arm: Cell) -> list[float]:
+    """How many fewer steps a search walks until the best it will meet (Chameleon, Figure 7a)."""
+    found = []
+    for mine, theirs in zip(base["operators"], arm["operators"], strict=True):
+        if mine.get("calls") and theirs.get("calls"):
+            steps = [row["steps_to_best"] / row["calls"] for row in (mine, theirs)]
+            if steps[0] > 0:
+                found.append(steps[0] / max(steps[1], 1.0))
+    return found
+
+
+def measuring(base: Cell, arm: Cell) -> list[float]:
+    """How much less measuring time a trial takes; 0 when the result is over SLACK worse."""
+    spent = [cell["spent"].get("measure", 0.0) / max(cell["trials"], 1) for cell in (base, arm)]
+    if base["latency"] is None or not spent[1]:
+        return []
+    worse = arm["latency"] is None or arm["latency"] > base["latency"] * (1 + SLACK)
+    return [0.0 if worse else spent[0] / spent[1]]
+
+
+def quality(base: Cell, arm: Cell) -> list[float]:
+    """How much faster the network is at the end."""
+    return [base["latency"] / arm["latency"]] if base["latency"] and arm["latency"] else []
+
+
+def quality_in_time(base: Cell, arm: Cell) -> list[float]:
+    """How much faster at half the base's tuning time: speed in equal time."""
+    moment = base["seconds"] / 2
+    mine, theirs = curve_of(base).at(moment), curve_of(arm).at(moment)
+    return [mine / theirs] if mine and theirs else []
+
+
+def near_the_end(cell: Cell) -> float | None:
+    """Seconds until the latency was within SLACK of the run's last."""
+    curve = curve_of(cell)
+    return None if curve.final is None else curve.time_to(curve.final * (1 + SLACK))
+
+
+def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """A row an arm and network: medians and intervals of its own figures."""
+    rows = []
+    for (kind, network), arms in grouped(cells).items():
+        for arm, runs in sorted(arms.items()):
+            finals = [1e3 * cell["latency"] for cell in runs.values() if cell["latency"]]
+            row: dict[str, Any] = {"kind": kind, "network": network, "arm": arm, "seeds": len(runs)}
+            figures = {
+                "latency_ms": finals,
+                "near": [near for cell in runs.values() if (near := near_the_end(cell)) is not None],
+                "seconds": [cell["seconds"] for cell in runs.values()],
+                "trials": [float(cell["trials"]) for cell in runs.values()],
+            }
+            for name, values in figures.items():
+                row[name] = vars(Interval.of(values)) if values else None
+            total = sum(cell["seconds"] for cell in runs.values()) or 1.0
+            parts = {part for cell in runs.values() for part in cell["spent"]}
+            row["share"] = {
+                part: sum(cell["spent"].get(part, 0.0) for cell in runs.values()) / total for part in sorted(parts)
+            }
+            rows.append(row)
+    return rows

@@ -1,0 +1,151 @@
+"""The papers' pictures from our cells: a file each, named by what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workers.benchmarks.cells import Cell
+from workers.benchmarks.methods import chart
+from workers.benchmarks.methods.compare import (
+    Interval,
+    Measure,
+    Runs,
+    curve_of,
+    grouped,
+    measurements_to_same,
+    ratios,
+    steps_a_search,
+    time_to_same,
+)
+from workers.benchmarks.methods.replayed import SPACE
+
+BASES = {"curve": "sequential", "space": "autotvm"}
+GRID = 120
+FLOOR = 1e-3  # ms: a regret under it is none
+Arms = Mapping[str, Runs]
+
+
+def draw_all(cells: Sequence[Cell], folder: Path) -> list[str]:
+    """Draws everything there are cells for; the names of the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    groups = grouped(cells)
+    for (kind, network), arms in groups.items():
+        where = f"{network} ({kind})"
+        _latency(arms, where, folder / f"latency-{kind}-{network}.svg")
+        _regret(arms, where, folder / f"regret-{kind}-{network}.svg")
+        _shares(arms, where, folder / f"slots-{kind}-{network}.svg")
+        _spent(arms, where, folder / f"clock-{kind}-{network}.svg")
+        if kind == SPACE:
+            _operators(arms, network, folder)
+    for kind in sorted({kind for kind, _ in groups}):
+        here = {network: arms for (of, network), arms in groups.items() if of == kind}
+        base = BASES.get(kind) or _live_base(here)
+        for name, measure, word in (
+            ("time", time_to_same, f"time to the final latency of {base}, times less"),
+            ("measurements", measurements_to_same, f"measurements to the best of {base}, times fewer"),
+            ("steps", steps_a_search, f"search steps to the best met, times fewer than {base}"),
+        ):
+            if kind == SPACE or name == "time":
+                _bars(here, base, measure, word, folder / f"{name}-{kind}.svg")
+    return sorted(path.name for path in folder.glob("*.svg"))
+
+
+def median_curve(runs: Runs) -> list[tuple[float, float]]:
+    """(seconds, median latency in ms over the seeds), from the time on when every seed has one."""
+    curves = [curve_of(cell) for cell in runs.values()]
+    if not curves or any(not curve.points for curve in curves):
+        return []
+    begin = max(curve.points[0][0] for curve in curves)
+    end = max(cell["seconds"] for cell in runs.values())
+    times = np.geomspace(max(begin, 1e-3), max(end, 1.01 * begin), GRID)
+    found = [[curve.at(float(moment)) or curve.points[0][1] for curve in curves] for moment in times]
+    return [(float(t), 1e3 * float(np.median(row))) for t, row in zip(times, found, strict=True)]
+
+
+def _latency(arms: Arms, where: str, path: Path) -> None:
+    """DynaTune, Figures 4, 7 to 10, 15 to 18, 20, 21."""
+    series = {arm: median_curve(runs) for arm, runs in arms.items()}
+    chart.lines(series, f"Latency against tuning time, {where}", ("seconds of tuning", "latency, ms"), path)
+
+
+def _regret(arms: Arms, where: str, path: Path) -> None:
+    """DynaTune 4.1: cumulative regret against the best schedule in hindsight."""
+    series = {}
+    for arm, runs in arms.items():
+        tables = [cell["regret"] for cell in runs.values() if cell.get("regret")]
+        rows = min((len(table) for table in tables), default=0)
+        if rows:
+            values = np.median([[value for _, value in table[:rows]] for table in tables], axis=0)
+            series[arm] = [(float(tables[0][i][0]), max(1e3 * float(values[i]), FLOOR)) for i in range(rows)]
+    words = ("slots", "cumulative regret, ms")
+    chart.lines(series, f"Regret against the oracle, {where}", words, path, log=(False, True), stepped=False)
+
+
+def _shares(arms: Arms, where: str, path: Path) -> None:
+    """Which operators the time went to."""
+    columns: dict[str, dict[str, float]] = {}
+    for arm, runs in arms.items():
+        total = sum(o["seconds"] for cell in runs.values() for o in cell["operators"]) or 1.0
+        shares: dict[str, float] = {}
+        for cell in runs.values():
+            for operator in cell["operators"]:
+                shares[operator["name"]] = shares.get(operator["name"], 0.0) + operator["seconds"] / total
+        columns[arm] = shares
+    chart.stacks(columns, f"Tuning time by operator, {where}", path)
+
+
+def _spent(arms: Arms, where: str, path: Path) -> None:
+    """DynaTune, Figure 12; Chameleon, Figures 7c and 11."""
+    columns = {}
+    for arm, runs in arms.items():
+        total = sum(value for cell in runs.values() for value in cell["spent"].values()) or 1.0
+        parts = sorted({part for cell in runs.values() for part in cell["spent"]})
+        columns[arm] = {p: sum(cell["spent"].get(p, 0.0) for cell in runs.values()) / total for p in parts}
+    chart.stacks(columns, f"Tuning time by part, {where}", path)
+
+
+def _operators(arms: Arms, network: str, folder: Path) -> None:
+    """Chameleon, Figures 9 and 12 to 14: speed against measurements, an operator a picture."""
+    first: Any = next(iter(next(iter(arms.values())).values()))
+    for index, operator in enumerate(first["operators"]):
+        series = {}
+        for arm, runs in arms.items():
+            rows = [cell["operators"][index] for cell in runs.values()]
+            series[arm] = _speeds([row for row in rows if row["series"]])
+        title = f"{network}, {operator['name']}: speed against measurements"
+        path = folder / f"measurements-{network}-{index}.svg"
+        chart.lines(series, title, ("measurements", "share of the fastest there is"), path, log=(False, False))
+
+
+def _speeds(rows: list[dict[str, Any]]) -> list[tuple[float, float]]:
+    """(trials, median over seeds of the fastest possible time over the best so far)."""
+    if not rows:
+        return []
+    end = max(row["trials"] for row in rows)
+    found = []
+    for trial in np.unique(np.linspace(1, end, GRID).astype(int)):
+        best = [min((s[3] for s in row["series"] if s[0] <= trial), default=np.inf) for row in rows]
+        found.append(
+            (float(trial), float(np.median([row["reachable"] / b for row, b in zip(rows, best, strict=True)])))
+        )
+    return found
+
+
+def _bars(networks: Mapping[str, Arms], base: str, measure: Measure, word: str, path: Path) -> None:
+    """DynaTune's 'times faster', Chameleon's Figures 7a, 7b and 10."""
+    groups = {}
+    for network, arms in networks.items():
+        if base in arms:
+            found = {arm: ratios(arms[base], runs, measure) for arm, runs in arms.items() if arm != base}
+            groups[network] = {arm: Interval.of(values) for arm, values in found.items() if values}
+    if any(groups.values()):
+        chart.bars(groups, word[0].upper() + word[1:], "times", path)
+
+
+def _live_base(networks: Mapping[str, Arms]) -> str:
+    present = {arm for arms in networks.values() for arm in arms}
+    return next((base for base in ("sequential", "autotvm") if base in present), "autotvm")

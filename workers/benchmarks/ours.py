@@ -1,0 +1,96 @@
+"""Our own runs: `tune` without the web, as a user starts it, and what its directory tells afterwards."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workers.benchmarks.curve import Curve
+from workers.benchmarks.process import PartFailed, environment, lines
+from workers.messages.events import Event, decode
+from workers.messages.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How long a run of ours tunes: minutes, or trials where those are given."""
+
+    minutes: float
+    trials: int | None = None
+
+    @property
+    def arguments(self) -> list[str]:
+        return ["--minutes", str(self.minutes)] if self.trials is None else ["--trials", str(self.trials)]
+
+    @property
+    def seconds(self) -> float:
+        """A guess where trials are given."""
+        return 60.0 * self.minutes if self.trials is None else 0.2 * self.trials
+
+    def __str__(self) -> str:
+        return f"{self.minutes:g} minutes" if self.trials is None else f"{self.trials} trials"
+
+
+class Incomplete(Exception):
+    """The budget ended before every operator had a valid configuration."""
+
+
+def tuned(
+    spec: RunSpec, amount: Amount, work: Path, show: Callable[[str], None], tick: Callable[[], None]
+) -> dict[str, Any]:
+    """Tunes `spec.network` with `spec.method` and `spec.seed`; the library is unpacked to work/library.
+
+    {seconds, curve, trials, operators, sum_of_operators, ...}. Raises Incomplete, or PartFailed with the last line said.
+    """
+    out, said = work / "tune", [""]
+    shutil.rmtree(out, ignore_errors=True)
+    argv = [
+        sys.executable, "-m", "workers.headless", "tune", spec.network, "--out", str(out), "--method", spec.method,
+        *amount.arguments, "--seed", str(spec.seed), "--layout", spec.layout,
+    ]  # fmt: skip
+
+    def hear(line: str) -> None:
+        if line:
+            said.append(line)
+            show(line)
+
+    code = lines(argv, "", environment(spec.threads, work), None, hear, tick)
+    (work / "log").write_text("\n".join(said))
+    events = _events(out)
+    finished = next((event for event in reversed(events) if event["kind"] == "finished"), None)
+    if finished is not None and finished["latency"] is None:
+        raise Incomplete(said[-1])
+    archive = out / f"{Path(spec.network).stem}.zip"
+    if code != 0 or finished is None or not archive.is_file():
+        raise PartFailed(f"tune left with status {code}: {said[-1]}")
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(work / "library")
+    return {**_figures(events, finished), "summary": json.loads((out / "summary.json").read_text())}
+
+
+def _events(out: Path) -> list[Event]:
+    path = out / "run" / "journal.jsonl"
+    if not path.is_file():
+        return []
+    return [decode(line) for line in path.read_text().split("\n") if line]
+
+
+def _figures(events: list[Event], finished: Event) -> dict[str, Any]:
+    batches = [event for event in events if event["kind"] == "batch"]
+    started = next(event for event in events if event["kind"] == "started")
+    operators = next(event["operators"] for event in reversed(events) if event["kind"] == "operators")
+    return {
+        "seconds": finished["clock"],
+        "curve": Curve.of((event["clock"], event["latency"]) for event in batches).points,
+        "trials": finished["trials"],
+        "failures": batches[-1]["failures"] if batches else 0,
+        "operators": len(operators),
+        "sum_of_operators": finished["latency"],
+        "layout": started["layout"],
+    }

@@ -1,0 +1,275 @@
+"""`benchmark speed`: TVM's own tuning and ours on the same network, machine and threads, as curves over tuning time."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import traceback
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from workers.benchmarks import ours
+from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key
+from workers.benchmarks.curve import Curve
+from workers.benchmarks.identity import IMPORT, TUNING, product_version
+from workers.benchmarks.machine import Machine, Network, all_opened
+from workers.benchmarks.picture import draw
+from workers.benchmarks.process import PartFailed, environment, result_of
+from workers.benchmarks.progress import Progress, human
+from workers.benchmarks.speed_table import blocks, table
+from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns, pair, verified
+from workers.engine.methods import METHODS
+from workers.headless.errors import UserMistake
+from workers.messages.spec import RunSpec
+from workers.sandbox.lock import MeasureLock
+
+KIND = "speed"
+THEIRS = ("stock", "warm")
+TURNS, RUNS = 5, 40
+FINALS = 30.0  # s for the turns
+OVERHEAD = 120.0  # s of a cell beside its tuning, until one was seen
+GUESS = {"stock": 1500.0, "warm": 600.0}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One cell to be filled: `seed` and arm are in the spec and the key."""
+
+    network: Network
+    key: Key
+    spec: RunSpec
+    amount: int | ours.Amount
+    """Trials an operator of an arm of TVM's, the budget of one of ours."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.network.name} {self.key.arm} seed {self.key.seed} ({self.key.layout})"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("networks", nargs="*", metavar="NETWORK.onnx")
+    parser.add_argument("--out", required=True, help="directory of the cells; a second run goes on where one ended")
+    parser.add_argument(
+        "--arms", default="stock,warm,autotvm,auto", help="stock, warm (TVM's tune_relax) and methods of ours"
+    )
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of tuning for each of our arms")
+    parser.add_argument("--trials", type=int, default=None, help="for each of our arms, instead of --minutes")
+    parser.add_argument("--trials-per-operator", type=int, default=20, help="for stock and warm")
+    parser.add_argument(
+        "--layout", choices=("same", "free"), default="same",
+        help="same: TVM's arms tune the module that ours tune; free: they get the plain import, as a user would",
+    )  # fmt: skip
+    parser.add_argument("--again-void", action="store_true", help="run cells again that ended without counting")
+    parser.add_argument("--table", action="store_true", help="run nothing, print what is there")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 when every cell is there, 1 when some broke off."""
+    out = Path(arguments.out).resolve()
+    cells = Cells(out / "cells")
+    broken = 0
+    if not arguments.table:
+        broken = _fill(planned(arguments), cells, out, arguments.again_void)
+    return _report(cells, out) or min(1, broken)
+
+
+def checked(arguments: argparse.Namespace) -> tuple[list[Network], list[int], list[str]]:
+    """Networks, seeds and arms; raises UserMistake."""
+    if not arguments.networks:
+        raise UserMistake("name one or more ONNX files, or --table for what is there")
+    arms = [arm for arm in arguments.arms.split(",") if arm]
+    for arm in arms:
+        if arm not in (*THEIRS, *METHODS):
+            raise UserMistake(f"--arms {arm}: unknown; there are {', '.join((*THEIRS, *METHODS))}")
+    try:
+        seeds = [int(seed) for seed in arguments.seeds.split(",")]
+    except ValueError:
+        raise UserMistake(f"--seeds {arguments.seeds!r} must be whole numbers separated by commas") from None
+    if (
+        not arms
+        or min(seeds) < 0
+        or not arguments.minutes > 0
+        or arguments.trials_per_operator < 1
+        or (arguments.trials or 1) < 1
+    ):
+        raise UserMistake(
+            "--arms must name one at least, --seeds be 0 or more, --minutes, --trials and --trials-per-operator greater than 0"
+        )
+    return all_opened(arguments.networks), seeds, arms
+
+
+def planned(arguments: argparse.Namespace) -> list[Part]:
+    """Network by network and seed by seed, so that the arms of a seed are near to each other in time."""
+    networks, seeds, arms = checked(arguments)
+    machine = Machine.here()
+    return [_part(network, arm, seed, arguments, machine) for network in networks for seed in seeds for arm in arms]
+
+
+def _part(network: Network, arm: str, seed: int, arguments: argparse.Namespace, machine: Machine) -> Part:
+    theirs = arm in THEIRS
+    amount = arguments.trials_per_operator if theirs else ours.Amount(arguments.minutes, arguments.trials)
+    rooms = TUNING if not theirs else IMPORT if arguments.layout == "same" else ()
+    key = Key(
+        kind=KIND,
+        network=network.sha256,
+        arm=arm,
+        seed=seed,
+        # Ours choose the layout themselves: one cell serves both comparisons.
+        layout=arguments.layout if theirs else "own",
+        budget=f"{amount} trials an operator" if theirs else str(amount),
+        cpu=machine.cpu,
+        cores=machine.cores,
+        version=product_version(rooms),
+    )
+    return Part(network, key, machine.spec(network, "auto" if theirs else arm, seed), amount)
+
+
+def _fill(parts: list[Part], cells: Cells, out: Path, again_void: bool) -> int:
+    """Runs what is missing; how many cells broke off."""
+    missing = [part for part in parts if _open(cells.find(part.key, part.network.name), again_void)]
+    if len(missing) < len(parts):
+        sys.stderr.write(f"{len(parts) - len(missing)} of {len(parts)} cells are there already\n")
+    progress = Progress([_estimate(part, cells.all(KIND)) for part in missing])
+    broken = 0
+    for part in missing:
+        progress.begin(part.label)
+        began = progress.now()
+        work = out / "work" / part.key.digest
+        cell = _cell(part, work, progress)
+        cells.keep(part.key, part.network.name, {**cell, "wall": progress.now() - began})
+        if cell["state"] == FAILED:
+            broken += 1
+        else:
+            shutil.rmtree(work, ignore_errors=True)
+        progress.end(_told(cell))
+        _draw(cells, out)
+    return broken
+
+
+def _open(cell: Cell | None, again_void: bool) -> bool:
+    return cell is None or (again_void and cell["state"] == VOID)
+
+
+def _estimate(part: Part, known: list[Cell]) -> float:
+    """Seconds: what the arm took before, on this network if it can be."""
+    same_arm = [cell for cell in known if cell["key"]["arm"] == part.key.arm and cell["state"] == DONE]
+    same = [cell for cell in same_arm if cell["name"] == part.network.name] or same_arm
+    if isinstance(part.amount, ours.Amount):
+        return part.amount.seconds + OVERHEAD
+    return sum(cell["wall"] for cell in same) / len(same) if same else GUESS[part.key.arm]
+
+
+def _cell(part: Part, work: Path, progress: Progress) -> Cell:
+    """The cell's content; a broken part is a failed cell, and its directory stays."""
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        tuning = _kept(work) or _tuned(part, work, progress)
+        if tuning.get("missing"):
+            return {"state": VOID, "reason": _without_records(tuning), "tuning": tuning}
+        return _finals(part, work, tuning, progress)
+    except ours.Incomplete as incomplete:
+        return {"state": VOID, "reason": str(incomplete)}
+    except Exception as failure:  # hours of other cells are still to come
+        (work / "failure").write_text(traceback.format_exc())
+        return {"state": FAILED, "reason": f"{str(failure)[-600:] or type(failure).__name__} (see {work})"}
+
+
+def _without_records(tuning: dict[str, Any]) -> str:
+    why = next(iter(tuning.get("errors", {})), "TVM proposed no configuration")
+    return f"no valid record of {', '.join(tuning['missing'])} ({tuning['failures']} failures; {why})"
+
+
+def _kept(work: Path) -> dict[str, Any] | None:
+    """A tuning that ended before its cell did."""
+    path = work / "tuning.json"
+    found = dict(json.loads(path.read_text())) if path.is_file() else None
+    return found if found is not None and (found.get("missing") or (work / "library" / "model.so").is_file()) else None
+
+
+def _tuned(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
+    shutil.rmtree(work)  # TVM's database appends to what it finds
+    work.mkdir()
+    if isinstance(part.amount, ours.Amount):
+        tuning = ours.tuned(part.spec, part.amount, work, progress.show, progress.tick)
+    else:
+        tuning = _theirs(part, work, progress)
+    partial = work / "tuning.partial"
+    partial.write_text(json.dumps(tuning))
+    partial.replace(work / "tuning.json")
+    return tuning
+
+
+def _theirs(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
+    planned_trials = [0]
+
+    def hear(event: dict[str, Any]) -> None:
+        if event["kind"] == "operators":
+            planned_trials[0] = event["trials"]
+            progress.show(f"{event['operators']} operators, {event['trials']} trials planned")
+            return
+        latency = f", {1e3 * event['latency']:.3f} ms" if event["latency"] else ""
+        left = event["clock"] / max(1, event["trials"]) * max(0, planned_trials[0] - event["trials"]) + OVERHEAD / 2
+        done = f"{event['measured']} of {event['operators']} operators"
+        progress.show(f"{done}, {event['trials']} of {planned_trials[0]} trials{latency}", left)
+
+    order = {
+        "arm": part.key.arm,
+        "layout": part.key.layout,
+        "spec": part.spec.to_json(),
+        "trials": part.amount,
+        "name": part.network.name,
+        "work_dir": str(work),
+        "folder": str(work / "library"),
+    }
+    env = environment(part.spec.threads, work)
+    return result_of("workers.benchmarks.stock", order, env, work / "log", hear, progress.tick)
+
+
+def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) -> Cell:
+    """End to end in turns with ONNX Runtime, alone on the machine."""
+    library = work / "library"
+    progress.show("verifying", FINALS)
+    with MeasureLock().exclusive():
+        wrong = verified(part.spec, library, work)
+        turns = in_turns(pair(part.spec, library, work), TURNS, RUNS, lambda text: progress.show(text, FINALS))
+    ended, theirs = turns.latency(OURS), turns.latency(ONNX_RUNTIME)
+    if ended is None or theirs is None:
+        raise PartFailed("; ".join(f"{name}: {error}" for name, error in turns.errors.items()))
+    curve = Curve.of(tuning["curve"])
+    return {
+        "state": VOID if wrong else DONE,
+        "reason": f"it computes something else than ONNX Runtime: {wrong}" if wrong else "",
+        "tuning": {**tuning, "curve": curve.points},
+        "end_to_end": asdict(ended),
+        "onnxruntime": asdict(theirs),
+        "ratio": ended.median / theirs.median,
+        "ratios": turns.ratios(OURS, ONNX_RUNTIME),
+    }
+
+
+def _told(cell: Cell) -> str:
+    if cell["state"] != DONE:
+        return f"{cell['state']}: {cell['reason']}"
+    final = Curve.of(cell["tuning"]["curve"]).final or float("nan")
+    return (
+        f"{human(cell['tuning']['seconds'])} of tuning, sum {1e3 * final:.3f} ms, "
+        f"end to end {1e3 * cell['end_to_end']['median']:.3f} ms, {cell['ratio']:.2f} x ONNX Runtime"
+    )
+
+
+def _draw(cells: Cells, out: Path) -> None:
+    for block in blocks(cells.all(KIND)):
+        draw(block.lines, block.title, out / f"speed-{block.name}-{block.layout}.svg")
+
+
+def _report(cells: Cells, out: Path) -> int:
+    found = cells.all(KIND)
+    if not found:
+        raise UserMistake(f"--out {out} holds no cells yet; name networks to fill them")
+    _draw(cells, out)
+    sys.stdout.write(table(found))
+    return 0

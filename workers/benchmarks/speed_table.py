@@ -1,0 +1,175 @@
+"""The table of `benchmark speed`: medians over the seeds, one block a network and layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean, median
+
+from workers.benchmarks.cells import DONE, VOID, Cell
+from workers.benchmarks.curve import Curve
+from workers.benchmarks.picture import Line
+from workers.benchmarks.progress import human
+from workers.benchmarks.text_table import aligned, milliseconds, number
+
+MILESTONES = (30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+"""Seconds of tuning at which the curves are read."""
+REFERENCE = "stock"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Cells that are compared: one network on one machine, TVM's arms in one layout, ours in their own."""
+
+    name: str
+    layout: str
+    machine: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def title(self) -> str:
+        what = "the same module" if self.layout == "same" else "TVM's arms on the plain import"
+        return f"{self.name}, {what}, {self.machine}"
+
+    @property
+    def arms(self) -> list[tuple[str, str]]:
+        """(arm, budget), TVM's first."""
+        found = {(cell["key"]["arm"], cell["key"]["budget"]) for cell in self.cells}
+        return sorted(found, key=lambda arm: (arm[0] not in ("stock", "warm"), arm))
+
+    @property
+    def milestones(self) -> list[float]:
+        """Those that some run tuned long enough for."""
+        longest = max((cell["tuning"]["seconds"] for cell in self.cells if cell["state"] == DONE), default=0.0)
+        return [moment for moment in MILESTONES if moment <= longest]
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        moments = (f"at {human(moment).removesuffix(' 00 s')}" for moment in self.milestones)
+        before, after = ("arm", "seeds", "tuning", "tried", "tried/s", "complete"), ("sum", "end to end", "ONNX RT")
+        return (*before, *moments, *after, "ratio", "to stock's", "stock's time /")
+
+    @property
+    def lines(self) -> list[Line]:
+        """Arm, curve and end of tuning of every finished cell."""
+        done = [cell for cell in self.cells if cell["state"] == DONE]
+        return [Line(cell["key"]["arm"], curve_of(cell), cell["tuning"]["seconds"]) for cell in done]
+
+    def of(self, arm: str, budget: str) -> list[Cell]:
+        return [cell for cell in self.cells if (cell["key"]["arm"], cell["key"]["budget"]) == (arm, budget)]
+
+    def stock(self, seed: int) -> Cell | None:
+        """The finished stock cell of a seed that was given the most trials."""
+        found = [
+            c for c in self.cells if c["key"]["arm"] == REFERENCE and c["key"]["seed"] == seed and c["state"] == DONE
+        ]
+        return max(found, key=lambda cell: int(cell["tuning"]["trials"]), default=None)
+
+
+def curve_of(cell: Cell) -> Curve:
+    return Curve.of(cell["tuning"]["curve"])
+
+
+def blocks(cells: Sequence[Cell]) -> list[Block]:
+    """In the order of their names; ours are in every layout that was measured."""
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        key = cell["key"]
+        found.setdefault((key["network"], f"{key['cpu']}, {key['cores']} threads"), []).append(cell)
+    made = []
+    for (_, machine), group in found.items():
+        layouts = sorted({cell["key"]["layout"] for cell in group} - {"own"}, reverse=True) or ["same"]
+        for layout in layouts:
+            chosen = tuple(cell for cell in group if cell["key"]["layout"] in (layout, "own"))
+            made.append(Block(group[-1]["name"], layout, machine, chosen))
+    return sorted(made, key=lambda block: (block.name, block.layout))
+
+
+def table(cells: Sequence[Cell]) -> str:
+    """Every block, what does not count, and the geometric means over networks and seeds."""
+    parts = []
+    faster: dict[tuple[str, str], list[float]] = {}
+    for block in blocks(cells):
+        rows = [_row(block, arm, budget) for arm, budget in block.arms]
+        parts.append(f"{block.title}\n{aligned([block.head, *rows])}")
+        for arm, budget in block.arms:
+            faster.setdefault((block.layout, f"{arm} ({budget})"), []).extend(_speed_ups(block, block.of(arm, budget)))
+    parts += [
+        f"{cell['name']} {cell['key']['arm']} seed {cell['key']['seed']}: {cell['state']}: {cell['reason']}\n"
+        for cell in cells
+        if cell["state"] != DONE
+    ]
+    means = [
+        f"{arm} reaches stock's final latency {geometric_mean(ratios):.2f} times as fast as stock ({layout} layout; "
+        f"geometric mean of {len(ratios)} pairs of network and seed)\n"
+        for (layout, arm), ratios in sorted(faster.items())
+        if ratios and not arm.startswith(REFERENCE)
+    ]
+    return "\n".join([*parts, "".join(means), NOTES])
+
+
+NOTES = (
+    "Seconds of tuning; milliseconds of latency; medians over the seeds. sum: weight x best latency over the operators,\n"
+    "complete: when every operator had one. to stock's: seconds until the sum was that of stock's end, with the same seed;\n"
+    "stock's time /: stock's whole tuning time over it. Ratio: end to end against ONNX Runtime, measured in turns.\n"
+)
+
+
+def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
+    cells = block.of(arm, budget)
+    done = [cell for cell in cells if cell["state"] == DONE]
+    void = sum(cell["state"] == VOID for cell in cells)
+    reached = [_reached(block, cell) for cell in done if block.stock(cell["key"]["seed"]) is not None]
+    ups = _speed_ups(block, done)
+
+    def middle(figure: Callable[[Cell], float | None]) -> float | None:
+        found = [value for value in map(figure, done) if value is not None]
+        return median(found) if found else None
+
+    return (
+        f"{arm} ({budget})",
+        f"{len(done)}{f' + {void} void' if void else ''}",
+        number(middle(lambda cell: cell["tuning"]["seconds"]), 0),
+        number(middle(lambda cell: cell["tuning"]["trials"]), 0),
+        number(middle(lambda cell: cell["tuning"]["trials"] / cell["tuning"]["seconds"]), 2),
+        number(middle(lambda cell: curve_of(cell).complete), 0),
+        *(_at(done, moment) for moment in block.milestones),
+        milliseconds(middle(lambda cell: curve_of(cell).final)),
+        milliseconds(middle(lambda cell: float(cell["end_to_end"]["median"]))),
+        milliseconds(middle(lambda cell: float(cell["onnxruntime"]["median"]))),
+        number(middle(lambda cell: cell["ratio"]), 2),
+        _median_reached(reached),
+        number(median(ups) if ups else None, 2),
+    )
+
+
+def _at(done: list[Cell], moment: float) -> str:
+    """Median over the seeds that tuned so long; nothing when one of them was not complete yet."""
+    values = [curve_of(cell).at(moment) for cell in done if cell["tuning"]["seconds"] >= moment]
+    there = [value for value in values if value is not None]
+    return milliseconds(median(there) if there and len(there) == len(values) else None)
+
+
+def _median_reached(reached: list[float | None]) -> str:
+    """Never reaching it counts as later than everything."""
+    if not reached:
+        return number(None)
+    middle = median(float("inf") if seconds is None else seconds for seconds in reached)
+    return "never" if middle == float("inf") else number(middle, 0)
+
+
+def _reached(block: Block, cell: Cell) -> float | None:
+    stock = block.stock(cell["key"]["seed"])
+    final = curve_of(stock).final if stock else None
+    return None if final is None else curve_of(cell).time_to(final)
+
+
+def _speed_ups(block: Block, cells: Sequence[Cell]) -> list[float]:
+    """Stock's whole time over the time to its final sum, by seed; those that never reach it are left to the table."""
+    found = []
+    for cell in cells:
+        stock = block.stock(cell["key"]["seed"])
+        reached = _reached(block, cell) if cell["state"] == DONE else None
+        if stock is not None and reached:
+            found.append(float(stock["tuning"]["seconds"]) / reached)
+    return found

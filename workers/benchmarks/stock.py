@@ -1,0 +1,227 @@
+"""One run of TVM's own `tune_relax` in a process of its own: a JSON order on standard input, events on standard output.
+
+The arm "stock" calls it as a user would. The arm "warm" gives it builders that stay, and imports the target's tensor
+intrinsics only; search, runner, cost model and database are the same. The clock begins before TVM is imported and stops
+when the search ends, as the clock of our own runs does; compiling the network is on neither.
+
+operators  {operators, trials}: how many there are, and how many configurations will be tried
+batch      {clock, latency | null, measured, operators, trials, failures}
+result     {seconds, curve, trials, failures, operators, missing: names without a valid record,
+           errors: {text: how often} of the most common ones, compiled, layout, notes}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workers.messages.spec import RunSpec
+from workers.sandbox.lock import MeasureLock
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+class Observed:
+    """The best latency of each operator, as TVM's measure callback learns them."""
+
+    def __init__(self, tell: Tell, clock: Callable[[], float]) -> None:
+        self._tell, self._clock = tell, clock
+        self.best: dict[int, float] = {}
+        self.weights: list[float] = []
+        self.names: list[str] = []
+        self.pairs: list[tuple[float, float | None]] = []
+        self.trials = self.failures = 0
+        self.errors: Counter[str] = Counter()
+
+    def take(self, tasks: Any, operator: int, results: Any) -> None:
+        """One batch of one operator, as soon as it was run."""
+        if not self.weights:
+            self.weights = [float(task.task_weight) for task in tasks]
+            self.names = [str(task.ctx.task_name) for task in tasks]
+        for result in results:
+            self.trials += 1
+            if result.run_secs is None or result.error_msg is not None:
+                self.failures += 1
+                self.errors[" ".join(str(result.error_msg).split())[:200]] += 1
+                continue
+            seconds = [float(second) for second in result.run_secs]
+            self.best[operator] = min(self.best.get(operator, float("inf")), sum(seconds) / len(seconds))
+        self.pairs.append((self._clock(), self.latency))
+        self._tell(
+            {
+                "kind": "batch",
+                "clock": self.pairs[-1][0],
+                "latency": self.latency,
+                "measured": len(self.best),
+                "operators": len(self.weights),
+                "trials": self.trials,
+                "failures": self.failures,
+            }
+        )
+
+    @property
+    def latency(self) -> float | None:
+        """Weighted sum, None while an operator has no valid measurement."""
+        if len(self.best) < len(self.weights):
+            return None
+        return sum(self.weights[operator] * seconds for operator, seconds in self.best.items())
+
+    @property
+    def missing(self) -> list[str]:
+        """Operators without a valid measurement."""
+        return [name for operator, name in enumerate(self.names) if operator not in self.best]
+
+
+def search(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Tunes, and compiles into order["folder"] when every operator has a record; the result event."""
+    spec = RunSpec.from_json(order["spec"])
+    with MeasureLock().exclusive():
+        began = time.monotonic()
+        observed = Observed(tell, lambda: time.monotonic() - began)
+        warm = order["arm"] == "warm"
+        if warm:
+            from workers.tvm_backend import runtime
+
+            runtime.load(spec.target)
+        # TVM's import is on the clock.
+        import tvm
+
+        target = tvm.target.Target(spec.target)
+        imported = _imported(order, spec, target)
+        database = _tuned(order, spec, imported, target, observed, warm, tell)
+        seconds = time.monotonic() - began
+        compiled = bool(observed.weights) and not observed.missing
+        if compiled:
+            _compile(order, spec, imported, database, target)
+    return {
+        "kind": "result",
+        "seconds": seconds,
+        "curve": observed.pairs,
+        "trials": observed.trials,
+        "failures": observed.failures,
+        "operators": len(observed.weights),
+        "missing": observed.missing,
+        "errors": dict(observed.errors.most_common(3)),
+        "compiled": compiled,
+        "layout": imported.layout,
+        "notes": list(imported.notes),
+    }
+
+
+def _imported(order: dict[str, Any], spec: RunSpec, target: Any) -> Any:
+    """The module our own runs tune ("same"), or what a user would hand to TVM ("free")."""
+    from workers.tvm_backend.importer import Imported, import_network
+
+    if order["layout"] == "same":
+        from workers.networks.clean import cleaned
+
+        return import_network(cleaned(spec.network, spec.inputs), spec.inputs, target, spec.layout)
+    import onnx
+    import tvm
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    mod = from_onnx(onnx.load(spec.network), shape_dict=spec.inputs, keep_params_in_input=False)
+    # The passes of TVM's static_shape_tuning pipeline before its search.
+    passes = [
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+        relax.get_pipeline("zero"),
+    ]
+    with target:
+        return Imported(tvm.transform.Sequential(passes)(mod), "NCHW", ())
+
+
+def _tuned(
+    order: dict[str, Any], spec: RunSpec, imported: Any, target: Any, observed: Observed, warm: bool, tell: Tell
+) -> Any:
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.s_tir.meta_schedule.relax_integration import extract_tasks, tune_relax
+
+    # TVM needs the number of trials beforehand; it extracts the operators again itself.
+    operators, trials = len(extract_tasks(imported.mod, target)), int(order["trials"])
+    tell({"kind": "operators", "operators": operators, "trials": operators * trials})
+    builder: Any = "local"
+    if warm:
+        from workers.benchmarks.warm_builder import WarmBuilder
+
+        builder = WarmBuilder(ms.utils.cpu_count(logical=False), spec.target)
+    try:
+        return tune_relax(
+            imported.mod,
+            {},
+            target,
+            work_dir=order["work_dir"],
+            max_trials_global=operators * trials,
+            max_trials_per_task=trials,
+            num_trials_per_iter=trials,
+            builder=builder,
+            measure_callbacks=[_callback(ms, observed), *ms.MeasureCallback.create("default")],
+            seed=spec.seed,
+        )
+    finally:
+        if warm:
+            builder.close()
+
+
+def _callback(ms: Any, observed: Observed) -> Any:
+    from tvm.ir.utils import derived_object
+
+    class Watch(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
+        def apply(self, task_scheduler: Any, task_id: Any, candidates: Any, builds: Any, results: Any) -> None:
+            observed.take(task_scheduler.tasks_, int(task_id), results)
+
+    return derived_object(Watch)()
+
+
+def _compile(order: dict[str, Any], spec: RunSpec, imported: Any, database: Any, target: Any) -> None:
+    import tvm
+    from tvm import relax
+
+    from workers.child.artifact import describe
+    from workers.tvm_backend.library import compile_network, export
+
+    folder = Path(order["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    if order["layout"] == "same":
+        executable = compile_network(imported, database, target)
+    else:
+        with target, database:
+            executable = tvm.compile(
+                relax.transform.MetaScheduleApplyDatabase(enable_warning=True)(imported.mod), target
+            )
+    export(executable, folder / "model.so")
+    describe({"name": order["name"]}, spec, imported.layout, folder)
+
+
+def main() -> int:
+    """0 with a result; 1 with {"kind": "failed", "reason"}."""
+    # TVM logs to standard output: the events keep the real one for themselves.
+    with os.fdopen(os.dup(1), "w", buffering=1) as channel:
+        os.dup2(2, 1)
+
+        def tell(event: dict[str, Any]) -> None:
+            channel.write(json.dumps(event) + "\n")
+
+        try:
+            tell(search(json.loads(sys.stdin.read()), tell))
+        except Exception as error:  # TVM raises whatever its C++ throws
+            import traceback
+
+            traceback.print_exc()
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            tell({"kind": "failed", "reason": f"{type(error).__name__}: {(lines or [''])[-1][:300]}"})
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # TVM's thread pool has nothing to say at exit

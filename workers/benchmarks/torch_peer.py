@@ -1,0 +1,96 @@
+"""PyTorch in a process of its own: a JSON order on standard input, a result or a reason on standard output.
+
+An order: {factory, compiled, threads, runs, warm_up, reference}. `factory` is FILE.py:FUNCTION or MODULE:FUNCTION and
+gives the torch.nn.Module the network was exported from; `reference` holds inputs and outputs of ONNX Runtime. The
+result: {seconds, difference, version}: the largest difference of the first output from the reference, relative to the
+reference's largest value; a network with other weights shows there, and is timed all the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workers.baselines.onnxruntime import load_reference
+
+
+def measure(order: dict[str, Any]) -> dict[str, Any]:
+    """Raises whatever PyTorch throws; torch.compile needs a C++ compiler."""
+    import torch
+
+    torch.set_num_threads(order["threads"])
+    torch.set_num_interop_threads(1)
+    network = factory_named(order["factory"])().eval()
+    inputs, wanted = load_reference(order["reference"])
+    tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in inputs.values()]
+    with torch.inference_mode():
+        called = torch.compile(network) if order["compiled"] else network
+        found = _first(called(*tensors))
+        for _ in range(order["warm_up"]):
+            called(*tensors)
+        seconds = []
+        for _ in range(order["runs"]):
+            began = time.perf_counter()
+            called(*tensors)
+            seconds.append(time.perf_counter() - began)
+    difference = _difference(np.asarray(found), next(iter(wanted.values())))
+    return {"kind": "result", "seconds": seconds, "difference": difference, "version": str(torch.__version__)}
+
+
+def factory_named(name: str) -> Callable[[], Any]:
+    """The function that FILE.py:FUNCTION or MODULE:FUNCTION names; raises ValueError."""
+    place, separator, function = name.rpartition(":")
+    if not separator or not place or not function:
+        raise ValueError(f"{name!r} must be FILE.py:FUNCTION or MODULE:FUNCTION")
+    if place.endswith(".py"):
+        path = Path(place).resolve()
+        found = importlib.util.spec_from_file_location(path.stem, path)
+        if found is None or found.loader is None or not path.is_file():
+            raise ValueError(f"{name!r}: there is no such file")
+        module = importlib.util.module_from_spec(found)
+        found.loader.exec_module(module)
+    else:
+        module = importlib.import_module(place)
+    made = getattr(module, function, None)
+    if not callable(made):
+        raise ValueError(f"{name!r}: the module has no such function")
+    return made  # type: ignore[no-any-return]
+
+
+def _first(outputs: Any) -> Any:
+    return outputs[0] if isinstance(outputs, tuple | list) else outputs
+
+
+def _difference(found: Any, wanted: Any) -> float | None:
+    if found.shape != wanted.shape:
+        raise ValueError(f"the module gives {found.shape}, the network {wanted.shape}: it is another network")
+    scale = float(np.abs(wanted).max(initial=0.0))
+    return float(np.abs(found - wanted).max(initial=0.0)) / scale if scale else None
+
+
+def main() -> int:
+    """0 with a result, 1 with a reason."""
+    # Libraries write to standard output as they like: the answer keeps the real one for itself.
+    with os.fdopen(os.dup(1), "w") as channel:
+        os.dup2(2, 1)
+        sys.path.insert(0, "")
+        try:
+            answer, code = measure(json.loads(sys.stdin.read())), 0
+        except Exception as error:  # whatever the library throws is the answer
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            answer, code = {"kind": "failed", "reason": f"{type(error).__name__}: {(lines or [''])[0][:300]}"}, 1
+        channel.write(json.dumps(answer) + "\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Recording a landscape: measurements for replays, and what the parts of methods cost on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from workers.child.pulse import Pulse
+from workers.engine.methods import Method, method
+from workers.landscapes.costs import calibrate
+from workers.landscapes.recorder import EVALUATION, Watch, curves_of, record_curves, record_spaces, spaces_of
+from workers.messages.channel import ControlReader
+from workers.messages.spec import RunSpec
+from workers.networks.clean import cleaned
+from workers.sandbox.lock import MeasureLock
+
+TELL_EVERY = 2.0
+
+
+def record_landscape(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
+    """An order: {kind: "curve" | "space" | "costs", work_dir, hardware} and, for the first two, {spec, name, trials,
+    seeds, operators, configurations}.
+
+    The result: {kind, path: of what was made, beneath work_dir; null when stopped before it was whole}.
+    """
+    work = Path(order["work_dir"])
+    if order["kind"] == "costs":
+        path: Path | None = work / "costs.json"
+        pulse.tell("phase", name="recording", text="timing the parts of every method")
+        with MeasureLock().exclusive():
+            calibrate(order["hardware"]["name"]).write(work / "costs.json")
+    else:
+        path = _recorded(
+            order, work, Watch(_paced(pulse), lambda: control.wanted() == "continue", time.monotonic), pulse
+        )
+    pulse.tell("result", task="landscape", landscape=order["kind"], path=None if path is None else str(path))
+
+
+def _recorded(order: dict[str, Any], work: Path, watch: Watch, pulse: Pulse) -> Path | None:
+    spec = RunSpec.from_json(order["spec"])
+    chosen = method(spec.method, spec.parts)
+    parts, path = work / "parts", work / f"{order['name']}.{order['kind']}.npz"
+    header = {
+        "network": order["name"],
+        "method": chosen.name,
+        "peak_flops": spec.peak_flops,
+        "threads": spec.threads,
+        "hardware": order["hardware"],
+    }
+    if order["kind"] == "curve":
+        make = _backends(spec, chosen, work, pulse)
+        if not record_curves(make, chosen, order["seeds"], order["trials"], parts, watch):
+            return None
+        curves_of(parts, order["seeds"], {**header, **_versions()}).write(path)
+        return path
+    timing = replace(chosen, evaluator=EVALUATION[0], parameters={**chosen.parameters, "evaluator": EVALUATION[1]})
+    make = _backends(spec, timing, work, pulse)
+    count, size = order["operators"], order["configurations"]
+    operators = record_spaces(make, chosen, count, size, parts, watch, spec.seed)
+    if operators is None:
+        return None
+    spaces_of(parts, operators, count, size, {**header, **_versions()}).write(path)
+    return path
+
+
+def _backends(spec: RunSpec, chosen: Method, work: Path, pulse: Pulse) -> Callable[[], Any]:
+    """Makes fresh backends, one at a time."""
+    pulse.tell("phase", name="importing", text="loading TVM")
+    # TVM's own modules import TVM: they come after its traps are dealt with.
+    from workers.tvm_backend import runtime
+
+    runtime.load(spec.target)
+    from workers.tvm_backend.backend import LocalBackend, machine_of
+
+    def make() -> LocalBackend:
+        return LocalBackend(
+            spec,
+            cleaned(spec.network, spec.inputs),
+            chosen.evaluation,
+            machine_of(spec.target, spec.threads),
+            work,
+            MeasureLock(),
+            lambda phase, text: pulse.tell("phase", name=phase, text=text),
+        )
+
+    return make
+
+
+def _versions() -> dict[str, Any]:
+    from workers.tvm_backend import runtime
+
+    return {"versions": runtime.versions()}
+
+
+def _paced(pulse: Pulse) -> Callable[[str], None]:
+    due = 0.0
+
+    def tell(text: str) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + TELL_EVERY
+            pulse.tell("phase", name="recording", text=text)
+
+    return tell

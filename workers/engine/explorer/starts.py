@@ -1,0 +1,31 @@
+"""Where walks begin, and which sketches need no walk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from workers.engine.explorer.pool import Pool
+from workers.engine.explorer.trace import Trace
+from workers.engine.ports import Score
+from workers.engine.space import Choices, Sketch
+
+
+def elites(sketch: Sketch, score: Score, visited: Collection[tuple[int, ...]], count: int) -> Choices:
+    """At most `count` of the visited configurations, best score first."""
+    count = min(count, len(visited))
+    if not count:
+        return np.zeros((0, len(sketch.knobs)), dtype=np.int32)
+    known = np.asarray(sorted(visited), dtype=np.int32)
+    return known[np.argsort(-score(known), kind="stable")[:count]]
+
+
+def exhaust(sketch: Sketch, score: Score, pool: Pool, affordable: int) -> Trace | None:
+    """Scores the whole sketch when it has at most `affordable` configurations or no knob that moves; else None."""
+    if (sketch.sizes > 1).any() and not (sketch.enumerable and sketch.size <= affordable):
+        return None
+    grid, trace = sketch.grid(), Trace()
+    pool.offer(grid, score(grid))
+    trace.step(pool, len(grid))
+    return trace

@@ -1,0 +1,99 @@
+"""A sketch's cost model, fitted again as its points grow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.engine.history import History
+from workers.engine.ports import CostModel, Prediction
+from workers.engine.search import Search
+from workers.engine.space import Choices, Features, Operator
+from workers.engine.transfer import AGREEMENT, Loan, Neighbours, agreement, placed
+
+
+class FittedModel:
+    """Knows on how many of the sketch's first points it was fitted, and which ones it borrowed then: `fitted` and
+    `loans`, all that a checkpoint needs to fit it again from the same points."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        sketch: int,
+        make: Callable[[], CostModel],
+        search: Search,
+        history: History,
+        neighbours: Neighbours,
+        counters: dict[str, float],
+    ) -> None:
+        self._operator, self._sketch = operator.index, operator.sketches[sketch]
+        self._make, self._search, self._neighbours = make, search, neighbours
+        self._seen, self._counters = history.sketches[sketch], counters
+        self.fitted = 0
+        self.loans: tuple[Loan, ...] = ()
+        self._model: tuple[Any, CostModel] | None = None
+
+    def predict(self, choices: Choices) -> Prediction:
+        """Opinion on choices (n, k), relative to the best of the last fit."""
+        model = self.refitted()
+        return model.predict(self._features(choices))
+
+    def frozen(self) -> tuple[Callable[[Choices], Prediction], float]:
+        """For one walk: the opinion of the model as it is now, and the best speed on its scale (log2)."""
+        model = self.refitted()
+        # The model speaks relative to the best it was fitted on; a better one may have been found since.
+        best = max(self._seen.speeds[: self.fitted], default=0.0)
+        return lambda choices: model.predict(self._features(choices)), math.log2(
+            self._seen.best / best
+        ) if best else 0.0
+
+    def refitted(self) -> CostModel:
+        """The model, on all points if these have grown enough since the last fit."""
+        fitted, points = self.fitted, len(self._seen.speeds)
+        growth = max(1.0, min(self._search.refit_points, self._search.refit * fitted))
+        # More fitted than there is: an earlier run that this one had begun with was deleted.
+        if not 0 < fitted <= points or points - fitted >= growth:
+            fitted = self.fitted = points
+            offers = self._offers()
+            self.loans = offers if self._agree(offers) else ()
+            self._counters["fits"] += 1
+        on = (fitted, self.loans)
+        if self._model is None or self._model[0] != on:
+            model = self._make()
+            model.fit(*self._points(fitted))
+            self._model = (on, model)
+        return self._model[1]
+
+    def _offers(self) -> tuple[Loan, ...]:
+        if len(self._seen.speeds) >= self._search.transfer:
+            return ()
+        return self._neighbours.loans(self._operator, self._sketch)
+
+    def _agree(self, offers: tuple[Loan, ...]) -> bool:
+        """Whether a model of others' points alone orders the own ones better than chance: they may be of another kind."""
+        if not offers or not self._seen.speeds:
+            return False
+        model = self._make()
+        model.fit(*self._neighbours.points(offers))
+        rows = np.asarray(self._seen.choices, dtype=np.int32)
+        opinion = model.predict(placed(self._sketch, rows)).mean
+        return agreement(opinion, np.asarray(self._seen.speeds)) >= AGREEMENT
+
+    def _features(self, choices: Choices) -> Features:
+        """As the model was fitted on."""
+        return placed(self._sketch, choices) if self.loans else self._sketch.features(choices)
+
+    def _points(self, fitted: int) -> tuple[Features, NDArray[np.float64]]:
+        """The first `fitted` own points and the borrowed ones; speeds of several operators are relative to the best of
+        each."""
+        rows = np.asarray(self._seen.choices[:fitted], dtype=np.int32).reshape(fitted, len(self._sketch.knobs))
+        features, speeds = self._features(rows), np.asarray(self._seen.speeds[:fitted])
+        if not self.loans:
+            return features, speeds
+        others, theirs = self._neighbours.points(self.loans)
+        best = speeds.max(initial=0.0) or 1.0
+        return np.concatenate([features, others]), np.concatenate([speeds / best, theirs])

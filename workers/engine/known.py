@@ -1,0 +1,82 @@
+"""What earlier runs on the same target found of an operator: prior knowledge, never a figure of this run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from workers.engine.space import Configuration, Operator
+
+STARTS = 4
+"""The best known programs a run measures again: the fastest figure of an earlier run is partly luck."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A configuration and its time in seconds, None where it failed; `identity` is its program's structural hash."""
+
+    configuration: Configuration
+    seconds: float | None
+    identity: str = ""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Points of one operator. They teach the cost model and are not proposed again, but for `starts`.
+
+    Fixed for the whole of a run: a resumed one must be given the same.
+    """
+
+    points: tuple[Point, ...] = field(default=())
+
+    @cached_property
+    def starts(self) -> tuple[Configuration, ...]:
+        """Configurations of the fastest programs, best first: measured again at once."""
+        fastest = sorted((p for p in self.points if p.seconds), key=lambda p: p.seconds or math.inf)
+        programs: dict[Any, Configuration] = {}
+        for point in fastest:
+            programs.setdefault(point.identity or point.configuration, point.configuration)
+        return tuple(dict.fromkeys(programs.values()))[:STARTS]
+
+    @cached_property
+    def settled(self) -> frozenset[str]:
+        """Identities of programs that need no second look."""
+        again = set(self.starts)
+        return frozenset(p.identity for p in self.points if p.identity) - {
+            p.identity for p in self.points if p.configuration in again
+        }
+
+
+NOTHING = Known()
+
+
+def space_of(operator: Operator, *machine: Any) -> str:
+    """What an operator's choices and times mean, as 16 hexadecimal digits: its knobs, and JSON of where it ran."""
+    knobs = [[[knob.name, knob.kind, knob.options] for knob in sketch.knobs] for sketch in operator.sketches]
+    text = json.dumps([machine, knobs], sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def known_points(
+    records: Iterable[Mapping[str, Any]], operators: Sequence[Operator], spaces: Sequence[str]
+) -> dict[int, Known]:
+    """By operator, what `records` ({key, space, points: [[sketch, choices, seconds | null, identity]]}) say of it.
+
+    Records of another space (`space_of`) are passed over, and so are points that lie outside of it.
+    """
+    filed = {(record["key"], record["space"]): record["points"] for record in records}
+    found = {}
+    for operator, space in zip(operators, spaces, strict=True):
+        points = [
+            Point(Configuration(int(sketch), tuple(int(c) for c in choices)), seconds, identity)
+            for sketch, choices, seconds, identity in filed.get((operator.key, space), ())
+        ]
+        inside = tuple(point for point in points if operator.holds(point.configuration))
+        if any(point.seconds for point in inside):
+            found[operator.index] = Known(inside)
+    return found

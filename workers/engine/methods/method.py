@@ -1,0 +1,99 @@
+"""What a method is: which parts work together, and with which numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from workers.engine.cost_model import COST_MODELS
+from workers.engine.evaluator import EVALUATORS, evaluator_from
+from workers.engine.explorer import EXPLORERS
+from workers.engine.known import NOTHING, Known
+from workers.engine.ports import CostModel, Evaluator, Explorer, Sampler
+from workers.engine.proposer import Proposer, Search
+from workers.engine.registry import make
+from workers.engine.sampler import SAMPLERS
+from workers.engine.scheduler import SCHEDULERS
+from workers.engine.space import Operator
+from workers.engine.transfer import Neighbours
+
+REGISTRIES: dict[str, Mapping[str, Callable[..., Any]]] = {
+    "scheduler": SCHEDULERS,
+    "explorer": EXPLORERS,
+    "sampler": SAMPLERS,
+    "cost_model": COST_MODELS,
+    "evaluator": EVALUATORS,
+}
+ROLES = tuple(REGISTRIES)
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """How a run spends its trials: `plan` candidates a slot, at most `warm_up` an operator before the scheduler starts.
+
+    `slot_seconds` is the papers' slot by time; None makes a slot one plan.
+    """
+
+    plan: int = 16
+    warm_up: int = 4
+    slot_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """Names of parts by role, and `parameters[role]` for each, "search" (`Search`) and "rhythm" (`Rhythm`) included."""
+
+    name: str
+    scheduler: str
+    explorer: str
+    sampler: str
+    cost_model: str
+    evaluator: str
+    summary: str
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def search(self) -> Search:
+        return Search(**self.parameters.get("search", {}))
+
+    @property
+    def rhythm(self) -> Rhythm:
+        return Rhythm(**self.parameters.get("rhythm", {}))
+
+    @property
+    def evaluation(self) -> tuple[str, dict[str, Any]]:
+        """Name and JSON parameters for `evaluator_from` in the measuring process."""
+        return self.evaluator, dict(self.parameters.get("evaluator", {}))
+
+    def make_evaluator(self) -> Evaluator:
+        return evaluator_from(*self.evaluation)
+
+    def make_explorer(self, operator: Operator, rng: np.random.Generator) -> Explorer:
+        """For one sketch of `operator`."""
+        return make("explorer", EXPLORERS, self.explorer, rng, **self.parameters.get("explorer", {}))
+
+    def make_sampler(self, operator: Operator, seed: int) -> Sampler:
+        return make("sampler", SAMPLERS, self.sampler, seed, **self.parameters.get("sampler", {}))
+
+    def make_cost_model(self, operator: Operator, seed: int) -> CostModel:
+        """A new one for every fit."""
+        return make("cost model", COST_MODELS, self.cost_model, seed, **self.parameters.get("cost_model", {}))
+
+    def make_proposer(
+        self, operator: Operator, seed: int, known: Known = NOTHING, neighbours: Neighbours | None = None
+    ) -> Proposer:
+        """The inner search of `operator`, which may learn from `neighbours`; equal seeds, operators and knowledge
+        propose equally."""
+        return Proposer(
+            operator,
+            lambda rng: self.make_explorer(operator, rng),
+            self.make_sampler(operator, seed),
+            lambda: self.make_cost_model(operator, seed),
+            np.random.default_rng([seed, operator.index]),
+            self.search,
+            known,
+            neighbours,
+        )

@@ -1,0 +1,71 @@
+"""AdaTune (Li et al., NeurIPS 2020): adaptive evaluator, surrogate with uncertainty, contextual optimizer; and what each
+of them does alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
+from workers.engine.evaluator.fixed import PAPER as RUNS_500
+from workers.engine.methods.method import Method
+from workers.engine.methods.presets.autotvm import ANNEALING, AUTOTVM
+
+_PLAN = 32
+"""Program: plan size."""
+_IMPROVEMENT: dict[str, Any] = {"acquisition": "expected_improvement"}
+
+ADATUNE = Method(
+    name="adatune",
+    scheduler="sequential",  # as AutoTVM
+    explorer="simulated_annealing",
+    sampler="greedy",
+    cost_model="random_forest",  # program: 10 trees, 10 columns; calibrated on log2 speeds: the product's
+    evaluator="adaptive",  # batches by time, hopeless programs cut: the product's
+    summary="AdaTune (NeurIPS 2020): timings end when they agree, a random forest says how sure it is, and the share "
+    "of chance follows its doubt; one operator after the other. Short timings, and a lucky best is measured again.",
+    parameters={
+        "explorer": {"chains": 64},  # twice the plan of 32 (program)
+        "search": {**_IMPROVEMENT, "contextual": True, "confirm": 0.03},
+        "rhythm": {"plan": _PLAN},
+    },
+)
+
+ADATUNE_PAPER = replace(
+    ADATUNE,
+    name="adatune-paper",
+    summary="AdaTune with the numbers of its program: up to 500 runs in batches of 50, a forest on normalised speed "
+    "with the spread as it is, plans of 32. Meant for runs of hours.",
+    parameters={
+        "explorer": {**ANNEALING, "chains": 64},  # program: twice the plan
+        "cost_model": {"target": "speed", "calibration": "raw"},  # program
+        "evaluator": ADAPTIVE_PAPER,  # program: batches of 50 of 500 runs, 10 %
+        "search": {"first": _PLAN, **_IMPROVEMENT, "contextual": True},  # program
+        "rhythm": {"plan": _PLAN, "warm_up": 1},
+    },
+)
+
+PRESETS = (
+    ADATUNE,
+    ADATUNE_PAPER,
+    replace(
+        AUTOTVM,
+        name="adatune-evaluator",
+        evaluator="adaptive",
+        summary="AdaTune's adaptive evaluator alone: autotvm whose timings end when they agree.",
+        parameters={**AUTOTVM.parameters, "evaluator": ADAPTIVE_PAPER},
+    ),
+    replace(
+        ADATUNE_PAPER,
+        name="adatune-surrogate",
+        summary="AdaTune without its contextual optimizer: adatune-paper with 5 % of chance.",
+        parameters={**ADATUNE_PAPER.parameters, "search": {"first": _PLAN, **_IMPROVEMENT, "epsilon": 0.05}},
+    ),
+    replace(
+        ADATUNE_PAPER,
+        name="adatune-contextual",
+        evaluator="fixed",
+        summary="AdaTune without its adaptive evaluator: adatune-paper with 500 runs a measurement.",
+        parameters={**ADATUNE_PAPER.parameters, "evaluator": RUNS_500},
+    ),
+)

@@ -1,0 +1,44 @@
+"""AutoTVM (Chen et al., NeurIPS 2018) as Chameleon's Table 8 and the last program (v0.19) have it: the papers' baseline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workers.engine.evaluator.fixed import PAPER as RUNS_500
+from workers.engine.methods.method import Method
+
+ANNEALING: dict[str, Any] = {
+    "chains": 128,  # Chameleon, Table 8
+    "steps": 500,  # Table 8
+    "patience": 50,  # program: early stop
+    "elite": 0.0,  # the product's additions, off
+    "exhaustive": False,
+}
+PLAN = 64
+"""Chameleon, Table 8: plan size."""
+EAGER: dict[str, Any] = {"plan": PLAN, "warm_up": 1}
+"""One operator after the other needs no warm-up; one configuration makes the network's latency finite."""
+FIRST: dict[str, Any] = {"first": PLAN}
+"""Program: the first plan is random. 5 % of each later one are, the default."""
+
+AUTOTVM = Method(
+    name="autotvm",
+    scheduler="sequential",  # program: one operator at a time
+    explorer="simulated_annealing",
+    sampler="greedy",
+    cost_model="xgboost",
+    evaluator="fixed",
+    summary="AutoTVM (Chameleon, Table 8): one operator after the other, annealing of 500 steps on 128 chains, trees "
+    "on normalised speed, plans of 64 of which 5 % are random, 500 runs a measurement.",
+    parameters={
+        "explorer": ANNEALING,
+        # Table 8: reg on normalised speed; depth, gamma, eta, ... are the part's own. 100 rounds and all rows: assumed,
+        # the paper does not say and the program stops early.
+        "cost_model": {"objective": "reg", "target": "speed", "rounds": 100, "subsample": 1.0},
+        "evaluator": RUNS_500,  # DynaTune's and AdaTune's scripts
+        "search": FIRST,
+        "rhythm": EAGER,
+    },
+)
+
+PRESETS = (AUTOTVM,)

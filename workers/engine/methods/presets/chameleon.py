@@ -1,0 +1,71 @@
+"""Chameleon (Ahn et al., ICLR 2020): Adaptive Exploration (AE) and Adaptive Sampling (AS), and its ablations (4.1, 4.2).
+
+An ablation changes AutoTVM (SA, simulated annealing and greedy sampling) by the part it is named after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from workers.engine.explorer.ppo import PAPER as PPO_PAPER
+from workers.engine.methods.method import Method
+from workers.engine.methods.presets.autotvm import AUTOTVM, FIRST
+from workers.engine.sampler.adaptive import PAPER as SAMPLING_PAPER
+
+_POOL: dict[str, Any] = {**FIRST, "pool": 8.0}
+"""What the explorer hands to the sampler, 512 for a plan of 64; the paper does not say how many are clustered."""
+
+
+def _ablation(name: str, explorer: str, sampler: str, summary: str, changed: dict[str, Any]) -> Method:
+    parameters = {**AUTOTVM.parameters, **changed}
+    return replace(AUTOTVM, name=name, explorer=explorer, sampler=sampler, summary=summary, parameters=parameters)
+
+
+CHAMELEON = Method(
+    name="chameleon",
+    scheduler="sequential",  # as AutoTVM
+    explorer="ppo",  # 3.2, with the numbers that learn fastest in a fifth of a second
+    sampler="adaptive",  # 3.3, with the numbers that measured best
+    cost_model="xgboost",
+    evaluator="fixed",
+    summary="Chameleon (ICLR 2020): an agent learns which knobs to turn, and of what it finds one configuration a "
+    "cluster is measured; one operator after the other. Short timings.",
+    parameters={
+        "search": {"pool": 8.0, "first": 16},
+        "rhythm": {"plan": 32},  # an upper limit: the sampler mostly takes 16
+    },
+)
+
+CHAMELEON_PAPER = _ablation(
+    "chameleon-paper",
+    "ppo",
+    "adaptive",
+    "Chameleon with the numbers of the paper (AE + AS; Tables 7 to 9): 128 episodes of 500 steps, Algorithm 1 to the "
+    "letter, 500 runs a measurement. Meant for runs of hours.",
+    {"explorer": PPO_PAPER, "sampler": SAMPLING_PAPER, "search": _POOL},
+)
+
+PRESETS = (
+    CHAMELEON,
+    CHAMELEON_PAPER,
+    replace(
+        AUTOTVM,
+        name="chameleon-sa",
+        summary="SA of Chameleon's ablations (4.1): simulated annealing and greedy sampling, the same as autotvm.",
+    ),
+    _ablation(
+        "chameleon-ae",
+        "ppo",
+        "greedy",
+        "AE of Chameleon's ablations (4.1): autotvm with the agent in place of annealing.",
+        {"explorer": PPO_PAPER},
+    ),
+    _ablation(
+        "chameleon-sa-as",
+        "simulated_annealing",
+        "adaptive",
+        "SA + AS of Chameleon's ablations (4.2): autotvm with adaptive in place of greedy sampling.",
+        {"sampler": SAMPLING_PAPER, "search": _POOL},
+    ),
+)

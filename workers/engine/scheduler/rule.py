@@ -1,0 +1,81 @@
+"""The numbers of the schedulers that ask the belief, and what the paper and its program say about each.
+
+The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, and why:
+  t        The bonus takes ln t of the slot to come, t = slots so far + 1, as Algorithm 1 counts.
+  gamma    Operators that never had a slot all have the constant; the text leaves their order open. The largest share of
+           the latency goes first.
+  rescue   The paper warms up until each operator has a valid configuration; if one has none by then, it goes first for
+           `rescue` slots more than the others.
+  work     r divides `Operator.work`, which is the paper's FLOPs where they are what limits (METHODS, Design space).
+  weight   r is multiplied by it (footnote 3).
+  prior    A segment of fewer than 5 configurations has a normal prior from the segment before, or a broad one; the
+           paper's uniform prior (which longer segments have) leaves such a fit undetermined.
+  noise    Of the observations is sampled with the parameters ("all free parameters are taken care of by MCMC").
+  ahead    A forecast is for the end of the slot: slot length over the mean time of a configuration (program).
+  finished After 200 configurations without improvement (5.3); the program stops after 50.
+  EI       The paper's; the program scores by the predicted speed itself and has no lower bound on predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from workers.engine.belief import FAST, PAPER, Sampling, curve_named
+
+GAMMA = 1e12
+"""Index in ms of an operator that never had a slot: above anything an estimate can reach."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The parameters of the index u = r + scale x sqrt(C ln t / c), in ms.
+
+    `scale` is the size of a reward, which Auer et al. (2002) take to be at most 1:
+      "millisecond"  1 ms whatever the network: DynaTune's rule as written.
+      "spread"       the standard deviation of the operator's own reward, the factor of UCB1-NORMAL (Auer et al. 2002)
+                     and UCB-V (Audibert et al. 2009), in ms. It joins the posterior's spread, what the curve may still
+                     do, and that of a jump, which no curve foresees: a jump takes `surprise` of the operator's time
+                     off (1/6 at 20 % faster, 1/3 at 50 %) with probability p, so its spread is
+                     `surprise` x sqrt(p (1 - p)) x weight x best, with p from `Belief.jump_chance`.
+    With 30 operators and a network of 3 ms, sqrt(2 ln t / c) is 1 to 2 ms while a slot brings 0.01 to 0.1 ms, so the
+    rule as written is round-robin there; hence "spread" for the product. Without the jumps (`surprise` 0) an operator
+    on a plateau is hardly ever tried again: on simulated curves that takes half again as many slots.
+    `curve` names the belief's family, `sampling` how its posterior is sampled; C is `c_fast` for a network that was
+    under `fast_latency` seconds after warm-up.
+    """
+
+    scale: str = "spread"
+    surprise: float = 1 / 3
+    c: float = 2.0
+    c_fast: float = 0.2
+    fast_latency: float = 1e-3
+    patience: int | None = None
+    rescue: int = 4
+    curve: str = "log_power"
+    sampling: Sampling = FAST
+
+    def __post_init__(self) -> None:
+        if self.scale not in ("millisecond", "spread"):
+            raise ValueError(f"scale {self.scale!r} is unknown; use 'millisecond' or 'spread'")
+        curve_named(self.curve)
+
+    def changed(self, parameters: Mapping[str, Any], patience: int | None = None) -> Rule:
+        """With JSON `parameters` in place of its own, "sampling" by its fields; `patience` of the run goes before both.
+
+        Raises TypeError for names that are no parameters.
+        """
+        changes = dict(parameters)
+        if "sampling" in changes:
+            changes["sampling"] = replace(self.sampling, **changes["sampling"])
+        if patience is not None:
+            changes["patience"] = patience
+        return replace(self, **changes)
+
+
+PRODUCT_RULE = Rule(c_fast=2.0)
+"""The bonus follows the size of the rewards, so that C = 2 needs no exception for fast networks."""
+
+PAPER_RULE = Rule(scale="millisecond", surprise=0.0, patience=200, sampling=PAPER)
+"""DynaTune 4.2 and 5: C = 2, or 0.2 under 1 ms; finished after 200 configurations without improvement."""

@@ -1,0 +1,59 @@
+"""The numbers of the inner search, and what it counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workers.engine.acquisition import ACQUISITIONS
+from workers.engine.registry import check
+
+FIGURES = ("steps_to_best", "evaluations", "evaluations_to_best")
+GROUPING = ("clusters", "synthesised")
+COUNTERS = (
+    "proposed", "start", "random", "explorer", "confirm", "not_greedy", "left_out", "walks", "steps", *FIGURES,
+    *GROUPING, "fits", "steered", "chance",
+)  # fmt: skip
+"""Candidates by origin, and: those that a sampler chose against greedy, and those that it found superfluous; walks of
+the explorer and, summed over them, their steps and figures (`Explorer`) and those of the sampler (`Sampler`); fits of
+the cost model; candidates proposed with a model at hand, and how many of them were expected to be random:
+chance / steered is the mean share of exploration."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Numbers of the inner search.
+
+    `first` measured points, failures included, a sketch needs before its cost model is asked; until then its share is
+    random (AutoTVM: the first plan). `epsilon` is the random share of a plan afterwards (AutoTVM: the last 5 %).
+    `pool` x the plan is what the explorer hands to the sampler. The model is refitted when its points grew by `refit`
+    of their number or by `refit_points`, whichever is less. `patience` consecutive duplicates or invalid
+    configurations close a sketch. `power` and `curiosity` set the sketches' shares, see `SketchShares`.
+
+    `acquisition` says what makes a candidate worth measuring (`ACQUISITIONS`). With `contextual` the random share
+    follows the model's doubt in place of `epsilon` (AdaTune's optimizer, which scores by "expected_improvement"); that
+    and every acquisition but "mean" want a cost model that tells its spread. `confirm` is the share of an operator's
+    seconds, builds and timed runs, that may go into measuring a doubtful best once more (METHODS.md, AdaTune).
+
+    A sketch with `first` own points and fewer than `transfer` learns from those of similar operators of the run too
+    (`transfer.Neighbours`), where these foretell its own; 0 is off.
+    """
+
+    first: int = 8
+    epsilon: float = 0.05
+    pool: float = 1.0
+    refit: float = 0.1
+    refit_points: int = 8
+    patience: int = 64
+    power: float = 3.0
+    curiosity: float = 0.15
+    acquisition: str = "mean"
+    contextual: bool = False
+    confirm: float = 0.0
+    transfer: int = 0
+
+    def __post_init__(self) -> None:
+        check("acquisition", ACQUISITIONS, self.acquisition)
+        if not 0 <= self.confirm <= 1:
+            raise ValueError(f"confirm {self.confirm} must be a share from 0 to 1")
+        if not 0 <= self.epsilon <= 1 or self.pool < 1 or self.patience < 1 or self.first < 1:
+            raise ValueError(f"epsilon must be from 0 to 1, pool, patience and first at least 1, not {self}")

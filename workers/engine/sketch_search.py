@@ -1,0 +1,98 @@
+"""The guided search of one sketch: explorer, cost model and sampler."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.engine.acquisition import ACQUISITIONS
+from workers.engine.fitted_model import FittedModel
+from workers.engine.history import SketchHistory
+from workers.engine.ports import Explorer, Sampler
+from workers.engine.search import FIGURES, GROUPING, Search
+from workers.engine.space import Choices, Sketch
+
+_ASKED = 20
+
+Rows = list[tuple[int, ...]]
+
+
+class SketchSearch:
+    """Picks new configurations of one sketch. `counters` are those of its proposer (`COUNTERS`)."""
+
+    def __init__(
+        self,
+        sketch: Sketch,
+        seen: SketchHistory,
+        explorer: Explorer,
+        sampler: Sampler,
+        model: FittedModel,
+        search: Search,
+        rng: np.random.Generator,
+        counters: dict[str, float],
+    ) -> None:
+        self._sketch, self._seen = sketch, seen
+        self.explorer, self.model = explorer, model
+        self._sampler, self._search, self._rng, self._counters = sampler, search, rng, counters
+
+    def pick(self, count: int) -> tuple[Rows, Rows, int]:
+        """Guided configurations, random ones, and how many of `count` the sampler left out.
+
+        At random is only what is meant to be, and what the explorer could not supply; a sampler that takes fewer says
+        that they stand for the others, which are not replaced.
+        """
+        picked: Rows = []
+        left_out = 0
+        if len(self._seen.speeds) >= self._search.first:
+            chance = self._random_share() * count
+            at_random = int(chance + self._rng.random())
+            self._counters["steered"] += count
+            self._counters["chance"] += chance
+            picked, left_out = self._guided(count - at_random)
+        taken = self._seen.visited | set(picked)
+        rest = self._sketch.unvisited(self._rng, count - len(picked) - left_out, taken)
+        return picked, [tuple(row) for row in rest.tolist()], left_out
+
+    def _guided(self, count: int) -> tuple[Rows, int]:
+        """Distinct unvisited choices by explorer and sampler, and how many the sampler left out."""
+        if count < 1:
+            return [], 0
+        opinion, best = self.model.frozen()
+        acquire = ACQUISITIONS[self._search.acquisition]
+
+        def score(choices: Choices) -> NDArray[np.float64]:
+            return acquire(opinion(choices), best)
+
+        wanted, visited = math.ceil(self._search.pool * count), self._seen.visited
+        candidates, steps = self.explorer.explore(self._sketch, score, wanted, visited)
+        self._counters["walks"] += 1
+        self._counters["steps"] += steps
+        self._add(FIGURES, self.explorer.figures)
+        if not len(candidates):
+            return [], 0
+        plan = self._sampler.sample(self._sketch, candidates, score(candidates), count, visited)
+        self._add(GROUPING, self._sampler.figures)
+        # A sampler may synthesise configurations: they too must be distinct and new.
+        fresh = list(dict.fromkeys(row for row in map(tuple, plan.tolist()) if row not in visited))
+        greedy = set(map(tuple, candidates[:count].tolist()))
+        left_out = min(count, len(candidates)) - len(fresh) if fresh else 0
+        self._counters["not_greedy"] += sum(row not in greedy for row in fresh)
+        self._counters["left_out"] += left_out
+        return fresh, left_out
+
+    def _add(self, names: tuple[str, ...], figures: dict[str, int]) -> None:
+        for name in names:
+            self._counters[name] += figures.get(name, 0)
+
+    def _random_share(self) -> float:
+        """Of a plan: `epsilon`, or the mean spread of the speeds of random configurations over the best (AdaTune's
+        program: of 20), at most 1."""
+        if not self._search.contextual:
+            return self._search.epsilon
+        opinion = self.model.predict(self._sketch.random(self._rng, _ASKED))
+        if not opinion.spread.any():
+            return self._search.epsilon
+        # Opinions are log2 speeds relative to the best: the spread of the speed itself is its derivative times theirs.
+        return min(1.0, float(np.mean(math.log(2) * 2.0**opinion.mean * opinion.spread)))

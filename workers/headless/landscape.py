@@ -1,0 +1,150 @@
+"""`manage.py landscape record|calibrate`: measurements of this machine, to compare methods on without it."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from workers.engine.errors import EngineError
+from workers.engine.methods import method
+from workers.headless.ask import Listener, ask, refusal
+from workers.headless.display import Display
+from workers.headless.errors import Failure, UserMistake
+from workers.headless.machine import this_machine
+from workers.landscapes import Costs, CurveRecording, LandscapeError, SpaceRecording
+from workers.messages.spec import Budget, RunSpec
+from workers.supervision.terms import terms_of
+
+COSTS = "costs.json"
+GRACE = 20.0  # s that a batch may still take after Ctrl-C; what it measured is kept
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    words = parser.add_subparsers(dest="word", required=True)
+    record = words.add_parser("record", help="record a network's landscape; run again, it goes on where it was")
+    record.add_argument("network", help="an ONNX file with static shapes")
+    record.add_argument("--kind", choices=("curve", "space"), required=True)
+    record.add_argument("--out", required=True, help="directory of landscapes")
+    record.add_argument("--trials", type=int, default=400, help="of an inner search (curve)")
+    record.add_argument("--seeds", type=int, default=3, help="inner searches an operator (curve)")
+    record.add_argument("--operators", type=int, default=8, help="how many, those with the most work (space)")
+    record.add_argument("--configurations", type=int, default=3000, help="at most, of each operator's part (space)")
+    record.add_argument("--method", default="auto", help="whose inner search is recorded, or looks for a good part")
+    record.add_argument("--measure-again", action="store_true", help="measure this machine's peak anew")
+    calibrate = words.add_parser("calibrate", help="time the parts of every method anew")
+    calibrate.add_argument("--out", required=True, help="directory of landscapes")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 when the landscape is there, 130 when stopped; raises UserMistake or Failure."""
+    out = Path(arguments.out).resolve()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserMistake(f"--out {arguments.out}: {error.strerror}; name a directory that can be made") from None
+    if arguments.word == "calibrate":
+        return _calibrate(out, ask({"task": "hardware", "peak": False})["hardware"])
+    spec, hardware = _spec(arguments)
+    name = Path(arguments.network).stem
+    figure = arguments.trials if arguments.kind == "curve" else arguments.configurations
+    with Path(spec.network).open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()[:8]
+    work = out / "recording" / f"{name}-{content}-{arguments.kind}-{figure}"
+    work.mkdir(parents=True, mode=0o700, exist_ok=True)
+    order = {
+        "task": "landscape", "kind": arguments.kind, "spec": spec.to_json(), "work_dir": str(work), "name": name,
+        "hardware": hardware, "trials": arguments.trials, "seeds": arguments.seeds,
+        "operators": arguments.operators, "configurations": arguments.configurations,
+    }  # fmt: skip
+    made = _recorded(order)
+    if made is None:
+        Display.say("stopped; what was measured is kept, the same command goes on")
+        return 130
+    _keep(made, out, work)
+    return 0 if (out / COSTS).exists() else _calibrate(out, hardware)
+
+
+def _recorded(order: dict[str, Any]) -> Path | None:
+    display, listener = Display(Budget()), Listener()
+    try:
+        terms = terms_of(order)
+    except OSError as error:
+        raise UserMistake(str(error)) from None
+    with display.stops_on_interrupt():
+        ending = terms.supervise(order, display.over(listener), stop=GRACE)
+    display.end()
+    for event in listener.events:
+        if event["kind"] == "failed":
+            raise refusal(event)
+    results = [event for event in listener.events if event["kind"] == "result"]
+    if results:
+        return Path(results[-1]["path"]) if results[-1]["path"] else None
+    if display.stopping:
+        return None
+    raise Failure(f"the recording ended early: {ending.detail}; the same command goes on\n{ending.log[-2000:]}")
+
+
+def _keep(made: Path, out: Path, work: Path) -> None:
+    """Into the directory of landscapes, once it reads as one."""
+    if not made.resolve().is_relative_to(work.resolve()):
+        raise Failure(f"the recording process names a file outside of its directory: {made}")
+    try:
+        recording = CurveRecording.read(made) if ".curve." in made.name else SpaceRecording.read(made)
+    except LandscapeError as error:
+        raise Failure(str(error)) from None
+    path = out / made.name
+    shutil.copy(made, path.with_name(path.name + ".partial"))
+    os.replace(path.with_name(path.name + ".partial"), path)
+    Display.say(
+        f"{path}: {len(recording.header['operators'])} operators, {path.stat().st_size / 1e6:.2f} MB, "
+        f"noise {100 * recording.noise:.1f} %"
+    )
+
+
+def _calibrate(out: Path, hardware: dict[str, Any]) -> int:
+    work = out / "recording" / "costs"
+    work.mkdir(parents=True, mode=0o700, exist_ok=True)
+    order = {"task": "landscape", "kind": "costs", "work_dir": str(work), "hardware": hardware}
+    made = _recorded(order)
+    if made is None:
+        return 130
+    Costs.read(work / COSTS).write(out / COSTS)
+    Display.say(f"{out / COSTS}: what the parts of every method cost")
+    return 0
+
+
+def _spec(arguments: argparse.Namespace) -> tuple[RunSpec, dict[str, Any]]:
+    try:
+        method(arguments.method)
+    except EngineError as error:
+        raise UserMistake(f"--method {arguments.method}: {error}") from None
+    for name in ("trials", "seeds", "operators", "configurations"):
+        if getattr(arguments, name) < 1:
+            raise UserMistake(f"--{name} {getattr(arguments, name)} must be a whole number from 1 on")
+    network = Path(arguments.network).resolve()
+    if not network.is_file():
+        raise UserMistake(f"{arguments.network}: there is no such file; name an ONNX file")
+    inspection = ask({"task": "inspect", "network": str(network)})["inspection"]
+    machine = this_machine(arguments.measure_again)
+    hardware = machine["hardware"]
+    spec = RunSpec(
+        network=str(network),
+        target=hardware["target"],
+        threads=hardware["cores"],
+        peak_flops=machine["peak"]["flops"],
+        bandwidth=machine["peak"]["bandwidth"],
+        inputs=_shapes(inspection),
+        method=arguments.method,
+    )
+    return spec, hardware
+
+
+def _shapes(inspection: dict[str, Any]) -> dict[str, list[int]]:
+    for port in inspection["inputs"]:
+        if port["shape"] is None or not all(isinstance(size, int) for size in port["shape"]):
+            raise UserMistake(f"input {port['name']} has dynamic dimensions {port['shape']}; record a network without")
+    return {port["name"]: port["shape"] for port in inspection["inputs"]}

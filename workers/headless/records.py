@@ -1,0 +1,44 @@
+"""What earlier runs left in their directories, for a new one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from workers.headless.errors import UserMistake
+from workers.messages.known import Name, Point, encode_known, point_of, records
+from workers.supervision.directory import DamagedJournal, events_in
+
+
+def keep_records(directories: Sequence[str], run: str, path: Path) -> None:
+    """Writes a file (messages.known) of what the journals in `directories` (an earlier --out each, its journal in
+    `run`) hold; later named ones count as newer. Raises UserMistake for a directory without a journal."""
+    found: defaultdict[Name, list[Point]] = defaultdict(list)
+    for directory in directories:
+        try:
+            for name, points in _measured(Path(directory) / run).items():
+                found[name] += points
+        except (OSError, DamagedJournal, KeyError) as error:
+            raise UserMistake(
+                f"--records {directory}: it holds no journal of a run that can be read ({error}); "
+                "name the --out directory of an earlier tune"
+            ) from None
+    partial = path.with_suffix(".partial")
+    partial.write_text(encode_known(records({name: points[::-1] for name, points in found.items()})))
+    partial.replace(path)
+
+
+def _measured(path: Path) -> dict[Name, list[Point]]:
+    """Points of one journal, oldest first. A run of before operators named their space gives none."""
+    names: dict[int, Name] = {}
+    found: defaultdict[Name, list[Point]] = defaultdict(list)
+    for event in events_in(path):
+        if event["kind"] == "operators":
+            names = {row["index"]: (row["key"], row["space"]) for row in event["operators"] if row.get("space")}
+        elif event["kind"] == "batch":
+            for measurement in event["measurements"]:
+                name, point = names.get(measurement["operator"]), point_of(measurement)
+                if name is not None and point is not None:
+                    found[name].append(point)
+    return found

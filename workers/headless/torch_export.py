@@ -1,0 +1,45 @@
+"""A .pt2 file on the command line: converted to ONNX in a child, once, beside the run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+from workers.headless.ask import ask
+from workers.headless.errors import Failure, UserMistake
+
+EXTENSION = ".pt2"
+
+
+def as_onnx(network: Path, out: Path, allowed: bool) -> Path:
+    """The file itself, or for a torch.export file its conversion, kept in `out` by the content it was made of.
+
+    Raises UserMistake where it is not allowed or the file is refused.
+    """
+    if network.suffix.lower() != EXTENSION:
+        return network
+    if not allowed:
+        raise UserMistake(
+            f"{network}: torch.export files are off: loading one can run code of whoever made it, held back by nothing "
+            "but a sandbox; export the network to ONNX, or give --allow-torch-export if you trust the file"
+        )
+    with network.open("rb") as file:
+        kept = out / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.onnx"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(prefix="convert-", dir=out, ignore_cleanup_errors=True) as work:
+            order = {"task": "convert", "source": str(network.resolve()), "allowed": True, "work_dir": work}
+            _copy(Path(ask(order)["onnx"]), Path(work), kept)
+    return kept
+
+
+def _copy(made: Path, work: Path, kept: Path) -> None:
+    """What the child names may be anything: a plain file of its own directory is taken."""
+    if made.parent != work or not made.exists() or not stat.S_ISREG(made.lstat().st_mode):
+        raise Failure(f"the converting process names a file outside of its directory: {made}; nothing is taken")
+    partial = kept.with_suffix(".partial")
+    shutil.copyfile(made, partial, follow_symlinks=False)
+    os.replace(partial, kept)

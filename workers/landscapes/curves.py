@@ -1,0 +1,197 @@
+"""Recorded inner searches, replayed step by step: what schedulers are compared on.
+
+Operators are rested arms (DynaTune 4.1): one that gets no slot does not change, so a recorded search of an operator
+goes on where it was, whatever the others got. What is not exact: a search was recorded with one plan size, and the
+cost model of another would have been fitted at other times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.engine.methods import Method
+from workers.engine.ports import Candidate, Outcome, State
+from workers.engine.proposer import Proposer
+from workers.engine.search import COUNTERS
+from workers.engine.space import Configuration, Knob, Operator, Sketch
+from workers.landscapes import files
+from workers.landscapes.clock import SimulatedClock
+from workers.landscapes.landscape import Landscape
+
+CAUSES = ("", "duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device")
+COLUMNS = ("seconds", "build", "measure", "search")
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Search:
+    """One recorded inner search, in the order of measuring; shapes (n,).
+
+    `seconds` of the program (nan when there is none), `causes` as indexes of CAUSES; `build`, `measure` and `search`
+    are what the candidate took on the clock. `again`: the best program's time in later measurements.
+    """
+
+    seconds: Times
+    build: Times
+    measure: Times
+    search: Times
+    causes: NDArray[np.uint8]
+    again: Times
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    @property
+    def best(self) -> Times:
+        """Best time so far after each candidate; inf before the first valid one."""
+        found: Times = np.minimum.accumulate(np.where(np.isnan(self.seconds), np.inf, self.seconds))
+        return found
+
+    @property
+    def total(self) -> Times:
+        """Seconds on the clock of each candidate."""
+        found: Times = np.nan_to_num(self.build) + np.nan_to_num(self.measure) + np.nan_to_num(self.search)
+        return found
+
+    def arrays(self) -> files.Arrays:
+        stored: files.Arrays = {name: files.codes(getattr(self, name)) for name in (*COLUMNS, "again")}
+        return {**stored, "causes": self.causes.astype(np.uint8)}
+
+    @classmethod
+    def of_arrays(cls, arrays: files.Arrays) -> Search:
+        times = {name: files.times_of(arrays[name]) for name in (*COLUMNS, "again")}
+        return cls(**times, causes=arrays["causes"])
+
+
+@dataclass(frozen=True)
+class CurveRecording:
+    """`searches[operator][seed]`; `header` has network, operators (`files.described`), peak_flops, method, hardware."""
+
+    header: dict[str, Any]
+    searches: tuple[tuple[Search, ...], ...]
+
+    @property
+    def noise(self) -> float:
+        """Median relative deviation of a best time measured again from the one recorded."""
+        found = [abs(s.again / s.best[-1] - 1) for row in self.searches for s in row if len(s.again)]
+        return float(np.nanmedian(np.concatenate(found))) if found else 0.0
+
+    def write(self, path: Path) -> None:
+        arrays = {
+            f"{name}_{operator}_{seed}": array
+            for operator, row in enumerate(self.searches)
+            for seed, search in enumerate(row)
+            for name, array in search.arrays().items()
+        }
+        files.write(path, "curve", {**self.header, "seeds": len(self.searches[0])}, arrays)
+
+    @classmethod
+    def read(cls, path: Path) -> CurveRecording:
+        header, arrays = files.read(path, "curve")
+        names = (*COLUMNS, "again", "causes")
+        searches = tuple(
+            tuple(
+                Search.of_arrays({name: arrays[f"{name}_{operator}_{seed}"] for name in names})
+                for seed in range(header["seeds"])
+            )
+            for operator in range(len(header["operators"]))
+        )
+        return cls(header, searches)
+
+
+class CurveLandscape(Landscape):
+    """Operators whose only knob is the step of a recorded search.
+
+    Each operator replays one of its recorded seeds, drawn by `seed`: with K operators and S seeds S^K networks.
+    """
+
+    apply_seconds = 0.0  # is in the recorded build
+
+    def __init__(self, recording: CurveRecording, clock: SimulatedClock, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.searches = [row[int(rng.integers(len(row)))] for row in recording.searches]
+        rows = recording.header["operators"]
+        super().__init__([_operator(row, len(s)) for row, s in zip(rows, self.searches, strict=True)], clock)
+        self.clock = clock
+
+    def answer(self, candidate: Candidate, incumbent: float | None) -> Outcome:
+        """See `Landscape`."""
+        step, search = candidate.configuration.choices[0], self.searches[candidate.operator]
+        cause = CAUSES[int(search.causes[step])]
+        return Outcome(
+            candidate,
+            candidate.configuration,
+            "" if cause == "duplicate" else f"{candidate.operator}-{step}",
+            None if cause else float(search.seconds[step]),
+            runs=0 if cause else 1,
+            stopped="" if cause else "complete",
+            cause=cause,
+            build_seconds=float(np.nan_to_num(search.build[step])),
+            measure_seconds=float(np.nan_to_num(search.measure[step])),
+        )
+
+    def played(self, method: Method) -> Method:
+        """The method with its inner search replaced by the recorded one; the oracle is shown the curves."""
+        fields = {name: getattr(method, name) for name in method.__dataclass_fields__}
+        if method.scheduler == "oracle":
+            shown = {**method.parameters.get("scheduler", {}), "curves": self.curves}
+            fields["parameters"] = {**method.parameters, "scheduler": shown}
+        return _Played(**fields, landscape=self)
+
+    @property
+    def curves(self) -> dict[str, list[float]]:
+        """Best time (s) after each trial by operator index; a duplicate is no trial."""
+        duplicate = CAUSES.index("duplicate")
+        return {
+            str(index): search.best[search.causes != duplicate].tolist() for index, search in enumerate(self.searches)
+        }
+
+
+@dataclass(frozen=True)
+class _Played(Method):
+    landscape: CurveLandscape | None = None
+
+    def make_proposer(self, operator: Operator, seed: int, *given: Any, **named: Any) -> Proposer:
+        assert self.landscape is not None
+        search = self.landscape.searches[operator.index]
+        return cast(Proposer, RecordedProposer(operator, search, self.landscape.clock))  # all the loop asks of one
+
+
+class RecordedProposer:
+    """Proposes the next steps and lets the time pass that the search took for them."""
+
+    def __init__(self, operator: Operator, search: Search, clock: SimulatedClock) -> None:
+        self.operator, self._search, self._clock, self._next = operator, search, clock, 0
+        self.counters = dict.fromkeys(COUNTERS, 0)
+
+    @property
+    def exhausted(self) -> bool:
+        return self._next >= len(self._search)
+
+    def propose(self, count: int) -> list[Candidate]:
+        """The next `count` steps; fewer at the recording's end."""
+        steps = range(self._next, min(self._next + count, len(self._search)))
+        self._next = steps.stop
+        self.counters["proposed"] += len(steps)
+        self._clock.advance(float(np.nansum(self._search.search[steps.start : steps.stop])))
+        return [Candidate(self.operator.index, Configuration(0, (step,)), "recorded") for step in steps]
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """What came of a step is known already."""
+
+    def state(self) -> State:
+        return {"next": self._next}
+
+    def restore(self, state: State) -> None:
+        self._next = state["next"]
+
+
+def _operator(row: dict[str, Any], steps: int) -> Operator:
+    sketch = Sketch((Knob("step", "location", tuple((step,) for step in range(steps))),))
+    return Operator(**row, sketches=(sketch,), start=(Configuration(0, (0,)),))

@@ -1,0 +1,66 @@
+"""What earlier runs found, as a file for the next one: {"operators": [{key, space, points}]}.
+
+`key` is an operator's structural hash, `space` says on what machine and of which knobs its choices and times are, and
+`points` are [sketch, choices, seconds | null, identity of the program]. A run is given the same file at every attempt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+POINTS = 300
+"""Of one operator: as many as its cost model still learns from in less time than a trial takes."""
+TOTAL = 20_000
+"""Of all operators: about two megabytes."""
+FEWEST = 32
+
+Point = list[Any]
+Name = tuple[str, str]
+
+
+def share(operators: int) -> int:
+    """Points an operator when there are so many of them."""
+    return max(FEWEST, min(POINTS, TOTAL // max(operators, 1)))
+
+
+def point_of(measurement: Mapping[str, Any]) -> Point | None:
+    """A measurement as a point; None for what says nothing: duplicates, a device's faults, and second rounds."""
+    if measurement["cause"] in ("duplicate", "device") or measurement["round"]:
+        return None
+    return [measurement[name] for name in ("sketch", "choices", "seconds", "identity")]
+
+
+def chosen(points: Iterable[Point], most: int) -> list[Point]:
+    """At most `most` of points that come newest first: half of them the fastest, the rest the newest.
+
+    Of one configuration the newest counts. The best alone would teach a cost model nothing about what is bad.
+    """
+    distinct: dict[tuple[int, ...], Point] = {}
+    for point in points:
+        distinct.setdefault((point[0], *point[1]), point)
+    newest = list(distinct.values())
+    fastest = sorted((p for p in newest if p[2] is not None), key=lambda p: float(p[2]))[: (most + 1) // 2]
+    taken = {id(point) for point in fastest}
+    rest = [point for point in newest if id(point) not in taken]
+    return fastest + rest[: most - len(fastest)]
+
+
+def records(found: Mapping[Name, Sequence[Point]]) -> list[dict[str, Any]]:
+    """Records of all operators, by (key, space); points come newest first."""
+    most = share(len(found))
+    kept = ((name, chosen(points, most)) for name, points in sorted(found.items()))
+    return [{"key": key, "space": space, "points": points} for (key, space), points in kept if points]
+
+
+def encode_known(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The file's text."""
+    return json.dumps({"operators": rows}, separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+
+def decode_known(text: str) -> list[dict[str, Any]]:
+    """Inverse of `encode_known`."""
+    found = json.loads(text)["operators"]
+    assert isinstance(found, list)
+    return found

@@ -1,0 +1,94 @@
+"""Orders for a child, as the web and the headless commands give them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+
+
+def best_of(measurements: Iterable[Row], operators: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """The fastest configuration of each operator, by its index as text; of equals the first. Of what was
+    measured in several rounds the latest figure counts: a best that was luck is not built.
+    """
+    best: dict[str, dict[str, Any]] = {}
+    keys = {operator["index"]: operator["key"] for operator in operators}
+    for found in latest(measurements):
+        index = str(found["operator"])
+        if index not in best or found["seconds"] < best[index]["seconds"]:
+            kept = {name: found[name] for name in ("sketch", "choices", "seconds")}
+            best[index] = {"key": keys[found["operator"]], **kept}
+    return best
+
+
+def latest(measurements: Iterable[Row]) -> list[Row]:
+    """Of each configuration that ran, the measurement of the latest round, in the order of the first ones."""
+    kept: dict[tuple[Any, ...], Row] = {}
+    for found in measurements:
+        asked = found.get("asked") or found["choices"]
+        configuration = (found["operator"], found["sketch"], *asked)
+        known = kept.get(configuration)
+        if found["seconds"] is not None and (known is None or found["round"] >= known["round"]):
+            kept[configuration] = found
+    return list(kept.values())
+
+
+def latency_of(best: Mapping[str, Row], operators: Sequence[Row]) -> float:
+    """Weighted sum of the best in seconds, in the operators' order; KeyError when one has none."""
+    total = 0.0
+    for operator in operators:
+        total += operator["weight"] * best[str(operator["index"])]["seconds"]
+    return total
+
+
+def tune_order(
+    spec: str,
+    work_dir: Path,
+    *,
+    checkpoint: Any,
+    measurements: Sequence[Row],
+    slots: Sequence[Any],
+    spent: Mapping[str, float],
+    clock: float,
+    keys: Sequence[str],
+    known: Path | None,
+) -> dict[str, Any]:
+    """An attempt at a run: what its journal holds so far, and a file of what earlier runs found (messages.known)."""
+    return {
+        "task": "tune",
+        "spec": spec,
+        "work_dir": str(work_dir),
+        "checkpoint": checkpoint,
+        "measurements": measurements,
+        "slots": slots,
+        "spent": spent,
+        "clock": clock,
+        "keys": keys,
+        "known": None if known is None else str(known),
+    }
+
+
+def compile_order(
+    spec: str,
+    work_dir: Path,
+    name: str,
+    layout: str,
+    best: Mapping[str, Row],
+    latency: float | None,
+    log: Path,
+    clock: float = 0.0,
+) -> dict[str, Any]:
+    """The artifact of the best so far; `layout` is what the run was made with, "none" where it made no difference."""
+    return {
+        "task": "compile",
+        "spec": spec,
+        "work_dir": str(work_dir),
+        "name": name,
+        "layout": "auto" if layout == "none" else layout,
+        "best": best,
+        "latency": latency,
+        "log": str(log),
+        "clock": clock,
+    }

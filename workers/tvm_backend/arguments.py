@@ -1,0 +1,86 @@
+"""Tensors to time programs with, in the state of the caches that the network has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import tvm
+
+MOVED = 1 << 16
+"""Bytes; smaller weights are loaded in microseconds wherever they are."""
+MOST = 1 << 27
+"""Bytes of storage that weights move through: several times what a core's caches hold."""
+ALIGNED = 64
+
+Tensors = list[Any]
+
+
+class Arguments:
+    """Random tensors for one operator's programs after another's.
+
+    In a network an operator's input was written a moment ago, but its weights were last read one inference ago: since
+    then all other weights went through the caches. So weights move through a storage as large as the network's weights,
+    a step with every call. Timed with resting weights, ResNet-18's operators sum up to 13 % less than the network takes.
+    """
+
+    def __init__(self, footprint: int) -> None:
+        """`footprint`: bytes of all weights that one inference reads."""
+        self._device = tvm.cpu()
+        self._fill = tvm.get_global_func("tvm.contrib.random.random_fill_for_measure")
+        self._size = min(footprint, MOST)
+        self._storage: Any = None
+        self._cursor = 0
+        self._resting: tuple[int, dict[int, Any]] | None = None
+
+    def of(
+        self, operator: int, shapes: Sequence[tuple[tuple[int, ...], str]], weights: Sequence[int]
+    ) -> tuple[Iterator[Tensors], bool]:
+        """Arguments for call after call, and whether they differ. `weights` are the places of constant tensors."""
+        moving = {
+            place: shapes[place][0]
+            for place in weights
+            if shapes[place][1] == "float32" and MOVED <= 4 * math.prod(shapes[place][0]) <= self._size // 2
+        }
+        resting = self._rest(operator, [(p, *shape) for p, shape in enumerate(shapes) if p not in moving])
+        if not moving:
+            return repeat([resting[place] for place in range(len(shapes))]), False
+        return self._calls(resting, moving), True
+
+    def _calls(self, resting: dict[int, Any], moving: dict[int, tuple[int, ...]]) -> Iterator[Tensors]:
+        while True:
+            tensors = {**resting, **{place: self._next(shape) for place, shape in moving.items()}}
+            yield [tensors[place] for place in sorted(tensors)]
+
+    def _next(self, shape: tuple[int, ...]) -> Any:
+        size = -(-4 * math.prod(shape) // ALIGNED) * ALIGNED
+        if self._storage is None:
+            self._storage = self._random((self._size // 4,), "float32")
+        if self._cursor + size > self._size:
+            self._cursor = 0
+        begin, self._cursor = self._cursor, self._cursor + size
+        return self._storage._create_view(shape, relative_byte_offset=begin)
+
+    def _rest(self, operator: int, wanted: Sequence[tuple[int, tuple[int, ...], str]]) -> dict[int, Any]:
+        """Views of storage that is kept while the operator stays the same; never two operators' at once.
+
+        Packing its weights changes shapes from program to program, and may pad them.
+        """
+        if self._resting is None or self._resting[0] != operator:
+            self._resting = (operator, {})
+        kept = self._resting[1]
+        for place, shape, dtype in wanted:
+            if place not in kept or math.prod(kept[place].shape) < math.prod(shape):
+                kept[place] = self._random(shape, dtype)
+        return {place: kept[place]._create_view(shape) for place, shape, _ in wanted}
+
+    def _random(self, shape: tuple[int, ...], dtype: str) -> Any:
+        if not dtype.startswith(("float", "bfloat")):
+            # Integers may be indices, and a gather does not check them: 0 exists everywhere.
+            return tvm.runtime.tensor(np.zeros(shape, dtype), self._device)
+        tensor = tvm.runtime.empty(shape, dtype=dtype, device=self._device)
+        self._fill(tensor)
+        return tensor
