@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import tvm
+import tvm_ffi
+from numpy.typing import NDArray
 
 MOVED = 1 << 16
 """Bytes; smaller weights are loaded in microseconds wherever they are."""
@@ -32,7 +34,7 @@ class Arguments:
         self._device = tvm.cpu()
         self._fill = tvm.get_global_func("tvm.contrib.random.random_fill_for_measure")
         self._size = min(footprint, MOST)
-        self._storage: Any = None
+        self._storage: NDArray[np.float32] | None = None
         self._cursor = 0
         self._resting: tuple[int, dict[int, Any]] | None = None
 
@@ -56,13 +58,14 @@ class Arguments:
             yield [tensors[place] for place in sorted(tensors)]
 
     def _next(self, shape: tuple[int, ...]) -> Any:
+        """A tensor of its own: of a view with an offset, compiled programs would read the storage's beginning."""
         size = -(-4 * math.prod(shape) // ALIGNED) * ALIGNED
         if self._storage is None:
-            self._storage = self._random((self._size // 4,), "float32")
+            self._storage = _aligned(self._size)
         if self._cursor + size > self._size:
             self._cursor = 0
-        begin, self._cursor = self._cursor, self._cursor + size
-        return self._storage._create_view(shape, relative_byte_offset=begin)
+        begin, self._cursor = self._cursor // 4, self._cursor + size
+        return tvm_ffi.from_dlpack(self._storage[begin : begin + math.prod(shape)].reshape(shape))
 
     def _rest(self, operator: int, wanted: Sequence[tuple[int, tuple[int, ...], str]]) -> dict[int, Any]:
         """Views of storage that is kept while the operator stays the same; never two operators' at once.
@@ -84,3 +87,10 @@ class Arguments:
         tensor = tvm.runtime.empty(shape, dtype=dtype, device=self._device)
         self._fill(tensor)
         return tensor
+
+
+def _aligned(size: int) -> NDArray[np.float32]:
+    """`size` bytes of random values that begin where a vector may."""
+    room = np.random.default_rng(0).random(size // 4 + ALIGNED // 4, dtype=np.float32)
+    begin = -room.ctypes.data % ALIGNED // 4
+    return room[begin : begin + size // 4]

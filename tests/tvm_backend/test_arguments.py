@@ -1,0 +1,87 @@
+"""Timed programs read weights that the caches have forgotten, and their threads do not get in one another's way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.tvm_backend.local import target
+
+pytestmark = pytest.mark.tvm
+
+WEIGHTS, INPUT = (64, 512), (64, 512)
+
+
+@pytest.fixture(scope="module")
+def addition() -> Any:
+    """out = input + weights, with the argument checks left out as measured programs have it."""
+    target()
+    import tvm
+    from tvm import te
+
+    a, b = te.placeholder(INPUT, name="a"), te.placeholder(WEIGHTS, name="b")
+    c = te.compute(INPUT, lambda i, j: a[i, j] + b[i, j], name="c")
+    with tvm.transform.PassContext(config={"tirx.disable_assert": True}):
+        return tvm.tirx.build(te.create_prim_func([a, b, c]), target=tvm.target.Target(target()))["main"]
+
+
+def called(addition: Any, footprint: int, calls: int, moved: type | None = None) -> list[Any]:
+    """Weights as the program saw them, call by call."""
+    from workers.tvm_backend.arguments import Arguments
+
+    shapes = [(INPUT, "float32"), (WEIGHTS, "float32"), (INPUT, "float32")]
+    arguments, _ = (moved or Arguments)(footprint).of(0, shapes, (1,))
+    seen = []
+    for a, b, c in islice(arguments, calls):
+        addition(a, b, c)
+        seen.append(c.numpy() - a.numpy())
+    return seen
+
+
+def distinct(arrays: list[Any]) -> int:
+    return len({array.round(3).tobytes() for array in arrays})
+
+
+def test_weights_are_others_with_every_call_until_the_storage_is_through(addition: Any) -> None:
+    size = 4 * int(np.prod(WEIGHTS))
+    assert distinct(called(addition, 4 * size, 8)) == 4
+
+
+def test_a_network_with_one_operator_keeps_its_weights(addition: Any) -> None:
+    assert distinct(called(addition, 4 * int(np.prod(WEIGHTS)), 4)) == 1
+
+
+@pytest.mark.mutation
+def test_views_with_an_offset_would_be_noticed(addition: Any) -> None:
+    from workers.tvm_backend.arguments import Arguments
+
+    class Views(Arguments):
+        def _next(self, shape: tuple[int, ...]) -> Any:
+            kept = self.__dict__.setdefault("kept", self._random((self._size // 4,), "float32"))
+            self._cursor = (self._cursor + 4 * int(np.prod(shape))) % self._size
+            return kept._create_view(shape, relative_byte_offset=self._cursor)
+
+    assert distinct(called(addition, 16 * int(np.prod(WEIGHTS)), 8, Views)) == 1
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core cannot be shared out")
+def test_every_thread_of_the_pool_gets_a_core_of_its_own() -> None:
+    script = (
+        "import os; from workers.tvm_backend import runtime; runtime.load(); cores = runtime.spread_threads()\n"
+        "with runtime.on_core(cores):\n"
+        "    alone = [t for t in os.listdir('/proc/self/task') if len(os.sched_getaffinity(int(t))) == 1]\n"
+        "    print(len({tuple(os.sched_getaffinity(int(t))) for t in alone}), len(alone))\n"
+        "print(len(os.sched_getaffinity(0)) == len(cores))"
+    )
+    from workers.tvm_backend.runtime import environment
+
+    said = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **environment(2)}, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert said[-3:] == ["2", "2", "True"]
