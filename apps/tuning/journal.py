@@ -35,7 +35,7 @@ def write(held: Claim, events: Sequence[Told]) -> None:
     event: then nothing of the batch is kept.
     """
     try:
-        archives = {i: _archive(held, event) for i, event in enumerate(events) if event["kind"] == "result"}
+        archives = _archives(held, events)
         with transaction.atomic():
             held.fenced()
             job = Job.objects.get(pk=held.job_id)
@@ -55,15 +55,29 @@ def write(held: Claim, events: Sequence[Told]) -> None:
         ) from error
 
 
-def _archive(held: Claim, event: Told) -> Stored | None:
-    """Copied before the transaction: a large file must not hold a lock on the database."""
-    if held.task == Job.Task.CONVERT:
-        return keep_archive(event["onnx"], held.work_dir, Path(settings.DATA_DIR) / "networks", ending=".onnx")
-    if not event.get("archive"):
-        return None
-    if Artifact.objects.filter(job_id=held.job_id).exists():
-        return None
-    return keep_archive(event["archive"], held.work_dir, Path(settings.DATA_DIR) / "artifacts")
+def _archives(held: Claim, events: Sequence[Told]) -> dict[int, Stored]:
+    """The file of the first answer, by its place in the batch; of a child that answers without end no other is copied.
+
+    Before the transaction: a large file must not hold a lock on the database.
+    """
+    number = next((i for i, event in enumerate(events) if _answers(held, event)), None)
+    if number is None or not held.held().exists():
+        return {}
+    if held.task == Job.Task.COMPILE:
+        if not events[number].get("archive") or Artifact.objects.filter(job_id=held.job_id).exists():
+            return {}
+        return {number: keep_archive(events[number]["archive"], held.work_dir, Path(settings.DATA_DIR) / "artifacts")}
+    network = Network.objects.filter(jobs=held.job_id, state=Network.State.INSPECTING).first()
+    if network is None or not network.unconverted:
+        return {}
+    folder, limit = Path(settings.DATA_DIR) / "networks", settings.UPLOAD_LIMIT
+    return {number: keep_archive(events[number]["onnx"], held.work_dir, folder, limit, ".onnx")}
+
+
+def _answers(held: Claim, event: Told) -> bool:
+    if held.task not in (Job.Task.COMPILE, Job.Task.CONVERT) or event["kind"] != "result":
+        return False
+    return bool(event["task"] == held.task)
 
 
 class Recorder:

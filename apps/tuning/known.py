@@ -50,7 +50,9 @@ def _sources(run: TuningRun) -> list[list[Any]]:
 
 
 def _found(run: TuningRun) -> list[list[Any]]:
-    earlier = TuningRun.objects.filter(owner=run.owner_id, target=run.target_id, trials__gt=0).exclude(pk=run.pk)
+    own = TuningRun.objects.filter(owner=run.owner_id, target=run.target_id, trials__gt=0)
+    # A run that was under way before it could choose must not be given what came after its start.
+    earlier = own.filter(created__lt=run.created)
     rows = earlier.order_by("-created").values_list("pk", "network", "machine", "job__last_seq")[:LOOKED_AT]
     # What an operator's space says of the machine is compared in the child; here it is not to fill the places.
     fitting = [row for row in rows if _machine(row[2]) == _machine(run.machine)]
@@ -73,8 +75,8 @@ def _rows(sources: dict[str, int], most: int) -> list[dict[str, Any]]:
     columns = ("run", "seq", "operator", "sketch", "choices", "seconds", "identity", "cause", "round")
     found = {}
     for rows, order, limit in (
-        (measured.filter(seconds__isnull=False), F("seconds").asc(), (most + 1) // 2),
-        (measured, F("seq").desc(), most),
+        (measured.filter(seconds__isnull=False), [F("seconds").asc(), F("seq").asc()], (most + 1) // 2),
+        (measured, [F("seq").desc()], most),
     ):
         rank = Window(RowNumber(), partition_by=[F("run"), F("operator")], order_by=order)
         for row in rows.order_by().annotate(rank=rank).filter(rank__lte=limit).values(*columns):

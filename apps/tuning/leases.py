@@ -111,19 +111,24 @@ def conclude(held: Claim, kind: str, detail: str = "", log: str = "", last: Even
         return None
     with transaction.atomic():
         try:
-            held.fenced(log=log[-LOG_TAIL:].replace("\0", ""), lease_until=None, worker="")
+            held.fenced(log=_plain(log)[-LOG_TAIL:], lease_until=None, worker="")
         except LeaseLost:
             return None
         job = Job.objects.get(pk=held.job_id)
         if kind == "finished" or (job.answered and kind in ("crashed", "stopped", "paused")):
-            return over(job, State.DONE, reason=str((last or {}).get("reason", "")))
+            return over(job, State.DONE, reason=_plain((last or {}).get("reason", "")))
         if kind == "failed":
             told = last or {}
-            reason = str(told.get("reason") or detail)[:4000]
-            return over(job, State.FAILED, error=reason, next_step=str(told.get("next_step", ""))[:4000])
+            reason = _plain(told.get("reason") or detail)[:4000]
+            return over(job, State.FAILED, error=reason, next_step=_plain(told.get("next_step", ""))[:4000])
         if kind == "stopped":
             return over(job, State.DONE, reason="stopped")
-        return abandoned(job, detail, kind)
+        return abandoned(job, _plain(detail), kind)
+
+
+def _plain(said: object) -> str:
+    """As the database takes it: a child may say anything, half characters and NUL too."""
+    return str(said).encode(errors="replace").decode().replace("\0", "")
 
 
 def abandoned(job: Job, detail: str, kind: str = "crashed") -> State:

@@ -39,10 +39,10 @@ def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
     run = TuningRun.objects.select_related("job", "network", "target").get(pk=run.pk)
     operators = list(run.operators.all())
     measured = Measurement.objects.filter(run=run, seq__lte=seq).exclude(cause="duplicate").order_by("seq")
-    rows = list(measured.values_list("clock", "operator", "seconds", "cause"))
+    rows = list(measured.values_list("clock", "operator", "seconds", "cause", "configuration", "round"))
     history = _History(operators)
     for clock, batch in groupby(rows, key=lambda row: row[0]):
-        history.add(clock, [(row[1], row[2]) for row in batch])
+        history.add(clock, [(row[1], row[2], row[4], row[5]) for row in batch])
     slots = list(run.slots.filter(seq__lte=seq).order_by("-number")[:SLOTS])
     artifact = run.artifacts.first()
     return {
@@ -51,7 +51,7 @@ def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
         "operators": [_operator(operator, history.sparks[operator.index]) for operator in operators],
         "curve": _with_now(thinned(history.curve, CURVE - 1), run),
         "slots": [slot_row(slot) for slot in reversed(slots)],
-        "points": _points(rows),
+        "points": _points([row[:4] for row in rows]),
         "end_to_end": run.end_to_end,
         "baselines": run.baselines,
         "spent": run.spent,
@@ -66,20 +66,27 @@ class _History:
     def __init__(self, operators: Sequence[Operator]) -> None:
         self._weights = {operator.index: operator.weight for operator in operators}
         self._best: dict[int, float] = {}
+        self._figures: dict[int, dict[str, float]] = {index: {} for index in self._weights}
         self._trials = dict.fromkeys(self._weights, 0)
         self.curve: list[list[float]] = []
         self.sparks: dict[int, list[list[float]]] = {index: [] for index in self._weights}
 
-    def add(self, clock: float, batch: Iterable[tuple[int, float | None]]) -> None:
-        better = set()
-        for index, seconds in batch:
+    def add(self, clock: float, batch: Iterable[tuple[int, float | None, str, int]]) -> None:
+        """(operator, seconds, configuration, round); a later round of a configuration replaces its figure."""
+        changed = set()
+        for index, seconds, configuration, round_ in batch:
             self._trials[index] += 1
-            if seconds is not None and seconds < self._best.get(index, float("inf")):
-                self._best[index] = seconds
-                better.add(index)
-        for index in better:
+            if seconds is None:
+                continue
+            figures, before = self._figures[index], self._best.get(index, float("inf"))
+            figures[configuration] = seconds
+            best = min(figures.values()) if round_ else min(before, seconds)
+            if best != before:
+                self._best[index] = best
+                changed.add(index)
+        for index in changed:
             self.sparks[index].append([self._trials[index], self._best[index]])
-        if better and len(self._best) == len(self._weights):
+        if changed and len(self._best) == len(self._weights):
             # In the operators' order, as the journal adds: the same sum to the last bit.
             total = 0.0
             for index, weight in self._weights.items():

@@ -1,7 +1,9 @@
-"""Files that nobody will read again: halves of files, uploads whose request died, directories of jobs that are over."""
+"""Files that nobody will read again: halves of files, uploads whose request died, networks' files that no network names,
+directories of jobs that are over."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -11,7 +13,9 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
 
+from apps.catalog.models import Network
 from apps.core import clock
 from apps.tuning.models import Job
 from apps.tuning.states import OVER
@@ -20,13 +24,31 @@ HALF = timedelta(days=1)
 """No upload and no copy takes longer."""
 WORK = timedelta(hours=1)
 """Time after a job's end; most directories go with the job."""
+_NETWORK = re.compile(r"[0-9a-f]{64}\.(onnx|pt2)")
 
 
 def sweep(now: datetime | None = None) -> int:
     """Removes them; safe at any time. Returns how many."""
     now, data = now or clock.now(), Path(settings.DATA_DIR)
-    files = [*data.glob("networks/partial-*"), *data.glob("artifacts/partial-*"), *data.glob("uploads/*")]
+    files = [
+        *data.glob("networks/partial-*"),
+        *data.glob("artifacts/partial-*"),
+        *data.glob("uploads/*"),
+        *_unnamed(data / "networks"),
+    ]
     return sum(_file(path, now) for path in files) + sum(_work(path, now) for path in data.glob("work/*"))
+
+
+def _unnamed(folder: Path) -> list[Path]:
+    """Files of networks that are no network's: conversions leave them, and files that were rejected.
+
+    An upload of the same content writes its file anew, so that it is too young to go when its network is made.
+    """
+    found = [path for path in folder.glob("*.*") if _NETWORK.fullmatch(path.name)]
+    rows = Network.objects.exclude(state=Network.State.REJECTED)
+    named = {f"{sha256}.onnx" for sha256 in rows.values_list("sha256", flat=True)}
+    named |= {f"{source}.pt2" for source in rows.filter(source=F("sha256")).values_list("source", flat=True)}
+    return [path for path in found if path.name not in named]
 
 
 def _file(path: Path, now: datetime) -> bool:

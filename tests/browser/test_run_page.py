@@ -113,11 +113,12 @@ def test_a_lost_connection_is_said_and_made_up_for(site: Site, browser: Any, run
 def test_pointing_at_an_operator_lights_it_everywhere(site: Site, browser: Any, run: str) -> None:
     site.tell("tell", run=run, slots=30)
     open_run(browser, site, run)
-    row = browser.find_element("css selector", "#operators tbody tr")
     before = browser.execute_script(INKED, "#lanes")
-    browser.execute_script("arguments[0].focus()", row)
-    index = row.get_attribute("data-op")
-    until(lambda: "lit" in browser.find_element("css selector", f"#shares [data-op='{index}']").get_attribute("class"))
+    focus = "const row = document.querySelector('#operators tbody tr'); row.focus(); return row.dataset.op"
+    index = browser.execute_script(focus)
+    # In one script: the page may draw its rows anew between finding one and asking it.
+    lit = "return document.querySelector(`#shares [data-op='${arguments[0]}']`).classList.contains('lit')"
+    until(lambda: browser.execute_script(lit, index))
     until(lambda: browser.execute_script(INKED, "#lanes") != before)
 
 

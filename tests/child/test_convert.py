@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,16 @@ import pytest
 from workers.headless.ask import Listener, ask
 from workers.headless.errors import UserMistake
 from workers.headless.torch_export import as_onnx
+from workers.sandbox import landlock
 from workers.supervision import supervise
 from workers.supervision.terms import terms_of
 
-pytestmark = pytest.mark.tvm
+pytestmark = [
+    pytest.mark.tvm,
+    pytest.mark.skipif(
+        landlock.supported() < landlock.SCOPED, reason="this kernel's Landlock is too old for conversions"
+    ),
+]
 SHAPE = (1, 3, 16, 16)
 
 
@@ -85,6 +92,30 @@ def test_a_convolution_network_computes_the_same_after_the_conversion(
     assert made.stat().st_mtime_ns == before
 
 
+def test_a_network_with_named_inputs_that_turns_gradients_and_mixed_precision_off_is_converted(tmp_path: Path) -> None:
+    import torch
+
+    class Turned(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.ModuleDict({"in_0": torch.nn.Linear(4, 4)})
+
+        def forward(self, x: Any, *, more: Any) -> Any:
+            with torch.no_grad():
+                turned = more["0"].cos()
+            with torch.autocast("cpu", enabled=False):
+                return {"out": self.layers["in_0"](self.layers["in_0"](x)) * turned.float()}
+
+    one, path = torch.ones(1, 4), tmp_path / "turned.pt2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(torch.export.export(Turned().eval(), (one,), {"more": {"0": one}}), path)
+    with zipfile.ZipFile(path) as archive:
+        assert b"wrap_with_set_grad_enabled" in archive.read("turned/models/model.json")
+        assert b"wrap_with_autocast" in archive.read("turned/models/model.json")
+    assert {node.op_type for node in onnx.load(as_onnx(path, tmp_path, allowed=True)).graph.node} >= {"Gemm", "Cos"}
+
+
 def test_a_file_that_was_not_allowed_is_not_opened(tmp_path: Path) -> None:
     path = tmp_path / "network.pt2"
     path.write_bytes(b"anything")
@@ -147,7 +178,6 @@ class Runs:
 def _hostile(saved: Path, path: Path, code: str) -> None:
     """The network with example inputs that run code when they are loaded."""
     import io
-    import zipfile
 
     import torch
 

@@ -1,4 +1,4 @@
-"""Short forms of the faults a site has to survive (RELIABILITY.md's table), on real processes."""
+"""Short forms of the faults a site has to survive, on real processes."""
 
 import os
 import shutil

@@ -290,6 +290,77 @@ def test_graphs_that_would_run_something_are_named(
     assert word in refused(written(tmp_path, content))
 
 
+def _signature(**changes: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda g: g["graph_module"]["module_call_graph"][0]["signature"].update(changes)
+
+
+def _spec(kind: str, context: Any) -> str:
+    return json.dumps([1, {"type": kind, "context": context, "children_spec": []}])
+
+
+def _stated(**spec: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda g: g["graph_module"].update(signature={"input_specs": [spec]})
+
+
+ENUM = '{"__enum__": true, "fqn": "antigravity:A", "name": "B"}'
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (_signature(forward_arg_names=["x", "y=print(1)"]), "print"),
+        (_signature(forward_arg_names="x)"), "x)"),
+        (_signature(in_spec=_spec("builtins.dict", '["x=print(1)"]')), "print"),
+        (_signature(in_spec=_spec("collections.OrderedDict", ENUM)), "identifier"),
+        (_signature(in_spec=_spec("builtins.dict", f"[{ENUM}]")), "identifier"),
+        (_signature(out_spec=_spec("builtins.dict", "[")), "JSON"),
+        (_signature(out_spec=_spec("builtins.dict", ["x"])), "identifier"),
+        (_signature(in_spec=_spec("builtins.tuple", ENUM)), "never writes"),
+        (_signature(in_spec=_spec("builtins.list", 1)), "never writes"),
+        (_stated(parameter={"arg": {"name": "p"}, "parameter_name": "w; print(1)"}), "print"),
+        (_stated(buffer={"arg": {"name": "b"}, "buffer_name": "b'"}), "b'"),
+        (_stated(tensor_constant={"arg": {"name": "c"}, "tensor_constant_name": ["c"]}), "identifier"),
+        (lambda g: g["graph_module"]["module_call_graph"][0].update(fqn="a b"), "a b"),
+        *(
+            (lambda g, target=target: g["graph_module"]["graph"]["nodes"][0].update(target=target), target)
+            for target in (
+                "torch.ops.aten.from_file.default",
+                "torch.ops.aten.from_file",
+                "torch.ops.aten.save.default",
+                "torch.ops.higher_order.cond",
+                "torch.ops.higher_order.call_torchbind",
+                "torch.ops.higher_order.wrap_with_set_grad_enabled.x",
+            )
+        ),
+    ],
+)
+def test_names_keys_and_operators_that_reach_further_are_named(
+    tmp_path: Path, change: Callable[[dict[str, Any]], Any], word: str
+) -> None:
+    assert word in refused(written(tmp_path, {**members(), "models/model.json": changed(change)}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _signature(forward_arg_names=["x", "_y1"], in_spec=_spec("builtins.dict", '["x", "0"]')),
+        _signature(out_spec=_spec("collections.OrderedDict", "[]"), forward_arg_names=None),
+        _stated(parameter={"arg": {"name": "p"}, "parameter_name": "layers.0.weight"}),
+        lambda g: g["graph_module"]["graph"]["nodes"][0].update(
+            target="torch.ops.higher_order.wrap_with_set_grad_enabled"
+        ),
+    ],
+)
+def test_names_and_operators_as_torch_writes_them_pass(tmp_path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    path = written(tmp_path, {**members(), "models/model.json": changed(change)})
+    rewrite(path, tmp_path / "checked.pt2")
+
+
+def test_a_weight_with_a_name_that_is_code_is_named(tmp_path: Path) -> None:
+    content = listing().replace(b'"w"', b'"w; print(1)"')
+    assert "print" in refused(written(tmp_path, members(model_weights_config=content)))
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff\xfe", b"[" * 200_000, b'{"config": []}'])
 def test_listings_that_are_no_json_are_refused(tmp_path: Path, content: bytes) -> None:
     assert refused(written(tmp_path, members(model_weights_config=content)))

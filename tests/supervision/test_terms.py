@@ -2,14 +2,18 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests import zoo
+from workers.headless.ask import ask
+from workers.headless.errors import UserMistake
 from workers.messages import Budget, RunSpec
+from workers.sandbox import landlock
 from workers.supervision import supervise
-from workers.supervision.terms import terms_of
+from workers.supervision.terms import Unconfined, terms_of
 
 
 class Memory:
@@ -83,6 +87,8 @@ EventWriter.from_environment().emit(last)
 
 @pytest.mark.parametrize("task", ["inspect", "convert", "tune", "compile", "hardware"])
 def test_a_child_reaches_its_network_and_its_directory_and_nothing_else(tmp_path, work, task, monkeypatch):
+    if task == "convert" and landlock.supported() < landlock.SCOPED:
+        pytest.skip("this kernel's Landlock is too old for a conversion")
     monkeypatch.setenv("DATABASE_URL", "postgres://secret")
     network = zoo.tiny(tmp_path)
     secret = tmp_path / "secret_key"
@@ -102,6 +108,33 @@ def test_a_child_reaches_its_network_and_its_directory_and_nothing_else(tmp_path
         pytest.skip("this kernel has no Landlock")
     assert ending.last["found"] == {"network": task != "hardware", "secret": False, "new": True, "passwd": False}
     assert not any("DATABASE" in name or "REDIS" in name for name in ending.last["env"])
+
+
+@pytest.mark.parametrize("version", [0, 4, 5])
+def test_nothing_is_converted_where_signals_or_tcp_stay_open(tmp_path, work, version, monkeypatch):
+    """The kernel of another machine, which cannot be had here."""
+    order = {"task": "convert", "source": str(zoo.tiny(tmp_path)), "allowed": True, "work_dir": str(work)}
+    monkeypatch.setattr(landlock, "supported", lambda: version)
+    with pytest.raises(Unconfined, match=f"Landlock version 6, the kernel offers {version or 'none'}; export"):
+        terms_of(order)
+    with pytest.raises(UserMistake, match="Landlock version 6"):
+        ask(order)
+
+
+def test_a_child_is_not_started_with_less_than_it_requires(tmp_path, work):
+    order = {"task": "inspect", "network": str(zoo.tiny(tmp_path)), "work_dir": str(work)}
+    terms = terms_of(order)
+    ending = replace(terms, access=replace(terms.access, required=1000)).supervise(order, Memory())
+    assert (ending.kind, ending.cause) == ("crashed", "start")
+    assert "Landlock version 1000" in ending.detail
+
+
+def test_a_module_in_the_childs_directory_is_not_imported(tmp_path, work):
+    (work / "json.py").write_text("raise SystemExit('taken')")
+    order = {"task": "inspect", "network": str(zoo.tiny(tmp_path)), "work_dir": str(work)}
+    memory = Memory()
+    ending = terms_of(order).supervise(order, memory)
+    assert memory.of("result"), ending
 
 
 def test_an_inspection_that_takes_too_much_memory_or_time_is_ended(tmp_path, work):

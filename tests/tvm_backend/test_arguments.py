@@ -70,6 +70,29 @@ def test_views_with_an_offset_would_be_noticed(addition: Any) -> None:
     assert distinct(called(addition, 16 * int(np.prod(WEIGHTS)), 8, Views)) == 1
 
 
+def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any) -> None:
+    import tvm
+
+    from workers.engine.evaluator.fixed import PAPER, FixedEvaluator
+    from workers.tvm_backend.arguments import Arguments
+    from workers.tvm_backend.stopwatch import Stopwatch, timed
+
+    shapes = [(INPUT, "float32"), (WEIGHTS, "float32"), (INPUT, "float32")]
+    size = 4 * int(np.prod(WEIGHTS))
+
+    def runs(longest: float) -> tuple[int, str]:
+        arguments, moving = Arguments(4 * size).of(0, shapes, (1,))
+        times, why = timed(
+            Stopwatch({"main": addition}, arguments, moving, tvm.cpu()), FixedEvaluator(**PAPER), None, longest
+        )
+        return len(times), why
+
+    assert runs(60.0) == (500, "complete")
+    few, why = runs(0.02)
+    assert why == "late"
+    assert 1 <= few < 500
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core cannot be shared out")
 def test_every_thread_of_the_pool_gets_a_core_of_its_own() -> None:
     script = (

@@ -12,11 +12,14 @@ from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal
 from workers.sandbox.lock import MeasureLock
 from workers.supervision import Ending, LeaseLost
-from workers.supervision.terms import terms_of
+from workers.supervision.terms import Unconfined, terms_of
 
+from apps.core.errors import Refused  # isort: skip
 from apps.tuning import services  # isort: skip
 
 READING = ("inspect", "convert")  # an uploaded file, which may mean harm
+CHECK = "check the file with onnx.checker.check_model, or export it again"
+ONNX = "export the network as .onnx and upload that"
 BEAT, PAUSE = 0.5, 2.5  # s: together less than what a worker has when the whole site is stopped
 
 log = logging.getLogger(__name__)
@@ -62,27 +65,32 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
             ending = terms.supervise(order, journal, heartbeat=BEAT, pause=PAUSE)
     except (services.LeaseLost, LeaseLost):
         raise
+    except Unconfined as error:  # the next attempt would find the same kernel
+        return _refused(Ending("failed"), error.reason, error.next_step)
     except Exception as error:
         log.exception("%s %s", claim.task, claim.job_id)
+        if claim.task == "convert" and isinstance(error, Refused):  # of what the child made, not of this side
+            return _refused(Ending("failed"), f"converting the file broke off: {error.reason}", ONNX)
         return Ending("crashed", cause="start", detail=f"{type(error).__name__}: {error}")
     if journal.answered and ending.kind == "crashed":
         return replace(ending, kind="finished", detail="")  # a short task says its result, and no farewell
-    return _verdict(ending) if claim.task in READING else ending
+    return _verdict(ending, claim.task) if claim.task in READING else ending
 
 
-def _verdict(ending: Ending) -> Ending:
+def _verdict(ending: Ending, task: str) -> Ending:
     """A file that breaks its reader is refused, not tried again.
 
-    Except where the machine may be at fault: it was too busy, or something was killed from outside.
+    Except where the machine may be at fault: an inspection found it too busy, or something was killed from outside. A
+    conversion has minutes, and its file may hang on purpose.
     """
     killed = ending.cause == "signal" and ending.exit_code == -signal.SIGKILL
-    if ending.kind != "crashed" or ending.cause in ("start", "time") or killed:
+    spared = ("start",) if task == "convert" else ("start", "time")
+    if ending.kind != "crashed" or ending.cause in spared or killed:
         return ending
-    last = {
-        "kind": "failed",
-        "clock": 0.0,
-        "error": "NetworkError",
-        "reason": f"reading the file broke off: {ending.detail}",
-        "next_step": "check the file with onnx.checker.check_model, or export it again",
-    }
+    word, next_step = ("converting", ONNX) if task == "convert" else ("reading", CHECK)
+    return _refused(ending, f"{word} the file broke off: {ending.detail}", next_step)
+
+
+def _refused(ending: Ending, reason: str, next_step: str) -> Ending:
+    last = {"kind": "failed", "clock": 0.0, "error": "NetworkError", "reason": reason, "next_step": next_step}
     return replace(ending, kind="failed", last=last)

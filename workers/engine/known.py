@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from workers.engine.space import Configuration, Operator
+from workers.engine.space import SPACE_VERSION, Configuration, Operator
 
 STARTS = 4
 """The best known programs a run measures again: the fastest figure of an earlier run is partly luck."""
@@ -58,7 +58,7 @@ NOTHING = Known()
 def space_of(operator: Operator, *machine: Any) -> str:
     """What an operator's choices and times mean, as 16 hexadecimal digits: its knobs, and JSON of where it ran."""
     knobs = [[[knob.name, knob.kind, knob.options] for knob in sketch.knobs] for sketch in operator.sketches]
-    text = json.dumps([machine, knobs], sort_keys=True, separators=(",", ":"))
+    text = json.dumps([SPACE_VERSION, machine, knobs], sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 

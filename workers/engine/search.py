@@ -32,7 +32,7 @@ class Search:
     `acquisition` says what makes a candidate worth measuring (`ACQUISITIONS`). With `contextual` the random share
     follows the model's doubt in place of `epsilon` (AdaTune's optimizer, which scores by "expected_improvement"); that
     and every acquisition but "mean" want a cost model that tells its spread. `confirm` is the share of an operator's
-    seconds, builds and timed runs, that may go into measuring a doubtful best once more (METHODS.md, AdaTune).
+    seconds, builds and timed runs, that may go into measuring a doubtful best once more.
 
     A sketch with `first` own points and fewer than `transfer` learns from those of similar operators of the run too
     (`transfer.Neighbours`), where these foretell its own; 0 is off.

@@ -20,6 +20,9 @@ Features = NDArray[np.float32]
 
 _GRID_LIMIT = 100_000
 
+SPACE_VERSION = 2
+"""Raised when an option of a knob makes another program than before, or a program's time means something else."""
+
 
 @dataclass(frozen=True, order=True)
 class Configuration:

@@ -209,7 +209,7 @@ def _begin(journal: DirectoryJournal, spec: RunSpec, out: Path, arguments: argpa
             changed = sorted(name for name in now if before.get(name) != now[name])
             raise UserMistake(f"the run in {out} was started with other {', '.join(changed)}; name another directory")
     path.write_text(spec.to_json())
-    if not under_way:
+    if not under_way and (arguments.records or not (out / RUN / KNOWN).exists()):
         keep_records(arguments.records, RUN, out / RUN / KNOWN)
 
 

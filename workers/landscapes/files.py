@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.space import Operator
+from workers.engine.space import SPACE_VERSION, Operator
 from workers.landscapes.landscape import LandscapeError
 
 FORMAT = 1
-SPACE_VERSION = 1
-"""Of the product's design spaces: raise it when what an option of a knob does to the program changes."""
 
 SHORTEST = 1e-9
 STEP = 5e-4

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from workers.engine.evaluator.adaptive import SHORTEST_RUN
+from workers.engine.evaluator.estimate import KEPT_RUNS
 from workers.engine.methods import Method
 from workers.engine.ports import Backend, Candidate, Outcome
 from workers.engine.space import Configuration, Operator
@@ -24,7 +25,6 @@ from workers.landscapes.spaces import Measured, SpaceRecording
 from workers.landscapes.subspace import Subspace, subspace
 
 AGAIN = 3
-KEPT_RUNS = 20
 PROBES = 96
 GOOD = 16
 SAVE_EVERY = 256

@@ -1,7 +1,8 @@
 """What stands in a torch.export file, read as text: weights' descriptions, the graph, and the pickle of example inputs.
 
 torch.export.load runs code of all of them: a pickled weight (weights_only=False), expressions of open sizes (sympy's parser
-evaluates them), guards, operators looked up in torch by name, types of inputs imported by name. None of these may be there.
+evaluates them), guards, operators looked up in torch by name, types of inputs imported by name, names pasted into the code
+that it makes. None of these may be there.
 """
 
 from __future__ import annotations
@@ -20,11 +21,22 @@ from workers.networks.errors import NetworkError
 AGAIN = "export it again with torch.export.save, or export the network to ONNX"
 WHOLE = f"upload it again; if that fails, {AGAIN}"
 STATIC = "export it without dynamic_shapes, or export the network to ONNX, where sizes may stay open"
+RENAMED = "export it with letters, digits and _ in the keys of its inputs and outputs"
 SMALLER = "use a smaller network"
 
-_OPERATOR = re.compile(r"torch\.ops\.(aten|prims|higher_order)\.\w+(\.\w+)?|_operator\.getitem", re.ASCII)
-_IDENTIFIER = re.compile(r"\w*", re.ASCII)
-_CONTAINERS = (None, "builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
+_OPERATOR = re.compile(
+    # These two stand where a network turns off gradients or mixed precision for a part of itself.
+    r"torch\.ops\.(aten|prims)\.(?!(from_file|save)\b)\w+(\.\w+)?|_operator\.getitem"
+    r"|torch\.ops\.higher_order\.wrap_with_(set_grad_enabled|autocast)",
+    re.ASCII,
+)
+_IDENTIFIER, _DOTTED = re.compile(r"\w*", re.ASCII), re.compile(r"[\w.]+", re.ASCII)
+_NAMES = frozenset({"name", "as_name", "user_input_name"})
+_DOTTED_NAMES = frozenset(
+    {"parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "class_fqn", "fqn"}
+)
+_KEYED = ("builtins.dict", "collections.OrderedDict")
+_CONTAINERS = (None, "builtins.tuple", "builtins.list", *_KEYED)
 _PICKLED_TENSOR = re.compile(r"torch \w+Storage|torch\._utils _rebuild_(tensor_v2|parameter)|collections OrderedDict")
 _SAMPLE_MEMBER = re.compile(
     r"[^/]+/(data\.pkl|data/\d+|version|byteorder|\.format_version|\.storage_alignment|\.data/serialization_id)"
@@ -39,6 +51,7 @@ def check_tensors(listing: str, content: bytes, sizes: Mapping[str, int], elemen
     """
     folder = listing.rpartition("/")[0]
     for name, meta in _table(_json(listing, content).get("config"), listing).items():
+        _check_name(name, _DOTTED)
         _check_tensor(name, _table(meta, name), folder, sizes, elements)
 
 
@@ -75,16 +88,30 @@ def check_graph(name: str, content: bytes, elements: int) -> None:
     if graph.get("guards_code"):
         raise NetworkError("guards_code", "the file brings conditions written as Python code", STATIC)
     for key, found in _pairs(graph):
+        _check_names(key, found)
         if key in ("as_expr", "expr_str") and found is not None:
             raise NetworkError("dynamic shapes", "sizes are left open, as expressions that run when loaded", STATIC)
         if key in ("target", "as_operator") and not (isinstance(found, str) and _OPERATOR.fullmatch(found)):
             raise NetworkError(found, "this operator is not one of PyTorch's own (torch.ops.aten)", AGAIN)
-        if key == "name" and isinstance(found, str) and not _IDENTIFIER.fullmatch(found):
-            raise NetworkError(found, "names become Python code when loaded, and this is no identifier", AGAIN)
         if key == "sizes" and isinstance(found, list):
             _check_sizes(found, elements)
         if key in ("in_spec", "out_spec") and isinstance(found, str):
             _check_containers(key, found)
+
+
+def _check_names(key: str, found: Any) -> None:
+    if key in _NAMES and isinstance(found, str):
+        _check_name(found, _IDENTIFIER)
+    elif key in _DOTTED_NAMES and found:  # the whole network has no name
+        _check_name(found, _DOTTED)
+    elif key == "forward_arg_names" and found is not None:
+        for name in found if isinstance(found, list) else [found]:
+            _check_name(name, _IDENTIFIER)
+
+
+def _check_name(name: Any, form: re.Pattern[str]) -> None:
+    if not (isinstance(name, str) and form.fullmatch(name)):
+        raise NetworkError(name, "names become Python code when loaded, and this is no identifier", AGAIN)
 
 
 def _check_sizes(sizes: list[Any], limit: int) -> None:
@@ -95,12 +122,26 @@ def _check_sizes(sizes: list[Any], limit: int) -> None:
 
 
 def _check_containers(name: str, spec: str) -> None:
-    for key, found in _pairs(_parsed(name, spec)):
-        if key == "type" and found not in _CONTAINERS:
+    for node in _tables(_parsed(name, spec)):
+        kind, context = node.get("type"), node.get("context")
+        if kind not in _CONTAINERS:
             raise NetworkError(
-                found,
+                kind,
                 "the network takes or gives objects of this type",
                 "export it with tensors, tuples, lists or dictionaries as inputs and outputs",
+            )
+        if kind in _KEYED and context is not None:
+            _check_keys(name, context)
+        elif context not in (None, "null", "[]"):
+            raise NetworkError(context, f"a {kind} of inputs or outputs brings this, which torch never writes", AGAIN)
+
+
+def _check_keys(name: str, context: Any) -> None:
+    keys = _parsed(name, context) if isinstance(context, str) else None
+    for key in keys if isinstance(keys, list) else [context]:
+        if not (isinstance(key, str) and _IDENTIFIER.fullmatch(key)):
+            raise NetworkError(
+                key, "keys of dictionaries become Python code when loaded, and this is no identifier", RENAMED
             )
 
 
@@ -150,11 +191,16 @@ def _table(found: Any, name: str) -> dict[str, Any]:
 
 def _pairs(content: Any) -> Iterator[tuple[str, Any]]:
     """Every name with what it names, at any depth."""
+    for table in _tables(content):
+        yield from table.items()
+
+
+def _tables(content: Any) -> Iterator[dict[str, Any]]:
     waiting = [content]
     while waiting:
         found = waiting.pop()
         if isinstance(found, dict):
-            yield from found.items()
+            yield found
             waiting.extend(found.values())
         elif isinstance(found, list):
             waiting.extend(found)

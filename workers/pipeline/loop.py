@@ -90,7 +90,7 @@ class TuningLoop:
         return reason
 
     def report(self) -> dict[str, Any]:
-        """What METHODS.md asks every run to tell: seconds by part, and how often each part changed something."""
+        """What every run tells of its method: seconds by part, and how often each part changed something."""
         counters = [proposer.counters for proposer in self._proposers]
         return {
             "spent": self._books.spent(self._backend.spent()),
@@ -101,7 +101,7 @@ class TuningLoop:
         }
 
     def _warm_up(self) -> str | None:
-        """Measures first configurations of all operators together until each has a valid one (METHODS.md, Start)."""
+        """Measures first configurations of all operators together until each has a valid one."""
         self._emit(self._event("phase", name="warm-up", text="measuring a first configuration of every operator"))
         while candidates := [c for i in self._cold() for c in self._propose(i, 1)]:
             if reason := self._over():

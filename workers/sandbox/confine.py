@@ -79,7 +79,7 @@ def _apply_limits(limits: Mapping[str, int | None]) -> None:
 def confine(policy: Mapping[str, Any]) -> int:
     """Applies the policy to this process for good; returns the Landlock level reached (0: none).
 
-    Raises OSError when a limit cannot be set, or PermissionError when Landlock is required and the kernel has none.
+    Raises OSError when a limit cannot be set, or PermissionError when the kernel's Landlock is older than required.
     """
     if policy["parent"] is not None:
         die_with_parent(policy["parent"])
@@ -96,9 +96,10 @@ def confine(policy: Mapping[str, Any]) -> int:
         required = access.pop("required")
         level = landlock.restrict(**access)
         _drop_capabilities()
-        if required and not level:
+        if level < required:
             raise PermissionError(
-                "this work needs Landlock, which the kernel does not offer (Linux 5.13 or newer, lsm=landlock)"
+                f"this work needs Landlock version {int(required)}, the kernel offers {level or 'none'} "
+                "(take a newer Linux, started with lsm=landlock)"
             )
     _apply_limits(policy["limits"])
     return level

@@ -23,6 +23,9 @@ _REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
 _TCP = 0b11
 _SCOPES = 0b11  # abstract UNIX sockets and signals to processes outside
 
+SCOPED = 6
+"""The first version (Linux 6.12) that confines files, TCP, abstract UNIX sockets and signals."""
+
 _LISTING = _READ_DIR
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
@@ -78,7 +81,7 @@ def restrict(*, listing: Iterable[str], reading: Iterable[str], writing: Sequenc
         return 0
     handled = _handled(version)
     fields = [handled, 0 if network else _TCP, _SCOPES]
-    known = 3 if version >= 6 else 2 if version >= 4 else 1
+    known = 3 if version >= SCOPED else 2 if version >= 4 else 1
     attributes = struct.pack(f"={known}Q", *fields[:known])
     ruleset = _syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     try:

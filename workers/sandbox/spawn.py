@@ -65,14 +65,15 @@ class Access:
     """Which files a process may touch, where Landlock is there; interpreter, system libraries and workers/ are added.
 
     Paths count with all beneath them. A confined process that takes the measuring lock needs the lock's directory among
-    `write`. TMPDIR becomes the first of `write` unless the environment names another.
+    `write`. TMPDIR becomes the first of `write` unless the environment names another. `required` is the least Landlock
+    version without which the process is not started, 0: none.
     """
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     network: bool = True
     gpu: bool = False
-    required: bool = False
+    required: int = 0
 
 
 def scrubbed(additions: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -212,6 +213,7 @@ def spawn(
     environment = scrubbed(additions)
     paths = [ROOT, *(path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", ROOT))]
     environment["PYTHONPATH"] = os.pathsep.join(paths)
+    environment["PYTHONSAFEPATH"] = "1"  # the directory it works in holds no modules
     environment[TREE_VARIABLE] = token
     limits = limits or Limits()
     reading, writing = os.pipe()

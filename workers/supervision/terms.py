@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from workers.sandbox import landlock
 from workers.sandbox.lock import default_path, private_directory
 from workers.sandbox.spawn import Access, Limits
 from workers.supervision.ports import Deadlines, Ending, Journal
@@ -20,6 +21,15 @@ VERDICT, PROCESSOR = 10.0, 8.0  # s on the clock and of processor time for an in
 BYTES_A_SECOND = 100e6  # that both grow by with the file
 CONVERSION = 120.0  # s from torch.export to ONNX; a large network takes some twenty
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+class Unconfined(PermissionError):
+    """This machine cannot hold the order's child back; `reason` and `next_step` are for the user."""
+
+    def __init__(self, reason: str, next_step: str) -> None:
+        super().__init__(f"{reason}; {next_step}")
+        self.reason = reason
+        self.next_step = next_step
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ def memory() -> int:
 
 def terms_of(order: Mapping[str, Any]) -> Terms:
     """For an order of any task. Raises KeyError for an unknown task, OSError for a network that is gone or
-    a lock in a shared directory."""
+    a lock in a shared directory, Unconfined for a conversion where the kernel's Landlock is too old."""
     return _TERMS[order["task"]](order)
 
 
@@ -82,6 +92,12 @@ def _inspect(order: Mapping[str, Any]) -> Terms:
 
 def _convert(order: Mapping[str, Any]) -> Terms:
     """Code of the file may run here: it reads that file, writes its own directory, and there is nothing else to reach."""
+    if (found := landlock.supported()) < landlock.SCOPED:
+        raise Unconfined(
+            f"a torch.export file may run code, and this machine cannot hold it back: that needs Landlock version "
+            f"{landlock.SCOPED}, the kernel offers {found or 'none'}",
+            "export the network as .onnx, or convert it on Linux 6.12 or newer with lsm=landlock",
+        )
     source = str(order["source"])
     size = os.stat(source).st_size
     more = size / BYTES_A_SECOND
@@ -93,7 +109,7 @@ def _convert(order: Mapping[str, Any]) -> Terms:
             open_files=256,
             nice=5,
         ),
-        access=Access(read=(source,), write=(str(order["work_dir"]),), network=False),
+        access=Access(read=(source,), write=(str(order["work_dir"]),), network=False, required=landlock.SCOPED),
         resident=min(int(RESIDENT_SHARE * memory()), 4 * GIB + 8 * size),
         deadlines=Deadlines(total=CONVERSION + more),
     )

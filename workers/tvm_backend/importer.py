@@ -1,4 +1,4 @@
-"""From a cleaned ONNX graph to the TensorIR functions that are tuned, on a CPU (TVM.md, The model around the operators)."""
+"""From a cleaned ONNX graph to the TensorIR functions that are tuned, on a CPU."""
 
 from __future__ import annotations
 

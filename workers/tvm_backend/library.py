@@ -1,4 +1,4 @@
-"""From best configurations to a shared library of the whole network (TVM.md, The model around the operators)."""
+"""From best configurations to a shared library of the whole network."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def extract(mod: tvm.IRModule, target: tvm.target.Target) -> list[Extracted]:
 def operators(
     extracted: Sequence[Extracted], workloads: Sequence[Workload], peak_flops: float, bandwidth: float, machine: Machine
 ) -> list[Operator]:
-    """The engine's view; `work` is max(FLOPs, bytes x machine balance), METHODS.md."""
+    """The engine's view; `work` is max(FLOPs, bytes x machine balance)."""
     found = []
     for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
         flops, size = float(estimate_tir_flops(task.mod)), _argument_bytes(task.mod)

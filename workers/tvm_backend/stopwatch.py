@@ -9,9 +9,14 @@ from itertools import islice
 from typing import Any
 
 from workers.engine.evaluator.adaptive import SHORTEST_RUN
+from workers.engine.ports import Evaluator
 
 QUICK = 0.01
 """Seconds; a first call that is quicker is made twice, since it also wakes threads and fills caches."""
+
+
+LONGEST = 8.0
+"""Seconds for all runs of one program: 500 runs of a slow one are given up, what they said so far is not."""
 
 
 class Stopwatch:
@@ -50,3 +55,18 @@ class Stopwatch:
         for arguments in given:
             self._entry(*arguments)
         return (time.perf_counter() - began) / number
+
+
+def timed(
+    stopwatch: Stopwatch, evaluator: Evaluator, incumbent: float | None, longest: float = LONGEST
+) -> tuple[list[float], str]:
+    """Seconds of each run, and why they ended: the evaluator's verdict, or "late" after `longest` seconds."""
+    times: list[float] = []
+    end = time.perf_counter() + longest
+    while (wanted := evaluator.more(times, incumbent)) > 0:
+        left = end - time.perf_counter()
+        if times and left <= 0:
+            return times, "late"
+        fits = int(left / max(times[-1], SHORTEST_RUN)) if times else 1
+        times.extend(stopwatch.runs(max(1, min(wanted, fits))))
+    return times, evaluator.verdict(times, incumbent)

@@ -1,4 +1,4 @@
-"""Between TVM's traces and the engine's knobs (Chameleon 2.2; TVM.md, Knobs).
+"""Between TVM's traces and the engine's knobs (Chameleon 2.2).
 
 The sampling instructions of a MetaSchedule design space are the knobs of a sketch. A configuration becomes a program by
 replaying the sketch's trace with its decisions; what TVM made of it is read back from the resulting trace, since

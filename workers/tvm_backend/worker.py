@@ -23,10 +23,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from workers.engine.evaluator.estimate import KEPT_RUNS
 from workers.tvm_backend import runtime
-from workers.tvm_backend.stopwatch import Stopwatch
-
-KEPT_RUNS = 20  # single runs told of each program: what a landscape keeps
+from workers.tvm_backend.stopwatch import Stopwatch, timed
 
 Answer = dict[str, Any]
 
@@ -81,17 +80,15 @@ class Worker:
         operator, program, shapes = self.programs.pop(id)
         began = time.perf_counter()
         arguments, moving = self.arguments.of(operator, shapes, self.workloads[operator].weights)
-        times: list[float] = []
         stopwatch = Stopwatch(program, arguments, moving, self.device)
         with runtime.on_core(self.cores):
-            while (wanted := self.evaluator.more(times, incumbent)) > 0:
-                times.extend(stopwatch.runs(wanted))
+            times, stopped = timed(stopwatch, self.evaluator, incumbent)
         seconds, spread = self.evaluator.estimate(times)
         return {
             "seconds": seconds,
             "spread": spread,
             "runs": len(times),
-            "stopped": self.evaluator.verdict(times, incumbent),
+            "stopped": stopped,
             "taken": time.perf_counter() - began,
             "times": times[:KEPT_RUNS],
         }

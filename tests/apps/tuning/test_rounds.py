@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apps.tuning import orders, services
+from apps.tuning import live, orders, services
 
 
 def test_a_best_that_was_luck_loses_its_place_to_the_configuration_that_is_faster(site: Any) -> None:
@@ -23,6 +23,9 @@ def test_a_best_that_was_luck_loses_its_place_to_the_configuration_that_is_faste
     assert run.trials == 4
     best = orders.best(run)["0"]
     assert (best["choices"], best["seconds"]) == ([4, 5, 6], 0.34)
+    drawn = live.snapshot(run)
+    assert [point[1] for point in drawn["curve"]][:2] == [0.30, 0.34]
+    assert drawn["operators"][0]["spark"][-1] == [4, 0.34]
 
 
 def test_a_round_that_failed_leaves_the_figure(site: Any) -> None:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from apps.catalog.models import Network
 from apps.core import clock
 from apps.tuning import services
 from apps.tuning.models import Job
@@ -36,6 +37,25 @@ def test_old_halves_and_uploads_go(db: None, data_dir: Path) -> None:
     assert services.sweep() == len(old)
     assert not any(path.exists() for path in old)
     assert all(path.exists() for path in kept)
+
+
+@pytest.mark.parametrize(
+    ("source", "state", "kept"),
+    [
+        ("", "ready", {"d.onnx"}),
+        ("e", "ready", {"d.onnx"}),
+        ("d", "inspecting", {"d.onnx", "d.pt2"}),
+        ("d", "rejected", set()),
+        ("", "rejected", set()),
+    ],
+)
+def test_files_that_no_network_names_go(site: Any, data_dir: Path, source: str, state: str, kept: set[str]) -> None:
+    Network.objects.create(owner=site.ada, name="n", sha256="d" * 64, source=source * 64, size=1, state=state)
+    for name in ("d.onnx", "d.pt2", "e.onnx", "e.pt2"):
+        left(data_dir / "networks" / (name[0] * 63 + name), OLD)
+    left(data_dir / "networks" / f"{'f' * 64}.pt2", NEW)
+    services.sweep()
+    assert {path.name[63:] for path in (data_dir / "networks").glob("[def]*")} == kept | {"f.pt2"}
 
 
 @pytest.mark.parametrize(

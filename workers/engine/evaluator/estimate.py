@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Sequence
 
 SINGLE_RUN_SPREAD = 0.1
+KEPT_RUNS = 20
+"""Single runs told of each program: what a landscape keeps."""
 _MAD_TO_SIGMA = 1.4826
 _MEDIAN_TO_MEAN_ERROR = math.sqrt(math.pi / 2)
 

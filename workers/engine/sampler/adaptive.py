@@ -87,6 +87,8 @@ class Adaptive:
         synthesised = 0
         for cluster in range(len(centres)):
             members = np.flatnonzero(labels == cluster)
+            if not len(members):  # equal rows may leave a cluster empty
+                continue
             members = members[np.argsort(away[members], kind="stable")]
             found = self._representative(candidates[members], members)
             if found in visited or found in plan:
