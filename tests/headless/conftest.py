@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,33 +11,6 @@ import pytest
 from tests import zoo
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="session")
-def zoo_cache() -> Path:
-    """Where test networks are kept between runs; ZOO_CACHE names another place."""
-    return Path(os.environ.get("ZOO_CACHE", Path(tempfile.gettempdir()) / f"network-zoo-{os.getuid()}"))
-
-
-@pytest.fixture(scope="session")
-def lock_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """These runs neither wait for other runs on this machine nor make them wait."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TUNINGSITE_MEASURE_LOCK", str(tmp_path_factory.mktemp("lock") / "measure.lock"))
-        yield
-
-
-@pytest.fixture(scope="session")
-def machine_cache(lock_of_its_own: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that knows this machine already: measuring its peak takes a quarter of a minute."""
-    from workers.headless.ask import ask
-
-    cache = tmp_path_factory.mktemp("cache")
-    found = ask({"task": "hardware", "peak": False})
-    kept = {**{name: found[name] for name in ("hardware", "versions")}, "peak": {"flops": 1e11, "bandwidth": 1e10}}
-    (cache / "tuningsite").mkdir()
-    (cache / "tuningsite" / "machine.json").write_text(json.dumps(kept))
-    return cache
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,39 @@ class Incomplete(Exception):
     """The budget ended before every operator had a valid configuration."""
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a run of `tune` left: exit status, the last line it said, its directory and its journal."""
+
+    code: int
+    said: str
+    out: Path
+    events: list[Event]
+
+    @property
+    def broken(self) -> PartFailed:
+        """For a run that did not get as far as it was asked to."""
+        return PartFailed(f"tune left with status {self.code}: {self.said}")
+
+
+def run_tune(
+    arguments: Sequence[str], threads: int, work: Path, show: Callable[[str], None], tick: Callable[[], None]
+) -> Told:
+    """`tune` in a directory of its own beneath `work`, from nothing; what it says goes to `show` and to work/log."""
+    out, said = work / "tune", [""]
+    shutil.rmtree(out, ignore_errors=True)
+    argv = [sys.executable, "-m", "workers.headless", "tune", *arguments, "--out", str(out)]
+
+    def hear(line: str) -> None:
+        if line:
+            said.append(line)
+            show(line)
+
+    code = lines(argv, "", environment(threads, work), None, hear, tick)
+    (work / "log").write_text("\n".join(said))
+    return Told(code, said[-1], out, _events(out))
+
+
 def tuned(
     spec: RunSpec, amount: Amount, work: Path, show: Callable[[str], None], tick: Callable[[], None]
 ) -> dict[str, Any]:
@@ -48,30 +81,19 @@ def tuned(
 
     {seconds, curve, trials, operators, sum_of_operators, ...}. Raises Incomplete, or PartFailed with the last line said.
     """
-    out, said = work / "tune", [""]
-    shutil.rmtree(out, ignore_errors=True)
-    argv = [
-        sys.executable, "-m", "workers.headless", "tune", spec.network, "--out", str(out), "--method", spec.method,
-        *amount.arguments, "--seed", str(spec.seed), "--layout", spec.layout,
+    arguments = [
+        spec.network, "--method", spec.method, *amount.arguments, "--seed", str(spec.seed), "--layout", spec.layout,
     ]  # fmt: skip
-
-    def hear(line: str) -> None:
-        if line:
-            said.append(line)
-            show(line)
-
-    code = lines(argv, "", environment(spec.threads, work), None, hear, tick)
-    (work / "log").write_text("\n".join(said))
-    events = _events(out)
-    finished = next((event for event in reversed(events) if event["kind"] == "finished"), None)
+    told = run_tune(arguments, spec.threads, work, show, tick)
+    finished = next((event for event in reversed(told.events) if event["kind"] == "finished"), None)
     if finished is not None and finished["latency"] is None:
-        raise Incomplete(said[-1])
-    archive = out / f"{Path(spec.network).stem}.zip"
-    if code != 0 or finished is None or not archive.is_file():
-        raise PartFailed(f"tune left with status {code}: {said[-1]}")
+        raise Incomplete(told.said)
+    archive = told.out / f"{Path(spec.network).stem}.zip"
+    if told.code != 0 or finished is None or not archive.is_file():
+        raise told.broken
     with zipfile.ZipFile(archive) as packed:
         packed.extractall(work / "library")
-    return {**_figures(events, finished), "summary": json.loads((out / "summary.json").read_text())}
+    return {**_figures(told.events, finished), "summary": json.loads((told.out / "summary.json").read_text())}
 
 
 def _events(out: Path) -> list[Event]:

@@ -16,13 +16,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.cost_model import COST_MODELS
-from workers.engine.explorer import EXPLORERS
 from workers.engine.methods import METHODS, REGISTRIES, Method
 from workers.engine.ports import CostModel, Explorer, Prediction, Progress, Sampler, Score
 from workers.engine.proposer import Proposer
-from workers.engine.registry import make
-from workers.engine.sampler import SAMPLERS
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.space import Choices, Features, Operator, Sketch
 from workers.landscapes.clock import SimulatedClock
@@ -208,9 +204,7 @@ def calibrate(
 def _explorer(method: Method, operator: Operator, now: Callable[[], float]) -> dict[str, float]:
     sketch = operator.sketches[0]
     slopes = np.linspace(-1, 1, sketch.width)
-    explorer = make(
-        "explorer", EXPLORERS, method.explorer, np.random.default_rng(0), **method.parameters.get("explorer", {})
-    )
+    explorer = method.make_explorer(operator, np.random.default_rng(0))
     scoring, walked = 0.0, 0
 
     def score(choices: Choices) -> NDArray[np.float64]:
@@ -230,7 +224,7 @@ def _sampler(method: Method, operator: Operator, now: Callable[[], float]) -> di
     sketch, rng = operator.sketches[0], np.random.default_rng(0)
     plan = method.rhythm.plan
     count = math.ceil(method.search.pool * plan)
-    sampler = make("sampler", SAMPLERS, method.sampler, 0, **method.parameters.get("sampler", {}))
+    sampler = method.make_sampler(operator, 0)
     rows = np.unique(sketch.random(rng, count), axis=0)
     scores = np.sort(rng.normal(size=len(rows)))[::-1].copy()
     sampler.sample(sketch, rows, scores, plan, set())  # loads what it needs
@@ -244,7 +238,7 @@ def _cost_model(method: Method, operator: Operator, now: Callable[[], float]) ->
     def features(rows: int) -> Features:
         return sketch.features(sketch.random(rng, rows))
 
-    model = make("cost model", COST_MODELS, method.cost_model, 0, **method.parameters.get("cost_model", {}))
+    model = method.make_cost_model(operator, 0)
     slopes = rng.normal(size=sketch.width)
     fits, predictions = [], []
     for rows in (*ROWS, *ROWS, *ROWS):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.space import Configuration, Operator
+from workers.engine.space import Operator
 from workers.landscapes.clock import SimulatedClock
 
 APPLY_SECONDS = 0.009
@@ -86,11 +86,4 @@ class Landscape(ABC):
         sketches, configuration = self._operators[candidate.operator].sketches, candidate.configuration
         if not 0 <= configuration.sketch < len(sketches):
             return f"there is no sketch {configuration.sketch}; there are {len(sketches)}"
-        return (
-            "" if _fits(configuration, sketches[configuration.sketch].sizes.tolist()) else "choices outside the knobs"
-        )
-
-
-def _fits(configuration: Configuration, sizes: list[int]) -> bool:
-    choices = configuration.choices
-    return len(choices) == len(sizes) and all(0 <= c < n for c, n in zip(choices, sizes, strict=True))
+        return "" if self._operators[candidate.operator].holds(configuration) else "choices outside the knobs"

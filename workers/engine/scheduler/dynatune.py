@@ -27,7 +27,7 @@ BAND = (0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
-class _Index:
+class Index:
     """Terms of one operator, in ms: expected reduction, bonus, and whether it never had a slot."""
 
     operator: int
@@ -140,7 +140,7 @@ class DynaTune:
         }
         return Decision(chosen.operator, rule, shown)
 
-    def _pick(self, table: Sequence[_Index]) -> tuple[_Index, str, dict[str, Any]]:
+    def _pick(self, table: Sequence[Index]) -> tuple[Index, str, dict[str, Any]]:
         """Argmax of the index; ties, and so all of gamma, go to the larger share of the latency."""
         chosen = max(table, key=lambda one: (one.value, one.latency))
         by_bonus = max(table, key=lambda one: (one.bonus_only, one.latency))
@@ -153,17 +153,17 @@ class DynaTune:
         }
         return chosen, "gamma" if chosen.untried else "belief" if decided else "bonus", terms
 
-    def _index(self, one: Progress, slots: int) -> _Index:
+    def _index(self, one: Progress, slots: int) -> Index:
         index, share = one.operator.index, 1e3 * latency_share(one)
         if one.slots == 0 or not math.isfinite(one.best):
             # Without a valid configuration nothing is known; `rescue` has already given it what it may get.
-            return _Index(index, 0.0, 0.0, one.slots == 0, share if math.isfinite(share) else 0.0)
+            return Index(index, 0.0, 0.0, one.slots == 0, share if math.isfinite(share) else 0.0)
         if index not in self._beliefs:
             self.observe(one)
         ahead = configurations_ahead(one, self._slot_seconds)
         forecast = self._beliefs[index].forecast(ahead)
         if forecast is None:
-            return _Index(index, 0.0, 0.0, False, share)
+            return Index(index, 0.0, 0.0, False, share)
         cost = 1e3 * one.operator.weight * work(one)
         reduction = cost / forecast.best - cost / (forecast.best + forecast.improvement)
         scale = 1.0
@@ -173,7 +173,7 @@ class DynaTune:
             scale = math.hypot(float(np.std(cost / forecast.values)), unforeseen)
         fast = self._latency is not None and self._latency < self._rule.fast_latency
         c = self._rule.c_fast if fast else self._rule.c
-        return _Index(index, reduction, scale * math.sqrt(c * math.log(slots + 1) / one.slots), False, share)
+        return Index(index, reduction, scale * math.sqrt(c * math.log(slots + 1) / one.slots), False, share)
 
     def _told(self, one: Progress) -> dict[str, Any] | None:
         """What is believed of the operator's best time in ms after `x` configurations, and how its fit went."""

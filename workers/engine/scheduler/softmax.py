@@ -7,21 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from workers.engine.ports import State
-from workers.engine.scheduler.dynatune import DynaTune, _Index
+from workers.engine.scheduler.by_chance import ByChance
+from workers.engine.scheduler.dynatune import Index
 from workers.engine.scheduler.rule import PRODUCT_RULE, Rule
 from workers.engine.scheduler.setting import short
 
 UNITS = ("mean", "millisecond")
 
 
-class Softmax(DynaTune):
+class Softmax(ByChance):
     """Operators at random, with chances proportional to exp(expected reduction / temperature).
 
     The paper does not say what a temperature of 1 is. In milliseconds (`unit` "millisecond") a network of small
     operators, where a slot brings hundredths of one, would get slots nearly at random; the default unit is the "mean"
-    expected reduction over the operators, which needs no scale. Operators that never had a slot go first, as in
-    Algorithm 1. Rules told: "rescue", "gamma", "softmax".
+    expected reduction over the operators, which needs no scale. Rules told: "rescue", "gamma", "softmax".
     """
 
     def __init__(
@@ -39,29 +38,14 @@ class Softmax(DynaTune):
         if unit not in UNITS:
             raise ValueError(f"unit {unit!r} is unknown; use one of {', '.join(UNITS)}")
         self._temperature, self._unit = temperature, unit
-        self._rng = np.random.default_rng(seed)
 
-    def state(self) -> State:
-        """JSON."""
-        return {**super().state(), "rng": self._rng.bit_generator.state}
-
-    def restore(self, state: State) -> None:
-        """Inverse of `state`; later decisions are identical."""
-        super().restore(state)
-        self._rng.bit_generator.state = state["rng"]
-
-    def _pick(self, table: Sequence[_Index]) -> tuple[_Index, str, dict[str, Any]]:
-        terms: dict[str, Any] = {
-            "operators": {str(one.operator): [short(one.reduction)] for one in table},
-            "decided_by_belief": False,
-        }
-        untried = [one for one in table if one.untried]
-        if untried:
-            return max(untried, key=lambda one: one.latency), "gamma", terms
+    def _draw(self, table: Sequence[Index]) -> tuple[Index, str, dict[str, Any]]:
         chances = self._chances([one.reduction for one in table])
         place = int(self._rng.choice(len(table), p=chances))
-        terms["probability"] = short(float(chances[place]))
-        terms["decided_by_belief"] = bool(chances[place] > 1 / len(table))
+        terms = {
+            "probability": short(float(chances[place])),
+            "decided_by_belief": bool(chances[place] > 1 / len(table)),
+        }
         return table[place], "softmax", terms
 
     def _chances(self, reductions: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

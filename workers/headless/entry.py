@@ -1,0 +1,34 @@
+"""How a command line without the web begins and ends. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 stopped."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from workers.headless.errors import Failure, UserMistake
+
+
+def run_command(
+    parser: argparse.ArgumentParser, commands: Sequence[tuple[str, Any, str]], stopped: str, argv: list[str] | None
+) -> int:
+    """The exit code of the command that `argv` names. `commands` are (name, module, purpose), a module having
+    `add_arguments(parser)` and `run(arguments) -> int`; `stopped` says on Ctrl-C what is kept."""
+    known = parser.add_subparsers(dest="command", required=True)
+    for name, command, purpose in commands:
+        parser_of = known.add_parser(name, help=purpose)
+        command.add_arguments(parser_of)
+        parser_of.set_defaults(run=command.run)
+    arguments = parser.parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except UserMistake as mistake:
+        sys.stderr.write(f"{mistake}\n")
+        return 2
+    except Failure as failure:
+        sys.stderr.write(f"{failure}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nstopped; {stopped}\n")
+        return 130
