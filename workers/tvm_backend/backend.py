@@ -16,6 +16,7 @@ from workers.engine.start import Machine
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import Limits
+from workers.tvm_backend.hardware import vector_lanes
 from workers.tvm_backend.importer import Imported, import_network
 from workers.tvm_backend.operators import extract, operators
 from workers.tvm_backend.pool import Pool
@@ -48,6 +49,7 @@ class LocalBackend:
             extracted = extract(self.imported.mod, target)
             report("spaces", f"drawing up the design spaces of {len(extracted)} operators")
             workloads = [Workload.generate(task.mod, target) for task in extracted]
+            self.workloads = workloads
             save_workloads(workloads, work_dir / "workloads.json")
             self._operators = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
             footprint = sum(one.weight * known.weight_bytes for one, known in zip(extracted, workloads, strict=True))
@@ -81,6 +83,5 @@ class LocalBackend:
 
 def machine_of(target: dict[str, Any], threads: int) -> Machine:
     """Lanes and registers by the target's vector extension; `target` as TVM is given it."""
-    features = set(tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target)))
-    wide = {"avx512f"} & {str(feature) for feature in features}
-    return Machine(lanes=16, registers=32, cores=threads) if wide else Machine(lanes=8, registers=16, cores=threads)
+    lanes = vector_lanes(tvm.target.Target(target))
+    return Machine(lanes, registers=32 if lanes == 16 else 16, cores=threads)

@@ -65,6 +65,11 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
     return {**target, "mattr": [f"+{name}" for name in more]} if more else target
 
 
+def vector_lanes(target: tvm.target.Target) -> int:
+    """Numbers of float32 in a vector register of the target."""
+    return 16 if "avx512f" in {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)} else 8
+
+
 def usable_cores() -> int:
     """Cores this process may run on: affinity and the control group's quota, at least one."""
     cores = len(os.sched_getaffinity(0))

@@ -11,6 +11,9 @@ import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 
+from workers.tvm_backend import winograd
+from workers.tvm_backend.hardware import vector_lanes
+
 LAYOUTS = {"NHWC": {"relax.nn.conv2d": ["NHWC", "HWIO"]}}
 
 
@@ -45,7 +48,13 @@ def import_network(
     convolutions = any(node.op_type == "Conv" for node in model.graph.node)
     if layout in {"auto", "NHWC"} and convolutions:
         try:
-            return Imported(_lower(_converted(mod), target), "NHWC", tuple(notes))
+            # What is rounded behind a sum is an integer sum, exact in any order; Winograd's transforms would blur it.
+            rounds = any(node.op_type == "Round" for node in model.graph.node)
+            plain = _converted(mod)
+            converted, filtered = (plain, 0) if rounds else winograd.transformed(plain, vector_lanes(target))
+            if filtered:
+                notes.append(f"{filtered} convolutions are computed by Winograd's minimal filtering")
+            return Imported(_lower(converted, target), "NHWC", tuple(notes))
         except Exception as error:  # TVM raises whatever its C++ throws
             notes.append(f"layout NHWC does not hold here ({_last_line(error)}): the network stays in NCHW")
     return Imported(_lower(mod, target), "NCHW" if convolutions else "none", tuple(notes))

@@ -1,0 +1,142 @@
+"""Convolutions by Winograd's minimal filtering: the matrices, the choice, and the network that comes out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import helper
+
+from tests import zoo
+from tests.tvm_backend.local import reference, target
+from tests.tvm_backend.test_configurations import Compiled, drawn_input
+
+pytestmark = pytest.mark.tvm
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _runtime() -> None:
+    target()
+
+
+def one_dimension(filtering: object, data: NDArray[np.float64], kernel: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A' [(G g) * (B' d)]: `outputs` values of a filter of three taps (Lavin and Gray, equation 5)."""
+    products: NDArray[np.float64] = (filtering.kernel @ kernel) * (filtering.data @ data)  # type: ignore[attr-defined]
+    return filtering.product @ products  # type: ignore[attr-defined, no-any-return]
+
+
+def filterings() -> list[object]:
+    from workers.tvm_backend.winograd import F2, F4
+
+    return [F2, F4]
+
+
+def test_the_matrices_filter() -> None:
+    random = np.random.default_rng(0)
+    for filtering in filterings():
+        data, kernel = random.standard_normal(filtering.inputs), random.standard_normal(3)  # type: ignore[attr-defined]
+        wanted = np.correlate(data, kernel, mode="valid")
+        np.testing.assert_allclose(one_dimension(filtering, data, kernel), wanted, atol=1e-12)
+
+
+@pytest.mark.mutation
+def test_matrices_with_one_wrong_sign_do_not() -> None:
+    from dataclasses import replace
+
+    random = np.random.default_rng(0)
+    for filtering in filterings():
+        for name in ("data", "kernel", "product"):
+            matrix = getattr(filtering, name)
+            for place in zip(*np.nonzero(matrix), strict=True):
+                wrong = matrix.copy()
+                wrong[place] *= -1
+                data, kernel = random.standard_normal(filtering.inputs), random.standard_normal(3)  # type: ignore[attr-defined]
+                found = one_dimension(replace(filtering, **{name: wrong}), data, kernel)  # type: ignore[type-var]
+                assert not np.allclose(found, np.correlate(data, kernel, mode="valid"), atol=1e-6), (name, place)
+
+
+def test_what_is_worth_it() -> None:
+    """Large pictures with many channels are; small ones, whose transformed weights come from memory, are not."""
+    from workers.tvm_backend.winograd import F4, Convolution, chosen
+
+    same = (1, 1, 1, 1)
+    assert chosen(Convolution(1, 56, 56, 64, 64, same), 16) is F4
+    assert chosen(Convolution(1, 28, 28, 128, 128, same), 16) is F4
+    assert chosen(Convolution(1, 7, 7, 512, 512, same), 16) is None
+    assert chosen(Convolution(1, 55, 55, 16, 64, same), 16) is None
+    assert chosen(Convolution(1, 56, 56, 60, 64, same), 16) is None, "channels are no whole vectors"
+
+
+def network(
+    path: Path, channels: int, size: tuple[int, int], pads: list[int], batch: int = 1, residual: bool = False
+) -> Path:
+    random = np.random.default_rng(zoo.SEED)
+    nodes = [
+        helper.make_node("Conv", ["x", "w0", "b0"], ["a"], pads=pads),
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("Conv", ["r", "w1", "b1"], ["c"], pads=[1, 1, 1, 1]),
+        *([helper.make_node("Add", ["c", "r"], ["s"])] if residual else []),
+        helper.make_node("Relu", ["s" if residual else "c"], ["y"]),
+    ]
+    weights = [
+        zoo._normal(random, "w0", channels, channels, 3, 3),
+        zoo._normal(random, "b0", channels),
+        zoo._normal(random, "w1", channels, channels, 3, 3),
+        zoo._normal(random, "b1", channels),
+    ]
+    high, wide = size[0] + pads[0] + pads[2] - 2, size[1] + pads[1] + pads[3] - 2
+    model = zoo.model_of(nodes, {"x": [batch, channels, *size]}, {"y": [batch, channels, high, wide]}, weights)
+    path.write_bytes(zoo._bytes(model))
+    return path
+
+
+CLOSE = 1e-5
+"""Of the largest output: F(4 x 4) rounds some ten times as coarsely as adding up products does."""
+
+CASES = {
+    "whole tiles": (32, (16, 16), [1, 1, 1, 1], 1, False),
+    "tiles over the edge": (32, (15, 18), [1, 1, 1, 1], 1, False),
+    "no padding": (32, (14, 14), [0, 0, 0, 0], 1, True),
+    "uneven padding": (32, (13, 11), [0, 1, 2, 1], 1, True),
+    "two images": (32, (12, 12), [1, 1, 1, 1], 2, True),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("tile", ["F2", "F4"])
+def test_networks_compute_the_same(case: str, tile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend import winograd
+
+    monkeypatch.setattr(winograd, "chosen", lambda convolution, lanes: getattr(winograd, tile))
+    channels, size, pads, batch, residual = CASES[case]
+    path = network(tmp_path / "network.onnx", channels, size, pads, batch, residual)
+    compiled = Compiled(path, onnx.load(str(path)))
+    names = [task.name for task in compiled.extracted]
+    assert sum("winograd" in name for name in names) >= 2, names
+    assert not any("conv2d" in name for name in names), names
+    x = drawn_input(compiled.shape)
+    best = compiled.drawn(np.random.default_rng(3))
+    assert len(best) == len(compiled.workloads)
+    found, wanted = compiled.run(best, x), reference(path, x)
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max() <= CLOSE * np.abs(wanted).max()
+
+
+@pytest.mark.mutation
+def test_a_wrong_transform_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights transformed without turning them: rows and columns swapped."""
+    from workers.tvm_backend import winograd
+
+    right = winograd.weights_transformed
+    monkeypatch.setattr(winograd, "chosen", lambda convolution, lanes: winograd.F4)
+    monkeypatch.setattr(
+        winograd, "weights_transformed", lambda weights, filtering: right(weights.transpose(1, 0, 2, 3), filtering)
+    )
+    path = network(tmp_path / "network.onnx", 32, (16, 16), [1, 1, 1, 1])
+    compiled = Compiled(path, onnx.load(str(path)))
+    x = drawn_input(compiled.shape)
+    found, wanted = compiled.run(compiled.drawn(np.random.default_rng(3)), x), reference(path, x)
+    assert np.abs(found - wanted).max() > 100 * CLOSE * np.abs(wanted).max()
