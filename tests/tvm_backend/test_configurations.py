@@ -35,7 +35,8 @@ class Compiled:
         spec = spec_of(path)
         self.shape = spec.inputs["x"]
         self.target = tvm.target.Target(spec.target)
-        self.imported = import_network(model or cleaned(spec.network, spec.inputs), spec.inputs, self.target)
+        model = model or cleaned(spec.network, spec.inputs)
+        self.imported = import_network(model, spec.inputs, self.target, balance=spec.balance)
         self.extracted = extract(self.imported.mod, self.target)
         self.workloads = [Workload.generate(task.mod, self.target) for task in self.extracted]
 

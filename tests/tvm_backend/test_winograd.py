@@ -60,14 +60,23 @@ def test_matrices_with_one_wrong_sign_do_not() -> None:
 
 def test_what_is_worth_it() -> None:
     """Large pictures with many channels are; small ones, whose transformed weights come from memory, are not."""
-    from workers.tvm_backend.winograd import F4, Convolution, chosen
+    from workers.tvm_backend.winograd import F2, F4, Convolution, chosen
 
     same = (1, 1, 1, 1)
-    assert chosen(Convolution(1, 56, 56, 64, 64, same), 16) is F4
-    assert chosen(Convolution(1, 28, 28, 128, 128, same), 16) is F4
-    assert chosen(Convolution(1, 7, 7, 512, 512, same), 16) is None
-    assert chosen(Convolution(1, 55, 55, 16, 64, same), 16) is None
-    assert chosen(Convolution(1, 56, 56, 60, 64, same), 16) is None, "channels are no whole vectors"
+    assert chosen(Convolution(1, 56, 56, 64, 64, same), 16, 4.0) is F4
+    assert chosen(Convolution(1, 28, 28, 128, 128, same), 16, 4.0) is F4
+    assert chosen(Convolution(1, 7, 7, 512, 512, same), 16, 4.0) is F2
+    assert chosen(Convolution(1, 7, 7, 512, 512, same), 16, 16.0) is None, "weights come too slowly from memory"
+    assert chosen(Convolution(1, 56, 56, 16, 16, same), 16, 16.0) is None, "transforms cost more than they save"
+    assert chosen(Convolution(1, 56, 56, 60, 64, same), 16, 4.0) is None, "channels are no whole vectors"
+
+
+def test_a_target_measured_again_comes_to_the_same() -> None:
+    from workers.tvm_backend.winograd import Convolution, chosen
+
+    for side, channels in ((56, 64), (28, 128), (14, 256), (7, 512)):
+        convolution = Convolution(1, side, side, channels, channels, (1, 1, 1, 1))
+        assert len({chosen(convolution, 16, balance) for balance in (3.6, 4.0, 4.4)}) == 1
 
 
 def network(
@@ -110,7 +119,7 @@ CASES = {
 def test_networks_compute_the_same(case: str, tile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from workers.tvm_backend import winograd
 
-    monkeypatch.setattr(winograd, "chosen", lambda convolution, lanes: getattr(winograd, tile))
+    monkeypatch.setattr(winograd, "chosen", lambda *_: getattr(winograd, tile))
     channels, size, pads, batch, residual = CASES[case]
     path = network(tmp_path / "network.onnx", channels, size, pads, batch, residual)
     compiled = Compiled(path, onnx.load(str(path)))
@@ -131,7 +140,7 @@ def test_a_wrong_transform_is_noticed(tmp_path: Path, monkeypatch: pytest.Monkey
     from workers.tvm_backend import winograd
 
     right = winograd.weights_transformed
-    monkeypatch.setattr(winograd, "chosen", lambda convolution, lanes: winograd.F4)
+    monkeypatch.setattr(winograd, "chosen", lambda *_: winograd.F4)
     monkeypatch.setattr(
         winograd, "weights_transformed", lambda weights, filtering: right(weights.transpose(1, 0, 2, 3), filtering)
     )

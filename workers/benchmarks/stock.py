@@ -24,6 +24,8 @@ from typing import Any
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 
+BUILD_TIMEOUT = 120.0  # s
+
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -121,7 +123,8 @@ def _imported(order: dict[str, Any], spec: RunSpec, target: Any) -> Any:
     if order["layout"] == "same":
         from workers.networks.clean import cleaned
 
-        return import_network(cleaned(spec.network, spec.inputs), spec.inputs, target, spec.layout)
+        model = cleaned(spec.network, spec.inputs)
+        return import_network(model, spec.inputs, target, spec.layout, spec.balance)
     import onnx
     import tvm
     from tvm import relax
@@ -147,7 +150,8 @@ def _tuned(
     # TVM needs the number of trials beforehand; it extracts the operators again itself.
     operators, trials = len(extract_tasks(imported.mod, target)), int(order["trials"])
     tell({"kind": "operators", "operators": operators, "trials": operators * trials})
-    builder: Any = "local"
+    # The default of 30 s may not even do for the import that every batch begins with; who did not finish is no peer.
+    builder: Any = ms.builder.LocalBuilder(timeout_sec=BUILD_TIMEOUT)
     if warm:
         from workers.benchmarks.warm_builder import WarmBuilder
 

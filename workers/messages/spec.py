@@ -40,6 +40,11 @@ class RunSpec:
     layout: str = "auto"
     seed: int = 0
 
+    @property
+    def balance(self) -> float:
+        """FLOP that the target does while a byte comes from memory."""
+        return self.peak_flops / self.bandwidth
+
     def to_json(self) -> str:
         """One line, keys sorted, so that equal specs are equal texts."""
         return json.dumps(asdict(self), sort_keys=True)

@@ -45,7 +45,7 @@ class LocalBackend:
         try:
             target = tvm.target.Target(spec.target)
             report("importing", "importing the network and folding its constants")
-            self.imported: Imported = import_network(model, spec.inputs, target, spec.layout)
+            self.imported: Imported = import_network(model, spec.inputs, target, spec.layout, spec.balance)
             extracted = extract(self.imported.mod, target)
             report("spaces", f"drawing up the design spaces of {len(extracted)} operators")
             workloads = [Workload.generate(task.mod, target) for task in extracted]

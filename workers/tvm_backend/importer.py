@@ -37,27 +37,35 @@ def unsupported(operators: Iterable[str]) -> list[str]:
 
 
 def import_network(
-    model: onnx.ModelProto, shapes: dict[str, list[int]], target: tvm.target.Target, layout: str = "auto"
+    model: onnx.ModelProto,
+    shapes: dict[str, list[int]],
+    target: tvm.target.Target,
+    layout: str = "auto",
+    balance: float | None = None,
 ) -> Imported:
     """Imports with static `shapes`, convolutions in NHWC where the conversion holds (layout "auto" or "NHWC"), else NCHW.
 
-    Raises ImportFailed. What holds is what converts and lowers; that it also computes the same is for the verification.
+    With the machine's `balance`, FLOP that it does while a byte comes from memory, convolutions are transformed where that
+    makes them cheaper. Raises ImportFailed. What holds is what converts and lowers; that it also computes the same is for
+    the verification.
     """
     mod = _frontend(model, shapes)
     notes: list[str] = []
     convolutions = any(node.op_type == "Conv" for node in model.graph.node)
     if layout in {"auto", "NHWC"} and convolutions:
         try:
-            # What is rounded behind a sum is an integer sum, exact in any order; Winograd's transforms would blur it.
-            rounds = any(node.op_type == "Round" for node in model.graph.node)
-            plain = _converted(mod)
-            converted, filtered = (plain, 0) if rounds else winograd.transformed(plain, vector_lanes(target))
-            if filtered:
-                notes.append(f"{filtered} convolutions are computed by Winograd's minimal filtering")
-            return Imported(_lower(converted, target), "NHWC", tuple(notes))
+            return _imported_nhwc(mod, target, balance)
         except Exception as error:  # TVM raises whatever its C++ throws
             notes.append(f"layout NHWC does not hold here ({_last_line(error)}): the network stays in NCHW")
     return Imported(_lower(mod, target), "NCHW" if convolutions else "none", tuple(notes))
+
+
+def _imported_nhwc(mod: tvm.IRModule, target: tvm.target.Target, balance: float | None) -> Imported:
+    converted, count = relax.transform.ConvertLayout(LAYOUTS["NHWC"])(mod), 0
+    if balance is not None:
+        converted, count = winograd.transformed(converted, vector_lanes(target), balance)
+    notes = (f"convolutions computed by Winograd's minimal filtering: {count}",) if count else ()
+    return Imported(_lower(converted, target), "NHWC", notes)
 
 
 def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRModule:
@@ -65,10 +73,6 @@ def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRMod
         return from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
     except Exception as error:
         raise ImportFailed(f"TVM cannot import this network: {_last_line(error)}") from error
-
-
-def _converted(mod: tvm.IRModule) -> tvm.IRModule:
-    return relax.transform.ConvertLayout(LAYOUTS["NHWC"])(mod)
 
 
 def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:

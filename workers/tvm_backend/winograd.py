@@ -27,14 +27,13 @@ OPAQUE, FUSABLE = 8, 4  # TVM's kinds of operators: fused with nothing; with ele
 
 KEPT = {"meta_schedule.inline_rule": "disable"}
 
-CACHED, STREAMED = 10.0, 25.0
-"""FLOP that the processor does while a byte moves: between operators, which a cache holds, and of weights, which come
-from memory once an inference."""
+CACHED = 0.5
+"""Of the time that a byte from memory takes: what lies between two operators is in a cache, mostly."""
 WORTH = 0.85
 """What the transformed convolution may cost of the plain one: the estimate is a rule of the machine, no measurement."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Filtering:
     """F(m x m, 3 x 3) for tiles of m x m outputs: Y = A' [(G g G') * (B' d B)] A (equation 8)."""
 
@@ -99,34 +98,35 @@ class Convolution:
         height, width = self.outputs
         return math.ceil(height / filtering.outputs), math.ceil(width / filtering.outputs)
 
-    @property
-    def plain_cost(self) -> float:
-        """Of the plain convolution, in FLOP: its own, and what moving its weights is worth."""
+    def plain_cost(self, balance: float) -> float:
+        """Of the plain convolution, in FLOP: its own, and `balance` for each byte of its weights, which come from memory."""
         weights = KERNEL**2 * self.channels * self.filters
-        return 2.0 * weights * self.batch * math.prod(self.outputs) + STREAMED * 4 * weights
+        return 2.0 * weights * self.batch * math.prod(self.outputs) + balance * 4 * weights
 
-    def cost(self, filtering: Filtering) -> float:
-        """The same of the transformed one; its tiles are written and read twice."""
+    def cost(self, filtering: Filtering, balance: float) -> float:
+        """The same of the transformed one, whose tiles are written and read twice."""
         places, tiles = filtering.inputs**2, self.batch * math.prod(self.tiles(filtering))
         weights = places * self.channels * self.filters
         moved = 2 * 4 * places * tiles * (self.channels + self.filters)
-        return 2.0 * weights * tiles + CACHED * moved + STREAMED * 4 * weights
+        return 2.0 * weights * tiles + balance * (CACHED * moved + 4 * weights)
 
 
-def chosen(convolution: Convolution, lanes: int) -> Filtering | None:
+def chosen(convolution: Convolution, lanes: int, balance: float) -> Filtering | None:
     """The cheapest filtering where it is worth it; None for the plain convolution.
 
-    Channels must be whole vectors: the transforms work on one vector of channels of a tile at a time.
+    `balance` is rounded to a power of two: a target measured again must come to the same operators. Channels must be whole
+    vectors: the transforms work on one vector of channels of a tile at a time.
     """
     if convolution.channels % lanes or convolution.filters % lanes:
         return None
-    best = min((F2, F4), key=convolution.cost)
-    return best if convolution.cost(best) <= WORTH * convolution.plain_cost else None
+    rounded = 2.0 ** round(math.log2(balance))
+    best = min((F2, F4), key=lambda filtering: convolution.cost(filtering, rounded))
+    return best if convolution.cost(best, rounded) <= WORTH * convolution.plain_cost(rounded) else None
 
 
-def transformed(mod: tvm.IRModule, lanes: int) -> tuple[tvm.IRModule, int]:
+def transformed(mod: tvm.IRModule, lanes: int, balance: float) -> tuple[tvm.IRModule, int]:
     """`mod`, in NHWC and before it is lowered, with the convolutions that are worth it rewritten; and how many were."""
-    rewriter = _Rewriter(mod, lanes)
+    rewriter = _Rewriter(mod, lanes, balance)
     for name, function in mod.functions_items():
         if isinstance(function, relax.Function):
             rewriter.builder_.update_func(name, rewriter.visit_expr(function))
@@ -135,9 +135,9 @@ def transformed(mod: tvm.IRModule, lanes: int) -> tuple[tvm.IRModule, int]:
 
 @mutator
 class _Rewriter(PyExprMutator):  # type: ignore[misc]
-    def __init__(self, mod: tvm.IRModule, lanes: int) -> None:
+    def __init__(self, mod: tvm.IRModule, lanes: int, balance: float) -> None:
         super().__init__(mod)
-        self._lanes = lanes
+        self._lanes, self._balance = lanes, balance
         self.count = 0
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
@@ -146,7 +146,7 @@ class _Rewriter(PyExprMutator):  # type: ignore[misc]
             return call
         weights = self._constant(call.args[1])
         convolution = _convolution(call)
-        filtering = convolution and chosen(convolution, self._lanes)
+        filtering = convolution and chosen(convolution, self._lanes, self._balance)
         if convolution is None or filtering is None or weights is None:
             return call
         self.count += 1
