@@ -85,7 +85,8 @@ def network(
     random = np.random.default_rng(zoo.SEED)
     nodes = [
         helper.make_node("Conv", ["x", "w0", "b0"], ["a"], pads=pads),
-        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("Sigmoid", ["a"], ["q"]),
+        helper.make_node("Mul", ["a", "q"], ["r"]),
         helper.make_node("Conv", ["r", "w1", "b1"], ["c"], pads=[1, 1, 1, 1]),
         *([helper.make_node("Add", ["c", "r"], ["s"])] if residual else []),
         helper.make_node("Relu", ["s" if residual else "c"], ["y"]),

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from workers.engine.space import Choices, Configuration, Sketch
 
 DRAWS = 4096
+BATCHED = (3, 1)
+"""Spatial and reduction loops of a batch of matrix products."""
 STOCK = {"parallel": 16, "vectorize": 64}
 """What MetaSchedule itself takes (pieces: times the cores, the least that is as many); a good first guess."""
 
@@ -87,6 +89,9 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.f
     penalty += 3.0 * np.log2(whole * machine.lanes / vector)
     # Accumulators that are no whole vectors do not stay in registers: more than one a step is a trip to memory each.
     penalty += 2.0 * np.log2(across) * (vector % machine.lanes != 0)
+    if (len(spatial), len(reduction)) == BATCHED:
+        # Products of one batch share nothing: side by side in registers they take turns in evicting each other's operands.
+        penalty += np.log2(spatial[0][:, 3])
     penalty += np.abs(np.log2(registers / goal)) + 2.0 * np.maximum(0, np.log2(registers / machine.registers))
     penalty += 2.0 * np.maximum(0, np.log2(4 * machine.cores / parallel))
     penalty += np.maximum(0, np.log2(block / (machine.cache / 2)))

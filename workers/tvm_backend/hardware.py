@@ -93,7 +93,11 @@ def memory() -> int:
 
 
 def cpu_name() -> str:
-    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
+    """As the kernel gives it; with family and model where a virtual machine hides which processor of a line it is."""
+    found = _cpuinfo()
+    name = found.get("model name") or platform.processor() or platform.machine()
+    hidden = {"cpu family", "model"} <= set(found) and not any(letter.isdigit() for letter in name)
+    return f"{name} (family {found['cpu family']}, model {found['model']})" if hidden else name
 
 
 def kernel_flags() -> set[str]:

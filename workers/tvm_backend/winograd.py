@@ -310,7 +310,10 @@ def _schedule_output(schedule: Schedule, block: Any) -> list[Schedule]:
     """A vector of filters of one tile at a time, with what follows the convolution."""
     step, lanes = _numbers(schedule, block)
     while consumers := schedule.get_consumers(block):
-        schedule.reverse_compute_inline(consumers[0])
+        if len(consumers) == 1:
+            schedule.reverse_compute_inline(consumers[0])
+        else:  # x * sigmoid(x): what is read again first becomes part of what reads it
+            schedule.compute_inline(next(one for one in consumers if schedule.get_consumers(one)))
     image, y, x, channel = schedule.get_loops(block)
     (y, below), (x, beside), (outer, vector) = (
         schedule.split(loop, [None, size]) for loop, size in ((y, step), (x, step), (channel, lanes))

@@ -1,0 +1,76 @@
+"""First configurations: what the rules of the machine ask for, they have."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from workers.engine import start
+from workers.engine.space import Configuration, Knob, Sketch
+from workers.engine.start import Machine, first_configurations
+
+MACHINE = Machine(lanes=16, registers=32, cores=2, cache=32768)
+COUNT = 4
+
+
+def tile(name: str, extent: int, parts: int) -> Knob:
+    """Every factorisation of `extent` into `parts`."""
+
+    def factorisations(left: int, count: int) -> list[tuple[int, ...]]:
+        if count == 1:
+            return [(left,)]
+        divisors = [d for d in range(1, left + 1) if left % d == 0]
+        return [(d, *rest) for d in divisors for rest in factorisations(left // d, count - 1)]
+
+    return Knob(name, "tile", tuple(sorted(factorisations(extent, parts))))
+
+
+def product(rows: int, inner: int, columns: int, batch: int | None = None) -> Sketch:
+    """Of (rows, inner) and (inner, columns), or of as many as `batch` says."""
+    spatial = ([("b", batch)] if batch else []) + [("i", rows), ("j", columns)]
+    return Sketch((*(tile(name, extent, 4) for name, extent in spatial), tile("k", inner, 2)))
+
+
+def tiles(sketch: Sketch, configuration: Configuration) -> list[tuple[int, ...]]:
+    return [knob.options[choice] for knob, choice in zip(sketch.knobs, configuration.choices, strict=True)]
+
+
+def broken(sketch: Sketch) -> list[str]:
+    """The rules that first configurations break."""
+    found = []
+    for configuration in first_configurations((sketch,), MACHINE, COUNT):
+        *spatial, _ = tiles(sketch, configuration)
+        across = math.prod(t[3] for t in spatial[:-1])
+        vectors = spatial[-1][3] / MACHINE.lanes
+        if vectors % 1:
+            found.append("whole vectors")
+        if across * vectors > MACHINE.registers:
+            found.append("registers")
+        if math.prod(t[0] * t[1] for t in spatial) < 4 * MACHINE.cores:
+            found.append("pieces for every core")
+        if len(spatial) == 3 and spatial[0][3] > 1:
+            found.append("one product of a batch at a time")
+    return found
+
+
+@pytest.mark.parametrize(
+    "sketch", [product(128, 512, 512), product(196, 64, 64, batch=36), product(49, 256, 256, batch=16)]
+)
+def test_they_keep_the_rules(sketch: Sketch) -> None:
+    assert broken(sketch) == []
+
+
+def test_they_are_the_same_every_time() -> None:
+    sketches = (product(128, 512, 512), product(196, 64, 64, batch=36))
+    first = first_configurations(sketches, MACHINE, COUNT)
+    assert first == first_configurations(sketches, MACHINE, COUNT)
+    assert [configuration.sketch for configuration in first] == [0, 1, 0, 1]
+
+
+@pytest.mark.mutation
+def test_by_chance_they_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    monkeypatch.setattr(start, "_penalty", lambda sketch, choices, machine: random.random(len(choices)))
+    assert broken(product(196, 64, 64, batch=36))
