@@ -127,6 +127,9 @@ def test_networks_compute_the_same(case: str, tile: str, tmp_path: Path, monkeyp
     names = [task.name for task in compiled.extracted]
     assert sum("winograd" in name for name in names) >= 2, names
     assert not any("conv2d" in name for name in names), names
+    for task, workload in zip(compiled.extracted, compiled.workloads, strict=True):
+        if "winograd" in task.name:
+            assert [sketch.size for sketch in workload.sketches] == [1], "its schedule leaves no choice"
     x = drawn_input(compiled.shape)
     best = compiled.drawn(np.random.default_rng(3))
     assert len(best) == len(compiled.workloads)

@@ -36,7 +36,12 @@ LOCATIONS = tuple((place,) for place in range(-2, 12))
 
 
 def sampling(trace: Trace) -> list[Any]:
-    """The instructions of a trace that are a choice, in order: one a knob. Tiles choose their vectors themselves."""
+    """The instructions of a trace that are a choice, in order: one a knob. Tiles choose their vectors themselves.
+
+    A trace that says itself what runs in parallel leaves none: TVM's rules add theirs all the same.
+    """
+    if any(inst.kind.name == "Parallel" for inst in trace.insts):
+        return []
     tiled = any(inst.kind.name == TILE for inst in trace.insts)
     offered = {"parallel"} if tiled else {"parallel", "vectorize"}
     return [inst for inst in trace.insts if inst.kind.name in KINDS or annotation(inst) in offered]
@@ -126,7 +131,8 @@ def _knob(place: int, inst: Any, trace: Trace, cores: int) -> Knob:
 def decided(family: Family, choices: tuple[int, ...]) -> Trace:
     """The trace that `choices` name, with their decisions."""
     trace, own = family.split(choices)
-    decisions = dict(trace.decisions)
+    # Those that are no knob were drawn at random.
+    decisions = {inst: 0 if inst.kind.name == CATEGORY else found for inst, found in trace.decisions.items()}
     rebuilt: dict[Any, Any] = {}
     for knob, inst, choice in zip(_own(family), sampling(trace), own, strict=True):
         if annotation(inst):
