@@ -14,7 +14,9 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from workers.baselines.inputs import seeded_inputs
 from workers.networks.examples import EXAMPLES, example_bytes
+from workers.networks.inspect import inspect
 
 SEED = 0
 
@@ -71,9 +73,29 @@ def tiny_residual(cache: Path) -> Path:
     return _cached(cache, "tiny_residual", lambda: _bytes(_tiny_residual()))
 
 
+def half(cache: Path, name: str, borders: str = "float16") -> Path:
+    """A network of ZOO with float16 weights and activations; with `borders` float32, Casts stand around it."""
+    return _cached(cache, f"{name}_half_{borders}", lambda: _bytes(_halved(ZOO[name](cache), borders == "float16")))
+
+
+def quantised(cache: Path, name: str, form: str = "QDQ", per_channel: bool = False) -> Path:
+    """A network of ZOO as ONNX Runtime quantises it, int8 weights and uint8 activations calibrated on seeded inputs.
+
+    `form`: QDQ, QOperator, or dynamic (scales of the activations found at run time).
+    """
+    suffix = "_channels" if per_channel else ""
+    return _cached(cache, f"{name}_{form}{suffix}", lambda: _quantised(ZOO[name](cache), form, per_channel))
+
+
+def tiny_attention(cache: Path) -> Path:
+    """Two projections, their product, Softmax and a sum, 12 tokens of 32: products of activations among them."""
+    return _cached(cache, "tiny_attention", lambda: _bytes(_tiny_attention()))
+
+
 ZOO: dict[str, Callable[[Path], Path]] = {
     "tiny": tiny,
     "tiny_residual": tiny_residual,
+    "tiny_attention": tiny_attention,
     "squeezenet": squeezenet,
     "mobilenet_like": mobilenet_like,
     "mobilenet": mobilenet,
@@ -151,6 +173,87 @@ def _tiny_residual() -> ModelProto:
     ]
     weights = [_normal(random, "w0", 16, 16, 3, 3), _normal(random, "w1", 16, 16, 3, 3)]
     return model_of(nodes, {"x": ["N", 16, 14, 14]}, {"y": ["N", 16, 14, 14]}, weights)
+
+
+def _tiny_attention() -> ModelProto:
+    random = np.random.default_rng(SEED)
+    nodes = [
+        helper.make_node("MatMul", ["x", "wq"], ["q"]),
+        helper.make_node("MatMul", ["x", "wk"], ["k"]),
+        helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["q", "kt"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "x"], ["m"]),
+        helper.make_node("Add", ["m", "x"], ["y"]),
+    ]
+    weights = [_normal(random, "wq", 32, 32), _normal(random, "wk", 32, 32)]
+    return model_of(nodes, {"x": [1, 12, 32]}, {"y": [1, 12, 32]}, weights)
+
+
+def _halved(path: Path, borders: bool) -> ModelProto:
+    """`borders`: whether inputs and outputs become float16 too."""
+    model = onnx.load(path)
+    graph = model.graph
+    for tensor in graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    for node in graph.node:
+        for found in node.attribute:
+            if found.HasField("t") and found.t.data_type == TensorProto.FLOAT:
+                found.t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(found.t).astype(np.float16)))
+    del graph.value_info[:]
+    weights = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in weights]
+    for value in (*graph.input, *graph.output):
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT and (borders or value.name in weights):
+            value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    if not borders:
+        heads, tails = {value.name for value in inputs}, {value.name for value in graph.output}
+        for node in graph.node:
+            node.input[:] = [f"{name}_half" if name in heads else name for name in node.input]
+            node.output[:] = [f"{name}_half" if name in tails else name for name in node.output]
+        nodes = [helper.make_node("Cast", [n], [f"{n}_half"], to=TensorProto.FLOAT16) for n in sorted(heads)]
+        ends = [helper.make_node("Cast", [f"{n}_half"], [n], to=TensorProto.FLOAT) for n in sorted(tails)]
+        copy = onnx.GraphProto(node=[*nodes, *graph.node, *ends])
+        del graph.node[:]
+        graph.node.extend(copy.node)
+    return model
+
+
+class _Calibration:
+    """Seeded inputs for ONNX Runtime's calibration, one after the other until None."""
+
+    def __init__(self, path: Path) -> None:
+        described = inspect(path)
+        self._left = [seeded_inputs(described, 100 + number) for number in range(4)]
+
+    def get_next(self) -> Any:
+        return self._left.pop() if self._left else None
+
+
+def _quantised(path: Path, form: str, per_channel: bool) -> bytes:
+    import logging
+    import tempfile
+
+    from onnxruntime import quantization as quantising
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    logging.getLogger().setLevel(logging.ERROR)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        prepared, made = Path(folder, "prepared.onnx"), Path(folder, "made.onnx")
+        quant_pre_process(path, prepared, skip_symbolic_shape=True)
+        if form == "dynamic":
+            quantising.quantize_dynamic(prepared, made, weight_type=quantising.QuantType.QInt8)
+        else:
+            # A Softmax of many classes, quantised to 256 steps, is all zeros.
+            kinds = sorted({node.op_type for node in onnx.load(prepared).graph.node} - {"Softmax"})
+            quantising.quantize_static(
+                prepared, made, _Calibration(path), quant_format=quantising.QuantFormat[form], per_channel=per_channel,
+                op_types_to_quantize=kinds,
+                activation_type=quantising.QuantType.QUInt8, weight_type=quantising.QuantType.QInt8,
+            )  # fmt: skip
+        return made.read_bytes()
 
 
 def _exported(build: Callable[[Any], Any], shape: tuple[int, ...]) -> bytes:

@@ -16,15 +16,18 @@ from channels.security.websocket import OriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
 
 from apps.core.body_limit import BodyLimit  # noqa: E402
+from apps.core.spooled_body import SpooledBody  # noqa: E402
 from apps.dashboard.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": BodyLimit(
-            _pages,
-            limit=settings.BODY_LIMIT,
-            uploads=settings.UPLOAD_PATHS,
-            upload_limit=settings.UPLOAD_LIMIT + (1 << 20),
+        "http": SpooledBody(
+            BodyLimit(
+                _pages,
+                limit=settings.BODY_LIMIT,
+                uploads=settings.UPLOAD_PATHS,
+                upload_limit=settings.UPLOAD_LIMIT + (1 << 20),
+            )
         ),
         "websocket": OriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)), settings.ORIGINS),
     }

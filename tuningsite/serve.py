@@ -1,7 +1,8 @@
-"""The web server: Daphne, with request bodies bounded while they arrive.
+"""The web server: Daphne, with request bodies bounded while they arrive, and never whole in memory.
 
 Daphne hands a body to the application when it has all of it, and keeps it in a file until then: a limit in the
-application comes after the disk is full.
+application comes after the disk is full. Then Twisted would read a form into memory and parse it, and Daphne put the
+body into a queue before the application asks for any of it: 575 MB sent were 1.4 GB held.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tuningsite.settings")
 
 from daphne import http_protocol
 from daphne.cli import CommandLineInterface
+from daphne.server import Server
 from django.conf import settings
+
+from apps.core.spooled_body import BODY
 
 LINGER = 2.0  # s for the client to read the answer; closing at once would reset the connection before it does
 _BODY = b"The request is too large.\n"
@@ -36,12 +40,25 @@ def _dropped(data: bytes) -> None:
 
 
 class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne has no types
-    """Answers 413 as soon as its body is, or is said to be, over the limit, and closes the connection."""
+    """Answers 413 as soon as its body is, or is said to be, over the limit, and closes the connection.
+
+    A body that Twisted keeps in a file is `body`, and Daphne finds nothing to read.
+    """
 
     _left = 0
     _refused = False
     _closing: Any = None
     content: Any
+    body: Any = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options, parsePOSTFormSubmission=False)
+
+    def process(self) -> Any:
+        if not isinstance(self.content, io.BytesIO):
+            self.body, self.content = self.content, io.BytesIO()
+            self.body.seek(0)
+        return super().process()
 
     def gotLength(self, length: int | None) -> None:
         self._left = body_limit(self.channel._command, self.channel._path)
@@ -64,7 +81,16 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
     def connectionLost(self, reason: Any) -> None:
         if self._closing is not None and self._closing.active():
             self._closing.cancel()
+        self._drop_body()
         super().connectionLost(reason)
+
+    def finish(self) -> None:
+        self._drop_body()
+        super().finish()
+
+    def _drop_body(self) -> None:
+        if self.body is not None:
+            self.body.close()
 
     def _refuse(self) -> None:
         if self._refused:
@@ -85,8 +111,18 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
         self._closing = later.callLater(LINGER, channel.transport.abortConnection)
 
 
+class SpoolingServer(Server):  # type: ignore[misc]
+    """Gives the application the file of a body that is in one."""
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        if getattr(protocol, "body", None) is not None:
+            scope[BODY] = protocol.body
+        return super().create_application(protocol, scope)
+
+
 def main() -> None:
     http_protocol.WebRequest = BoundedRequest
+    CommandLineInterface.server_class = SpoolingServer
     tempfile.tempdir = str(settings.FILE_UPLOAD_TEMP_DIR)  # on the disk that the networks are on; /tmp may be memory
     CommandLineInterface.entrypoint()
 

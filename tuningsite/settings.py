@@ -2,7 +2,7 @@
 
 DATA_DIR            networks, artifacts, database, secret key (default: data/ beside manage.py)
 DATABASE_URL        postgres://...; without it SQLite in DATA_DIR
-REDIS_URL           redis://... or unix://...; without it the embedded server's socket. memory:// is for tests
+REDIS_URL           redis://... or unix://...; without it the embedded server's socket and password. memory:// is for tests
 BIND                host:port (default 127.0.0.1:8000); others than loopback need ALLOWED_HOSTS and an account
 ALLOWED_HOSTS       host names, separated by commas
 ORIGINS             full origins (https://tuning.example.org) when they are not http(s)://<allowed host>[:port of BIND]
@@ -23,6 +23,7 @@ from typing import Any
 import dj_database_url
 from csp.constants import NONE, SELF
 
+from apps.operations.queue_address import socket_path, url_of
 from tuningsite.private import make_private
 from tuningsite.secret import secret_key
 
@@ -106,7 +107,7 @@ _url = os.environ.get("DATABASE_URL")
 DATABASES: dict[str, Any] = {"default": dj_database_url.parse(_url) if _url else _sqlite()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = os.environ.get("REDIS_URL") or f"unix://{DATA_DIR / 'redis' / 'socket'}"
+REDIS_URL = os.environ.get("REDIS_URL") or url_of(socket_path(DATA_DIR), secret_key(DATA_DIR / "queue_password"))
 if REDIS_URL.startswith("memory:"):
     CHANNEL_LAYERS: dict[str, Any] = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 else:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
+
 from apps.dashboard.methods import TITLES
 from apps.tuning.live import eta, thinned
 from apps.tuning.models import Slot, TuningRun
@@ -34,12 +36,23 @@ class Row:
 def rows(runs: Iterable[TuningRun]) -> list[Row]:
     """With two queries for all of them."""
     runs = list(runs)
-    curves: dict[Any, list[tuple[float, float]]] = {run.pk: [] for run in runs}
-    told = Slot.objects.filter(run__in=runs, latency__isnull=False).order_by("number")
-    for key, ended, latency in told.values_list("run_id", "ended", "latency"):
-        if latency is not None:
-            curves[key].append((ended, latency))
-    return [_row(run, curves[run.pk]) for run in runs]
+    drawn = curves(runs, SPARK)
+    return [_row(run, drawn[run.pk]) for run in runs]
+
+
+def curves(runs: Sequence[TuningRun], most: int) -> dict[Any, list[tuple[float, float]]]:
+    """(clock, latency) of each run, by its key: no more slots are read than `most` of each."""
+    found: dict[Any, list[tuple[float, float]]] = {run.pk: [] for run in runs}
+    wanted = Q()
+    for run in runs:
+        if run.slots_count:
+            wanted |= Q(run=run, number__in=thinned(range(1, run.slots_count + 1), most))
+    if wanted:
+        told = Slot.objects.filter(wanted).order_by("number").values_list("run_id", "ended", "latency")
+        for key, ended, latency in told:
+            if latency is not None:
+                found[key].append((ended, latency))
+    return found
 
 
 def _row(run: TuningRun, curve: list[tuple[float, float]]) -> Row:
@@ -49,7 +62,7 @@ def _row(run: TuningRun, curve: list[tuple[float, float]]) -> Row:
         eta=eta(run) if run.job.state in (State.RUNNING, State.QUEUED) else None,
         over_untuned=over(run, "untuned"),
         over_onnxruntime=over(run, "onnx runtime"),
-        spark=thinned(curve, SPARK),
+        spark=curve,
     )
 
 

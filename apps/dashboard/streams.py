@@ -6,17 +6,20 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db.models import Model, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 
-from apps.tuning.models import Event, Measurement, TuningRun
+from apps.tuning.models import Measurement, TuningRun
+from apps.tuning.paging import by_number
 
 PIECE = 1 << 18
 ROWS = 1000
+
+_T = TypeVar("_T")
 
 
 def attachment(request: HttpRequest, pieces: Iterator[bytes], name: str, kind: str) -> StreamingHttpResponse:
@@ -47,30 +50,24 @@ def file_pieces(path: Path) -> Iterator[bytes]:
     return read()
 
 
-def _pages(rows: QuerySet[Any]) -> Iterator[list[Any]]:
-    """By number, so that no cursor stays open while a slow client reads."""
-    last = -1
-    while page := list(rows.filter(seq__gt=last).order_by("seq")[:ROWS]):
-        yield page
-        last = page[-1].seq
-
-
 def measurement_fields() -> list[str]:
-    """All columns but the keys."""
-    return [field.name for field in Measurement._meta.fields if field.name not in ("id", "run")]
-
-
-def _plain(row: Model, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in names}
+    """All columns but the keys, the number first."""
+    return ["seq", *(field.name for field in Measurement._meta.fields if field.name not in ("id", "run", "seq"))]
 
 
 def log_lines(run: TuningRun) -> Iterator[bytes]:
     """The tuning log as JSON lines: first what was measured, then every event as the page was told."""
     names = measurement_fields()
-    for page in _pages(Measurement.objects.filter(run=run)):
-        yield _lines({"kind": "measurement", **_plain(row, names)} for row in page)
-    for page in _pages(Event.objects.filter(run=run).exclude(kind="batch")):
-        yield _lines(row.payload for row in page)
+    for page in _batched(by_number(run.measurements.all(), *names[1:], size=ROWS)):
+        yield _lines({"kind": "measurement", **dict(zip(names, row, strict=True))} for row in page)
+    for page in _batched(by_number(run.events.exclude(kind="batch"), "payload", size=ROWS)):
+        yield _lines(payload for _, payload in page)
+
+
+def _batched(rows: Iterator[_T]) -> Iterator[list[_T]]:
+    """As many as make a piece of an answer."""
+    while page := list(islice(rows, ROWS)):
+        yield page
 
 
 def _lines(rows: Iterable[dict[str, Any]]) -> bytes:
@@ -81,10 +78,9 @@ def measurement_table(run: TuningRun) -> Iterator[bytes]:
     """Measurements as CSV; a cell that a spreadsheet could take for a formula is quoted as text."""
     names = measurement_fields()
     yield (",".join(names) + "\n").encode()
-    for page in _pages(Measurement.objects.filter(run=run)):
+    for page in _batched(by_number(run.measurements.all(), *names[1:], size=ROWS)):
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([_cell(value) for value in _plain(row, names).values()] for row in page)
+        csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in page)
         yield text.getvalue().encode()
 
 

@@ -17,6 +17,7 @@ urlpatterns = [
     path("example/<uuid:pk>/start", home.start_example, name="example-run"),
     path("networks/", networks.networks, name="networks"),
     path("networks/<uuid:pk>/", networks.network, name="network"),
+    path("networks/<uuid:pk>/runs", networks.compared, name="compared"),
     path("networks/<uuid:pk>/state", networks.shown, name="network-state"),
     path("targets/", targets.targets, name="targets"),
     path("targets/<uuid:pk>/measure", targets.remeasure, name="remeasure"),

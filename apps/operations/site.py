@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.conf import settings
 
@@ -27,7 +28,7 @@ def environment(address: Address | None) -> dict[str, str]:
     found = dict(os.environ)
     found["DATA_DIR"] = str(settings.DATA_DIR)
     if own_server():
-        found["REDIS_URL"] = embedded.url_of(embedded.socket_path(settings.DATA_DIR))
+        found["REDIS_URL"] = settings.REDIS_URL
     if address is not None:
         found["BIND"] = address.url().removeprefix("http://").rstrip("/")
     root = str(settings.BASE_DIR)
@@ -37,7 +38,8 @@ def environment(address: Address | None) -> dict[str, str]:
 
 def server() -> Plan:
     """Raises embedded.NoServer."""
-    return Plan("queue", embedded.arguments(settings.DATA_DIR), before=embedded.forget_when_broken(settings.DATA_DIR))
+    argv = embedded.arguments(settings.DATA_DIR, urlsplit(settings.REDIS_URL).password or "")
+    return Plan("queue", argv, before=embedded.forget_when_broken(settings.DATA_DIR))
 
 
 def worker(queue: str) -> Plan:

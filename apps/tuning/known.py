@@ -11,7 +11,7 @@ from django.db.models.functions import RowNumber
 
 from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.transitions import Numbers
-from workers.messages.known import FEWEST, Name, Point, point_of, records, share
+from workers.messages.known import FEWEST, LASTING, Name, Point, point_of, records, share
 
 SOURCES = 12
 """Earlier runs that are asked, those of the same network first, then the latest."""
@@ -71,7 +71,7 @@ def _rows(sources: dict[str, int], most: int) -> list[dict[str, Any]]:
     until = Q()
     for pk, seq in sources.items():
         until |= Q(run=pk, seq__lte=seq)
-    measured = Measurement.objects.filter(until, round=0).exclude(cause__in=("duplicate", "device"))
+    measured = Measurement.objects.filter(until, round=0, cause__in=("", *LASTING))
     columns = ("run", "seq", "operator", "sketch", "choices", "seconds", "identity", "cause", "round")
     found = {}
     for rows, order, limit in (

@@ -115,6 +115,9 @@ def conclude(held: Claim, kind: str, detail: str = "", log: str = "", last: Even
         except LeaseLost:
             return None
         job = Job.objects.get(pk=held.job_id)
+        if _gave_nothing(job, kind):
+            return over(job, State.FAILED, error=f"the process that was to {_WORK[job.task]} ended without a result",
+                        next_step="try again; if that does not help, look at the log of the worker")  # fmt: skip
         if kind == "finished" or (job.answered and kind in ("crashed", "stopped", "paused")):
             return over(job, State.DONE, reason=_plain((last or {}).get("reason", "")))
         if kind == "failed":
@@ -124,6 +127,22 @@ def conclude(held: Claim, kind: str, detail: str = "", log: str = "", last: Even
         if kind == "stopped":
             return over(job, State.DONE, reason="stopped")
         return abandoned(job, _plain(detail), kind)
+
+
+_WORK = {
+    "inspect": "read the network", "convert": "convert the network", "hardware": "measure the machine",
+    "compile": "compile the best so far", "baseline": "measure the baselines",
+}  # fmt: skip
+
+
+def _gave_nothing(job: Job, kind: str) -> bool:
+    """A short task is over when its result is kept: the code of an uploaded file may end it in any other way.
+
+    Of a pause or stop that nobody asked for that holds too: it would be queued again without end.
+    """
+    asked = job.state == State.STOPPING or job.wanted != Job.Wanted.CONTINUE
+    silent = kind == "finished" or (kind in ("paused", "stopped") and not asked)
+    return job.task != Job.Task.TUNE and not job.answered and silent
 
 
 def _plain(said: object) -> str:
@@ -172,7 +191,7 @@ def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
     elif job.task == Job.Task.HARDWARE:
         failed = Target.objects.filter(jobs=job).exclude(state=Target.State.READY)
         failed.update(state=Target.State.FAILED, error=error, next_step=next_step)
-    elif job.run is not None:
+    elif job.task == Job.Task.COMPILE and job.run is not None:
         tell(job.run, "artifact", state="failed", error=error, next_step=next_step)
 
 

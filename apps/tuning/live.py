@@ -6,12 +6,16 @@ are newer than its `seq`, and ends up the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
-from typing import Any, TypeVar
+from operator import itemgetter
+from typing import Any, Generic, TypeVar
+
+from django.db.models import F, Q, Sum
 
 from apps.tuning.journal import artifact_row, slot_row
-from apps.tuning.models import Event, Job, Measurement, Operator, TuningRun
+from apps.tuning.models import Event, Measurement, Operator, Slot, TuningRun
+from apps.tuning.paging import by_number
 
 CURVE, SLOTS, POINTS, SPARK, LOG = 5000, 5000, 3000, 40, 200
 
@@ -20,12 +24,9 @@ _T = TypeVar("_T")
 
 def snapshot(run: TuningRun) -> dict[str, Any]:
     """The whole run as JSON, thinned to what a chart can show."""
-    for _ in range(3):
-        seq = Job.objects.values_list("last_seq", flat=True).get(tuning_run=run)
-        drawn = _drawn(run, seq)
-        if Job.objects.values_list("last_seq", flat=True).get(tuning_run=run) == seq:
-            break
-    return drawn
+    # The run and its last number in one query, so that they fit each other.
+    run = TuningRun.objects.select_related("job", "network", "target").get(pk=run.pk)
+    return _drawn(run, run.job.last_seq)
 
 
 def frames(run: TuningRun, after_seq: int, limit: int = 200) -> tuple[list[dict[str, Any]], int]:
@@ -36,22 +37,24 @@ def frames(run: TuningRun, after_seq: int, limit: int = 200) -> tuple[list[dict[
 
 
 def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
-    run = TuningRun.objects.select_related("job", "network", "target").get(pk=run.pk)
     operators = list(run.operators.all())
-    measured = Measurement.objects.filter(run=run, seq__lte=seq).exclude(cause="duplicate").order_by("seq")
-    rows = list(measured.values_list("clock", "operator", "seconds", "cause", "configuration", "round"))
-    history = _History(operators)
-    for clock, batch in groupby(rows, key=lambda row: row[0]):
-        history.add(clock, [(row[1], row[2], row[4], row[5]) for row in batch])
-    slots = list(run.slots.filter(seq__lte=seq).order_by("-number")[:SLOTS])
+    history, scatter = _History(operators, _repeated(run)), _Scatter()
+    measured = Measurement.objects.filter(run=run, seq__lte=seq).exclude(cause="duplicate")
+    rows = by_number(measured, "clock", "operator", "seconds", "configuration", "cause")
+    for clock, batch in groupby(rows, key=itemgetter(1)):
+        history.add(clock, (scatter.seen(row) for row in batch))
+    gains = _gains(run, seq)
     artifact = run.artifacts.first()
     return {
         "seq": seq,
         "run": _facts(run),
-        "operators": [_operator(operator, history.sparks[operator.index]) for operator in operators],
+        "operators": [
+            _operator(operator, gains.get(operator.index, 0.0), history.sparks[operator.index])
+            for operator in operators
+        ],
         "curve": _with_now(thinned(history.curve, CURVE - 1), run),
-        "slots": [slot_row(slot) for slot in reversed(slots)],
-        "points": _points([row[:4] for row in rows]),
+        "slots": [slot_row(slot) for slot in _slots(run, seq)],
+        "points": scatter.points(),
         "end_to_end": run.end_to_end,
         "baselines": run.baselines,
         "spent": run.spent,
@@ -60,30 +63,62 @@ def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
     }
 
 
-class _History:
-    """The best so far after each batch: of the network (`curve`) and of every operator (`sparks`)."""
+def _repeated(run: TuningRun) -> frozenset[str]:
+    """Configurations that were measured in more than one round."""
+    again = Measurement.objects.filter(run=run, round__gt=0).order_by()
+    return frozenset(again.values_list("configuration", flat=True))
 
-    def __init__(self, operators: Sequence[Operator]) -> None:
+
+def _slots(run: TuningRun, seq: int) -> list[Slot]:
+    """Of many the later half of what a page draws, and of the earlier ones every so many-th."""
+    rows = run.slots.filter(seq__lte=seq).order_by("number")
+    last = rows.values_list("number", flat=True).last() or 0
+    if last > SLOTS:
+        whole = last - SLOTS // 2
+        every = -(-whole // (SLOTS - SLOTS // 2))
+        rows = rows.alias(place=F("number") % every).filter(Q(number__gt=whole) | Q(place=0))
+    return list(rows.defer("decision"))
+
+
+def _gains(run: TuningRun, seq: int) -> dict[int, float]:
+    """Seconds that all slots of an operator took off its time."""
+    won = run.slots.filter(seq__lte=seq, before__gt=F("after")).order_by().values_list("operator")
+    return dict(won.annotate(gain=Sum(F("before") - F("after"))))
+
+
+class _History:
+    """The best so far after each batch: of the network (`curve`) and of every operator (`sparks`).
+
+    `repeated` are configurations of which there may be later rounds.
+    """
+
+    def __init__(self, operators: Sequence[Operator], repeated: Collection[str]) -> None:
         self._weights = {operator.index: operator.weight for operator in operators}
         self._best: dict[int, float] = {}
+        self._repeated = repeated
+        self._once: dict[int, float] = {}
         self._figures: dict[int, dict[str, float]] = {index: {} for index in self._weights}
         self._trials = dict.fromkeys(self._weights, 0)
         self.curve: list[list[float]] = []
         self.sparks: dict[int, list[list[float]]] = {index: [] for index in self._weights}
 
-    def add(self, clock: float, batch: Iterable[tuple[int, float | None, str, int]]) -> None:
-        """(operator, seconds, configuration, round); a later round of a configuration replaces its figure."""
+    def add(self, clock: float, batch: Iterable[tuple[int, float | None, str]]) -> None:
+        """(operator, seconds, configuration); a later round of a configuration replaces its figure."""
         changed = set()
-        for index, seconds, configuration, round_ in batch:
+        for index, seconds, configuration in batch:
             self._trials[index] += 1
             if seconds is None:
                 continue
-            figures, before = self._figures[index], self._best.get(index, float("inf"))
-            figures[configuration] = seconds
-            best = min(figures.values()) if round_ else min(before, seconds)
-            if best != before:
-                self._best[index] = best
-                changed.add(index)
+            if configuration in self._repeated:
+                self._figures[index][configuration] = seconds
+            else:
+                self._once[index] = min(seconds, self._once.get(index, seconds))
+            before = self._best.get(index)
+            if before is None or seconds < before or configuration in self._repeated:
+                best = min([*self._figures[index].values(), *([self._once[index]] if index in self._once else [])])
+                if best != before:
+                    self._best[index] = best
+                    changed.add(index)
         for index in changed:
             self.sparks[index].append([self._trials[index], self._best[index]])
         if changed and len(self._best) == len(self._weights):
@@ -136,7 +171,7 @@ def eta(run: TuningRun) -> float | None:
     return max(0.0, min(left)) if left else None
 
 
-def _operator(operator: Operator, spark: list[list[float]]) -> dict[str, Any]:
+def _operator(operator: Operator, gain: float, spark: list[list[float]]) -> dict[str, Any]:
     return {
         "index": operator.index,
         "name": operator.name,
@@ -150,6 +185,7 @@ def _operator(operator: Operator, spark: list[list[float]]) -> dict[str, Any]:
         "failures": operator.failures,
         "slots": operator.slots,
         "seconds": operator.seconds,
+        "gain": operator.weight * gain,
         "rule": operator.last_rule,
         "terms": operator.last_terms,
         "spark": thinned(spark, SPARK),
@@ -163,21 +199,47 @@ def _with_now(curve: list[list[float]], run: TuningRun) -> list[list[float]]:
     return curve
 
 
-def _points(rows: Sequence[tuple[float, int, float | None, str]]) -> list[list[Any]]:
-    """Every improvement of an operator is kept; of the rest an even choice."""
-    if len(rows) <= POINTS:
-        return [list(row) for row in rows]
-    best: dict[int, float] = {}
-    better, rest = [], []
-    for number, (_, operator, seconds, _cause) in enumerate(rows):
-        if seconds is not None and seconds < best.get(operator, float("inf")):
-            best[operator] = seconds
-            better.append(number)
-        else:
-            rest.append(number)
-    better = thinned(better, POINTS // 2)
-    kept = sorted([*better, *thinned(rest, POINTS - len(better))])
-    return [list(rows[number]) for number in kept]
+class _Scatter:
+    """Points for a chart: every improvement of an operator as far as there is room, of the rest an even choice."""
+
+    def __init__(self) -> None:
+        self._best: dict[int, float] = {}
+        self._count = 0
+        self._better: _Sample[tuple[int, list[Any]]] = _Sample(POINTS)
+        self._rest: _Sample[tuple[int, list[Any]]] = _Sample(POINTS)
+
+    def seen(self, row: tuple[Any, ...]) -> tuple[int, float | None, str]:
+        """Takes note of a measurement (seq, clock, operator, seconds, configuration, cause) on its way to the history."""
+        _, clock, operator, seconds, configuration, cause = row
+        better = seconds is not None and seconds < self._best.get(operator, float("inf"))
+        if better and seconds is not None:
+            self._best[operator] = seconds
+        (self._better if better else self._rest).add((self._count, [clock, operator, seconds, cause]))
+        self._count += 1
+        return operator, seconds, configuration
+
+    def points(self) -> list[list[Any]]:
+        better, rest = self._better.kept, self._rest.kept
+        if self._count > POINTS:
+            better = thinned(better, max(POINTS // 2, POINTS - len(rest)))
+            rest = thinned(rest, POINTS - len(better))
+        return [point for _, point in sorted([*better, *rest], key=lambda numbered: numbered[0])]
+
+
+class _Sample(Generic[_T]):
+    """Every n-th of a stream, evenly chosen, fewer than twice `most` whatever its length."""
+
+    def __init__(self, most: int) -> None:
+        self.kept: list[_T] = []
+        self._most, self._every, self._count = most, 1, 0
+
+    def add(self, row: _T) -> None:
+        if self._count % self._every == 0:
+            self.kept.append(row)
+            if len(self.kept) >= 2 * self._most:
+                self.kept = self.kept[::2]
+                self._every *= 2
+        self._count += 1
 
 
 def _log(run: TuningRun, seq: int) -> list[dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""Jobs and what they found. Only services.py writes here. Times of day in UTC, durations and latencies in seconds."""
+"""Jobs and what they found. Only services.py writes here. Times of day in UTC, durations and latencies in seconds.
+
+What there are thousands of has no index on `run` alone: the unique ones begin with it, and each costs every insertion.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +147,7 @@ class Operator(models.Model):
     many points earlier runs gave.
     """
 
-    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="operators")
+    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="operators", db_index=False)
     index = models.PositiveIntegerField()
     name = models.CharField(max_length=300)
     key = models.TextField()
@@ -175,7 +178,7 @@ class Operator(models.Model):
 class Slot(models.Model):
     """Time that the scheduler gave to an operator; `began` and `ended` on the run's clock."""
 
-    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="slots")
+    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="slots", db_index=False)
     seq = models.PositiveBigIntegerField()
     number = models.PositiveIntegerField()
     operator = models.PositiveIntegerField()
@@ -202,7 +205,7 @@ class Measurement(models.Model):
     `configuration` is the digest of sketch and the choices asked for; `asked` is kept where TVM made other `choices`.
     """
 
-    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="measurements")
+    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="measurements", db_index=False)
     seq = models.PositiveBigIntegerField()
     operator = models.PositiveIntegerField()
     configuration = models.CharField(max_length=32)
@@ -225,6 +228,8 @@ class Measurement(models.Model):
 
     class Meta:
         ordering = ("seq",)
+        # For the best of an operator, which a second round of a measurement may change.
+        indexes = (models.Index(fields=("run", "operator", "seconds"), name="measurement_by_speed"),)
         constraints = (
             models.UniqueConstraint(fields=("run", "seq"), name="measurement_by_seq"),
             models.UniqueConstraint(fields=("run", "operator", "configuration", "round"), name="measurement_once"),
@@ -237,7 +242,7 @@ class Measurement(models.Model):
 class Event(models.Model):
     """What the page is told, as it is told. `digest` is of the event as the child sent it, under its fence."""
 
-    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="events")
+    run = models.ForeignKey(TuningRun, models.CASCADE, related_name="events", db_index=False)
     seq = models.PositiveBigIntegerField()
     kind = models.CharField(max_length=20)
     clock = models.FloatField(default=0.0)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
 from apps.tuning.known import known_records
-from apps.tuning.models import Checkpoint, Event, Job, Measurement, TuningRun
+from apps.tuning.models import Checkpoint, Job, TuningRun
+from apps.tuning.paging import by_number
 from apps.tuning.rounds import settled
 from workers.messages.known import encode_known
 from workers.messages.orders import best_of, compile_order, tune_order
+
+TOLD = (
+    "operator", "sketch", "choices", "identity", "round", "seconds", "spread", "runs", "stopped", "cause", "error",
+    "build_seconds", "measure_seconds", "origin", "asked",
+)  # fmt: skip
 
 
 def order(job_id: Any, task: str, work_dir: Path) -> dict[str, Any]:
@@ -46,10 +52,12 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
         run.spec(),
         work_dir,
         checkpoint=checkpoint.unpacked() if checkpoint else None,
-        measurements=[told(row) for row in run.measurements.order_by("seq").iterator(5000)],
+        measurements=[told(row) for _, *row in by_number(run.measurements.all(), *TOLD)],
         slots=[
-            [slot.operator, slot.ended - slot.began, slot.decision]
-            for slot in run.slots.order_by("number").iterator(5000)
+            [operator, ended - began, decision]
+            for operator, began, ended, decision in run.slots.order_by("number")
+            .values_list("operator", "began", "ended", "decision")
+            .iterator(5000)
         ],
         spent=run.spent,
         clock=run.clock,
@@ -92,28 +100,21 @@ def best(run: TuningRun) -> dict[str, dict[str, Any]]:
     return best_of([row for row in rows if row is not None], operators)
 
 
-def told(row: Measurement) -> dict[str, Any]:
-    """A measurement as the child told it."""
-    names = (
-        "operator", "sketch", "choices", "identity", "round", "seconds", "spread", "runs", "stopped", "cause", "error",
-        "build_seconds", "measure_seconds", "origin",
-    )  # fmt: skip
-    plain = {name: getattr(row, name) for name in names}
-    return plain if row.asked is None else {**plain, "asked": row.asked}
+def told(row: Sequence[Any]) -> dict[str, Any]:
+    """A measurement, read by the names in TOLD, as the child told it."""
+    plain = dict(zip(TOLD, row, strict=True))
+    if plain["asked"] is None:
+        del plain["asked"]
+    return plain
 
 
 def tuning_log(run: TuningRun) -> Iterator[dict[str, Any]]:
     """Every event and every measurement of a run in the order of their numbers."""
-    measurements = run.measurements.order_by("seq").iterator(2000)
+    measurements = by_number(run.measurements.all(), "clock", "slot", *TOLD)
     waiting = next(measurements, None)
-    for event in Event.objects.filter(run=run).order_by("seq").iterator(2000):
-        while waiting is not None and waiting.seq < event.seq:
-            yield {
-                "kind": "measurement",
-                "seq": waiting.seq,
-                "clock": waiting.clock,
-                "slot": waiting.slot,
-                **told(waiting),
-            }
+    for seq, payload in by_number(run.events.all(), "payload"):
+        while waiting is not None and waiting[0] < seq:
+            number, clock, slot, *row = waiting
+            yield {"kind": "measurement", "seq": number, "clock": clock, "slot": slot, **told(row)}
             waiting = next(measurements, None)
-        yield event.payload
+        yield payload

@@ -11,8 +11,9 @@ from onnx import ModelProto, numpy_helper
 from tests.zoo import tiny
 from workers.baselines.inputs import seeded_inputs
 from workers.baselines.session import OnnxRuntimeSession
-from workers.baselines.verify import compare
+from workers.baselines.verify import Verdict, compare
 from workers.networks.inspect import inspect_model
+from workers.networks.tolerance import HALF, QUANTISED, Tolerance
 
 Y = {"y": np.random.default_rng(0).standard_normal((1, 8, 8, 4)).astype(np.float32)}
 
@@ -46,6 +47,54 @@ def test_no_outputs_and_a_broken_reference_never_pass() -> None:
     zero = {"y": np.zeros(3)}
     assert compare(zero, zero).passed
     assert not compare({"y": np.full(3, 1e-9)}, zero).passed
+
+
+STEPPED = Tolerance(0.0, "", step=0.25, steps=2, share=0.05)
+Q = np.random.default_rng(1).integers(-100, 100, 1000) * 0.25
+
+
+def off(count: int, steps: int) -> Verdict:
+    found = Q.copy()
+    found[:count] += 0.25 * steps
+    return compare({"q": found}, {"q": Q}, {"q": STEPPED})
+
+
+def test_a_few_elements_may_be_a_quantisation_step_off() -> None:
+    verdict = off(50, 1)
+    assert verdict.passed
+    assert verdict.outputs[0].off == 0.05
+    assert verdict.sentence == "q: at most 1 steps off, 5 % of it (allowed: 2 quantisation steps of 0.25, in 5 % of it)"
+    assert off(0, 0).outputs[0].off == 0.0
+    assert off(50, 2).passed
+
+
+@pytest.mark.mutation
+def test_a_reference_that_any_output_would_match_is_no_reference() -> None:
+    """A Softmax over a thousand classes, quantised to 256 steps, is all zeros."""
+    flat = {"q": np.zeros(1000)}
+    assert "0 quantisation steps, too few" in compare(flat, flat, {"q": STEPPED}).reason
+
+
+@pytest.mark.mutation
+def test_more_elements_or_more_steps_are_noticed() -> None:
+    assert "6 % of its elements" in off(60, 1).reason
+    assert "3 quantisation steps" in off(1, 3).reason
+
+
+def test_the_figures_and_the_tolerance_are_in_the_verdict() -> None:
+    plain = json.loads(json.dumps(compare({"y": Y["y"] * 1.0005}, Y).to_json()))
+    assert plain["sentence"] == "y: at most 0.05 % of its largest value off (allowed: 0.1 % of the largest value)"
+    assert plain["outputs"][0]["tolerance"]["relative"] == 1e-3
+    assert compare({"y": Y["y"] * 1.005}, Y, {"y": HALF}).passed
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("tolerance", [HALF, QUANTISED, STEPPED], ids=["half", "quantised", "steps"])
+def test_swapped_axes_and_dropped_scales_are_noticed_in_every_precision(tolerance: Tolerance) -> None:
+    reference = {"y": np.round(Y["y"] * 40) / 4}
+    for broken in (reference["y"].transpose(0, 2, 1, 3), reference["y"] * 1.1):
+        assert compare(reference, reference, {"y": tolerance}).passed
+        assert not compare({"y": broken}, reference, {"y": tolerance}).passed
 
 
 @pytest.mark.mutation

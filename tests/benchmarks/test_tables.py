@@ -46,12 +46,23 @@ def test_an_arm_is_compared_with_the_stock_run_of_its_own_seed(compared: list[Ce
     # (20 s, 50 s) in the middle; 500 / 20 and 400 / 50 in the middle.
     assert words[-2].strip() == "35"
     assert words[-1].strip() == "16.50"
-    assert "auto (10 minutes) reaches stock's final latency 14.14 times as fast" in said
+    assert "auto (10 minutes), same layout: reaches stock's final latency in 2 of 2 pairs of network and seed" in said
+    assert "14.14 times as fast as stock (geometric mean)" in said
 
 
 def test_a_run_that_never_gets_there_says_never(compared: list[Cell]) -> None:
     late = [compared[0], cell("auto", [[10.0, 6e-3]], 600.0)]
-    assert "never" in table(late)
+    assert [word.strip() for word in row(table(late), "auto") if word.strip()][-2:] == ["never", "never"]
+    assert "reaches stock's final latency in 0 of 1 pairs of network and seed\n" in table(late)
+
+
+def test_those_that_never_arrive_count_as_arriving_when_their_tuning_ended(compared: list[Cell]) -> None:
+    late = [*compared[:3], cell("auto", [[10.0, 6e-3]], 1600.0, seed=1)]
+    # 500 / 20 arrives; 400 / 1600 would be the most the other can have.
+    assert "in 1 of 2 pairs of network and seed, 25.00 times as fast as stock (geometric mean of these); " in table(
+        late
+    )
+    assert "at most 2.50 times with the others" in table(late)
 
 
 def test_a_void_cell_is_counted_named_and_in_no_figure(compared: list[Cell]) -> None:

@@ -51,6 +51,7 @@ def slots(operators: int, batch: int = 16, seed: int = 0) -> Iterator[list[Event
     rng = np.random.default_rng(seed)
     best: list[float | None] = [None] * operators
     weights = [1 + index % 3 for index in range(operators)]
+    tried = [0] * operators
     start = rng.uniform(2e-5, 4e-4, operators)
     clock, trials, failures, number, serial = 3.0, 0, 0, 0, 0
     order = list(range(operators))
@@ -59,6 +60,7 @@ def slots(operators: int, batch: int = 16, seed: int = 0) -> Iterator[list[Event
         began, before = clock, best[index]
         clock += SECONDS_A_SLOT
         measured = []
+        tried[index] += batch
         for _ in range(batch):
             serial += 1
             failed = rng.random() < 0.03
@@ -93,17 +95,41 @@ def slots(operators: int, batch: int = 16, seed: int = 0) -> Iterator[list[Event
                 "trials": batch,
                 "before": before,
                 "after": best[index],
-                "decision": {"rule": "gamma", "decided_by_belief": False, "operators": {str(index): [0.01, 0.02]}},
+                "decision": _decision(operators, index, number, tried[index] - batch, before),
                 "latency": total,
             },
         ]
+
+
+def _decision(operators: int, index: int, number: int, tried: int, best: float | None) -> dict[str, Any]:
+    """As DynaTune tells it: a table of all operators, and what is believed of the chosen one."""
+    if number <= operators or best is None:
+        return {"rule": "gamma", "decided_by_belief": False, "operators": {str(index): [0.01, 0.02]}, "belief": None}
+    return {
+        "rule": "belief" if number % 3 else "bonus",
+        "r_ms": 0.0123,
+        "bonus_ms": 0.00456,
+        "operators": {str(one): [0.0123 / (1 + one), 0.00456] for one in range(operators)},
+        "decided_by_belief": number % 3 > 0,
+        "scale": "spread",
+        "differs_from_round_robin": True,
+        "belief": {
+            "x": [tried + ahead for ahead in (8, 16, 32, 64)],
+            "mean_ms": [1e3 * best * part for part in (0.99, 0.97, 0.95, 0.93)],
+            "spread_ms": [1e3 * best * part for part in (0.01, 0.02, 0.03, 0.04)],
+            "acceptance": 0.31,
+            "autocorrelation": 12.5,
+            "segments": 2,
+            "points": number,
+        },
+    }
 
 
 def _measurement(index: int, serial: int, seconds: float | None) -> dict[str, Any]:
     return {
         "operator": index,
         "sketch": 0,
-        "choices": [serial],
+        "choices": [serial, *(serial // 7**knob % 7 for knob in range(8))],
         "identity": f"{serial:016x}",
         "round": 0,
         "seconds": seconds,

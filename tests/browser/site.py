@@ -1,4 +1,4 @@
-"""A real site on a port of its own: Valkey, Daphne, and the storyteller instead of a worker."""
+"""A real site on a port of its own: Valkey, Daphne, and the storyteller instead of a worker; SQLite, or `database`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PATIENCE = 60.0
 class Site:
     """`start`, then orders by `tell`; `stop` ends every process."""
 
-    def __init__(self, data: Path) -> None:
-        self.data = data
+    def __init__(self, data: Path, database: str = "") -> None:
+        self.data, self.database = data, database
         # A socket's path must be short.
         self.sockets = tempfile.TemporaryDirectory(prefix="site")
         self._processes: list[subprocess.Popen[Any]] = []
@@ -52,6 +52,8 @@ class Site:
             "LOG_LEVEL": "WARNING",
         }
         self.environment.pop("DATABASE_URL", None)
+        if self.database:
+            self.environment["DATABASE_URL"] = self.database
         _until(path.exists)
         teller = [sys.executable, "-m", "tests.browser.storyteller"]
         self.teller = self._spawn(teller, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

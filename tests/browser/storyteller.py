@@ -6,7 +6,9 @@ Orders come as JSON lines on standard input, an answer to each goes to standard 
 from __future__ import annotations
 
 import json
+import resource
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,16 @@ django.setup()
 
 from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.management import call_command  # noqa: E402
+from django.db import connection  # noqa: E402
 
 from apps.catalog.models import Network, Target  # noqa: E402
 from apps.core import signin  # noqa: E402
 from apps.tuning import services  # noqa: E402
 from apps.tuning.models import TuningRun  # noqa: E402
 from tests.browser import journal  # noqa: E402
+from workers.actors.journal import DatabaseJournal  # noqa: E402
 from workers.messages import Budget  # noqa: E402
+from workers.supervision import supervise  # noqa: E402
 
 INSPECTION = {
     "inputs": [{"name": "data_0", "dtype": "float32", "shape": [1, 3, 224, 224]}],
@@ -110,6 +115,34 @@ class Storyteller:
                 time.sleep(max(0.0, began + (number + at_once) / a_second - time.monotonic()))
         return self.figures(run)
 
+    def relay(self, run: str, operators: int, slots: int) -> dict[str, Any]:
+        """A child that tells so many slots as fast as it can, supervised as any: seconds until all is kept."""
+        writes = _Counted(DatabaseJournal(self.runs[run]["held"], threading.Event()))
+        argv = (sys.executable, "-m", "tests.browser.quick_child")
+        began, busy = time.monotonic(), time.process_time()
+        ending = supervise({"operators": operators, "slots": slots}, writes, argv=argv)
+        took = {"seconds": time.monotonic() - began, "processor": time.process_time() - busy}
+        assert ending.kind == "finished", (ending, ending.log)
+        return {**took, "events": ending.events, "writes": writes.count, **self.figures(run)}
+
+    def resume(self, run: str) -> dict[str, Any]:
+        """The order for another attempt: seconds to make it and to write it as text, its bytes, this process's peak."""
+        began = time.monotonic()
+        order = self.runs[run]["held"].order()
+        made = time.monotonic()
+        text = json.dumps(order)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        counts = {"measurements": len(order["measurements"]), "slots": len(order["slots"])}
+        return {"made": made - began, "said": time.monotonic() - made, "bytes": len(text), "peak": peak, **counts}
+
+    def disk(self) -> dict[str, Any]:
+        """Bytes of the database."""
+        if connection.vendor == "sqlite":
+            return {"bytes": Path(connection.settings_dict["NAME"]).stat().st_size}
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_database_size(current_database())")
+            return {"bytes": cursor.fetchone()[0]}
+
     def log_events(self, run: str, path: str, most: int = 1 << 30) -> dict[str, Any]:
         """The lines of a journal, as a worker would relay them."""
         story = self.runs[run]
@@ -138,6 +171,20 @@ class Storyteller:
 
     def link(self) -> dict[str, Any]:
         return {"path": f"/login/{signin.issue(self.owner)}/"}
+
+
+class _Counted:
+    """A journal that counts its writes."""
+
+    def __init__(self, journal: DatabaseJournal) -> None:
+        self._journal, self.count = journal, 0
+
+    def write(self, events: Any) -> None:
+        self.count += 1
+        self._journal.write(events)
+
+    def heartbeat(self) -> Any:
+        return self._journal.heartbeat()
 
 
 def main() -> None:

@@ -122,6 +122,20 @@ def test_pointing_at_an_operator_lights_it_everywhere(site: Site, browser: Any, 
     until(lambda: browser.execute_script(INKED, "#lanes") != before)
 
 
+def test_what_is_believed_of_an_operator_is_drawn_ahead_of_what_was_measured(
+    site: Site, browser: Any, run: str
+) -> None:
+    site.tell("tell", run=run, slots=60)
+    open_run(browser, site, run)
+    band = "#operators polygon:not([points=''])"
+    until(lambda: browser.find_elements("css selector", band))
+    ends = """const end = (e) => Math.max(...e.getAttribute('points').split(' ').map((p) => Number(p.split(',')[0])));
+    return [...document.querySelectorAll(arguments[0])].map((e) => [end(e), end(e.nextSibling)])"""
+    assert any(ahead > measured for ahead, measured in browser.execute_script(ends, band))
+    cell = "return document.querySelector(arguments[0]).closest('td').title"
+    assert "Expected at configuration" in browser.execute_script(cell, band)
+
+
 def test_everything_is_reached_and_read_without_a_mouse(site: Site, browser: Any, run: str) -> None:
     site.tell("tell", run=run, slots=30)
     open_run(browser, site, run)

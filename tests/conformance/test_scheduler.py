@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,14 +24,13 @@ def progress(index: int, slots: int, exhausted: bool = False) -> Progress:
     return Progress(operator, best, slots, 0.8 * slots, exhausted)
 
 
-SETTING = Setting(
-    3,
-    1e12,
-    slots_per_operator={0: 2, 1: 4, 2: 1, 3: 3},
-    curves={index: progress(index, 60).curve for index in range(4)},
-)
+SETTING = Setting(3, 1e12, slots_per_operator={0: 2, 1: 4, 2: 1, 3: 3})
+CURVES = {str(index): progress(index, 60).curve for index in range(30)}
 
-MANY = {index: progress(index, 60).curve for index in range(30)}
+
+def made(name: str, **parameters: Any) -> Scheduler:
+    """The oracle is no scheduler without curves."""
+    return scheduler_named(name, SETTING, **({"curves": CURVES} if name == "oracle" else {}), **parameters)
 
 
 def play(scheduler: Scheduler, slots: list[int], count: int, done: Sequence[int] = ()) -> list[Decision]:
@@ -45,41 +45,41 @@ def play(scheduler: Scheduler, slots: list[int], count: int, done: Sequence[int]
 
 
 def test_gives_slots_only_to_operators_that_are_not_exhausted(name: str) -> None:
-    decisions = play(scheduler_named(name, SETTING), [0] * 4, 8, done=(1, 3))
+    decisions = play(made(name), [0] * 4, 8, done=(1, 3))
     assert {decision.operator for decision in decisions} == {0, 2}
     assert all(decision.rule for decision in decisions)
 
 
 def test_ends_when_everything_is_exhausted(name: str) -> None:
-    scheduler = scheduler_named(name, SETTING)
+    scheduler = made(name)
     assert scheduler.choose([progress(0, 1, True), progress(1, 0, True)], 1.0) is None
     assert scheduler.choose([], 1.0) is None
 
 
 def test_decisions_are_json_and_equal_for_equal_seeds(name: str) -> None:
-    one, two = (play(scheduler_named(name, SETTING), [0] * 4, 9) for _ in range(2))
+    one, two = (play(made(name), [0] * 4, 9) for _ in range(2))
     assert one == two
     json.dumps([decision.terms for decision in one], allow_nan=False)
 
 
 def test_every_operator_gets_a_slot_in_time(name: str) -> None:
     """24: at random an operator goes without with a probability of 0.1 %."""
-    assert {decision.operator for decision in play(scheduler_named(name, SETTING), [0] * 4, 24)} == {0, 1, 2, 3}
+    assert {decision.operator for decision in play(made(name), [0] * 4, 24)} == {0, 1, 2, 3}
 
 
 def test_the_terms_stay_small(name: str) -> None:
     """2 kB for 30 operators: every slot of a run is kept and sent to every page that watches it."""
-    decisions = play(scheduler_named(name, replace(SETTING, curves=MANY)), [0] * 30, 34)
+    decisions = play(made(name), [0] * 30, 34)
     assert max(len(json.dumps(decision.terms)) for decision in decisions) < 2048
 
 
 def test_a_parameter_it_does_not_have_is_told(name: str) -> None:
     with pytest.raises(IllegalMethod, match=f"scheduler '{name}' does not accept .*'flavour': 'vanilla'"):
-        scheduler_named(name, SETTING, flavour="vanilla")
+        made(name, flavour="vanilla")
 
 
-def test_the_patience_of_the_run_finishes_an_operator(name: str) -> None:
-    scheduler = scheduler_named(name, replace(SETTING, patience=5))
+def test_its_patience_finishes_an_operator(name: str) -> None:
+    scheduler = made(name, patience=5)
     stuck, going = replace(progress(0, 0), curve=[2e-3] + [1e-3] * 6), replace(progress(1, 0), curve=[2e-3, 1e-3])
     decision = scheduler.choose([stuck, going], 1.0)
     assert decision is not None
@@ -87,8 +87,8 @@ def test_the_patience_of_the_run_finishes_an_operator(name: str) -> None:
 
 
 def test_a_restored_scheduler_goes_on_as_the_first_one(name: str) -> None:
-    first, slots = scheduler_named(name, SETTING), [0] * 4
+    first, slots = made(name), [0] * 4
     play(first, slots, 6)
-    second = scheduler_named(name, SETTING)
+    second = made(name)
     second.restore(json.loads(json.dumps(first.state(), allow_nan=False)))
     assert play(first, list(slots), 5) == play(second, list(slots), 5)

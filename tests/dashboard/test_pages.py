@@ -13,8 +13,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Network, Target
-from apps.core import clock, signin
+from apps.core import clock, protection, signin
 from apps.core.pace import Pace
+from apps.core.protection import Protection
 from apps.dashboard.views.sign_in import SignIn
 from apps.tuning import services
 from apps.tuning.models import Artifact, Job, TuningRun
@@ -37,7 +38,7 @@ def told(site: Site) -> TuningRun:
 def addresses(site: Site, run: TuningRun) -> list[str]:
     pages = [reverse(name, args=[run.pk]) for name in RUN_PAGES]
     files = [reverse("run-file", args=[run.pk, name]) for name in ("log.jsonl", "measurements.csv")]
-    network = [reverse(name, args=[site.network.pk]) for name in ("network", "network-state", "example")]
+    network = [reverse(name, args=[site.network.pk]) for name in ("network", "network-state", "compared", "example")]
     return [*pages, *files, *network]
 
 
@@ -292,3 +293,24 @@ def test_who_tries_passwords_too_often_must_wait(site: Site, monkeypatch: pytest
     assert answers[-1]["Retry-After"] == "60"
     assert Client().get("/login/").status_code == 200
     assert Client(REMOTE_ADDR="10.0.0.9").post("/login/", form).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("offered", "words"),
+    [
+        (Protection(7, True), ["reach no other file (Landlock level 7)", "no socket (seccomp)"]),
+        (Protection(0, True), ["can read files of this user", "no socket (seccomp)"]),
+        (Protection(4, False), ["Landlock level 4", "can reach sockets of this user"]),
+    ],
+)
+def test_the_targets_page_says_what_holds_uploaded_files_back(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch, offered: Protection, words: list[str]
+) -> None:
+    Target.objects.update(measured_at=clock.now())
+    monkeypatch.setattr(protection, "offered", lambda: offered)
+    page = ada.get("/targets/").content.decode()
+    assert all(word in page for word in words)
+
+
+def test_what_the_kernel_offers_is_asked_of_the_kernel() -> None:
+    assert protection.offered().landlock >= 0

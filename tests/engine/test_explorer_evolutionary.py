@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from tests.engine.synthetic_search import CONVOLUTION, speed
 from workers.engine.explorer import Evolutionary
-from workers.engine.explorer.neighbours import Neighbours
+from workers.engine.explorer.adjacency import Adjacency
+from workers.engine.explorer.evolutionary import METASCHEDULE
 from workers.engine.ports import Score
-from workers.engine.space import Choices, Configuration, Sketch
+from workers.engine.space import Choices, Configuration, Knob, Sketch
 
 
 def log_speed(choices: Choices) -> NDArray[np.float64]:
@@ -55,7 +56,7 @@ def test_mutation_without_selection_it_loses() -> None:
 
 
 def test_neighbours_of_a_tile_move_one_factor_between_two_levels() -> None:
-    near = Neighbours.of(CONVOLUTION)
+    near = Adjacency.of(CONVOLUTION)
     for number, knob in enumerate(CONVOLUTION.knobs[:4]):
         edges, flat = near.edges[number], near.flat[number]
         for option in range(0, len(knob.options), 7):
@@ -71,7 +72,7 @@ def test_neighbours_of_a_tile_move_one_factor_between_two_levels() -> None:
 
 
 def test_neighbours_of_a_category_are_all_others() -> None:
-    near = Neighbours.of(Sketch(CONVOLUTION.knobs[4:]))
+    near = Adjacency.of(Sketch(CONVOLUTION.knobs[4:]))
     drawn = {int(near.draw(0, np.asarray([1], dtype=np.int32), np.asarray([luck]))[0]) for luck in (0.0, 0.5, 0.99)}
     assert drawn == {0, 2, 3}
 
@@ -87,7 +88,35 @@ def test_measured_configurations_seed_the_population() -> None:
     assert closeness(found)[0] == -1
 
 
-@pytest.mark.parametrize("wrong", [{"population": 1}, {"mutation": 1.5}, {"pressure": -1.0}])
+def changed_knobs(moves: dict[str, float] | None) -> dict[str, int]:
+    """How often each knob of a sketch with annotations and a structure is the one that a mutation changes."""
+    extra = (Knob("structure", "category", ((0,), (1,))), Knob("parallel", "category", ((2,), (32,), (512,))))
+    sketch = Sketch((*extra, *CONVOLUTION.knobs))
+    explorer = Evolutionary(np.random.default_rng(0), moves=moves)
+    before = sketch.random(np.random.default_rng(1), 4000)
+    after = before.copy()
+    explorer._mutate(sketch, after, np.arange(len(before)))
+    assert ((before != after).sum(axis=1) <= 1).all()
+    return {knob.name: int((before != after)[:, i].sum()) for i, knob in enumerate(sketch.knobs)}
+
+
+def test_mutators_change_what_they_are_for_as_often_as_they_are_asked() -> None:
+    found = changed_knobs(METASCHEDULE["moves"])
+    assert found["structure"] == 0
+    assert sum(found[name] for name in ("f", "y", "x", "rc")) / 4000 == pytest.approx(0.9, abs=0.03)
+    assert [found[name] / 4000 for name in ("location", "unroll", "parallel")] == pytest.approx(
+        [0.05, 0.03, 0.02], abs=0.015
+    )
+    assert min(changed_knobs(None).values()) > 4000 / 8 * 0.8
+
+
+@pytest.mark.mutation
+def test_mutators_that_are_asked_alike_are_noticed() -> None:
+    found = changed_knobs(dict.fromkeys(METASCHEDULE["moves"], 1.0))
+    assert sum(found[name] for name in ("f", "y", "x", "rc")) / 4000 < 0.5
+
+
+@pytest.mark.parametrize("wrong", [{"population": 1}, {"mutation": 1.5}, {"pressure": -1.0}, {"moves": {"tile": -1}}])
 def test_bad_numbers_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Evolutionary(np.random.default_rng(0), **wrong)  # type: ignore[arg-type]

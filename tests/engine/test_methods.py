@@ -13,6 +13,7 @@ from tests.engine.synthetic_search import convolution, run
 from workers.engine.errors import IllegalMethod, UnknownPart
 from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
 from workers.engine.evaluator.fixed import PAPER as RUNS_500
+from workers.engine.explorer.evolutionary import METASCHEDULE as EVOLUTION
 from workers.engine.explorer.ppo import PAPER as PPO_PAPER
 from workers.engine.methods import BEST, METHODS, ROLES, Method, method
 from workers.engine.methods.rules import check_legal
@@ -119,6 +120,34 @@ def test_a_part_can_be_replaced_and_brings_its_own_defaults() -> None:
     assert METHODS["autotvm"].scheduler == "sequential"
 
 
+def test_parameters_are_changed_by_their_names_alone() -> None:
+    made = method("autotvm", {"explorer.chains": "8", "search.acquisition": "mean", "rhythm.plan": "32"})
+    assert made.parameters["explorer"] == {**METHODS["autotvm"].parameters["explorer"], "chains": 8}
+    assert made.search.acquisition == "mean"
+    assert made.rhythm.plan == 32
+    assert METHODS["autotvm"].rhythm.plan == 64
+    swapped = method("autotvm", {"explorer": "evolutionary", "explorer.population": "64"})
+    assert swapped.parameters["explorer"] == {"population": 64}
+
+
+@pytest.mark.parametrize("place", ["explorer.luck", "search.luck", "rhythm.plan", "scheduler.luck", "cook.salt"])
+def test_parameters_that_nothing_takes_are_refused(place: str) -> None:
+    with pytest.raises(IllegalMethod, match=place.rpartition(".")[2]):
+        method("autotvm", {place: "0"})
+
+
+def test_metaschedule_is_tvm_s_numbers() -> None:
+    made = method("metaschedule")
+    assert (made.scheduler, made.explorer, made.rhythm.plan, made.search.epsilon) == (
+        "gradient",
+        "metaschedule",
+        64,
+        0.05,
+    )
+    assert (EVOLUTION["population"], EVOLUTION["generations"], EVOLUTION["mutation"]) == (512, 4, 0.85)
+    assert (EVOLUTION["measured"], EVOLUTION["crossover"]) == (0.2, 0.0)
+
+
 def test_equal_seeds_search_equally_and_other_seeds_do_not() -> None:
     runs = [run(method("dynatune").make_proposer(convolution(), seed), 40) for seed in (1, 1, 2)]
     plans = [[o.candidate for o in one] for one in runs]
@@ -131,7 +160,8 @@ def test_unknown_names_list_the_legal_ones() -> None:
     ):
         method("dynatun")
     with pytest.raises(
-        UnknownPart, match=r"no explorer 'ant'; choose one of evolutionary, ppo, random, simulated_annealing"
+        UnknownPart,
+        match=r"no explorer 'ant'; choose one of evolutionary, metaschedule, ppo, random, simulated_annealing",
     ):
         method("auto", {"explorer": "ant"})
     with pytest.raises(UnknownPart, match=r"no scheduler 'x'; .*round_robin"):

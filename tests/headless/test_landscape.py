@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from tests import zoo
+from workers.headless.errors import UserMistake
+from workers.headless.landscape import _of_this_machine, recording_name
 from workers.landscapes import Costs, CurveRecording, SpaceRecording
-from workers.landscapes.costs import every_part
+from workers.landscapes.calibration import every_part
 
 pytestmark = pytest.mark.tvm
 
@@ -24,15 +26,16 @@ def test_curves_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_path: Path) -
     )  # fmt: skip
     code, said, errors = told(*arguments)
     assert code == 0, errors
-    assert "tiny.curve.npz" in said
-    first = CurveRecording.read(tmp_path / "tiny.curve.npz")
+    (path,) = tmp_path.glob("tiny-auto-*-threads.curve.npz")
+    assert path.name in said
+    first = CurveRecording.read(path)
     assert len(first.searches) == len(first.header["operators"]) >= 2
     assert all(len(search) and search.best[-1] < 1 for row in first.searches for search in row)
     assert first.searches[0][0].build.max() > 0
     assert first.searches[0][0].measure.max() > 0
     code, _, errors = told(*arguments)  # all is there: nothing is measured again
     assert code == 0, errors
-    second = CurveRecording.read(tmp_path / "tiny.curve.npz")
+    second = CurveRecording.read(path)
     assert np.array_equal(second.searches[0][0].seconds, first.searches[0][0].seconds, equal_nan=True)
 
 
@@ -43,11 +46,26 @@ def test_a_part_of_the_space_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_
         "--out", tmp_path,
     )  # fmt: skip
     assert code == 0, errors
-    assert "tiny.space.npz" in said
-    part = SpaceRecording.read(tmp_path / "tiny.space.npz").parts[0]
+    (path,) = tmp_path.glob("tiny-auto-*-threads.space.npz")
+    assert path.name in said
+    part = SpaceRecording.read(path).parts[0]
     assert 8 <= part.operator.size <= 24
     assert len(part.times) == part.operator.size
     assert (part.true < 1).mean() > 0.5
+
+
+def test_recordings_by_other_methods_or_of_other_machines_have_other_names() -> None:
+    assert recording_name("net", "auto", "AMD EPYC 9B45 (x2)", 2) == "net-auto-amd-epyc-9b45-x2-2-threads"
+    names = {recording_name("net", method, machine, n) for method in "ab" for machine in ("x", "y") for n in (1, 2)}
+    assert len(names) == 8
+
+
+def test_another_machine_s_directory_is_refused(tmp_path: Path) -> None:
+    _of_this_machine(tmp_path, "here")
+    Costs({}, "here").write(tmp_path / "costs.json")
+    _of_this_machine(tmp_path, "here")
+    with pytest.raises(UserMistake, match=r"another machine \(here, not there\); name another"):
+        _of_this_machine(tmp_path, "there")
 
 
 def test_what_the_parts_cost_is_measured_on_its_own(told: Told, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from workers.landscapes import (
     SyntheticLandscape,
     synthetic_operators,
 )  # fmt: skip
-from workers.landscapes.costs import UNITS, every_part, key_of
+from workers.landscapes.calibration import every_part
+from workers.landscapes.costs import UNITS, key_of
 from workers.landscapes.recorder import Watch, curves_of, record_curves, record_spaces, spaces_of
 from workers.landscapes.synthetic import PEAK_FLOPS
 

@@ -16,6 +16,7 @@ from tests.landscapes.recorded import (
     curves,
     space_recording,
     spaces,
+    watch,
 )  # fmt: skip
 from workers.engine.evaluator import FixedEvaluator
 from workers.engine.methods import METHODS, method
@@ -30,10 +31,12 @@ from workers.landscapes import (
     SimulatedClock,
     SpaceLandscape,
     SpaceRecording,
+    SyntheticLandscape,
     calibrate,
     files,
 )  # fmt: skip
 from workers.landscapes.costs import UNITS, key_of
+from workers.landscapes.recorder.part import Part
 from workers.landscapes.subspace import subspace
 from workers.landscapes.synthetic import PEAK_FLOPS
 from workers.messages.events import Event
@@ -114,6 +117,22 @@ def test_a_space_stopped_anywhere_is_gone_on_with(space: SpaceRecording, tmp_pat
         assert one.operator.sketches == two.operator.sketches
         assert (one.causes == two.causes).mean() > 0.97  # a device failure comes once
         assert (one.first == two.first).mean() > 0.9
+
+
+def test_whichever_configuration_of_a_program_is_asked_first_pays_what_it_cost(tmp_path: Path) -> None:
+    """Half the places of a pooling are one program, and the probe has met most of them before the grid does."""
+    pooling = next(operator for operator in OPERATORS if operator.name.startswith("pool"))
+    backend = SyntheticLandscape(3, OPERATORS, SimulatedClock(), {})
+    part = Part(backend, pooling, tmp_path, watch(), "")
+    assert part.measure(method("random"), pooling.size, 0)
+    _, arrays = files.read(tmp_path / f"space-{pooling.index}.npz", "space part")
+    again = np.flatnonzero(arrays["first"] != np.arange(len(arrays["first"])))
+    assert len(again) >= 6
+    for name in ("build", "overhead", "times"):
+        assert np.array_equal(arrays[name][again], arrays[name][arrays["first"][again]])
+    build, overhead = (files.times_of(arrays[name]) for name in ("build", "overhead"))
+    assert (build[again] > 0).all()
+    assert np.nan_to_num(overhead[again]).max() > 0
 
 
 def test_another_network_in_the_same_folder_is_refused(tmp_path: Path) -> None:

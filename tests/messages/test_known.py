@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from workers.messages.known import POINTS, TOTAL, chosen, decode_known, encode_known, point_of, records, share
 
+CAUSES = ("duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device")
+
 
 def points(*seconds: float | None) -> list[list[Any]]:
     """Newest first."""
@@ -43,11 +45,16 @@ def test_it_is_bounded_distinct_and_never_without_the_fastest(drawn: list[tuple[
         assert kept[0][2] == min(valid)
 
 
-def test_duplicates_faults_of_the_device_and_later_rounds_are_no_points() -> None:
+def test_duplicates_and_later_rounds_are_no_points() -> None:
     assert point_of(measurement()) == [0, [1], 0.5, "i"]
-    assert point_of(measurement(seconds=None, cause="build")) == [0, [1], None, "i"]
-    for said_nothing in ({"cause": "duplicate"}, {"cause": "device"}, {"round": 1}):
+    for said_nothing in ({"cause": "duplicate"}, {"round": 1}):
         assert point_of(measurement(**said_nothing)) is None
+
+
+def test_a_failure_is_a_point_only_where_the_configuration_alone_is_to_blame() -> None:
+    for cause in CAUSES:
+        point = point_of(measurement(seconds=None, cause=cause))
+        assert point == ([0, [1], None, "i"] if cause in ("invalid", "build") else None), cause
 
 
 def test_many_operators_share_the_file() -> None:

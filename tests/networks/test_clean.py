@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -127,3 +129,12 @@ def test_missing_dynamic_shape_is_named(zoo_cache: Path) -> None:
     model = load(ZOO["tiny_residual"](zoo_cache))
     with pytest.raises(NetworkError, match=r"dimension 0 of x \(N\)"):
         clean(model, {})
+
+
+def test_torch_is_not_loaded_to_clean_a_network(zoo_cache: Path) -> None:
+    """It takes over a second and 190 MB; whoever needs it later still finds it."""
+    code = (
+        "import sys; from workers.networks.clean import cleaned; "
+        f"cleaned({str(ZOO['tiny'](zoo_cache))!r}, {{}}); assert 'torch' not in sys.modules; import torch; torch.zeros(1)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

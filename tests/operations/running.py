@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from apps.operations import embedded
+from apps.operations import embedded, queue_address
 
 ROOT = Path(__file__).resolve().parents[2]
 MANAGE = [sys.executable, str(ROOT / "manage.py")]
@@ -108,8 +108,9 @@ class Site:
         return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-2500:]}" for file in files)
 
     def server(self) -> subprocess.Popen[bytes]:
-        process = self.start("queue", *embedded.arguments(self.data))
-        embedded.wait_until_up(embedded.url_of(embedded.socket_path(self.data)), 10)
+        password = (self.data / "queue_password").read_text()  # made by the first process of the site
+        process = self.start("queue", *embedded.arguments(self.data, password))
+        embedded.wait_until_up(queue_address.url_of(queue_address.socket_path(self.data), password), 10)
         return process
 
     def worker(self, queue: str = "measure") -> subprocess.Popen[bytes]:

@@ -2,11 +2,13 @@
 
 import re
 import socket
+import stat
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from http.cookiejar import CookieJar
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +65,20 @@ def test_up_prints_a_link_that_signs_in_once_and_leaves_nothing_behind(site):
     assert len(site.log("up").splitlines()) <= 5, site.log("up")
 
 
+def test_the_queues_password_is_this_users_and_of_parents_only(site):
+    launcher, _ = up(site)
+    file = site.data / "queue_password"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    password = file.read_bytes()
+    assert len(password) > 40
+    lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in site.processes()]
+    assert lines
+    assert not any(password in line for line in lines)
+    assert password.decode() not in site.logs()
+    launcher.terminate()
+    launcher.wait(10)
+
+
 def test_up_takes_the_next_port_when_none_was_named(site):
     with socket.socket() as taken:
         try:
@@ -107,6 +123,7 @@ def test_doctor_says_what_is_there_and_what_is_missing(site):
         "cores",
         "memory",
         "Landlock",
+        "seccomp",
         "address",
     ):
         assert re.search(rf"^(ok|warn) +{name}:", done.stdout, re.MULTILINE), name

@@ -1,6 +1,8 @@
 import os
 import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,23 +10,28 @@ import redis
 
 from apps.operations import embedded
 from apps.operations.parts import Part, Plan
+from apps.operations.queue_address import socket_path, url_of
+from workers.sandbox import seccomp
+from workers.sandbox.spawn import Access, spawn
+
+PASSWORD = "only-of-this-test"
 
 
 @pytest.fixture
 def server(tmp_path):
     logs = tmp_path / "logs"
     logs.mkdir()
-    plan = Plan("queue", embedded.arguments(tmp_path), before=embedded.forget_when_broken(tmp_path))
+    plan = Plan("queue", embedded.arguments(tmp_path, PASSWORD), before=embedded.forget_when_broken(tmp_path))
     part = Part(plan, logs, dict(os.environ))
     part.start()
-    embedded.wait_until_up(embedded.url_of(embedded.socket_path(tmp_path)), 10)
+    embedded.wait_until_up(url_of(socket_path(tmp_path), PASSWORD), 10)
     yield part
     part.kill()
 
 
 @pytest.fixture
 def client(server, tmp_path):
-    with redis.Redis.from_url(embedded.url_of(embedded.socket_path(tmp_path))) as found:
+    with redis.Redis.from_url(url_of(socket_path(tmp_path), PASSWORD)) as found:
         yield found
 
 
@@ -33,6 +40,41 @@ def test_only_this_user_reaches_the_server(client, tmp_path):
     assert client.config_get("port") == {"port": "0"}
     assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
     assert client.config_get("appendonly") == {"appendonly": "yes"}
+
+
+def test_without_the_password_nothing_is_answered(server, tmp_path):
+    path = socket_path(tmp_path)
+    with redis.Redis(unix_socket_path=str(path)) as stranger, pytest.raises(redis.AuthenticationError):
+        stranger.ping()
+    with redis.Redis.from_url(url_of(path, "guessed")) as stranger, pytest.raises(redis.AuthenticationError):
+        stranger.ping()
+
+
+def test_the_password_is_in_no_command_line_and_in_a_file_of_ours_only(server, tmp_path):
+    for name in ("cmdline", "environ"):
+        assert PASSWORD.encode() not in Path(f"/proc/{server.pid}/{name}").read_bytes()
+    (holder,) = [file for file in (tmp_path / "redis").iterdir() if file.is_file() and PASSWORD in file.read_text()]
+    assert stat.S_IMODE(holder.stat().st_mode) == 0o600
+
+
+def test_paths_and_passwords_may_hold_any_character(tmp_path):
+    pool = redis.ConnectionPool.from_url(url_of(tmp_path / "a b%#?", "p@:/?#%"))
+    assert pool.connection_kwargs["path"] == str(tmp_path / "a b%#?")
+    assert pool.connection_kwargs["password"] == "p@:/?#%"
+
+
+@pytest.mark.skipif(not seccomp.supported(), reason="this kernel filters no system calls")
+@pytest.mark.parametrize("confined", [True, False])
+def test_a_child_does_not_reach_the_server_even_with_the_password(server, tmp_path, confined):
+    program = f"import redis; print(redis.Redis.from_url({url_of(socket_path(tmp_path), PASSWORD)!r}).ping())"
+    access = Access(network=False) if confined else None
+    with spawn(
+        [sys.executable, "-c", program], access=access, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as child:
+        said = child.stdout.read().decode()
+        child.end(5)
+    assert ("True" in said) is not confined
+    assert ("Operation not permitted" in said) is confined
 
 
 def test_what_was_queued_is_there_after_a_restart(server, client):
@@ -45,7 +87,7 @@ def test_what_was_queued_is_there_after_a_restart(server, client):
 
 
 def client_url(client):
-    return "unix://" + client.connection_pool.connection_kwargs["path"]
+    return url_of(Path(client.connection_pool.connection_kwargs["path"]), PASSWORD)
 
 
 def test_files_that_keep_it_from_starting_are_given_up(server, client, tmp_path):
@@ -64,9 +106,9 @@ def test_files_that_keep_it_from_starting_are_given_up(server, client, tmp_path)
 
 def test_a_directory_with_a_long_name_gets_a_short_socket(tmp_path):
     deep = tmp_path / ("d" * 90) / ("e" * 90)
-    path = embedded.socket_path(deep)
+    path = socket_path(deep)
     assert len(os.fsencode(path)) < 108
-    assert path == embedded.socket_path(deep) != embedded.socket_path(tmp_path / ("f" * 200))
+    assert path == socket_path(deep) != socket_path(tmp_path / ("f" * 200))
     assert str(os.getuid()) in str(path)
 
 

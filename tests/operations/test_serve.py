@@ -1,5 +1,6 @@
 """A request that is too large is refused while it arrives, by the server that the site runs."""
 
+import re
 import socket
 import sys
 from pathlib import Path
@@ -98,3 +99,49 @@ def test_a_body_within_the_limit_reaches_the_site(site, headers):
     assert code not in (0, 413), site.logs()
     assert sent == sum(map(len, body))
     assert answers(site)
+
+
+LARGE = 256 << 20
+
+
+@pytest.fixture
+def roomy(tmp_path):
+    """Takes uploads of a gigabyte."""
+    found = Site(tmp_path)
+    found.environment["UPLOAD_LIMIT"] = str(1 << 30)
+    try:
+        found.migrate()
+        words = ["-b", "127.0.0.1", "-p", str(found.port), "--no-server-name", "tuningsite.asgi:application"]
+        found.web = found.start("web", sys.executable, "-m", "tuningsite.serve", *words)
+        eventually(lambda: answers(found), 30, "the server")
+        yield found
+    finally:
+        found.close()
+
+
+def memory(site, name):
+    """Bytes: "VmRSS" now, "VmHWM" at most."""
+    status = Path(f"/proc/{site.web.pid}/status").read_text()
+    return 1024 * int(re.search(rf"{name}:\s+(\d+) kB", status)[1])
+
+
+def form(count):
+    head = b'--edge\r\nContent-Disposition: form-data; name="file"; filename="large.onnx"\r\n\r\n'
+    return [head, *[PIECE] * count, b"\r\n--edge--\r\n"]
+
+
+def test_an_upload_is_never_whole_in_memory(roomy, capsys):
+    """As a browser sends it, through the parser of forms: the answer is that who sent it has no session."""
+    kind = "Content-Type: multipart/form-data; boundary=edge"
+    small = form(1)
+    assert status(roomy, "/networks/", [kind, f"Content-Length: {sum(map(len, small))}"], small)[0] == 403
+    body = form(LARGE // len(PIECE))
+    before = memory(roomy, "VmRSS")
+    code, sent = status(roomy, "/networks/", [kind, f"Content-Length: {sum(map(len, body))}"], body)
+    assert (code, sent) == (403, sum(map(len, body))), roomy.logs()
+    after, peak = memory(roomy, "VmRSS"), memory(roomy, "VmHWM")
+    with capsys.disabled():
+        print(f"\n{LARGE >> 20} MiB sent: {before >> 20} MiB before, {peak >> 20} at most, {after >> 20} after")  # noqa: T201
+    assert peak - before < LARGE / 8
+    assert after - before < LARGE / 16
+    eventually(lambda: spooled(roomy) == 0, 10, "the end of the request")

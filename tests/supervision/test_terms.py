@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests import zoo
 from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
 from workers.messages import Budget, RunSpec
-from workers.sandbox import landlock
+from workers.sandbox import landlock, seccomp
 from workers.supervision import supervise
 from workers.supervision.terms import Unconfined, terms_of
 
@@ -45,6 +46,7 @@ def attempt(order, **options):
         limits=terms.limits,
         access=terms.access,
         resident=terms.resident,
+        disk=terms.disk,
         env=terms.env,
         cwd=order["work_dir"],
         deadlines=terms.deadlines,
@@ -70,7 +72,7 @@ def test_a_file_that_is_no_network_is_refused_with_a_reason(tmp_path, work):
 
 
 PEEK = """
-import os, sys, json
+import os, socket, sys, json
 from workers.messages.channel import ControlReader, EventWriter
 order = ControlReader().order()
 found = {}
@@ -80,6 +82,11 @@ for name, path in order["paths"].items():
         found[name] = True
     except OSError:
         found[name] = False
+try:
+    socket.socket(socket.AF_UNIX).connect(order["server"])
+    found["server"] = True
+except OSError:
+    found["server"] = False
 last = {"kind": "finished", "clock": 0.0, "reason": "exhausted", "found": found, "env": dict(os.environ)}
 EventWriter.from_environment().emit(last)
 """
@@ -94,6 +101,10 @@ def test_a_child_reaches_its_network_and_its_directory_and_nothing_else(tmp_path
     secret = tmp_path / "secret_key"
     secret.write_text("secret")
     paths = {"network": str(network), "secret": str(secret), "new": str(work / "new"), "passwd": "/etc/passwd"}
+    paths["shared"] = "/dev/shm"
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(tmp_path / "socket"))
+    server.listen()
     order = {
         "task": task,
         "network": str(network),
@@ -101,12 +112,18 @@ def test_a_child_reaches_its_network_and_its_directory_and_nothing_else(tmp_path
         "spec": json.dumps({"network": str(network)}),
         "work_dir": str(work),
         "paths": paths,
+        "server": str(tmp_path / "socket"),
     }
-    ending, _ = attempt(order, argv=("python3", "-c", PEEK))
+    with server:
+        ending, _ = attempt(order, argv=("python3", "-c", PEEK))
     assert ending.last is not None, ending
+    assert ending.filtered is seccomp.supported()
     if ending.level == 0:
         pytest.skip("this kernel has no Landlock")
-    assert ending.last["found"] == {"network": task != "hardware", "secret": False, "new": True, "passwd": False}
+    assert ending.last["found"] == {
+        "network": task != "hardware", "secret": False, "new": True, "passwd": False, "shared": False,
+        "server": not ending.filtered,
+    }  # fmt: skip
     assert not any("DATABASE" in name or "REDIS" in name for name in ending.last["env"])
 
 
@@ -119,6 +136,22 @@ def test_nothing_is_converted_where_signals_or_tcp_stay_open(tmp_path, work, ver
         terms_of(order)
     with pytest.raises(UserMistake, match="Landlock version 6"):
         ask(order)
+
+
+def test_nothing_is_converted_where_sockets_stay_open(tmp_path, work, monkeypatch):
+    order = {"task": "convert", "source": str(zoo.tiny(tmp_path)), "allowed": True, "work_dir": str(work)}
+    monkeypatch.setattr(landlock, "supported", lambda: landlock.SCOPED)
+    monkeypatch.setattr(seccomp, "supported", lambda: False)
+    with pytest.raises(Unconfined, match="filter on system calls"):
+        terms_of(order)
+
+
+def test_every_task_has_a_bound_on_all_its_files(tmp_path, work):
+    network = str(zoo.tiny(tmp_path))
+    for task in ("inspect", "tune", "compile", "baseline", "landscape", "hardware"):
+        order = {"task": task, "network": network, "spec": json.dumps({"network": network}), "work_dir": str(work)}
+        terms = terms_of(order)
+        assert terms.disk >= terms.limits.file_size
 
 
 def test_a_child_is_not_started_with_less_than_it_requires(tmp_path, work):

@@ -48,7 +48,7 @@ def family(wire: EventWriter, control: ControlReader, order: dict[str, Any]) -> 
     """A worker started through spawn, and a compiler-like process that worker starts by itself."""
     lonely = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {NAP!r}, {order['nonce']!r}])"
     worker = spawn([sys.executable, "-c", lonely, order["nonce"]])
-    worker.level()
+    worker.protection()
     # Left the session and lost its parent: only the token in its environment still says whose it is.
     subprocess.run(["sh", "-c", 'setsid "$0" -c "$1" "$2" &', sys.executable, NAP, order["nonce"]], check=True)
     wire.emit(log(str(os.getpid())))
@@ -105,6 +105,22 @@ def endless(wire: EventWriter, control: ControlReader, order: dict[str, Any]) ->
         os.write(fd, b"x" * (1 << 20))
 
 
+def littering(wire: EventWriter, control: ControlReader, order: dict[str, Any]) -> None:
+    """Files of `size` bytes in the working directory; without a name where `removed`."""
+    kept = []
+    for number in count():
+        name = f"file-{number}"
+        file = open(name, "wb", 0)
+        file.write(b"x" * order["size"])
+        if order.get("removed"):
+            os.unlink(name)
+            kept.append(file)
+        else:
+            file.close()
+        wire.emit(batch(number))
+        time.sleep(0.002)
+
+
 def hanging(wire: EventWriter, control: ControlReader, order: dict[str, Any]) -> None:
     wire.emit(batch(0))
     time.sleep(600)
@@ -137,8 +153,8 @@ def telling(wire: EventWriter, control: ControlReader, order: dict[str, Any]) ->
 VICES = {
     vice.__name__: vice
     for vice in (
-        counting, family, steady, stubborn, hoarding, spinning, chattering, raw, endless, hanging, lingering, leaving,
-        aborting, refusing, telling,
+        counting, family, steady, stubborn, hoarding, littering, spinning, chattering, raw, endless, hanging, lingering,
+        leaving, aborting, refusing, telling,
     )
 }  # fmt: skip
 

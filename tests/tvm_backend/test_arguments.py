@@ -70,6 +70,30 @@ def test_views_with_an_offset_would_be_noticed(addition: Any) -> None:
     assert distinct(called(addition, 16 * int(np.prod(WEIGHTS)), 8, Views)) == 1
 
 
+def sums_of_products(length: int, footprint: int, weights: tuple[int, ...] = (1,)) -> Any:
+    """64 sums of `length` products, of the input with the weights as programs get them."""
+    target()
+    from workers.tvm_backend.arguments import Arguments
+
+    shapes = [((1, length), "float32"), ((length, 64), "float32"), ((1, 64), "float32")]
+    given, _ = Arguments(footprint).of(0, shapes, weights)
+    first, second, _ = (tensor.numpy() for tensor in next(given))
+    return first @ second
+
+
+@pytest.mark.parametrize("footprint", [0, 1 << 24], ids=["resting", "moving"])
+@pytest.mark.parametrize("length", [32, 512, 4096])
+def test_sums_of_products_are_of_both_signs_and_of_the_size_of_one(length: int, footprint: int) -> None:
+    sums = sums_of_products(length, footprint)
+    assert 0.1 < np.abs(sums).mean() < 4
+    assert 8 < (sums > 0).sum() < 56
+
+
+@pytest.mark.mutation
+def test_weights_like_inputs_would_make_sums_of_hundreds() -> None:
+    assert sums_of_products(512, 0, weights=()).min() > 50
+
+
 def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any) -> None:
     import tvm
 

@@ -29,7 +29,7 @@ def one_dimension(filtering: object, data: NDArray[np.float64], kernel: NDArray[
 
 
 def filterings() -> list[object]:
-    from workers.tvm_backend.winograd import F2, F4
+    from workers.tvm_backend.winograd.filtering import F2, F4
 
     return [F2, F4]
 
@@ -60,7 +60,7 @@ def test_matrices_with_one_wrong_sign_do_not() -> None:
 
 def test_what_is_worth_it() -> None:
     """Large pictures with many channels are; small ones, whose transformed weights come from memory, are not."""
-    from workers.tvm_backend.winograd import F2, F4, Convolution, chosen
+    from workers.tvm_backend.winograd.filtering import F2, F4, Convolution, chosen
 
     same = (1, 1, 1, 1)
     assert chosen(Convolution(1, 56, 56, 64, 64, same), 16, 4.0) is F4
@@ -72,7 +72,7 @@ def test_what_is_worth_it() -> None:
 
 
 def test_a_target_measured_again_comes_to_the_same() -> None:
-    from workers.tvm_backend.winograd import Convolution, chosen
+    from workers.tvm_backend.winograd.filtering import Convolution, chosen
 
     for side, channels in ((56, 64), (28, 128), (14, 256), (7, 512)):
         convolution = Convolution(1, side, side, channels, channels, (1, 1, 1, 1))
@@ -118,9 +118,9 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("tile", ["F2", "F4"])
 def test_networks_compute_the_same(case: str, tile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.tvm_backend import winograd
+    from workers.tvm_backend.winograd import filtering, rewriting
 
-    monkeypatch.setattr(winograd, "chosen", lambda *_: getattr(winograd, tile))
+    monkeypatch.setattr(rewriting, "chosen", lambda *_: getattr(filtering, tile))
     channels, size, pads, batch, residual = CASES[case]
     path = network(tmp_path / "network.onnx", channels, size, pads, batch, residual)
     compiled = Compiled(path, onnx.load(str(path)))
@@ -141,12 +141,12 @@ def test_networks_compute_the_same(case: str, tile: str, tmp_path: Path, monkeyp
 @pytest.mark.mutation
 def test_a_wrong_transform_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights transformed without turning them: rows and columns swapped."""
-    from workers.tvm_backend import winograd
+    from workers.tvm_backend.winograd import filtering, rewriting
 
-    right = winograd.weights_transformed
-    monkeypatch.setattr(winograd, "chosen", lambda *_: winograd.F4)
+    right = filtering.weights_transformed
+    monkeypatch.setattr(rewriting, "chosen", lambda *_: filtering.F4)
     monkeypatch.setattr(
-        winograd, "weights_transformed", lambda weights, filtering: right(weights.transpose(1, 0, 2, 3), filtering)
+        rewriting, "weights_transformed", lambda weights, filtering: right(weights.transpose(1, 0, 2, 3), filtering)
     )
     path = network(tmp_path / "network.onnx", 32, (16, 16), [1, 1, 1, 1])
     compiled = Compiled(path, onnx.load(str(path)))

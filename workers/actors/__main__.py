@@ -40,7 +40,9 @@ def work(queue: str, leave: threading.Event) -> None:
     from workers.actors.attempt import Attempts
     from workers.actors.broker import make_broker
     from workers.actors.tasks import declare
+    from workers.sandbox.protection import offered
 
+    logging.getLogger(__name__).info("children of this worker are held back by: %s", offered())
     broker = make_broker()
     attempts = Attempts(f"{socket.gethostname()}:{os.getpid()}:{queue}")
     declare(broker, attempts)

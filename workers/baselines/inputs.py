@@ -24,6 +24,8 @@ def seeded_inputs(
 ) -> dict[str, Array]:
     """Arrays by input name: standard normal floats, integers below `vocabulary[name]` (2 unless given), coins for bool.
 
+    Integers of 8 bits take all their values: they are quantised numbers, indices have 32 bits or 64.
+
     `shapes` gives the dynamic inputs their sizes. Raises ValueError naming the input whose shape stays unknown.
     """
     random = np.random.default_rng(seed)
@@ -42,6 +44,8 @@ def seeded_inputs(
 def _draw(random: np.random.Generator, name: str, dtype: np.dtype[Any], sizes: list[int], below: int) -> Array:
     if dtype.kind == "f":
         return np.asarray(random.standard_normal(sizes)).astype(dtype)
+    if dtype.kind in "iu" and dtype.itemsize == 1:
+        return random.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, sizes, dtype, endpoint=True)
     if dtype.kind in "iu":
         return np.asarray(random.integers(0, max(1, below), sizes)).astype(dtype)
     if dtype.kind == "b":

@@ -4,24 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-TOLERANCE = 1e-3
-"""Of the largest absolute value of the reference: kernels add in another order than the reference does."""
+from workers.networks.tolerance import SINGLE, Tolerance
+
+HALFWAY = 0.5
+"""Of a quantisation step: nearer to the reference than this is the reference's own step."""
 
 
 @dataclass(frozen=True)
 class OutputVerdict:
-    """One output: largest difference, largest absolute reference, and why it failed (empty when it passed)."""
+    """One output: largest difference, largest absolute reference, and why it failed (empty when it passed).
+
+    `off` is the share of elements that are a quantisation step or more off, None where the output has no steps.
+    """
 
     name: str
     passed: bool
     difference: float | None
     scale: float | None
     reason: str = ""
+    off: float | None = None
+    tolerance: Tolerance = SINGLE
+
+    @property
+    def sentence(self) -> str:
+        """How far it is from the reference, and how far it may be."""
+        if self.difference is None or self.scale is None:
+            return f"{self.name}: {self.reason}"
+        if self.off is not None:
+            found = f"at most {self.difference / self.tolerance.step:.2g} steps off, {100 * self.off:.2g} % of it"
+            return f"{self.name}: {found} (allowed: {self.tolerance})"
+        share = self.difference / self.scale if self.scale else self.difference
+        return f"{self.name}: at most {100 * share:.2g} % of its largest value off (allowed: {self.tolerance})"
 
 
 @dataclass(frozen=True)
@@ -29,7 +48,6 @@ class Verdict:
     """Passed only when there are outputs and every one passed."""
 
     outputs: tuple[OutputVerdict, ...]
-    tolerance: float
 
     @property
     def passed(self) -> bool:
@@ -42,48 +60,69 @@ class Verdict:
             return "there are no outputs to compare"
         return next((f"{output.name}: {output.reason}" for output in self.outputs if not output.passed), "")
 
+    @property
+    def sentence(self) -> str:
+        """How far the outputs are from the reference, and how far they may be."""
+        return "; ".join(output.sentence for output in self.outputs)
+
     def to_json(self) -> dict[str, Any]:
-        """Plain dictionary with the figures of every output."""
+        """Plain dictionary with the figures and the tolerance of every output."""
         return {
-            **asdict(self),
-            "outputs": [asdict(o) for o in self.outputs],
+            "outputs": [asdict(output) for output in self.outputs],
+            "sentence": self.sentence,
             "passed": self.passed,
             "reason": self.reason,
         }
 
 
 def compare(
-    outputs: Mapping[str, NDArray[Any]], reference: Mapping[str, NDArray[Any]], tolerance: float = TOLERANCE
+    outputs: Mapping[str, NDArray[Any]],
+    reference: Mapping[str, NDArray[Any]],
+    tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
 ) -> Verdict:
-    """Every output of the reference must be there: same shape, finite, and max|y - ref| <= tolerance * max|ref|."""
-    verdicts = [_one(name, outputs.get(name), reference[name], tolerance) for name in reference]
+    """Every output of the reference must be there, of the same shape and finite, and differ by no more than its tolerance
+    allows (that of float32 unless given)."""
+    verdicts = [_one(name, outputs.get(name), reference[name], tolerances.get(name, SINGLE)) for name in reference]
     verdicts += [
         OutputVerdict(name, False, None, None, "the reference has no such output")
         for name in outputs
         if name not in reference
     ]
-    return Verdict(tuple(verdicts), tolerance)
+    return Verdict(tuple(verdicts))
 
 
-def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance: float) -> OutputVerdict:
+def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance: Tolerance) -> OutputVerdict:
+    def failed(reason: str) -> OutputVerdict:
+        return OutputVerdict(name, False, None, None, reason, None, tolerance)
+
     if found is None:
-        return OutputVerdict(name, False, None, None, "this output is missing")
+        return failed("this output is missing")
     if found.shape != wanted.shape:
-        return OutputVerdict(name, False, None, None, f"its shape is {found.shape}, the reference has {wanted.shape}")
+        return failed(f"its shape is {found.shape}, the reference has {wanted.shape}")
     y, ref = (np.asarray(a, np.float64) for a in (found, wanted))
     for array, whose in ((ref, "the reference"), (y, "it")):
         if not np.isfinite(array).all():
-            return OutputVerdict(
-                name,
-                False,
-                None,
-                None,
-                f"{whose} has {np.count_nonzero(~np.isfinite(array))} values that are not finite",
-            )
-    difference = float(np.abs(y - ref).max(initial=0.0))
-    scale = float(np.abs(ref).max(initial=0.0))
-    if difference <= tolerance * scale:
-        return OutputVerdict(name, True, difference, scale)
-    return OutputVerdict(
-        name, False, difference, scale, f"it differs by {difference:.3g} where {tolerance * scale:.3g} is allowed"
-    )
+            return failed(f"{whose} has {np.count_nonzero(~np.isfinite(array))} values that are not finite")
+    if tolerance.step and np.ptp(ref) <= 2 * tolerance.steps * tolerance.step:
+        return failed(
+            f"the reference spans {np.ptp(ref) / tolerance.step:.3g} quantisation steps, too few to tell right from wrong: "
+            "leave the last operator (a Softmax?) out of the quantisation"
+        )
+    differences = np.abs(y - ref)
+    difference, scale = float(differences.max(initial=0.0)), float(np.abs(ref).max(initial=0.0))
+    off = float(np.mean(differences > HALFWAY * tolerance.step)) if tolerance.step and ref.size else None
+    reason = _excess(difference, scale, off, tolerance)
+    return OutputVerdict(name, not reason, difference, scale, reason, off, tolerance)
+
+
+def _excess(difference: float, scale: float, off: float | None, tolerance: Tolerance) -> str:
+    """What is more than the tolerance allows; nothing where all is within."""
+    if tolerance.step and off is not None:
+        steps = difference / tolerance.step
+        if steps > tolerance.steps + HALFWAY:
+            return f"it differs by {steps:.3g} quantisation steps where {tolerance.steps} are allowed"
+        if off > tolerance.share:
+            return f"{100 * off:.3g} % of its elements are a quantisation step off where {100 * tolerance.share:g} % may be"
+        return ""
+    allowed = tolerance.relative * scale
+    return "" if difference <= allowed else f"it differs by {difference:.3g} where {allowed:.3g} is allowed"

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+
+def settle(rows: list[list[Any]], row: Sequence[Any]) -> None:
+    """Adds a row to `rows`, whose last column falls strictly from row to row.
+
+    A figure that rises was corrected: a lucky one was measured once more. What lay below it was never reached, so that
+    the first of those rows keeps its place and gets the corrected figure.
+    """
+    place = list(row)
+    while rows and rows[-1][-1] <= row[-1]:
+        place = rows.pop()
+    rows.append([*place[:-1], row[-1]])
 
 
 @dataclass(frozen=True)
@@ -15,12 +28,12 @@ class Curve:
 
     @classmethod
     def of(cls, pairs: Iterable[Sequence[float | None]]) -> Curve:
-        """The improvements among (seconds, latency | None) in order of time."""
-        points: list[tuple[float, float]] = []
+        """The improvements among (seconds, latency | None) in order of time, none below what was corrected later."""
+        rows: list[list[float]] = []
         for seconds, latency in pairs:
-            if seconds is not None and latency is not None and (not points or latency < points[-1][1]):
-                points.append((float(seconds), float(latency)))
-        return cls(tuple(points))
+            if seconds is not None and latency is not None:
+                settle(rows, (float(seconds), float(latency)))
+        return cls(tuple((seconds, latency) for seconds, latency in rows))
 
     @property
     def final(self) -> float | None:

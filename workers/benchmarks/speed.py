@@ -11,12 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.benchmarks import ours
+from workers.benchmarks import chart, ours
 from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key
 from workers.benchmarks.curve import Curve
 from workers.benchmarks.identity import IMPORT, TUNING, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
-from workers.benchmarks.picture import draw
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress, human
 from workers.benchmarks.speed_table import blocks, table
@@ -263,7 +262,8 @@ def _told(cell: Cell) -> str:
 
 def _draw(cells: Cells, out: Path) -> None:
     for block in blocks(cells.all(KIND)):
-        draw(block.lines, block.title, out / f"speed-{block.name}-{block.layout}.svg")
+        words = ("seconds of tuning", "sum over the operators, ms")
+        chart.lines(block.lines, block.title, words, out / f"speed-{block.name}-{block.layout}.svg")
 
 
 def _report(cells: Cells, out: Path) -> int:

@@ -23,8 +23,10 @@ from workers.child.peers import SEEDS, ArtifactFailed, half_range, onnxruntime, 
 from workers.child.pulse import Pulse
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
+from workers.networks.check import load
 from workers.networks.clean import cleaned
-from workers.networks.inspect import Inspection, inspect, inspect_model
+from workers.networks.inspect import inspect_model
+from workers.networks.tolerance import Tolerance, tolerances
 from workers.sandbox.lock import MeasureLock
 
 ROUNDS, RUNS = 3, 40
@@ -93,9 +95,8 @@ def _build(order: dict[str, Any], spec: RunSpec, folder: Path) -> str:
 
     linker()
     target = tvm.target.Target(spec.target)
-    imported = import_network(
-        cleaned(spec.network, spec.inputs), spec.inputs, target, order.get("layout") or spec.layout
-    )
+    model, layout = cleaned(spec.network, spec.inputs), order.get("layout") or spec.layout
+    imported = import_network(model, spec.inputs, target, layout, spec.balance)
     extracted = extract(imported.mod, target)
     workloads = [Workload.generate(task.mod, target) for task in extracted]
     best = {}
@@ -141,9 +142,9 @@ def _ports(ports: Sequence[Any]) -> list[dict[str, Any]]:
 
 def _verify(spec: RunSpec, folder: Path, work: Path) -> tuple[Verdict, Latency, dict[str, Latency]]:
     """Outputs on three seeds, then latencies of both in turns, so that a change of the machine's speed hits both."""
-    inspection = inspect(spec.network)
+    allowed = tolerances(load(spec.network))
     references = onnxruntime(spec, work, runs=0)["references"]
-    verdicts = [_compared(inspection, spec, folder, work, Path(references[str(seed)])) for seed in SEEDS]
+    verdicts = [_compared(allowed, spec, folder, work, Path(references[str(seed)])) for seed in SEEDS]
     failed = [verdict for verdict in verdicts if not verdict.passed]
     ours: list[float] = []
     theirs: list[float] = []
@@ -153,13 +154,13 @@ def _verify(spec: RunSpec, folder: Path, work: Path) -> tuple[Verdict, Latency, 
     return (failed or verdicts)[0], Latency.of(np.asarray(ours)), {"ONNX Runtime": Latency.of(np.asarray(theirs))}
 
 
-def _compared(inspection: Inspection, spec: RunSpec, folder: Path, work: Path, reference: Path) -> Verdict:
+def _compared(allowed: dict[str, Tolerance], spec: RunSpec, folder: Path, work: Path, reference: Path) -> Verdict:
     inputs, wanted = load_reference(reference)
     given, found = work / "inputs.npz", work / "outputs.npz"
     np.savez(given, **inputs)
     run_script(spec, folder, "--inputs", str(given), "--outputs", str(found), "--runs", "0", "--json")
     with np.load(found, allow_pickle=False) as stored:
-        return compare({name: stored[name] for name in stored.files}, wanted)
+        return compare({name: stored[name] for name in stored.files}, wanted, allowed)
 
 
 def _pack(

@@ -9,6 +9,7 @@ from workers.child.pulse import Pulse
 from workers.messages.channel import ControlReader
 from workers.networks.errors import NetworkError
 from workers.networks.inspect import inspect
+from workers.networks.precision import INTEGER_OPERATORS
 
 
 def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
@@ -21,7 +22,7 @@ def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse)
     runtime.load()
     from workers.tvm_backend.importer import unsupported
 
-    if missing := unsupported(inspection.operators):
+    if missing := unsupported(set(inspection.operators) - INTEGER_OPERATORS):
         raise NetworkError(
             ", ".join(missing), "TVM cannot import these operators", "export the network with others, or an older opset"
         )

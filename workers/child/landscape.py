@@ -10,7 +10,7 @@ from typing import Any
 
 from workers.child.pulse import Pulse
 from workers.engine.methods import Method, method
-from workers.landscapes.costs import calibrate
+from workers.landscapes.calibration import calibrate
 from workers.landscapes.recorder import EVALUATION, Watch, curves_of, record_curves, record_spaces, spaces_of
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
@@ -21,8 +21,8 @@ TELL_EVERY = 2.0
 
 
 def record_landscape(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
-    """An order: {kind: "curve" | "space" | "costs", work_dir, hardware} and, for the first two, {spec, name, trials,
-    seeds, operators, configurations}.
+    """An order: {kind: "curve" | "space" | "costs", work_dir, hardware} and, for the first two, {spec, name, network,
+    trials, seeds, operators, configurations}.
 
     The result: {kind, path: of what was made, beneath work_dir; null when stopped before it was whole}.
     """
@@ -44,7 +44,7 @@ def _recorded(order: dict[str, Any], work: Path, watch: Watch, pulse: Pulse) -> 
     chosen = method(spec.method, spec.parts)
     parts, path = work / "parts", work / f"{order['name']}.{order['kind']}.npz"
     header = {
-        "network": order["name"],
+        "network": order["network"],
         "method": chosen.name,
         "peak_flops": spec.peak_flops,
         "threads": spec.threads,

@@ -14,7 +14,9 @@ from workers.engine.space import Operator
 from workers.messages.channel import ControlReader
 from workers.messages.known import decode_known
 from workers.messages.spec import RunSpec
-from workers.networks.clean import cleaned
+from workers.networks.check import load
+from workers.networks.clean import clean
+from workers.networks.precision import how_computed
 from workers.pipeline import TuningLoop
 from workers.sandbox.lock import MeasureLock
 
@@ -23,7 +25,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order of `messages.orders.tune_order`."""
     spec = RunSpec.from_json(order["spec"])
     chosen = method(spec.method, spec.parts)
-    backend = _backend(order, spec, chosen, pulse)
+    backend, chosen = _backend(order, spec, chosen, pulse)
     try:
         operators = backend.operators()
         if order.get("keys") and order["keys"] != [operator.key for operator in operators]:
@@ -50,20 +52,24 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         backend.close()
 
 
-def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse) -> Backend:
+def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse) -> tuple[Backend, Method]:
+    """TVM, and the method with what only TVM can propose."""
     pulse.tell("phase", name="importing", text="loading TVM")
     # TVM's own modules import TVM: they come after its traps are dealt with.
     from workers.tvm_backend import runtime
 
     runtime.load(spec.target)
     from workers.tvm_backend.backend import LocalBackend, machine_of
+    from workers.tvm_backend.evolutionary import Evolving
     from workers.tvm_backend.library import linker
+    from workers.tvm_backend.lowered import Lowering
 
     linker()  # says now, not when the budget is spent, that no library could be made
 
+    network = load(spec.network)
     backend = LocalBackend(
         spec,
-        cleaned(spec.network, spec.inputs),
+        clean(network, spec.inputs)[0],
         chosen.evaluation,
         machine_of(spec.target, spec.threads),
         Path(order["work_dir"]),
@@ -78,9 +84,9 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         layout=backend.imported.layout,
         method=chosen.name,
         target=spec.target,
-        notes=list(backend.imported.notes),
+        notes=[*how_computed(network), *backend.imported.notes],
     )
-    return backend
+    return backend, Evolving.over(Lowering.over(chosen, backend.workloads), backend.workloads, spec.threads)
 
 
 def _known(order: dict[str, Any], operators: Sequence[Operator], spaces: Sequence[str]) -> dict[int, Known]:

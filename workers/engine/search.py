@@ -8,6 +8,7 @@ from workers.engine.acquisition import ACQUISITIONS
 from workers.engine.registry import check
 
 FIGURES = ("steps_to_best", "evaluations", "evaluations_to_best")
+FEATURES = ("knobs", "lowered")
 GROUPING = ("clusters", "synthesised")
 COUNTERS = (
     "proposed", "start", "random", "explorer", "confirm", "not_greedy", "left_out", "walks", "steps", *FIGURES,
@@ -36,6 +37,10 @@ class Search:
 
     A sketch with `first` own points and fewer than `transfer` learns from those of similar operators of the run too
     (`transfer.Neighbours`), where these foretell its own; 0 is off.
+
+    `features` are what a cost model sees: "knobs", table look-ups, or "lowered", what TVM sees in the loops of each
+    program. A program must be scheduled for that: see `tvm_backend.lowered` for what it costs, and give it an explorer
+    that asks seldom. A landscape has no programs.
     """
 
     first: int = 8
@@ -50,9 +55,12 @@ class Search:
     contextual: bool = False
     confirm: float = 0.0
     transfer: int = 0
+    features: str = "knobs"
 
     def __post_init__(self) -> None:
         check("acquisition", ACQUISITIONS, self.acquisition)
+        if self.features not in FEATURES:
+            raise ValueError(f"features {self.features!r} must be one of {', '.join(FEATURES)}")
         if not 0 <= self.confirm <= 1:
             raise ValueError(f"confirm {self.confirm} must be a share from 0 to 1")
         if not 0 <= self.epsilon <= 1 or self.pool < 1 or self.patience < 1 or self.first < 1:

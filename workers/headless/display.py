@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -120,19 +120,27 @@ def human(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def summary(events: list[Event], result: Event, operators: list[dict[str, Any]]) -> dict[str, Any]:
-    """The figures of a run and the lines that tell them."""
-    batches = [event for event in events if event["kind"] == "batch"]
-    finished = next(event for event in reversed(events) if event["kind"] == "finished")
-    slots = [event for event in events if event["kind"] == "slot"]
+def summary(events: Iterable[Event], result: Event, operators: list[dict[str, Any]]) -> dict[str, Any]:
+    """The figures of a run and the lines that tell them. Events are looked at one by one: their checkpoints would fill
+    the memory."""
+    finished: Event = {}
+    complete: float | None = None
+    slots = believed = 0
+    for event in events:
+        kind = event["kind"]
+        if kind == "finished":
+            finished = event
+        elif kind == "slot":
+            slots += 1
+            believed += bool(event["decision"].get("decided_by_belief"))
+        elif kind == "batch" and complete is None and event["latency"]:
+            complete = event["clock"]
     seconds, trials = finished["clock"], finished["trials"]
-    complete = next((event["clock"] for event in batches if event["latency"]), None)
     spent = finished["report"]["spent"]
     quartiles = result["latency"]
     ours, theirs = quartiles["median"], result["onnxruntime"]["median"]
     report = finished["report"]
     share = {name: part / seconds for name, part in spent.items()}
-    believed = sum(bool(slot["decision"].get("decided_by_belief")) for slot in slots)
     figures = {
         "seconds": seconds,
         "trials": trials,
@@ -143,7 +151,7 @@ def summary(events: list[Event], result: Event, operators: list[dict[str, Any]])
         "onnxruntime": theirs,
         "ratio": result["ratio"],
         "share": share,
-        "slots": len(slots),
+        "slots": slots,
         "slots_decided_by_belief": believed,
         "search": report["search"],
         "verified": result["passed"],
@@ -159,6 +167,7 @@ def summary(events: list[Event], result: Event, operators: list[dict[str, Any]])
         f"ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x",
         "clock: "
         + ", ".join(f"{name} {100 * part:.1f} %" for name, part in sorted(share.items(), key=lambda item: -item[1])),
-        f"slots: {len(slots)}, {believed} decided by the belief, {report['differs_from_round_robin']} unlike round-robin",
+        f"outputs: {result['verdict']['sentence']}",
+        f"slots: {slots}, {believed} decided by the belief, {report['differs_from_round_robin']} unlike round-robin",
     ]
     return {"figures": figures, "lines": lines}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.word == "calibrate":
         return _calibrate(out, ask({"task": "hardware", "peak": False})["hardware"])
     spec, hardware = _spec(arguments)
-    name = Path(arguments.network).stem
+    _of_this_machine(out, hardware["name"])
+    name = recording_name(Path(arguments.network).stem, arguments.method, hardware["name"], spec.threads)
     figure = arguments.trials if arguments.kind == "curve" else arguments.configurations
     with Path(spec.network).open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()[:8]
@@ -57,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     work.mkdir(parents=True, mode=0o700, exist_ok=True)
     order = {
         "task": "landscape", "kind": arguments.kind, "spec": spec.to_json(), "work_dir": str(work), "name": name,
-        "hardware": hardware, "trials": arguments.trials, "seeds": arguments.seeds,
+        "network": Path(arguments.network).stem, "hardware": hardware, "trials": arguments.trials, "seeds": arguments.seeds,
         "operators": arguments.operators, "configurations": arguments.configurations,
     }  # fmt: skip
     made = _recorded(order)
@@ -66,6 +68,27 @@ def run(arguments: argparse.Namespace) -> int:
         return 130
     _keep(made, out, work)
     return 0 if (out / COSTS).exists() else _calibrate(out, hardware)
+
+
+def _of_this_machine(out: Path, machine: str) -> None:
+    """Raises UserMistake when the directory's costs, which replays charge, are another machine's."""
+    try:
+        theirs = Costs.read(out / COSTS).machine if (out / COSTS).exists() else machine
+    except LandscapeError as error:
+        raise UserMistake(str(error)) from None
+    if theirs not in (machine, ""):
+        raise UserMistake(
+            f"--out {out} holds landscapes of another machine ({theirs}, not {machine}); name another one"
+        )
+
+
+def recording_name(network: str, method: str, machine: str, threads: int) -> str:
+    """Of a recording's files: one network recorded by two methods, or on two machines, is two recordings.
+
+    "squeezenet-auto-amd-epyc-9b45-2-threads"
+    """
+    words = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
+    return f"{network}-{method}-{words}-{threads}-threads"
 
 
 def _recorded(order: dict[str, Any]) -> Path | None:

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,15 @@ from workers.engine.methods import method
 from workers.headless.ask import ask, confined, refusal
 from workers.headless.display import Display, human, summary
 from workers.headless.errors import Failure, UserMistake
+from workers.headless.heard import Listened
 from workers.headless.machine import this_machine
+from workers.headless.profile import ARTIFACT, TUNING, Profile
+from workers.headless.profile_table import profile_lines
 from workers.headless.records import keep_records
 from workers.headless.torch_export import as_onnx
 from workers.messages.orders import best_of, compile_order, latency_of, tune_order
 from workers.messages.spec import Budget, RunSpec
-from workers.supervision import DirectoryJournal, History, restart_until_progress_stops
+from workers.supervision import DirectoryJournal, Ending, History, restart_until_progress_stops
 from workers.supervision.directory import DamagedJournal, DirectoryBusy
 
 RUN, KNOWN = "run", "known.json"
@@ -50,18 +54,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="start from what an earlier run found: its --out; repeatable, the latest last (fixed when a run begins)",
     )  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on with the run that is in --out")
+    parser.add_argument(
+        "--profile", action="store_true", help="say at the end where every second and the memory went (profile.json)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when the archive is there; raises UserMistake or Failure."""
+    profile = Profile(memory=arguments.profile)
     out = _directory(arguments)
-    spec = _spec(arguments)
-    display = Display(spec.budget)
-    with _opened(out / RUN) as journal, display.stops_on_interrupt():
+    spec = _spec(arguments, profile)
+    try:
+        return _tuned(arguments, out, spec, profile)
+    finally:
+        if arguments.profile and profile.told:
+            figures = profile.figures()
+            (out / "profile.json").write_text(json.dumps(figures, indent=1))
+            for line in profile_lines(figures):
+                Display.say(line)
+
+
+def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Profile) -> int:
+    display, spending = Display(spec.budget), profile.accounts.spending
+
+    def attempt(order: Mapping[str, Any]) -> Ending:
+        with profile.process(TUNING, order["clock"]) as hear:
+            return confined(order, Listened(display.over(journal), hear))
+
+    with spending("command/journal"), _opened(out / RUN) as journal, display.stops_on_interrupt():
         _begin(journal, spec, out, arguments)
-        ending = restart_until_progress_stops(
-            journal, partial(_order, spec, out, journal), partial(confined, journal=display.over(journal))
-        )
+        ending = restart_until_progress_stops(journal, partial(_order, spec, out, journal), attempt)
         history = journal.history()
         operators, layout = _facts(journal)
         log = _log(journal, out / RUN / "tuning_log.jsonl")
@@ -80,15 +102,17 @@ def run(arguments: argparse.Namespace) -> int:
         )
     name, latency = Path(arguments.network).stem, latency_of(best, operators)
     order = compile_order(spec.to_json(), _child(out), name, layout, best, latency, log, history.clock)
-    result = ask(order, display.hear)
+    with profile.process(ARTIFACT, history.clock, display.hear) as hear:
+        result = ask(order, hear)
     display.end()
-    return _conclude(arguments, out, journal, result, operators)
+    with spending("command/archive"):
+        return _conclude(arguments, out, journal, result, operators)
 
 
 def _conclude(
     arguments: argparse.Namespace, out: Path, journal: DirectoryJournal, result: dict[str, Any], operators: list[Any]
 ) -> int:
-    figures = summary(list(journal.events()), result, operators)
+    figures = summary(journal.events(), result, operators)
     (out / "summary.json").write_text(json.dumps(figures["figures"], indent=1, sort_keys=True))
     for line in figures["lines"]:
         Display.say(line)
@@ -122,7 +146,7 @@ def _directory(arguments: argparse.Namespace) -> Path:
     return out
 
 
-def _spec(arguments: argparse.Namespace) -> RunSpec:
+def _spec(arguments: argparse.Namespace, profile: Profile) -> RunSpec:
     parts = dict(_pair(text, "--part") for text in arguments.part)
     try:
         method(arguments.method, parts)
@@ -139,9 +163,11 @@ def _spec(arguments: argparse.Namespace) -> RunSpec:
         raise UserMistake(f"--seed {arguments.seed} must be a whole number from 0 on")
     if not Path(arguments.network).is_file():
         raise UserMistake(f"{arguments.network}: there is no such file; name an ONNX file")
-    network = str(as_onnx(Path(arguments.network), _directory(arguments), arguments.allow_torch_export).resolve())
-    inspection = ask({"task": "inspect", "network": network})["inspection"]
-    machine = this_machine(arguments.measure_again)
+    with profile.accounts.spending("command/inspect"):
+        network = str(as_onnx(Path(arguments.network), _directory(arguments), arguments.allow_torch_export).resolve())
+        inspection = ask({"task": "inspect", "network": network})["inspection"]
+    with profile.accounts.spending("command/machine"):
+        machine = this_machine(arguments.measure_again)
     minutes = arguments.minutes if arguments.minutes or arguments.trials or arguments.target_ms else 5.0
     return RunSpec(
         network=network,

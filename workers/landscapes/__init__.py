@@ -1,8 +1,9 @@
 """Measurements without a device: recorded ones to replay, synthetic ones for tests, on a simulated clock."""
 
+from workers.landscapes.calibration import calibrate
 from workers.landscapes.clock import SimulatedClock
-from workers.landscapes.costs import Charged, Costs, calibrate
-from workers.landscapes.curves import CurveLandscape, CurveRecording
+from workers.landscapes.costs import Charged, Costs
+from workers.landscapes.curves import CurveLandscape, CurveRecording, RecordedSearch
 from workers.landscapes.landscape import Landscape, LandscapeError
 from workers.landscapes.recording import Recording
 from workers.landscapes.replay import ReplayBackend
@@ -16,6 +17,7 @@ __all__ = [
     "CurveRecording",
     "Landscape",
     "LandscapeError",
+    "RecordedSearch",
     "Recording",
     "ReplayBackend",
     "SimulatedClock",

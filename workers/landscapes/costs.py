@@ -5,25 +5,22 @@ Real time differs from run to run; a charge by counters makes a replay repeat it
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.methods import METHODS, REGISTRIES, Method
-from workers.engine.ports import CostModel, Explorer, Prediction, Progress, Sampler, Score
+from workers.engine.methods import Method
+from workers.engine.ports import CostModel, Explorer, Prediction, Sampler, Score
 from workers.engine.proposer import Proposer
-from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.space import Choices, Features, Operator, Sketch
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import LandscapeError
-from workers.landscapes.synthetic import synthetic_operators
 
 UNITS = {
     "explorer": ("step",),
@@ -31,11 +28,6 @@ UNITS = {
     "cost_model": ("fit", "fit_row", "predict", "predict_row"),
     "scheduler": ("decision",),
 }
-ORACLE = "oracle"
-"""It knows the future of a landscape; what knowing costs has no meaning."""
-
-ROWS = (64, 320)
-PREDICTED = (16, 1024)
 
 
 def key_of(role: str, method: Method) -> str:
@@ -59,6 +51,11 @@ class Costs:
             raise LandscapeError(
                 f"nobody timed {key_of(role, method)} for these landscapes; run manage.py landscape calibrate"
             ) from None
+
+    def digest(self, method: Method) -> str:
+        """Of what is charged for `method`: sixteen hexadecimal digits."""
+        charged = [self.seconds.get(key_of(role, method)) for role in UNITS]
+        return hashlib.sha256(json.dumps(charged, sort_keys=True).encode()).hexdigest()[:16]
 
     def write(self, path: Path) -> None:
         partial = path.with_name(path.name + ".partial")
@@ -173,115 +170,3 @@ class _CostModel:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
-
-
-def every_part() -> list[Method]:
-    """Methods that have every preset's parts, and every registered part with its own parameters."""
-    plain = METHODS["dynatune"]
-    found = list(METHODS.values())
-    for role, registry in REGISTRIES.items():
-        kept = {of: numbers for of, numbers in plain.parameters.items() if of != role}
-        found += [replace(plain, parameters=kept, **{role: name}) for name in registry]
-    return found
-
-
-def calibrate(
-    machine: str, methods: Sequence[Method] | None = None, now: Callable[[], float] = time.perf_counter
-) -> Costs:
-    """Times the parts of `methods` (None: `every_part`) on an operator of thousands of configurations; run it alone."""
-    operator = max(synthetic_operators(1, 5), key=lambda one: one.size)
-    seconds: dict[str, dict[str, float]] = {}
-    for method in every_part() if methods is None else methods:
-        for role, measured in (
-            ("explorer", _explorer), ("sampler", _sampler), ("cost_model", _cost_model), ("scheduler", _scheduler),
-        ):  # fmt: skip
-            key = key_of(role, method)
-            if key not in seconds:
-                seconds[key] = measured(method, operator, now)
-    return Costs(seconds, machine)
-
-
-def _explorer(method: Method, operator: Operator, now: Callable[[], float]) -> dict[str, float]:
-    sketch = operator.sketches[0]
-    slopes = np.linspace(-1, 1, sketch.width)
-    explorer = method.make_explorer(operator, np.random.default_rng(0))
-    scoring, walked = 0.0, 0
-
-    def score(choices: Choices) -> NDArray[np.float64]:
-        nonlocal scoring
-        began = now()
-        found: NDArray[np.float64] = sketch.features(choices) @ slopes
-        scoring += now() - began
-        return found
-
-    began = now()
-    for _ in range(3):
-        walked += max(explorer.explore(sketch, score, method.rhythm.plan, set())[1], 1)
-    return {"step": max(0.0, now() - began - scoring) / walked}
-
-
-def _sampler(method: Method, operator: Operator, now: Callable[[], float]) -> dict[str, float]:
-    sketch, rng = operator.sketches[0], np.random.default_rng(0)
-    plan = method.rhythm.plan
-    count = math.ceil(method.search.pool * plan)
-    sampler = method.make_sampler(operator, 0)
-    rows = np.unique(sketch.random(rng, count), axis=0)
-    scores = np.sort(rng.normal(size=len(rows)))[::-1].copy()
-    sampler.sample(sketch, rows, scores, plan, set())  # loads what it needs
-    taken = [_timed(now, lambda: sampler.sample(sketch, rows, scores, plan, set())) for _ in range(3)]
-    return {"candidate": float(np.median(taken)) / len(rows)}
-
-
-def _cost_model(method: Method, operator: Operator, now: Callable[[], float]) -> dict[str, float]:
-    sketch, rng = operator.sketches[0], np.random.default_rng(0)
-
-    def features(rows: int) -> Features:
-        return sketch.features(sketch.random(rng, rows))
-
-    model = method.make_cost_model(operator, 0)
-    slopes = rng.normal(size=sketch.width)
-    fits, predictions = [], []
-    for rows in (*ROWS, *ROWS, *ROWS):
-        shown = features(rows)
-        speeds = np.exp(0.2 * (shown @ slopes))
-        fits.append(_timed(now, lambda shown=shown, speeds=speeds: model.fit(shown, speeds)))  # type: ignore[misc]
-    for rows in PREDICTED * 3:
-        asked = features(rows)
-        predictions.append(_timed(now, lambda asked=asked: model.predict(asked)))  # type: ignore[misc]
-    fit, fit_row = _line(ROWS, [float(np.median(fits[i::2])) for i in (0, 1)])
-    predict, predict_row = _line(PREDICTED, [float(np.median(predictions[i::2])) for i in (0, 1)])
-    return {"fit": fit, "fit_row": fit_row, "predict": predict, "predict_row": predict_row}
-
-
-def _scheduler(method: Method, operator: Operator, now: Callable[[], float]) -> dict[str, float]:
-    """Mean over 24 slots of 12 operators with curves that fall and flatten."""
-    operators = [Operator(i, f"o{i}", str(i), 1, 1e8, 1e6, 1e8, operator.sketches, ()) for i in range(12)]
-    setting = Setting(0, 1e12, slots_per_operator=dict.fromkeys(range(12), 2))
-    if method.scheduler == ORACLE:
-        return {"decision": 0.0}
-    scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))
-    slots, taken = [1] * 12, 0.0
-    for _ in range(24):
-        progress = [
-            Progress(o, [1e-3 * (1 + i + 1 / (1 + n)) for n in range(16 * slots[i])], slots[i], 2.0 * slots[i], False)
-            for i, o in enumerate(operators)
-        ]
-        began = now()
-        decision = scheduler.choose(progress, 2.0)
-        if decision is not None:
-            slots[decision.operator] += 1
-            scheduler.observe(progress[decision.operator])
-        taken += now() - began
-    return {"decision": taken / 24}
-
-
-def _timed(now: Callable[[], float], work: Callable[[], object]) -> float:
-    began = now()
-    work()
-    return now() - began
-
-
-def _line(at: tuple[int, int], seconds: list[float]) -> tuple[float, float]:
-    """Offset and slope through two points, neither negative."""
-    slope = max(0.0, (seconds[1] - seconds[0]) / (at[1] - at[0]))
-    return max(0.0, seconds[0] - slope * at[0]), slope

@@ -30,7 +30,7 @@ Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Search:
+class RecordedSearch:
     """One recorded inner search, in the order of measuring; shapes (n,).
 
     `seconds` of the program (nan when there is none), `causes` as indexes of CAUSES; `build`, `measure` and `search`
@@ -64,7 +64,7 @@ class Search:
         return {**stored, "causes": self.causes.astype(np.uint8)}
 
     @classmethod
-    def of_arrays(cls, arrays: files.Arrays) -> Search:
+    def of_arrays(cls, arrays: files.Arrays) -> RecordedSearch:
         times = {name: files.times_of(arrays[name]) for name in (*COLUMNS, "again")}
         return cls(**times, causes=arrays["causes"])
 
@@ -74,7 +74,7 @@ class CurveRecording:
     """`searches[operator][seed]`; `header` has network, operators (`files.described`), peak_flops, method, hardware."""
 
     header: dict[str, Any]
-    searches: tuple[tuple[Search, ...], ...]
+    searches: tuple[tuple[RecordedSearch, ...], ...]
 
     @property
     def noise(self) -> float:
@@ -97,7 +97,7 @@ class CurveRecording:
         names = (*COLUMNS, "again", "causes")
         searches = tuple(
             tuple(
-                Search.of_arrays({name: arrays[f"{name}_{operator}_{seed}"] for name in names})
+                RecordedSearch.of_arrays({name: arrays[f"{name}_{operator}_{seed}"] for name in names})
                 for seed in range(header["seeds"])
             )
             for operator in range(len(header["operators"]))
@@ -166,7 +166,7 @@ class _Played(Method):
 class RecordedProposer:
     """Proposes the next steps and lets the time pass that the search took for them."""
 
-    def __init__(self, operator: Operator, search: Search, clock: SimulatedClock) -> None:
+    def __init__(self, operator: Operator, search: RecordedSearch, clock: SimulatedClock) -> None:
         self.operator, self._search, self._clock, self._next = operator, search, clock, 0
         self.counters = dict.fromkeys(COUNTERS, 0)
 

@@ -15,6 +15,9 @@ POINTS = 300
 TOTAL = 20_000
 """Of all operators: about two megabytes."""
 FEWEST = 32
+LASTING = ("invalid", "build")
+"""Causes of failures that the configuration alone is to blame for. A time that ran out, a crash, memory and a device that
+went away may be the hour's: what failed so is no point, and may be tried again."""
 
 Point = list[Any]
 Name = tuple[str, str]
@@ -26,8 +29,8 @@ def share(operators: int) -> int:
 
 
 def point_of(measurement: Mapping[str, Any]) -> Point | None:
-    """A measurement as a point; None for what says nothing: duplicates, a device's faults, and second rounds."""
-    if measurement["cause"] in ("duplicate", "device") or measurement["round"]:
+    """A measurement as a point; None for what says nothing: second rounds, duplicates, and failures that need not last."""
+    if measurement["round"] or (measurement["cause"] and measurement["cause"] not in LASTING):
         return None
     return [measurement[name] for name in ("sketch", "choices", "seconds", "identity")]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
-import onnxsim
 from onnx import ModelProto
 
 from workers.networks.check import load
@@ -14,8 +15,10 @@ from workers.networks.concatenation import pool_before_concatenation, split_conv
 from workers.networks.errors import one_line
 from workers.networks.folding import fold_batch_norms, fold_constants
 from workers.networks.graph import prune
+from workers.networks.halves import halves_to_singles
 from workers.networks.limits import DEFAULT, Limits
 from workers.networks.padding import pad_channels
+from workers.networks.quantization import quantization_to_arithmetic
 from workers.networks.rewriting import (
     clips_to_relus,
     drop_identities,
@@ -30,8 +33,10 @@ Simplifier = Callable[[ModelProto], ModelProto]
 Pass = Callable[[ModelProto], str | None]
 
 PASSES: tuple[Pass, ...] = (
+    halves_to_singles,
     drop_identities,
     fold_constants,
+    quantization_to_arithmetic,
     fold_batch_norms,
     sums_to_additions,
     clips_to_relus,
@@ -84,6 +89,19 @@ def clean(
     return work, report
 
 
+@contextmanager
+def without(package: str) -> Iterator[None]:
+    """Inside, importing a package that is not loaded yet fails as if it were not installed."""
+    hide = package not in sys.modules
+    if hide:
+        sys.modules[package] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if hide:
+            del sys.modules[package]
+
+
 def _apply(step: Pass, model: ModelProto, report: list[str]) -> None:
     sentence = step(model)
     if sentence is not None:
@@ -91,6 +109,8 @@ def _apply(step: Pass, model: ModelProto, report: list[str]) -> None:
 
 
 def _onnxsim(model: ModelProto) -> ModelProto:
+    with without("torch"):  # onnxsim loads it for parts that are not used here: over a second, and 190 MB
+        import onnxsim
     # No random checks here: the verification against the reference covers the whole way.
     result, _ = onnxsim.simplify(model, check_n=0, certify=False)
     return result

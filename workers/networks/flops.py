@@ -24,9 +24,10 @@ def flops_by_type(model: ModelProto, shapes: Shapes) -> dict[str, float]:
 def node_flops(node: NodeProto, shapes: Shapes) -> int:
     """Operations of one node; 0 for operators that are not counted."""
     rule = _RULES.get(node.op_type)
-    if rule is None or len(node.input) < 2 or not node.output:
+    place = 3 if node.op_type.startswith("QLinear") else 1  # behind x stand its scale and zero
+    if rule is None or len(node.input) <= place or not node.output:
         return 0
-    left, right, out = (_sizes(name, shapes) for name in (node.input[0], node.input[1], node.output[0]))
+    left, right, out = (_sizes(name, shapes) for name in (node.input[0], node.input[place], node.output[0]))
     if left is None or right is None or out is None or not left or not right:
         return 0
     return rule(node, left, right, out)
@@ -62,4 +63,8 @@ _RULES: dict[str, Callable[[NodeProto, list[int], list[int], list[int]], int]] =
     "ConvTranspose": _transposed,
     "Gemm": _gemm,
     "MatMul": _matmul,
+    "QLinearConv": _conv,
+    "QLinearMatMul": _matmul,
+    "ConvInteger": _conv,
+    "MatMulInteger": _matmul,
 }

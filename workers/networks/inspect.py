@@ -15,12 +15,13 @@ from workers.networks.check import load
 from workers.networks.errors import NetworkError, shown
 from workers.networks.flops import flops_by_type
 from workers.networks.limits import DEFAULT, Limits
+from workers.networks.precision import INTEGER_OPERATORS, check_types, precision
 from workers.networks.shape import Dimension, TensorShape, shape_of
 from workers.networks.shapes import tensor_shapes
 
 _WEIGHT_TYPES = frozenset({1, 10, 11, 16})
 """float32, float16, float64, bfloat16; quantized weights are counted by their operators."""
-_QUANTIZED = frozenset({"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DequantizeLinear"})
+_QUANTIZED = INTEGER_OPERATORS | {"DequantizeLinear"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class DynamicDimension:
 @dataclass(frozen=True)
 class Inspection:
     """One network. `flops` counts convolutions and matrix products of one inference, dynamic dimensions as one; `work`
-    is the same by operator type."""
+    is the same by operator type. `precision` says in which numbers it computes."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -58,6 +59,7 @@ class Inspection:
     parameter_bytes: int
     work: dict[str, float]
     flops: float
+    precision: str = "float32"
 
     def to_json(self) -> dict[str, Any]:
         """Plain dictionaries, lists, numbers and strings."""
@@ -78,9 +80,11 @@ def inspect(path: str | Path, limits: Limits = DEFAULT) -> Inspection:
 
 
 def inspect_model(model: ModelProto, limits: Limits = DEFAULT) -> Inspection:
-    """Describes a network that was checked already; raises NetworkError for too many inputs and outputs."""
+    """Describes a network that was checked already; raises NetworkError for too many inputs and outputs, and for numbers
+    that cannot be computed with."""
     _check_ports(model, limits)
     shapes = tensor_shapes(model)
+    check_types(model, shapes, opset(model))
     inputs = tuple(_port(value) for value in real_inputs(model))
     outputs = tuple(_port(value, shapes.get(value.name)) for value in model.graph.output)
     parameters, size = _parameters(model, shapes)
@@ -98,6 +102,7 @@ def inspect_model(model: ModelProto, limits: Limits = DEFAULT) -> Inspection:
         parameter_bytes=size,
         work=work,
         flops=sum(work.values()),
+        precision=precision(model),
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workers.engine.ports import Clock, Outcome, Progress
 from workers.engine.space import Configuration, Operator
+from workers.pipeline.accounts import Accounts, grouped, since
 
 INFINITE = float("inf")
 
@@ -16,13 +16,16 @@ class Books:
     """Per operator: `best` (s), `curve` (best after each configuration), `slots`, `seconds`; for the run: trials, failures.
 
     The network's latency is the sum of weight x best, in seconds; infinite until every operator has a valid configuration.
+    `accounts` are this attempt's; `spent` adds what earlier ones took.
     """
 
     def __init__(self, operators: Sequence[Operator], spent: Mapping[str, float], clock: Clock) -> None:
-        self._operators, self._clock = operators, clock
-        self._spent = dict(spent)
+        self._operators, self._clock, self._earlier = operators, clock, dict(spent)
+        self.accounts = Accounts(clock)
+        self._phases: dict[str, dict[str, float]] = {}
+        self._phase, self._turned, self._before = "start", sum(spent.values()), dict[str, float]()
         # Whatever came before the books were opened was the start: importing, design spaces, workers.
-        self._spent["start"] = self._spent.get("start", 0.0) + max(0.0, clock.now() - sum(spent.values()))
+        self.accounts.claim("start/backend", max(0.0, clock.now() - self._turned))
         self.best = [INFINITE] * len(operators)
         self.curves: list[list[float]] = [[] for _ in operators]
         self._figures: list[dict[Configuration, float]] = [{} for _ in operators]
@@ -75,29 +78,31 @@ class Books:
         self.decided_by_belief += bool(terms.get("decided_by_belief"))
         self.differs += bool(terms.get("differs_from_round_robin"))
 
-    def progress(self, exhausted: Sequence[bool]) -> list[Progress]:
-        return [
-            Progress(operator, self.curves[i], self.slots[i], self.seconds[i], exhausted[i])
-            for i, operator in enumerate(self._operators)
-        ]
+    def progress(self, operator: int, exhausted: bool) -> Progress:
+        """As schedulers see it."""
+        return Progress(
+            self._operators[operator], self.curves[operator], self.slots[operator], self.seconds[operator], exhausted
+        )
 
-    @contextmanager
-    def spending(self, category: str) -> Iterator[None]:
-        """Charges the time inside to a category."""
-        began = self._clock.now()
-        try:
-            yield
-        finally:
-            self._spent[category] = self._spent.get(category, 0.0) + self._clock.now() - began
-
-    def spent(self, backend: Mapping[str, float]) -> dict[str, float]:
-        """Seconds since the start by category; "bookkeeping" is what no part claims."""
-        total = dict(self._spent)
-        for category, seconds in backend.items():
-            total[category] = total.get(category, 0.0) + seconds
+    def spent(self) -> dict[str, float]:
+        """Seconds since the run's start by group of accounts; "bookkeeping" has what no other claims."""
+        total = dict(self._earlier)
+        for group, seconds in grouped(self.accounts.of()).items():
+            total[group] = total.get(group, 0.0) + seconds
         total.pop("bookkeeping", None)
         total["bookkeeping"] = max(0.0, self._clock.now() - sum(total.values()))
-        return {category: round(seconds, 6) for category, seconds in sorted(total.items())}
+        return {group: round(seconds, 6) for group, seconds in sorted(total.items())}
+
+    def turn(self, phase: str) -> None:
+        """Another phase of the run begins."""
+        self._phases = self.phases()
+        self._phase, self._turned, self._before = phase, self._clock.now(), self.accounts.of()
+
+    def phases(self) -> dict[str, dict[str, float]]:
+        """Seconds of this attempt by phase and account, "unaccounted" what nobody claims; they sum up to its clock."""
+        claimed = since(self.accounts.of(), self._before)
+        claimed["unaccounted"] = self._clock.now() - self._turned - sum(claimed.values())
+        return {**self._phases, self._phase: {account: round(s, 6) for account, s in sorted(claimed.items())}}
 
     def totals(self) -> dict[str, Any]:
         latency = self.latency

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from workers.engine.known import NOTHING, Known
 from workers.engine.methods import Method
-from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome
+from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome, Progress
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.transfer import Neighbours
 from workers.messages.events import Event
 from workers.messages.spec import Budget
+from workers.pipeline.accounts import since
 from workers.pipeline.books import INFINITE, Books
 from workers.pipeline.record import Measurement, measurement_of, outcome_of
+from workers.pipeline.watched import watched
 
 CHECKPOINT_SECONDS = 5.0
 """Tuning time between checkpoints: what is measured after one is observed again on resume, only decisions are made anew."""
+CHECKPOINT_SHARE = 0.01
+"""Of the tuning time that checkpoints may take: those of hundreds of operators are megabytes, and come more rarely."""
 
 
 class TuningLoop:
@@ -43,19 +48,21 @@ class TuningLoop:
         self._backend, self._method, self._budget = backend, method, budget
         self._clock, self._emit, self._wanted = clock, emit, wanted
         self._books = Books(backend.operators(), spent or {}, clock)
-        known, neighbours = known or {}, Neighbours()
-        self._proposers = [
-            method.make_proposer(operator, seed, known.get(operator.index, NOTHING), neighbours)
-            for operator in backend.operators()
-        ]
-        for operator, points in known.items():
-            for identity in sorted(points.settled):
-                backend.remember(operator, identity)
+        self._account = self._books.accounts.spending
         self._seed, self._peak = seed, peak_flops
-        setting = Setting(seed, peak_flops, slots_per_operator=self._shares())
-        self._scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))
         self._slot = 0
-        self._saved = clock.now()
+        with self._account("start/searches"):
+            known, neighbours, own = known or {}, Neighbours(), watched(method, self._books.accounts)
+            self._proposers = [
+                own.make_proposer(operator, seed, known.get(operator.index, NOTHING), neighbours)
+                for operator in backend.operators()
+            ]
+            for operator, points in known.items():
+                for identity in sorted(points.settled):
+                    backend.remember(operator, identity)
+            setting = Setting(seed, peak_flops, slots_per_operator=self._shares())
+            self._scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))
+        self._saved, self._saving = clock.now(), 0.0
 
     def resume(
         self,
@@ -64,6 +71,15 @@ class TuningLoop:
         slots: Sequence[tuple[int, float, dict[str, Any]]],
     ) -> None:
         """Takes up a run: the last checkpoint, if any; all measurements and slots (operator, s, decision) since its start."""
+        with self._account("start/resume"):
+            self._resume(checkpoint, measurements, slots)
+
+    def _resume(
+        self,
+        checkpoint: dict[str, Any] | None,
+        measurements: Sequence[Measurement],
+        slots: Sequence[tuple[int, float, dict[str, Any]]],
+    ) -> None:
         if checkpoint is not None:
             for proposer, state in zip(self._proposers, checkpoint["proposers"], strict=True):
                 proposer.restore(state)
@@ -78,22 +94,23 @@ class TuningLoop:
                 self._backend.remember(outcome.candidate.operator, outcome.identity)
         # Slots after the checkpoint: a belief behind its curve would predict what is already known.
         later = [operator for operator, _, _ in slots[checkpoint["slot"] if checkpoint is not None else 0 :]]
-        progress = self._progress()
         for operator in reversed(dict.fromkeys(reversed(later))):
-            self._scheduler.observe(progress[operator])
+            self._scheduler.observe(self._progress(operator))
 
     def run(self) -> str:
         """Tunes; returns why it ended: "seconds", "trials", "target", "exhausted", "stopped" or "paused"."""
         reason = self._warm_up() or self._slots()
-        self._emit(self._checkpointed(self._event("batch", slot=self._slot, measurements=[], **self._books.totals())))
-        self._emit(self._event("finished", reason=reason, **self._books.totals(), report=self.report()))
+        self._tell("batch", saving=True, slot=self._slot, measurements=[], **self._books.totals())
+        self._tell("finished", reason=reason, **self._books.totals(), report=self.report())
         return reason
 
     def report(self) -> dict[str, Any]:
-        """What every run tells of its method: seconds by part, and how often each part changed something."""
+        """What every run tells of its method: seconds by part, and how often each part changed something; `phases` are this
+        attempt's seconds by phase and account (`Books.phases`)."""
         counters = [proposer.counters for proposer in self._proposers]
         return {
-            "spent": self._books.spent(self._backend.spent()),
+            "spent": self._books.spent(),
+            "phases": self._books.phases(),
             "slots": self._slot,
             "decided_by_belief": self._books.decided_by_belief,
             "differs_from_round_robin": self._books.differs,
@@ -102,7 +119,8 @@ class TuningLoop:
 
     def _warm_up(self) -> str | None:
         """Measures first configurations of all operators together until each has a valid one."""
-        self._emit(self._event("phase", name="warm-up", text="measuring a first configuration of every operator"))
+        self._books.turn("warm-up")
+        self._tell("phase", name="warm-up", text="measuring a first configuration of every operator")
         while candidates := [c for i in self._cold() for c in self._propose(i, 1)]:
             if reason := self._over():
                 return reason
@@ -119,10 +137,12 @@ class TuningLoop:
         return sorted(waiting, key=lambda i: books.tried[i])[: rhythm.plan]
 
     def _slots(self) -> str:
-        self._emit(self._event("phase", name="tuning", text="giving slots to the operators that promise most"))
+        self._books.turn("tuning")
+        self._tell("phase", name="tuning", text="giving slots to the operators that promise most")
         while not (reason := self._over()):
-            with self._books.spending("decision"):
-                decision = self._scheduler.choose(self._progress(), self._slot_seconds())
+            with self._account("decision/choose"):
+                progress = [self._progress(operator) for operator in range(len(self._proposers))]
+                decision = self._scheduler.choose(progress, self._slot_seconds())
             if decision is None:
                 return "exhausted"
             self._give(decision)
@@ -141,10 +161,11 @@ class TuningLoop:
                 break
         ended = self._clock.now()
         self._books.slot(operator, ended - began, decision.terms)
-        with self._books.spending("decision"):
-            self._scheduler.observe(self._progress()[operator])
-        event = self._event(
+        with self._account("decision/observe"):
+            self._scheduler.observe(self._progress(operator))
+        self._tell(
             "slot",
+            saving=ended - self._saved >= max(CHECKPOINT_SECONDS, self._saving / CHECKPOINT_SHARE),
             slot=self._slot,
             operator=operator,
             began=began,
@@ -155,33 +176,27 @@ class TuningLoop:
             decision={"rule": decision.rule, **decision.terms},
             latency=_finite(self._books.latency),
         )
-        due = ended - self._saved >= CHECKPOINT_SECONDS
-        self._emit(self._checkpointed(event) if due else event)
 
     def _propose(self, operator: int, count: int) -> list[Candidate]:
-        with self._books.spending("search"):
+        with self._account("search/plan"):
             return self._proposers[operator].propose(count)
 
     def _measure(self, plan: Sequence[Candidate]) -> None:
         if not plan:
             return
-        outcomes = self._backend.measure(plan, self._books.incumbents())
+        with self._claiming("bookkeeping/dispatch") as outcomes:
+            outcomes += self._backend.measure(plan, self._books.incumbents())
         self._observe(outcomes)
-        self._emit(
-            self._event(
-                "batch",
-                slot=self._slot,
-                measurements=[measurement_of(outcome) for outcome in outcomes],
-                **self._books.totals(),
-                spent=self._books.spent(self._backend.spent()),
-            )
-        )
+        with self._account("bookkeeping/events"):
+            rows = [measurement_of(outcome) for outcome in outcomes]
+        self._tell("batch", slot=self._slot, measurements=rows, **self._books.totals(), spent=self._books.spent())
 
     def _observe(self, outcomes: Sequence[Outcome]) -> None:
-        with self._books.spending("search"):
+        with self._account("search/learn"):
             for outcome in outcomes:
                 self._proposers[outcome.candidate.operator].observe([outcome])
-        self._books.observe(outcomes)
+        with self._account("bookkeeping/books"):
+            self._books.observe(outcomes)
 
     def _over(self) -> str | None:
         wanted = self._wanted()
@@ -196,8 +211,8 @@ class TuningLoop:
             return "seconds"
         return None
 
-    def _progress(self) -> list[Any]:
-        return self._books.progress([proposer.exhausted for proposer in self._proposers])
+    def _progress(self, operator: int) -> Progress:
+        return self._books.progress(operator, self._proposers[operator].exhausted)
 
     def _slot_seconds(self) -> float:
         """Expected length of the next slot in seconds: the mean of those so far."""
@@ -213,18 +228,38 @@ class TuningLoop:
             trials = 8.0 * self._budget.seconds / max(len(operators), 1)
         return {operator.index: max(1, round(trials / self._method.rhythm.plan)) for operator in operators}
 
-    def _event(self, kind: str, **payload: Any) -> Event:
-        return {"kind": kind, "clock": round(self._clock.now(), 6), **payload}
+    @contextmanager
+    def _claiming(self, account: str) -> Iterator[list[Outcome]]:
+        """Charges the time inside to `account`, but for what the backend kept count of. Of the measuring, "programs" is
+        what the outcomes put into it say, "rest" is what lies between programs and in those that came to no end."""
+        before, outcomes, accounts = self._backend.spent(), list[Outcome](), self._books.accounts
+        with self._account(account):
+            yield outcomes
+            counted = since(self._backend.spent(), before)
+            measured = counted.pop("measure", 0.0)
+            programs = min(measured, sum(outcome.measure_seconds for outcome in outcomes))
+            parts = {"measure/programs": programs, "measure/rest": measured - programs}
+            for name, seconds in {**counted, **parts}.items():
+                accounts.claim(name, seconds)
 
-    def _checkpointed(self, event: Event) -> Event:
-        self._saved = self._clock.now()
+    def _tell(self, kind: str, saving: bool = False, **payload: Any) -> None:
+        """Emits an event; with a checkpoint when `saving`."""
+        began = self._clock.now()
+        event = {"kind": kind, "clock": round(began, 6), **payload}
+        if saving:
+            with self._account("bookkeeping/checkpoint"):
+                event["checkpoint"] = self._checkpoint()
+        with self._claiming("bookkeeping/checkpoint" if saving else "bookkeeping/events"):
+            self._emit(event)
+        if saving:
+            self._saved = self._clock.now()
+            self._saving = self._saved - began
+
+    def _checkpoint(self) -> dict[str, Any]:
         return {
-            **event,
-            "checkpoint": {
-                "scheduler": self._scheduler.state(),
-                "slot": self._slot,
-                "proposers": [proposer.state() for proposer in self._proposers],
-            },
+            "scheduler": self._scheduler.state(),
+            "slot": self._slot,
+            "proposers": [proposer.state() for proposer in self._proposers],
         }
 
 

@@ -16,13 +16,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from workers.sandbox import landlock
+from workers.sandbox import landlock, seccomp
+from workers.sandbox.protection import Protection
 
 LEVEL_VARIABLE = "TUNINGSITE_LANDLOCK"
+FILTER_VARIABLE = "TUNINGSITE_FILTERED"
 FAILED = 126
 
 _PR_SET_PDEATHSIG = 1
 _PR_CAPBSET_DROP = 24
+_PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -76,13 +79,15 @@ def _apply_limits(limits: Mapping[str, int | None]) -> None:
     _limit(resource.RLIMIT_AS, limits["address_space"])
 
 
-def confine(policy: Mapping[str, Any]) -> int:
-    """Applies the policy to this process for good; returns the Landlock level reached (0: none).
+def confine(policy: Mapping[str, Any]) -> Protection:
+    """Applies the policy to this process for good; returns what of it the kernel has.
 
-    Raises OSError when a limit cannot be set, or PermissionError when the kernel's Landlock is older than required.
+    Raises OSError when a limit cannot be set, or PermissionError when the kernel offers less than is required.
     """
     if policy["parent"] is not None:
         die_with_parent(policy["parent"])
+    # What loses its parent becomes a child of this process, and is found as such when the tree is ended.
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     with suppress(OSError):
         os.nice(policy["nice"])
@@ -90,19 +95,17 @@ def confine(policy: Mapping[str, Any]) -> int:
         os.sched_setaffinity(0, policy["cpus"])
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write(str(_OOM_SCORE))
-    level = 0
-    access = policy["access"]
-    if access is not None:
-        required = access.pop("required")
-        level = landlock.restrict(**access)
-        _drop_capabilities()
-        if level < required:
-            raise PermissionError(
-                f"this work needs Landlock version {int(required)}, the kernel offers {level or 'none'} "
-                "(take a newer Linux, started with lsm=landlock)"
-            )
     _apply_limits(policy["limits"])
-    return level
+    access = policy["access"]
+    if access is None:
+        return Protection()
+    required = access.pop("required")
+    level = landlock.restrict(**access)
+    _drop_capabilities()
+    protection = Protection(level, seccomp.restrict(network=access["network"]))
+    if lacking := protection.lacks(required):
+        raise PermissionError(f"this work needs {lacking} (take a newer Linux, started with lsm=landlock)")
+    return protection
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
@@ -114,9 +117,11 @@ def main(arguments: Sequence[str]) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:
-        level = confine(policy)
-        os.environ[LEVEL_VARIABLE] = str(level)
-        os.write(status, f"{level}\n".encode())
+        protection = confine(policy)
+        os.environ[LEVEL_VARIABLE] = str(protection.landlock)
+        if protection.filtered:
+            os.environ[FILTER_VARIABLE] = "1"
+        os.write(status, f"{protection.landlock} {protection.filtered:d}\n".encode())
         os.execvp(arguments[1], list(arguments[1:]))
     except Exception as error:
         os.write(status, f"{type(error).__name__}: {error}\n".encode())

@@ -1,7 +1,7 @@
 """Landlock through its system calls: a process gives up files and TCP for itself and all it starts, root or not.
 
 Source: the kernel's Documentation/userspace-api/landlock.rst and include/uapi/linux/landlock.h. UDP and UNIX sockets
-with a path stay open: Landlock does not know them.
+with a path stay open: Landlock does not know them, the filter on system calls closes them.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from workers.sandbox.confine import FILTER_VARIABLE
+from workers.sandbox.protection import Protection
 from workers.sandbox.tree import TREE_VARIABLE, Tree
 
 ROOT = str(Path(__file__).resolve().parents[2])
@@ -24,7 +26,7 @@ _BOOTSTRAP = "import sys; sys.path.insert(0, sys.argv[1]); from workers.sandbox.
 INHERITED = frozenset(
     {
         "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH",
-        "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "TUNINGSITE_MEASURE_LOCK",
+        "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "TUNINGSITE_MEASURE_LOCK", FILTER_VARIABLE,
     }
 )  # fmt: skip
 _SECRET = re.compile(r"DATABASE_URL|REDIS_URL|SECRET|TOKEN|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY", re.IGNORECASE)
@@ -34,7 +36,7 @@ _SYSTEM_READ = (
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/nsswitch.conf", "/etc/OpenCL",
     "/dev/urandom", "/dev/random",
 )  # fmt: skip
-_SYSTEM_WRITE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/shm")
+_SYSTEM_WRITE = ("/dev/null", "/dev/zero", "/dev/full")  # not /dev/shm: what is there is memory that nobody counts
 _GPU_WRITE = ("/dev/nvidia*", "/dev/nvidia-caps", "/dev/dri", "/dev/kfd")
 
 
@@ -65,8 +67,9 @@ class Access:
     """Which files a process may touch, where Landlock is there; interpreter, system libraries and workers/ are added.
 
     Paths count with all beneath them. A confined process that takes the measuring lock needs the lock's directory among
-    `write`. TMPDIR becomes the first of `write` unless the environment names another. `required` is the least Landlock
-    version without which the process is not started, 0: none.
+    `write`. TMPDIR becomes the first of `write` unless the environment names another. `network` True leaves it TCP and
+    UDP; sockets of other families are refused where system calls can be filtered. `required`: the least Landlock version
+    without which, or without that filter, the process is not started; 0 requires neither.
     """
 
     read: tuple[str, ...] = ()
@@ -129,7 +132,7 @@ class Process:
         self.popen = popen
         self.tree = tree
         self._status: int | None = status
-        self._level = 0
+        self._protection = Protection()
 
     @property
     def pid(self) -> int:
@@ -147,17 +150,18 @@ class Process:
     def stderr(self) -> IO[bytes] | None:
         return self.popen.stderr
 
-    def level(self) -> int:
-        """The Landlock version in force, 0 for none. Waits for the bootstrap; raises SpawnError when it failed."""
+    def protection(self) -> Protection:
+        """What holds it back. Waits for the bootstrap; raises SpawnError when that failed."""
         if self._status is not None:
             with os.fdopen(self._status, "rb") as status:
                 self._status = None
                 said = status.read().decode(errors="replace").splitlines()
-            if not said or not said[-1].isdigit():
+            words = said[-1].split() if said else []
+            if len(words) != 2 or not all(word.isdigit() for word in words):
                 reason = said[-1] if said else "it was ended before it began"
                 raise SpawnError(f"cannot start {self.popen.args!r}: {reason}")
-            self._level = int(said[-1])
-        return self._level
+            self._protection = Protection(int(words[0]), words[1] == "1")
+        return self._protection
 
     def exited(self) -> bool:
         """Whether the program is over; does not reap it, so its group's number stays ours until `end`."""
@@ -201,10 +205,12 @@ def spawn(
 ) -> Process:
     """Starts argv in a session of its own under `limits` and, where the kernel can, `access`; never forks Python code.
 
+    A process whose system calls are filtered cannot make sessions: what it spawns gets a group of its own in that one.
+
     `env` is added to the scrubbed environment. The kernel sends the parent-death signal when the *thread* that called
     spawn ends: call it from the main thread or from one that outlives the child. Pipes are unbuffered. Raises
     ValueError for a secret in `env`, OSError when the interpreter cannot start; a program that cannot start shows in
-    `Process.level`.
+    `Process.protection`.
     """
     token = f"{os.environ.get(TREE_VARIABLE, '')}/{secrets.token_hex(8)}"
     additions = dict(env or {})
@@ -226,6 +232,7 @@ def spawn(
         "access": _access_policy(access, environment) if access is not None else None,
         "status": writing,
     }
+    filtered = os.environ.get(FILTER_VARIABLE) == "1"
     try:
         popen = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _BOOTSTRAP, ROOT, json.dumps(policy), *argv],
@@ -235,7 +242,8 @@ def spawn(
             stdout=stdout,
             stderr=stderr,
             pass_fds=(*pass_fds, writing),
-            start_new_session=True,
+            start_new_session=not filtered,
+            process_group=0 if filtered else None,
             bufsize=0,
         )
     except BaseException:

@@ -1,7 +1,8 @@
 """A process and everything it started, found in /proc and ended without leaving an orphan.
 
-Members are found three ways, because each alone can be lost: by parent (lost when a middle process dies), by session
-(lost after setsid), by a token in the environment that every descendant inherits. What was seen once stays remembered.
+Members are found three ways, because each alone can be lost: by parent (lost when the leader, who inherits the children of
+those that die, is gone), by session or group (lost after setsid, which a filter on system calls refuses), by a token in
+the environment that every descendant inherits. What was seen once stays remembered.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ class _Seen:
     pid: int
     state: str
     parent: int
+    group: int
     session: int
+    threads: int
     began: int
 
     @property
     def alive(self) -> bool:
-        return self.state not in "ZX"
+        # A process whose first thread has left is a zombie to look at, while its other threads go on.
+        return self.state not in "ZX" or self.threads > 1
 
 
 def _look(pid: int) -> _Seen | None:
@@ -43,7 +47,7 @@ def _look(pid: int) -> _Seen | None:
         return None
     # The name in parentheses may itself hold spaces and parentheses: the fields begin after the last one.
     fields = text[text.rindex(b")") + 2 :].split()
-    return _Seen(pid, fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
+    return _Seen(pid, fields[0].decode(), *(int(fields[index]) for index in (1, 2, 3, 17, 19)))
 
 
 def _everything() -> Iterator[_Seen]:
@@ -70,7 +74,7 @@ def _resident(pid: int) -> int:
 
 
 class Tree:
-    """The descendants of one spawned session leader, itself included. For one thread."""
+    """The descendants of one spawned leader of a session or group, itself included. For one thread."""
 
     def __init__(self, leader: int, token: str) -> None:
         self.leader = leader
@@ -85,11 +89,11 @@ class Tree:
         processes = {seen.pid: seen for seen in _everything()}
         leader = processes.get(self.leader)
         # A stranger may have been given the number of a leader that is long reaped; then its session is not ours.
-        session = self.leader if leader is None or leader.began == self._began else None
+        number = self.leader if leader is None or leader.began == self._began else None
         inside = {
             seen.pid
             for seen in processes.values()
-            if seen.session == session or self._known.get(seen.pid) == seen.began
+            if number in (seen.session, seen.group) or self._known.get(seen.pid) == seen.began
         }
         if thorough:
             inside |= {pid for pid in processes if pid not in inside and _carries(pid, self._mark)}
@@ -108,8 +112,8 @@ class Tree:
     def end(self, grace: float, clock: Callable[[], float] = time.monotonic) -> list[int]:
         """SIGTERM to the leader's group, `grace` seconds, SIGKILL to all; returns pids that even that did not end.
 
-        The leader is left as a zombie for its parent to reap, so that its number cannot be given to a stranger
-        meanwhile.
+        The leader goes last, and is stopped until then: whatever loses its parent meanwhile comes to it, where it is
+        found. It is left as a zombie for its own parent to reap, so that its number cannot be given to a stranger.
         """
         leader = _look(self.leader)
         if grace > 0 and leader is not None and leader.began == self._began:
@@ -121,14 +125,22 @@ class Tree:
                 time.sleep(_STEP)
         deadline = clock() + _STUBBORN
         while alive := self.refresh(thorough=True):
-            for pid in alive:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+            others = [pid for pid in alive if pid != self.leader]
+            if others and self.leader in alive:
+                self._send(self.leader, signal.SIGSTOP)
+            for pid in others or alive:
+                self._send(pid, signal.SIGKILL)
             if clock() > deadline:
+                self._send(self.leader, signal.SIGKILL)
                 break
             time.sleep(_STEP)
         self._reap_adopted()
         return alive
+
+    @staticmethod
+    def _send(pid: int, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
     def _reap_adopted(self) -> None:
         # These are our children only in a process that takes in orphans (a subreaper, or process 1).

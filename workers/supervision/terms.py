@@ -9,15 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from workers.sandbox import landlock
+from workers.sandbox import landlock, protection
 from workers.sandbox.lock import default_path, private_directory
 from workers.sandbox.spawn import Access, Limits
 from workers.supervision.ports import Deadlines, Ending, Journal
 from workers.supervision.supervisor import supervise
 
 GIB = 2**30
+DISK = 16 * GIB  # of files that one tuning or compilation may keep
 RESIDENT_SHARE = 0.8  # of the machine's memory; the rest is for the web process, the queue and the system
-VERDICT, PROCESSOR = 10.0, 8.0  # s on the clock and of processor time for an inspection
+VERDICT, PROCESSOR = 20.0, 10.0  # s on the clock and of processor time for an inspection
 BYTES_A_SECOND = 100e6  # that both grow by with the file
 CONVERSION = 120.0  # s from torch.export to ONNX; a large network takes some twenty
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
@@ -39,6 +40,7 @@ class Terms:
     access: Access
     limits: Limits = field(default_factory=Limits)
     resident: int | None = None
+    disk: int | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
     env: dict[str, str] = field(default_factory=dict)
 
@@ -50,6 +52,7 @@ class Terms:
             limits=self.limits,
             access=self.access,
             resident=self.resident,
+            disk=self.disk,
             env=self.env,
             cwd=order["work_dir"],
             deadlines=replace(self.deadlines, **deadlines),  # type: ignore[arg-type]
@@ -67,7 +70,7 @@ def memory() -> int:
 
 def terms_of(order: Mapping[str, Any]) -> Terms:
     """For an order of any task. Raises KeyError for an unknown task, OSError for a network that is gone or
-    a lock in a shared directory, Unconfined for a conversion where the kernel's Landlock is too old."""
+    a lock in a shared directory, Unconfined for a conversion where the kernel cannot confine it."""
     return _TERMS[order["task"]](order)
 
 
@@ -86,16 +89,16 @@ def _inspect(order: Mapping[str, Any]) -> Terms:
         ),
         access=Access(read=(network,), write=(str(order["work_dir"]),), network=False),
         resident=min(int(RESIDENT_SHARE * memory()), 2 * GIB + 6 * size),
+        disk=GIB,
         deadlines=Deadlines(total=VERDICT + more),
     )
 
 
 def _convert(order: Mapping[str, Any]) -> Terms:
     """Code of the file may run here: it reads that file, writes its own directory, and there is nothing else to reach."""
-    if (found := landlock.supported()) < landlock.SCOPED:
+    if lacking := protection.offered().lacks(landlock.SCOPED):
         raise Unconfined(
-            f"a torch.export file may run code, and this machine cannot hold it back: that needs Landlock version "
-            f"{landlock.SCOPED}, the kernel offers {found or 'none'}",
+            f"a torch.export file may run code, and this machine cannot hold it back: that needs {lacking}",
             "export the network as .onnx, or convert it on Linux 6.12 or newer with lsm=landlock",
         )
     source = str(order["source"])
@@ -111,6 +114,7 @@ def _convert(order: Mapping[str, Any]) -> Terms:
         ),
         access=Access(read=(source,), write=(str(order["work_dir"]),), network=False, required=landlock.SCOPED),
         resident=min(int(RESIDENT_SHARE * memory()), 4 * GIB + 8 * size),
+        disk=2 * GIB + 4 * size,  # the checked copy, and what it becomes
         deadlines=Deadlines(total=CONVERSION + more),
     )
 
@@ -141,12 +145,14 @@ def _compiling(read: tuple[str, ...], work_dir: str, total: float | None = None)
     locks = default_path().parent
     private_directory(locks)
     return Terms(
-        limits=Limits(file_size=16 * GIB),
+        limits=Limits(file_size=DISK),
         access=Access(read=read, write=(str(work_dir), str(locks)), network=False),
         resident=int(RESIDENT_SHARE * memory()),
+        disk=DISK,
         deadlines=Deadlines(total=total),
         # Where there is no compiler, zig links, and keeps what it made; the home directory is closed to a child.
-        env={"ZIG_GLOBAL_CACHE_DIR": str(Path(work_dir) / "zig")},
+        # scikit-learn's joblib would warn that it finds no semaphores, which are in /dev/shm; nothing here needs them.
+        env={"ZIG_GLOBAL_CACHE_DIR": str(Path(work_dir) / "zig"), "JOBLIB_MULTIPROCESSING": "0"},
     )
 
 

@@ -17,6 +17,12 @@ MOVED = 1 << 16
 MOST = 1 << 27
 """Bytes of storage that weights move through: several times what a core's caches hold."""
 ALIGNED = 64
+SWING = 0.1
+"""Weights are between -SWING and SWING, all else between 0 and 1: sums of some hundred products are of the size of one, as
+in a network. Time may depend on values: erf is a call of the C library's, which answers early where they are large, and
+with sums of hundreds a transformer's GELUs looked a quarter faster than they are."""
+DRAWN = 1 << 20
+"""Values; larger tensors repeat them."""
 
 Tensors = list[Any]
 
@@ -33,6 +39,9 @@ class Arguments:
         """`footprint`: bytes of all weights that one inference reads."""
         self._device = tvm.cpu()
         self._fill = tvm.get_global_func("tvm.contrib.random.random_fill_for_measure")
+        random = np.random.default_rng(0)
+        self._values = random.random(DRAWN, dtype=np.float32)
+        self._weights = SWING * (2 * random.random(DRAWN, dtype=np.float32) - 1)
         self._size = min(footprint, MOST)
         self._storage: NDArray[np.float32] | None = None
         self._cursor = 0
@@ -47,7 +56,7 @@ class Arguments:
             for place in weights
             if shapes[place][1] == "float32" and MOVED <= 4 * math.prod(shapes[place][0]) <= self._size // 2
         }
-        resting = self._rest(operator, [(p, *shape) for p, shape in enumerate(shapes) if p not in moving])
+        resting = self._rest(operator, [(p, *shape, p in weights) for p, shape in enumerate(shapes) if p not in moving])
         if not moving:
             return repeat([resting[place] for place in range(len(shapes))]), False
         return self._calls(resting, moving), True
@@ -61,13 +70,13 @@ class Arguments:
         """A tensor of its own: of a view with an offset, compiled programs would read the storage's beginning."""
         size = -(-4 * math.prod(shape) // ALIGNED) * ALIGNED
         if self._storage is None:
-            self._storage = _aligned(self._size)
+            self._storage = _aligned(self._weights, self._size)
         if self._cursor + size > self._size:
             self._cursor = 0
         begin, self._cursor = self._cursor // 4, self._cursor + size
         return tvm_ffi.from_dlpack(self._storage[begin : begin + math.prod(shape)].reshape(shape))
 
-    def _rest(self, operator: int, wanted: Sequence[tuple[int, tuple[int, ...], str]]) -> dict[int, Any]:
+    def _rest(self, operator: int, wanted: Sequence[tuple[int, tuple[int, ...], str, bool]]) -> dict[int, Any]:
         """Views of storage that is kept while the operator stays the same; never two operators' at once.
 
         Packing its weights changes shapes from program to program, and may pad them.
@@ -75,22 +84,27 @@ class Arguments:
         if self._resting is None or self._resting[0] != operator:
             self._resting = (operator, {})
         kept = self._resting[1]
-        for place, shape, dtype in wanted:
+        for place, shape, dtype, weight in wanted:
             if place not in kept or math.prod(kept[place].shape) < math.prod(shape):
-                kept[place] = self._random(shape, dtype)
-        return {place: kept[place]._create_view(shape) for place, shape, _ in wanted}
+                kept[place] = self._random(shape, dtype, weight)
+        return {place: kept[place]._create_view(shape) for place, shape, *_ in wanted}
 
-    def _random(self, shape: tuple[int, ...], dtype: str) -> Any:
+    def _random(self, shape: tuple[int, ...], dtype: str, weight: bool = True) -> Any:
         if not dtype.startswith(("float", "bfloat")):
             # Integers may be indices, and a gather does not check them: 0 exists everywhere.
             return tvm.runtime.tensor(np.zeros(shape, dtype), self._device)
+        if dtype in ("float16", "float32", "float64"):
+            drawn = np.resize(self._weights if weight else self._values, shape)
+            return tvm.runtime.tensor(drawn.astype(dtype, copy=False), self._device)
         tensor = tvm.runtime.empty(shape, dtype=dtype, device=self._device)
         self._fill(tensor)
         return tensor
 
 
-def _aligned(size: int) -> NDArray[np.float32]:
-    """`size` bytes of random values that begin where a vector may."""
-    room = np.random.default_rng(0).random(size // 4 + ALIGNED // 4, dtype=np.float32)
+def _aligned(values: NDArray[np.float32], size: int) -> NDArray[np.float32]:
+    """`size` bytes of `values` over and over that begin where a vector may."""
+    room = np.empty(size // 4 + ALIGNED // 4, np.float32)
     begin = -room.ctypes.data % ALIGNED // 4
-    return room[begin : begin + size // 4]
+    storage = room[begin : begin + size // 4]
+    storage[:] = np.resize(values, storage.shape)
+    return storage

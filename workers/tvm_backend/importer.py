@@ -77,6 +77,8 @@ def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRMod
 
 def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     passes = [
+        # exp, erf and tanh as polynomials, exact to some units in the last place: the C library's work number by number.
+        relax.transform.FastMathTransform(),
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
         relax.transform.LegalizeOps(),

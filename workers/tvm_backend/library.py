@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import tvm
 from tvm import relax
 from tvm.s_tir import meta_schedule as ms
 
+from workers.messages.linker import ADVICE, ZIG, find_linker
 from workers.tvm_backend.importer import Imported
 from workers.tvm_backend.operators import Extracted
 from workers.tvm_backend.programs import Workload
@@ -24,13 +23,14 @@ class NoLinker(RuntimeError):
 
 def linker() -> Callable[..., Any] | None:
     """What TVM's export links with: None for the system's compiler, else the ziglang wheel's. Raises NoLinker."""
-    if shutil.which("g++") or shutil.which("clang++") or shutil.which("gcc"):
+    found = find_linker()
+    if found is None:
+        raise NoLinker(f"no linker on this machine: {ADVICE}")
+    if found != ZIG:
         return None
-    if find_spec("ziglang") is not None:
-        from tvm.support.cc import cross_compiler
+    from tvm.support.cc import cross_compiler
 
-        return cross_compiler([sys.executable, "-m", "ziglang", "cc"], options=["-shared"])  # type: ignore[no-any-return]
-    raise NoLinker("no linker on this machine: install a compiler (apt install gcc) or the wheel (pip install ziglang)")
+    return cross_compiler([sys.executable, "-m", ZIG, "cc"], options=["-shared"])  # type: ignore[no-any-return]
 
 
 def database(

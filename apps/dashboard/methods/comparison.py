@@ -18,6 +18,7 @@ from apps.dashboard.methods.numbers import (
 from apps.dashboard.methods.papers import ADATUNE, BEST, CHAMELEON, DYNATUNE
 from apps.dashboard.methods.words import Words, numbers, parts
 
+METASCHEDULE = "MetaSchedule (Shao et al., NeurIPS 2022), as in TVM 0.27"
 _AUTOTVM = parts("sequential", "simulated_annealing", "greedy", "xgboost", "fixed")
 _AUTOTVM_NUMBERS = (*ANNEALING, *REGRESSION, *RUNS_500, *FIRST, *EAGER)
 _ADATUNE = parts("sequential", "simulated_annealing", "greedy", "random_forest", "adaptive")
@@ -68,6 +69,57 @@ PUBLISHED = (
         _AUTOTVM,
         _AUTOTVM_NUMBERS,
         more="The baseline of all three papers. 5 % of a plan are random.",
+    ),
+    Words(
+        "metaschedule",
+        "TVM’s own tuner",
+        "Evolves programs and follows the steepest descent, with TVM’s numbers and long timings.",
+        METASCHEDULE,
+        parts("gradient", "metaschedule", "greedy", "xgboost", "fixed"),
+        (
+            *numbers(
+                "scheduler",
+                "TVM's GradientBased compares no operators and leaves nothing to chance",
+                beta=1e9,
+                epsilon=0.0,
+            ),
+            *numbers(
+                "cost_model",
+                "TVM's XGBModel and XGBConfig",
+                objective="reg",
+                target="speed",
+                depth=10,
+                gamma=1e-3,
+                child=0.0,
+                eta=0.2,
+                subsample=1.0,
+                weighted=True,
+            ),
+            *numbers("cost_model", "TVM stops by itself", rounds=100),
+            *numbers(
+                "evaluator",
+                "TVM's EvaluatorConfig: 100 ms in runs of 0.2 ms and more",
+                runs=3,
+                most=500,
+                seconds=0.1,
+                reject=0.0,
+                statistic="mean",
+            ),
+            *numbers(
+                "search",
+                "TVM's model guesses until 100 programs were measured; here the first plan is random",
+                first=64,
+            ),
+            *numbers(
+                "search", "TVM's one model learns from all operators; here each from those alike", transfer=100_000
+            ),
+            *numbers("rhythm", "TVM's tune_tasks", plan=64),
+            *numbers("rhythm", "product", warm_up=4),
+        ),
+        more="TVM’s EvolutionarySearch proposes, and its trees learn from the loops of each program. Differs from TVM’s "
+        "tune_relax: operators begin with configurations chosen by rules, programs are built and timed as in every method "
+        "here, and a resumed run goes on with other luck. Comparisons on recorded landscapes, which have no programs to "
+        "mutate, evolve knobs with the numbers below instead.",
     ),
     Words(
         "dynatune-paper",

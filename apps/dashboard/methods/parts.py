@@ -36,6 +36,8 @@ PARTS: dict[str, Sequence[Part]] = {
     "explorer": (
         Part("simulated_annealing", "many chains that change one knob at a time and accept worse ones ever less often "
              "(Chameleon, Table 8)."),
+        Part("metaschedule", "programs that descend from the most promising ones by one change each: TVM's own "
+             "EvolutionarySearch, 512 over 4 generations."),
         Part("ppo", "an agent that learns which knobs to turn, and keeps what it learned (Chameleon, 3.2)."),
         Part("random", "configurations by chance."),
     ),

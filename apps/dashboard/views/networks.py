@@ -18,11 +18,13 @@ from apps.catalog.services import create_network
 from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.dashboard import figures
+from apps.dashboard.compared import picture
 from apps.dashboard.forms import Sizes
 from apps.tuning import services
 from apps.tuning.models import TuningRun
 
 RUNS = 10
+COMPARED = 60
 PAGE = 100
 
 
@@ -90,6 +92,14 @@ def _facts(found: Network, form: Sizes | None) -> dict[str, Any]:
         "form": form,
         "rows": figures.rows(runs),
     }
+
+
+@require_GET
+def compared(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The network's latest runs on one chart."""
+    found = owned(Network.objects.all(), request.user, pk=pk)
+    runs = TuningRun.objects.filter(network=found).select_related("job", "network", "target")[:COMPARED]
+    return render(request, "dashboard/compared.html", {"network": found, "picture": picture(runs)})
 
 
 @require_GET

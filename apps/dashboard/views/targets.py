@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from apps.catalog.models import Target
+from apps.core import protection
 from apps.core.errors import Refused
 from apps.tuning import services
 from apps.tuning.models import Job
@@ -21,7 +22,8 @@ from apps.tuning.states import ACTIVE
 def targets(request: HttpRequest) -> HttpResponse:
     services.ensure_local_target()
     rows = [{"target": target, "job": _measuring(target)} for target in Target.objects.all()]
-    return render(request, "dashboard/targets.html", {"rows": rows, "busy": any(row["job"] for row in rows)})
+    shown = {"rows": rows, "busy": any(row["job"] for row in rows), "protection": protection.offered()}
+    return render(request, "dashboard/targets.html", shown)
 
 
 @require_POST

@@ -1,6 +1,7 @@
 // The operator table: a row is touched only when its figures changed.
 
 import { count, latency, percent, short, significant } from "../format.js";
+import { spark } from "./spark.js";
 import { svg } from "./svg.js";
 
 const RESORT = 5000; // ms: rows must not run away under the reader
@@ -63,6 +64,12 @@ function whyInFull(o) {
     return `${why(o)}: ${backward} lately, ${forward} ahead`;
   }
   return `${why(o)}: ${own.map((value) => `${significant(value, 2)} ms`).join(", ")} at its last slot`;
+}
+
+function expected({ terms }) {
+  const { x, mean_ms: mean, spread_ms: spread } = terms?.belief || {};
+  if (!x) return "";
+  return `Expected at configuration ${count(x.at(-1))}: ${latency(mean.at(-1) / 1e3)} ± ${significant(spread.at(-1), 2)} ms`;
 }
 
 export class Operators {
@@ -162,7 +169,8 @@ export class Operators {
     cells.name.append(cells.swatch, cells.text);
     cells.name.title = operator.name;
     cells.line = svg("polyline", { points: "" });
-    cells.spark.append(svg("svg", { viewBox: "0 0 72 20", class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" }, cells.line));
+    cells.band = svg("polygon", { points: "" });
+    cells.spark.append(svg("svg", { viewBox: "0 0 72 20", class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" }, [cells.band, cells.line]));
     return { element, cells };
   }
 
@@ -177,26 +185,13 @@ export class Operators {
     cells.why.title = whyInFull(operator);
     row.colour = this.state.colour(operator.index);
     cells.swatch.className = `swatch bg${row.colour}`;
-    if (row.points !== operator.spark.length) {
-      row.points = operator.spark.length;
-      cells.line.setAttribute("points", spark(operator));
+    const drawn = `${operator.spark.length} ${operator.slots}`;
+    if (row.drawn !== drawn) {
+      row.drawn = drawn;
+      const { line, band } = spark(operator);
+      cells.line.setAttribute("points", line);
+      cells.band.setAttribute("points", band);
+      cells.spark.title = expected(operator);
     }
   }
-}
-
-/** The best so far against trials as a step line on a logarithmic scale. */
-function spark({ spark: points, trials }) {
-  if (!points.length) return "";
-  const first = points[0][0], last = Math.max(trials, points.at(-1)[0], first + 1);
-  const high = Math.log(points[0][1]), low = Math.log(points.at(-1)[1]);
-  const x = (trial) => (72 * (trial - first)) / (last - first);
-  const y = (seconds) => (high - low < 1e-9 ? 10 : 2 + (16 * (high - Math.log(seconds))) / (high - low));
-  const path = [];
-  let before = null;
-  for (const [trial, seconds] of [...points, [last, points.at(-1)[1]]]) {
-    if (before !== null) path.push(`${x(trial).toFixed(1)},${before}`);
-    before = y(seconds).toFixed(1);
-    path.push(`${x(trial).toFixed(1)},${before}`);
-  }
-  return path.join(" ");
 }

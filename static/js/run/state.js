@@ -8,9 +8,8 @@ export class RunState {
   constructor(snapshot) {
     Object.assign(this, snapshot);
     this.byIndex = new Map(this.operators.map((operator) => [operator.index, operator]));
-    this.numbers = new Set();
-    this.gains = new Map();
-    for (const slot of this.slots) this.#count(slot);
+    this.numbers = new Set(this.slots.map(([number]) => number));
+    this.gains = new Map(this.operators.map((operator) => [operator.index, operator.gain]));
     this.colours = new Map();
     this.#colour();
   }

@@ -127,6 +127,31 @@ def test_an_ending_becomes_a_state(site: Any, kind: str, last: Any, state: str, 
         assert (job_of(run).error, job_of(run).next_step) == ("no memory", "buy some")
 
 
+@pytest.mark.parametrize("task", ["inspect", "convert"])
+@pytest.mark.parametrize("kind", ["finished", "paused", "stopped"])
+def test_a_child_that_ends_without_its_result_fails_its_network(site: Any, task: str, kind: str) -> None:
+    """Code of an uploaded file can say any farewell; unasked, none of them is an answer."""
+    network = site.network
+    Network.objects.filter(pk=network.pk).update(state="inspecting")
+    job = Job.objects.create(task=task, owner=site.ada, network=network)
+    held = services.claim(job.pk, "worker")
+    assert held is not None
+    services.write(held, [{"kind": "result", "clock": 0.0, "task": "something else"}])
+    assert services.conclude(held, kind, last={"kind": "finished", "reason": kind}) == State.FAILED
+    network.refresh_from_db()
+    assert network.state == "rejected"
+    assert "without a result" in network.error
+    assert network.next_step
+
+
+def test_a_short_task_that_was_asked_to_stop_is_done(site: Any) -> None:
+    job = Job.objects.create(task="inspect", owner=site.ada, network=site.network)
+    held = services.claim(job.pk, "worker")
+    assert held is not None
+    services.request(job, site.ada, "stop")
+    assert services.conclude(held, "stopped") == State.DONE
+
+
 def test_pause_and_resume(site: Any) -> None:
     run, held, _ = site.claimed()
     services.request(job_of(run), site.ada, "pause")

@@ -6,9 +6,12 @@ import json
 import time
 from copy import deepcopy
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from apps.core import clock
 from apps.tuning import leases, live, services, transitions
@@ -29,6 +32,8 @@ def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any
         elif kind == "slot":
             page["slots"].append(event["slot"])
             row = page["operators"][event["slot"][1]]
+            before, after = event["slot"][4:6]
+            row["gain"] += row["weight"] * max(0.0, before - after) if before is not None and after is not None else 0.0
             row.update(event["operator"], rule=event["slot"][7], terms=event["terms"])
             run["slots_count"] += 1
             run["slots_by_belief"] += bool(event["terms"].get("decided_by_belief"))
@@ -146,6 +151,70 @@ def test_what_is_no_event_is_refused_and_nothing_of_its_batch_kept(site: Any) ->
                 [told.batch(0.5), broken | {"level": 1} if broken["kind"] != "log" else {"kind": "phase", "clock": 1}],
             )
     assert live.snapshot(run)["seq"] == seq
+
+
+def test_how_much_is_asked_does_not_grow_with_a_batch_nor_with_its_run(
+    site: Any, django_assert_max_num_queries: Any
+) -> None:
+    _, held, told = site.claimed()
+    several = [event for _ in range(20) for event in (told.batch(0.5, 0.4), told.slot(), told.batch(0.3, operator=1))]
+    with django_assert_max_num_queries(25):
+        services.write(held, several)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="how SQLite tells its plans")
+@pytest.mark.parametrize(
+    ("table", "column", "least"),
+    # Of two operators what is known, and the best after the second round.
+    [("measurement", "operator", 3), ("event", "digest", 1), ("slot", "number", 1)],
+)
+def test_what_is_there_already_is_found_by_index(site: Any, table: str, column: str, least: int) -> None:
+    """By run alone it would be looked for in all that the run has kept, at every batch: 87 events a second were left
+    of a thousand.
+    """
+    _, held, told = site.claimed()
+    services.write(held, [told.batch(0.5, 0.4), told.batch(0.3, operator=1), told.slot()])
+    again = [told.measurement(0, 0.6, round=1, choices=[0, 1, 2]), told.measurement(1, 0.2)]
+    with CaptureQueriesContext(connection) as asked:
+        services.write(held, [told.batch() | {"measurements": again}, told.slot()])
+    plans = [plan_of(query["sql"]) for query in asked if f'"tuning_{table}"."run_id" =' in query["sql"]]
+    assert len(plans) >= least
+    assert all(f"{column}=?" in plan for plan in plans), "\n".join(plans)
+
+
+def plan_of(query: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {query}")
+        return "; ".join(row[-1] for row in cursor.fetchall())
+
+
+def test_of_more_slots_than_are_drawn_the_gains_are_of_all(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, held, told = site.claimed()
+    slots = [told.slot(number % 2) | {"before": 1.0 + number, "after": 0.5} for number in range(40)]
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1), *slots])
+    monkeypatch.setattr(live, "SLOTS", 10)
+    drawn = live.snapshot(run)
+    numbers = [slot[0] for slot in drawn["slots"]]
+    assert len(numbers) <= 11
+    assert numbers[-5:] == [36, 37, 38, 39, 40]
+    assert min(numbers) < 10
+    won = [sum(0.5 + number for number in range(40) if number % 2 == index) for index in (0, 1)]
+    assert [operator["gain"] for operator in drawn["operators"]] == pytest.approx([won[0], 2 * won[1]])
+
+
+def test_points_of_a_long_run_keep_what_was_better_and_an_even_choice_of_the_rest(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, held, told = site.claimed()
+    monkeypatch.setattr(live, "POINTS", 20)
+    services.write(held, [told.batch(1.0 / (1 + n) if n % 30 == 0 else 2.0) for n in range(300)])
+    points = live.snapshot(run)["points"]
+    assert len(points) <= 20
+    assert [point[2] for point in points if point[2] < 2.0] == [1.0 / (1 + n) for n in range(0, 300, 30)]
+    clocks = [point[0] for point in points]
+    assert clocks == sorted(clocks)
+    rest = [point[0] for point in points if point[2] == 2.0]
+    assert max(b - a for a, b in pairwise(rest)) < 3 * (rest[-1] - rest[0]) / len(rest)
 
 
 def test_duplicates_are_kept_but_are_no_trials(site: Any) -> None:

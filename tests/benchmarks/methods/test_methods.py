@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import Any
 import pytest
 
 from tests.landscapes.recorded import costs, curve_recording, space_recording
+from workers.benchmarks.interval import Interval
 from workers.benchmarks.methods import command
-from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition
+from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition, spelled
 from workers.benchmarks.methods.claims import CLAIMS, Claim, evaluated, table
 from workers.benchmarks.methods.compare import (
-    Interval,
+    gained,
     grouped,
     measurements_to_same,
     measuring,
@@ -25,8 +27,11 @@ from workers.benchmarks.methods.compare import (
     steps_a_search,
     time_to_same,
 )
+from workers.benchmarks.methods.replayed import slot_ends, sources
 from workers.benchmarks.methods.tally import Tally
+from workers.engine.methods import Rhythm
 from workers.headless.errors import UserMistake
+from workers.landscapes import Costs, CurveRecording
 
 Run = Callable[..., tuple[int, str]]
 
@@ -72,6 +77,7 @@ def test_ratios_say_how_much_sooner_the_base_s_end_is_reached() -> None:
     assert time_to_same(FAST, SLOW) == [0.0]  # never reached counts as infinitely slow
     assert quality_in_time(SLOW, FAST) == [pytest.approx(6.0 / 5.02)]
     assert steps_a_search(SLOW, cell([[1, 5.0]], steps=50)) == [2.0]
+    assert gained(SLOW, SLOW) == [2.0]
 
 
 def test_less_measuring_counts_only_with_the_same_result() -> None:
@@ -141,10 +147,17 @@ def test_arms_are_presets_schedulers_and_parts() -> None:
     assert (found.name, found.sampler, found.scheduler) == ("autotvm+sampler=adaptive", "adaptive", "sequential")
     assert definition(found) != definition(arm_named("autotvm"))
     assert arm_named("autotvm+rhythm.plan=32").rhythm.plan == 32
+    assert arm_named("gradient+search.acquisition=mean").search.acquisition == "mean"
+    assert spelled("gradient+explorer.chains=16") == ("gradient", {"explorer.chains": "16"})
+    assert spelled("dynamic_random") == ("dynamic_random", {})
     for wrong in (
         "autotvm+search.first=x",
         "autotvm+search.luck=1",
         "autotvm+explorer.luck=1",
+        "autotvm+scheduler.luck=1",
+        "autotvm+evaluator.most=x",
+        "autotvm+rhythm.plan=0",
+        "autotvm+cook.salt=1",
         "lottery",
         "autotvm+sampler=lottery",
         "autotvm+cook=anna",
@@ -161,17 +174,92 @@ def test_the_default_arms_exist() -> None:
 
 def test_the_claims_arms_are_compared_by_default() -> None:
     arms = {arm for claim in CLAIMS for arm in (claim.arm, claim.base)}
-    assert arms <= {*SCHEDULING, *SEARCHING, "untuned"}
+    assert arms <= {*SCHEDULING, *SEARCHING}
+
+
+def tallied(*told: tuple[int, float | None], truth: Callable[[dict[str, Any]], float] | None = None) -> dict[str, Any]:
+    """Figures of one operator of weight 2, a measurement a second: (configuration, seconds), None for a duplicate."""
+    tally = Tally([{"name": "a", "weight": 2}], truth)
+    for clock, (number, seconds) in enumerate(told, 1):
+        measurement = {
+            "operator": 0, "sketch": 0, "choices": [number], "seconds": seconds,
+            "cause": "" if seconds else "duplicate", "round": sum(n == number for n, _ in told[: clock - 1]),
+        }  # fmt: skip
+        tally.hear({"kind": "batch", "clock": float(clock), "measurements": [measurement]})
+    return tally.figures()
 
 
 def test_a_tally_tells_the_truth_about_lucky_measurements() -> None:
-    tally = Tally([{"name": "a", "weight": 2}], truth=lambda m: 5.0 if m["seconds"] == 1.0 else m["seconds"])
-    for clock, seconds in ((1.0, 4.0), (2.0, 1.0)):
-        measurement = {"operator": 0, "seconds": seconds, "cause": "", "choices": []}
-        tally.hear({"kind": "batch", "clock": clock, "measurements": [measurement]})
-    found = tally.figures()
-    assert found["curve"] == [[1.0, 8.0]]
+    found = tallied((0, 4.0), (1, 1.0), truth=lambda m: 5.0 if m["seconds"] == 1.0 else m["seconds"])
+    assert found["curve"] == [[1.0, 10.0]]
     assert found["latency"] == 10.0
+
+
+CONFIRMED = ((0, 6.0), (1, 3.0), (1, 5.0), (2, None), (0, 4.0))
+
+
+def test_a_tally_follows_the_figure_that_a_later_round_corrected() -> None:
+    before, after, other = tallied(*CONFIRMED[:2]), tallied(*CONFIRMED[:3]), tallied(*CONFIRMED)
+    assert (before["curve"], before["latency"]) == ([[1.0, 12.0], [2.0, 6.0]], 6.0)
+    assert (after["curve"], after["latency"]) == ([[1.0, 12.0], [2.0, 10.0]], 10.0)
+    assert (other["curve"], other["latency"]) == ([[1.0, 12.0], [2.0, 10.0], [5.0, 8.0]], 8.0)
+    assert other["operators"][0]["series"] == [[1, 1.0, 0, 6.0], [2, 2.0, 0, 5.0], [4, 5.0, 0, 4.0]]
+    assert other["trials"] == 4
+
+
+@pytest.mark.mutation
+def test_a_tally_that_keeps_lucky_figures_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = Tally._measurement
+    told: dict[int, float] = {}
+
+    def luckiest(self: Tally, measurement: dict[str, Any]) -> None:
+        place = measurement["choices"][0]
+        if measurement["seconds"]:
+            told[place] = min(told.get(place, measurement["seconds"]), measurement["seconds"])
+            measurement = {**measurement, "seconds": told[place]}
+        measured(self, measurement)
+
+    monkeypatch.setattr(Tally, "_measurement", luckiest)
+    assert tallied(*CONFIRMED[:3])["latency"] == 6.0
+
+
+def test_a_slot_ends_where_its_plans_do(landscapes: Path) -> None:
+    search = CurveRecording.read(landscapes / "synthetic.curve.npz").searches[0][0]
+    assert slot_ends(search, 1, Rhythm(plan=16), 7) == [17, 33, 49, 65, 81, 96, 96]
+    seconds = float(search.total[1:33].sum())
+    assert slot_ends(search, 1, Rhythm(plan=16, slot_seconds=seconds), 2)[0] == 33
+    assert slot_ends(search, 1, Rhythm(plan=16, slot_seconds=1.001 * seconds), 2)[0] == 49
+
+
+def test_regret_is_of_what_the_slots_measured(landscapes: Path, tmp_path: Path, run: Run) -> None:
+    """Duplicates use up a plan and are no trials: a curve of trials would promise the oracle more than there is."""
+    run("--landscape", landscapes, "--methods", "oracle,round_robin", "--seeds", "0", "--out", tmp_path)
+    for path in (tmp_path / "cells").glob("*round_robin-curve*.json"):
+        kept = json.loads(path.read_text())
+        # When all is used up there is nothing left to regret.
+        assert kept["reason"] in ("exhausted", "trials")
+        if kept["reason"] == "exhausted":
+            assert kept["regret"][-1][1] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_parts_with_other_parameters_are_timed_beside_their_like(landscapes: Path, tmp_path: Path, run: Run) -> None:
+    arm = "autotvm+explorer.chains=8+explorer.steps=20"
+    words = ("--landscape", landscapes, "--methods", arm, "--seeds", "0", "--out", tmp_path)
+    code, said = run(*words, "--trials-per-operator", 40)
+    assert code == 0
+    assert arm in said
+    (kept,) = tmp_path.glob("costs-*.json")
+    before = kept.read_bytes()
+    code, _ = run(*words, "--trials-per-operator", 41)
+    assert code == 0
+    assert kept.read_bytes() == before  # timed once: the cells of a comparison are charged alike
+
+
+def test_costs_of_another_machine_are_refused(landscapes: Path, tmp_path: Path) -> None:
+    shutil.copytree(landscapes, tmp_path / "moved")
+    Costs(costs().seconds, "another").write(tmp_path / "moved" / "costs.json")
+    with pytest.raises(UserMistake, match="directory of its own"):
+        sources(str(tmp_path / "moved"), None, [], tmp_path)
 
 
 def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_path: Path, run: Run) -> None:

@@ -9,7 +9,6 @@ from workers.engine.errors import EngineError
 from workers.engine.methods import METHODS, Method, method
 from workers.engine.scheduler import SCHEDULERS
 from workers.headless.errors import UserMistake
-from workers.landscapes import synthetic_operators
 
 SCHEDULING = (
     "sequential", "random_slots", "round_robin", "linear", "dynamic_random", "dynamic_round_robin", "gradient",
@@ -30,17 +29,21 @@ def arm_named(name: str) -> Method:
     """The method of an arm, under the arm's name. Raises UserMistake with what is known.
 
     An arm is a preset's name, or a scheduler's (auto with that scheduler), then as often as wanted +ROLE=PART, or
-    +ROLE.PARAMETER=JSON for a parameter of a part, of "search" or of "rhythm" (replays only).
+    +ROLE.PARAMETER=JSON for a parameter of a part, of "search" or of "rhythm".
     """
-    base, *changes = name.split("+")
     try:
-        pairs = dict(_pair(change) for change in changes)
-        parts = {role: part for role, part in pairs.items() if "." not in role}
-        if base not in METHODS and base in SCHEDULERS:
-            base, parts = "auto", {"scheduler": base, **parts}
-        return replace(_changed(method(base, parts), pairs), name=name)
+        return replace(method(*spelled(name)), name=name)
     except (EngineError, ValueError) as error:
         raise UserMistake(f"--methods {name}: {error}") from None
+
+
+def spelled(name: str) -> tuple[str, dict[str, str]]:
+    """A preset's name and the changes to it, as `method` takes them; ValueError for a change that is none."""
+    base, *changes = name.split("+")
+    pairs = dict(_pair(change) for change in changes)
+    if base not in METHODS and base in SCHEDULERS:
+        return "auto", {"scheduler": base, **pairs}
+    return base, pairs
 
 
 def definition(chosen: Method) -> str:
@@ -48,22 +51,6 @@ def definition(chosen: Method) -> str:
     plain = {role: getattr(chosen, role) for role in ("scheduler", "explorer", "sampler", "cost_model", "evaluator")}
     parameters = {role: dict(numbers) for role, numbers in chosen.parameters.items()}
     return json.dumps({**plain, "parameters": parameters}, sort_keys=True)
-
-
-def _changed(chosen: Method, pairs: dict[str, str]) -> Method:
-    """With the parameters that `pairs` names; ValueError for what no JSON is or the part does not take."""
-    parameters = {role: dict(numbers) for role, numbers in chosen.parameters.items()}
-    for place, text in pairs.items():
-        role, dot, parameter = place.partition(".")
-        if dot:
-            parameters.setdefault(role, {})[parameter] = json.loads(text)
-    made = replace(chosen, parameters=parameters)
-    try:
-        made.search, made.rhythm, made.make_evaluator()
-        made.make_proposer(synthetic_operators(1, 1)[0], 0)
-    except TypeError as error:
-        raise ValueError(str(error)) from None
-    return made
 
 
 def _pair(change: str) -> tuple[str, str]:

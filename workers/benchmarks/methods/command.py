@@ -20,14 +20,14 @@ from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, de
 from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import summary
 from workers.benchmarks.methods.figures import draw_all
-from workers.benchmarks.methods.replayed import CURVE
+from workers.benchmarks.methods.replayed import CURVE, SPACE
 from workers.benchmarks.process import PartFailed
 from workers.benchmarks.progress import Progress, human
 from workers.benchmarks.text_table import aligned, number
 from workers.engine.methods import Method
 from workers.headless.errors import UserMistake
 from workers.landscapes import LandscapeError
-from workers.landscapes.costs import ORACLE
+from workers.landscapes.calibration import ORACLE
 
 KIND, LIVE = "methods", "live"
 REPLAYED = ("workers/engine", "workers/pipeline", "workers/landscapes")
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserMistake("name where to compare: --landscape DIR, or --live; --claims prints what is there")
     broken = 0
     if arguments.landscape or arguments.live:
-        parts = _live_parts(arguments, out) if arguments.live else _replayed_parts(arguments)
+        parts = _live_parts(arguments, out) if arguments.live else _replayed_parts(arguments, out)
         broken = _fill(parts, cells)
     report = _report(cells, out)
     sys.stdout.write(table(report["claims"]) if arguments.claims else _rows(report["summary"]))
@@ -100,21 +100,21 @@ def seeds_of(text: str) -> list[int]:
     return found
 
 
-def _replayed_parts(arguments: argparse.Namespace) -> list[Part]:
+def _replayed_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
     if arguments.seconds is not None:
         raise UserMistake("--seconds is for --live; a replay is told its --trials-per-operator")
     if arguments.trials_per_operator is not None and arguments.trials_per_operator < 1:
         raise UserMistake(f"--trials-per-operator {arguments.trials_per_operator} must be at least 1")
-    named = _words(arguments.methods)
-    arms = {name: arm_named(name) for name in named or ()}
-    version = product_version(REPLAYED)
-    parts = []
-    for source in replayed.sources(arguments.landscape, _words(arguments.networks)):
-        default = SCHEDULING if source.kind == CURVE else SEARCHING
-        chosen = {name: arm for name, arm in (arms or _known(default)).items() if _able(arm, source.kind)}
+    named = {name: arm_named(name) for name in _words(arguments.methods) or ()}
+    arms = {kind: named or _known(default) for kind, default in ((CURVE, SCHEDULING), (SPACE, SEARCHING))}
+    every = [arm for of_kind in arms.values() for arm in of_kind.values()]
+    version, parts = product_version(REPLAYED), []
+    for source in replayed.sources(arguments.landscape, _words(arguments.networks), every, out):
         trials = source.trials(arguments.trials_per_operator)
         content = content_hash(source.path) + content_hash(source.path.with_name("costs.json"))
-        for name, arm in chosen.items():
+        for name, arm in arms[source.kind].items():
+            if not _able(arm, source.kind):
+                continue
             for seed in seeds_of(arguments.seeds):
                 key = Key(
                     kind=KIND,
@@ -122,12 +122,12 @@ def _replayed_parts(arguments: argparse.Namespace) -> list[Part]:
                     arm=name,
                     seed=seed,
                     layout=source.kind,
-                    budget=f"{trials} trials of {_digest(arm)}",
+                    budget=f"{trials} trials of {_digest(arm)} at {source.costs.digest(arm)}",
                     cpu=str(source.hardware.get("name", "")),
                     cores=int(source.recording.header.get("threads", 0)),
                     version=version,
                 )
-                parts.append(Part(source.network, key, GUESS, _replay(source, arm, seed, trials)))
+                parts.append(Part(source.name, key, GUESS, _replay(source, arm, seed, trials)))
     return parts
 
 

@@ -4,42 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from workers.benchmarks.cells import DONE, Cell
 from workers.benchmarks.curve import Curve
+from workers.benchmarks.interval import Interval
 
 SLACK = 0.01
 """Two latencies this close count as the same quality."""
 
-RESAMPLES = 10_000
 Runs = dict[int, Cell]
 Measure = Callable[[Cell, Cell], list[float]]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Median of n values and the 2.5 % and 97.5 % quantiles of the medians of resamples."""
-
-    median: float
-    low: float
-    high: float
-    count: int
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Interval:
-        """Of at least one value; the bootstrap is seeded."""
-        found = np.asarray(values, dtype=np.float64)
-        rng = np.random.default_rng(0)
-        medians = np.median(found[rng.integers(0, len(found), (RESAMPLES, len(found)))], axis=1)
-        low, high = np.percentile(medians, [2.5, 97.5])
-        return cls(float(np.median(found)), float(low), float(high), len(found))
-
-    def __str__(self) -> str:
-        return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
 def grouped(cells: Sequence[Cell]) -> dict[tuple[str, str], dict[str, Runs]]:
@@ -140,6 +117,12 @@ def quality_in_time(base: Cell, arm: Cell) -> list[float]:
     moment = base["seconds"] / 2
     mine, theirs = curve_of(base).at(moment), curve_of(arm).at(moment)
     return [mine / theirs] if mine and theirs else []
+
+
+def gained(base: Cell, arm: Cell) -> list[float]:
+    """How much faster the network of `arm` is at the end than with the first configuration of every operator."""
+    points = curve_of(arm).points
+    return [points[0][1] / points[-1][1]] if points else []
 
 
 def near_the_end(cell: Cell) -> float | None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from workers.benchmarks import chart
 from workers.benchmarks.cells import Cell
-from workers.benchmarks.methods import chart
+from workers.benchmarks.chart import Line
+from workers.benchmarks.interval import Interval
 from workers.benchmarks.methods.compare import (
-    Interval,
     Measure,
     Runs,
     curve_of,
@@ -68,19 +69,20 @@ def median_curve(runs: Runs) -> list[tuple[float, float]]:
 
 def _latency(arms: Arms, where: str, path: Path) -> None:
     """DynaTune, Figures 4, 7 to 10, 15 to 18, 20, 21."""
-    series = {arm: median_curve(runs) for arm, runs in arms.items()}
+    series = [Line(arm, median_curve(runs)) for arm, runs in arms.items()]
     chart.lines(series, f"Latency against tuning time, {where}", ("seconds of tuning", "latency, ms"), path)
 
 
 def _regret(arms: Arms, where: str, path: Path) -> None:
     """DynaTune 4.1: cumulative regret against the best schedule in hindsight."""
-    series = {}
+    series = []
     for arm, runs in arms.items():
         tables = [cell["regret"] for cell in runs.values() if cell.get("regret")]
         rows = min((len(table) for table in tables), default=0)
         if rows:
             values = np.median([[value for _, value in table[:rows]] for table in tables], axis=0)
-            series[arm] = [(float(tables[0][i][0]), max(1e3 * float(values[i]), FLOOR)) for i in range(rows)]
+            points = [(float(tables[0][i][0]), max(1e3 * float(values[i]), FLOOR)) for i in range(rows)]
+            series.append(Line(arm, points))
     words = ("slots", "cumulative regret, ms")
     chart.lines(series, f"Regret against the oracle, {where}", words, path, log=(False, True), stepped=False)
 
@@ -112,10 +114,10 @@ def _operators(arms: Arms, network: str, folder: Path) -> None:
     """Chameleon, Figures 9 and 12 to 14: speed against measurements, an operator a picture."""
     first: Any = next(iter(next(iter(arms.values())).values()))
     for index, operator in enumerate(first["operators"]):
-        series = {}
+        series = []
         for arm, runs in arms.items():
             rows = [cell["operators"][index] for cell in runs.values()]
-            series[arm] = _speeds([row for row in rows if row["series"]])
+            series.append(Line(arm, _speeds([row for row in rows if row["series"]])))
         title = f"{network}, {operator['name']}: speed against measurements"
         path = folder / f"measurements-{network}-{index}.svg"
         chart.lines(series, title, ("measurements", "share of the fastest there is"), path, log=(False, False))

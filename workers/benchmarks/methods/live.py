@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.machine import Machine, Network
+from workers.benchmarks.methods.arms import spelled
 from workers.benchmarks.methods.tally import Tally
 from workers.benchmarks.ours import run_tune
-from workers.benchmarks.process import PartFailed
-from workers.engine.methods import METHODS, Method
+from workers.engine.methods import Method
 
 
 def run_cell(
@@ -24,12 +24,10 @@ def run_cell(
     tick: Callable[[], None],
 ) -> dict[str, Any]:
     """Tunes for `seconds`; raises PartFailed with the last line said. The library is made, verified and measured too."""
-    if "." in arm.name:
-        raise PartFailed(f"{arm.name}: parameters are changed in replays only; leave them out")
-    base, *changes = arm.name.split("+")
+    base, changes = spelled(arm.name)
     arguments = [
-        str(network.path), "--minutes", str(seconds / 60), "--seed", str(seed), *_method(base),
-        *(word for change in changes for word in ("--part", change)),
+        str(network.path), "--minutes", str(seconds / 60), "--seed", str(seed), "--method", base,
+        *(word for place, value in changes.items() for word in ("--part", f"{place}={value}")),
     ]  # fmt: skip
     told = run_tune(arguments, machine.cores, work, show, tick)
     operators = next((event["operators"] for event in told.events if event["kind"] == "operators"), None)
@@ -39,7 +37,3 @@ def run_cell(
     for event in told.events:
         tally.hear(event)
     return tally.figures()
-
-
-def _method(base: str) -> list[str]:
-    return ["--method", base] if base in METHODS else ["--method", "auto", "--part", f"scheduler={base}"]

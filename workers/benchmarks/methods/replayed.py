@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from workers.benchmarks.identity import content_hash
 from workers.benchmarks.methods.tally import Tally
-from workers.engine.methods import Method
+from workers.engine.methods import Method, Rhythm
 from workers.engine.ports import Backend
 from workers.engine.scheduler import regret
+from workers.engine.search import FEATURES
 from workers.engine.space import Configuration
 from workers.headless.errors import UserMistake
 from workers.landscapes import (
@@ -20,14 +24,17 @@ from workers.landscapes import (
     CurveLandscape,
     CurveRecording,
     LandscapeError,
+    RecordedSearch,
     SimulatedClock,
     SpaceLandscape,
     SpaceRecording,
 )
+from workers.landscapes.calibration import completed, untimed
 from workers.landscapes.files import described
 from workers.messages.events import Event
 from workers.messages.spec import Budget
 from workers.pipeline import TuningLoop
+from workers.sandbox.lock import MeasureLock
 
 CURVE, SPACE = "curve", "space"
 SPACE_TRIALS = 400
@@ -48,6 +55,11 @@ class Source:
         return str(self.recording.header["network"])
 
     @property
+    def name(self) -> str:
+        """The file's: recordings of one network by several methods or on several machines are told apart by it."""
+        return self.path.name.removesuffix(f".{self.kind}.npz")
+
+    @property
     def hardware(self) -> dict[str, Any]:
         return dict(self.recording.header["hardware"])
 
@@ -64,14 +76,17 @@ class Source:
         return per_operator * len(header["operators"])
 
 
-def sources(directory: str, networks: list[str] | None) -> list[Source]:
-    """Every landscape of a directory, or those of some networks; raises UserMistake."""
+def sources(directory: str, networks: list[str] | None, arms: Iterable[Method], kept: Path) -> list[Source]:
+    """Every landscape of a directory, or those of some networks, with the costs of `arms`; raises UserMistake.
+
+    Costs of parts under parameters that the directory's have not are measured once and remembered in `kept`.
+    """
     folder = Path(directory).resolve()
     paths = sorted([*folder.glob("*.curve.npz"), *folder.glob("*.space.npz")])
     if not paths:
         raise UserMistake(f"--landscape {directory}: there is no landscape; record one (manage.py landscape record)")
     try:
-        costs = Costs.read(folder / "costs.json")
+        costs = _costs(folder / "costs.json", list(arms), kept)
         found = [_source(path, costs) for path in paths]
     except LandscapeError as error:
         raise UserMistake(str(error)) from None
@@ -84,14 +99,37 @@ def sources(directory: str, networks: list[str] | None) -> list[Source]:
     return found
 
 
+def _costs(path: Path, arms: list[Method], kept: Path) -> Costs:
+    costs = Costs.read(path)
+    more = kept / f"costs-{content_hash(path)[:12]}.json"
+    if more.exists():
+        costs = Costs({**Costs.read(more).seconds, **costs.seconds}, costs.machine)
+    if untimed(costs, arms):
+        sys.stderr.write("timing parts whose parameters the landscapes' costs have not\n")
+        with MeasureLock().exclusive():
+            costs = completed(costs, arms)
+        costs.write(more)
+    return costs
+
+
 def _source(path: Path, costs: Costs) -> Source:
-    if path.name.endswith(".curve.npz"):
-        return Source(path, CURVE, CurveRecording.read(path), costs)
-    return Source(path, SPACE, SpaceRecording.read(path), costs)
+    found = (
+        Source(path, CURVE, CurveRecording.read(path), costs)
+        if path.name.endswith(".curve.npz")
+        else Source(path, SPACE, SpaceRecording.read(path), costs)
+    )
+    if costs.machine not in (found.hardware["name"], ""):
+        raise LandscapeError(
+            f"{path} was recorded on {found.hardware['name']}, and the costs beside it are of {costs.machine}: keep each "
+            "machine's landscapes in a directory of its own"
+        )
+    return found
 
 
 def run_cell(source: Source, chosen: Method, seed: int, trials: int) -> dict[str, Any]:
     """One run of `trials`, on `source`; raises LandscapeError for a part that nobody timed."""
+    if chosen.search.features != FEATURES[0]:
+        raise LandscapeError(f"{chosen.name}: a landscape has no programs to lower; compare it live (--live)")
     decision = source.costs.of("scheduler", chosen)["decision"]
     if isinstance(source.recording, CurveRecording):
         return _on_curves(source, chosen, seed, trials, decision)
@@ -104,7 +142,7 @@ def _on_curves(source: Source, chosen: Method, seed: int, trials: int, decision:
     landscape = CurveLandscape(source.recording, clock, seed)
     tally = Tally([described(operator) for operator in landscape.operators()])
     slots = _loop(source, landscape, landscape.played(chosen), seed, trials, clock, tally, decision)
-    return {**tally.figures(), "regret": _regret(landscape, slots, chosen.rhythm.plan)}
+    return {**tally.figures(), "regret": _regret(landscape, slots, chosen.rhythm)}
 
 
 def _in_space(source: Source, chosen: Method, seed: int, trials: int, decision: float) -> dict[str, Any]:
@@ -151,17 +189,31 @@ def _loop(
     return slots
 
 
-def _regret(landscape: CurveLandscape, slots: list[tuple[float, int]], plan: int) -> list[list[float]]:
-    """(slot, cumulative regret in s), DynaTune 4.1; every operator's curve begins after one trial, the warm-up."""
-    operators = landscape.operators()
-    curves = []
-    for index in range(len(operators)):
-        times = np.asarray(landscape.curves[str(index)])
-        first = int(np.argmax(np.isfinite(times)))
-        if not np.isfinite(times[first]):
+def _regret(landscape: CurveLandscape, slots: list[tuple[float, int]], rhythm: Rhythm) -> list[list[float]]:
+    """(slot, cumulative regret in s), DynaTune 4.1; every operator's curve begins after its warm-up."""
+    operators, curves = landscape.operators(), []
+    for search in landscape.searches:
+        warm = int(np.argmax(np.isfinite(search.best))) + 1
+        if not np.isfinite(search.best[warm - 1]):
             return []  # an operator that never works has no regret
-        places = np.minimum(first + plan * np.arange(len(slots) + 1), len(times) - 1)
-        curves.append(times[places])
+        ends = slot_ends(search, warm, rhythm, len(slots))
+        curves.append(search.best[np.asarray([warm, *ends]) - 1])
     found = regret([operator for _, operator in slots], curves, [operator.weight for operator in operators])
     step = max(1, len(found) // KEPT_POINTS)
     return [[place + 1, float(found[place])] for place in range(0, len(found), step)]
+
+
+def slot_ends(search: RecordedSearch, warm: int, rhythm: Rhythm, count: int) -> list[int]:
+    """Candidates of a recorded search that are used up after each of `count` slots, the first `warm` being no slot's.
+
+    A slot is one plan, duplicates included, or as many as `slot_seconds` take; the last ones find nothing left.
+    """
+    ends, done = [], warm
+    for _ in range(count):
+        began, left = done, rhythm.slot_seconds
+        while done < len(search):
+            done = min(done + rhythm.plan, len(search))
+            if left is None or float(search.total[began:done].sum()) >= left:
+                break
+        ends.append(done)
+    return ends

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from workers.benchmarks.curve import Curve, settle
 from workers.messages.events import Event
 
 INFINITE = float("inf")
 Truth = Callable[[dict[str, Any]], float]
+Program = tuple[int, ...]
+"""A sketch and the choices that were asked of it."""
 
 
 class Tally:
     """Hears a run's events in order. `truth` gives the time of a measured program without the luck of its measurement;
-    `steps` how many an operator's explorers have walked."""
+    `steps` how many an operator's explorers have walked.
+
+    The figure of a configuration is its latest: when another round makes a lucky best slower, or another one the best,
+    the operator's time follows, and its curve was never below that (`settle`).
+    """
 
     def __init__(
         self,
@@ -22,15 +29,14 @@ class Tally:
         steps: Callable[[int], int] = lambda operator: 0,
     ) -> None:
         count = len(operators)
-        self._operators, self._truth, self._steps = (
-            operators,
-            truth or (lambda measurement: measurement["seconds"]),
-            steps,
-        )
-        self._best, self._true = [INFINITE] * count, [INFINITE] * count
+        self._operators, self._steps = operators, steps
+        self._truth = truth or (lambda measurement: measurement["seconds"])
+        self._figures: list[dict[Program, tuple[float, float]]] = [{} for _ in operators]
+        """Of each configuration of each operator: what was measured last, and its true time."""
+        self._true = [INFINITE] * count
         self._trials, self._seconds, self._slots = [0] * count, [0.0] * count, [0] * count
         self._series: list[list[list[float]]] = [[] for _ in range(count)]
-        self._curve: list[list[float]] = []
+        self._latencies: list[tuple[float, float | None]] = []
         self._clock = 0.0
         self._believed = 0
         self.choices: list[int] = []
@@ -67,7 +73,7 @@ class Tally:
             "seconds": self._clock,
             "trials": sum(self._trials),
             "latency": _finite(self._latency()),
-            "curve": self._curve,
+            "curve": [list(point) for point in Curve.of(self._latencies).points],
             "operators": rows,
             "spent": report.get("spent", {}),
             "search": report.get("search", {}),
@@ -83,21 +89,21 @@ class Tally:
         self._clock = event["clock"]
         for measurement in measured:
             self._measurement(measurement)
-        latency = self._latency()
-        if latency != INFINITE and (not self._curve or latency < self._curve[-1][1]):
-            self._curve.append([round(self._clock, 4), latency])
+        self._latencies.append((round(self._clock, 4), _finite(self._latency())))
 
     def _measurement(self, measurement: dict[str, Any]) -> None:
-        operator, seconds = measurement["operator"], measurement["seconds"]
+        operator, figures = measurement["operator"], self._figures[measurement["operator"]]
         self._trials[operator] += measurement["cause"] != "duplicate"
-        if seconds is None or seconds >= self._best[operator]:
+        if measurement["seconds"] is None:
             return
-        self._best[operator] = seconds
-        true = self._true[operator] = self._truth(measurement)
-        series = self._series[operator]
-        if not series or true < series[-1][3]:
-            place = [self._trials[operator], round(self._seconds[operator], 4), self._steps(operator), true]
-            series.append(place)
+        program = measurement["sketch"], *measurement.get("asked", measurement["choices"])
+        figures[program] = measurement["seconds"], self._truth(measurement)
+        true = min(figures.values())[1]
+        if true == self._true[operator]:
+            return
+        self._true[operator] = true
+        place = (self._trials[operator], round(self._seconds[operator], 4), self._steps(operator))
+        settle(self._series[operator], (*place, true))
 
     def _latency(self) -> float:
         return float(sum(o["weight"] * true for o, true in zip(self._operators, self._true, strict=True)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
@@ -13,6 +15,20 @@ OBJECTIVES = {"reg": "reg:squarederror", "rank": "rank:pairwise"}
 TARGETS = ("log", "speed")
 
 
+METASCHEDULE: dict[str, Any] = {
+    "objective": "reg",
+    "target": "speed",
+    "depth": 10,
+    "gamma": 1e-3,
+    "child": 0.0,
+    "eta": 0.2,
+    "subsample": 1.0,
+    "weighted": True,
+    "rounds": 100,
+}
+"""TVM's XGBConfig; it boosts until 50 rounds bring nothing to the points of the fit, which 100 rounds stand for."""
+
+
 class XGBoost:
     """AutoTVM's cost model: depth 3, gamma 1e-4, minimum child weight 1, eta 0.3, lambda 1 (v0.19).
 
@@ -21,6 +37,9 @@ class XGBoost:
     where failures lie too. Opinions come out as log2 speeds relative to the best either way; a rank score is brought
     there by a straight line through the points of the fit. Trees give no spread: it is zero, which means none is
     known.
+
+    `METASCHEDULE` holds the numbers of TVM's XGBModel: deeper trees on normalised speed in which a fast program weighs
+    more (`weighted`: by its speed).
 
     The defaults `subsample` below 1 (off in AutoTVM) and "log" came out first on a synthetic landscape, but within its
     noise: best speed after 96 trials, 40 seeds, "log" 1356 +-8 % with 0.7 and 1161 +-7 % with 1, "speed" 1154 +-7 %,
@@ -35,6 +54,11 @@ class XGBoost:
         rounds: int = 50,
         floor: float = -6.0,
         subsample: float = 0.7,
+        depth: int = 3,
+        gamma: float = 1e-4,
+        child: float = 1.0,
+        eta: float = 0.3,
+        weighted: bool = False,
     ) -> None:
         if objective not in OBJECTIVES or target not in TARGETS or rounds < 1 or floor >= 0:
             legal = f"objective one of {', '.join(OBJECTIVES)}; target one of {', '.join(TARGETS)}"
@@ -42,15 +66,15 @@ class XGBoost:
         self._ranks = objective == "rank"
         self._speed = target == "speed" and not self._ranks
         self._rounds = rounds
-        self._floor = floor
+        self._floor, self._weighted = floor, weighted
         self._booster: xgb.Booster | None = None
         self._line = (1.0, 0.0)
         self._parameters = {
             "objective": OBJECTIVES[objective],
-            "max_depth": 3,
-            "gamma": 1e-4,
-            "min_child_weight": 1,
-            "eta": 0.3,
+            "max_depth": depth,
+            "gamma": gamma,
+            "min_child_weight": child,
+            "eta": eta,
             "lambda": 1.0,
             "subsample": subsample,
             "tree_method": "hist",
@@ -70,6 +94,8 @@ class XGBoost:
             return  # Only failures, or nothing to tell points apart by: zeros are all there is to say.
         logs = np.log2(np.maximum(speeds / best, 2.0**self._floor))
         matrix = xgb.DMatrix(features, label=speeds / best if self._speed else logs, nthread=1)
+        if self._weighted:
+            matrix.set_weight(speeds / best)
         if self._ranks:
             matrix.set_info(qid=np.zeros(len(speeds), dtype=np.uint32))
         self._booster = xgb.train(self._parameters, matrix, self._rounds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from workers.engine.evaluator.estimate import SINGLE_RUN_SPREAD
@@ -86,10 +86,6 @@ class AdaptiveEvaluator:
             return centre, statistics.stdev(times) / math.sqrt(len(times))
         return centre, SINGLE_RUN_SPREAD * centre
 
-    def describe(self) -> dict[str, Any]:
-        """The parameters for `evaluator_from`, as JSON."""
-        return asdict(self)
-
     def _reason(self, times: Sequence[float], incumbent: float | None) -> str:
         """Why to stop; "" to go on."""
         if hopeless(times, incumbent, self.reject, _REJECTION_RUNS, self.z):
@@ -138,6 +134,3 @@ PAPER: dict[str, Any] = {
     "reject": 0.0,
 }
 """AdaTune's program: 500 runs in batches of 50; nothing is compared with the incumbent."""
-
-METASCHEDULE: dict[str, Any] = {**PAPER, "most": 500, "seconds": 0.1, "batch": 0, "batch_seconds": 0.01}
-"""MetaSchedule's 100 ms, in tenths, with AdaTune's rule to stop: what the adaptive part alone saves there."""

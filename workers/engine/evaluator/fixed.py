@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from workers.engine.evaluator.estimate import estimate
@@ -52,10 +52,6 @@ class FixedEvaluator:
     def estimate(self, times: Sequence[float]) -> tuple[float, float]:
         """Time and standard error in seconds."""
         return estimate(times, self.statistic)
-
-    def describe(self) -> dict[str, Any]:
-        """The parameters for `evaluator_from`, as JSON."""
-        return asdict(self)
 
     def _wanted(self, times: Sequence[float]) -> int:
         one = max(self.estimate(times)[0], 1e-9)

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from workers.engine.explorer.evolutionary import Evolutionary
+import numpy as np
+
+from workers.engine.explorer.evolutionary import METASCHEDULE, Evolutionary
 from workers.engine.explorer.ppo import PPO
 from workers.engine.explorer.random import RandomExplorer
 from workers.engine.explorer.simulated_annealing import SimulatedAnnealing
 from workers.engine.ports import Explorer
 
+
+def metaschedule(rng: np.random.Generator, **changes: Any) -> Explorer:
+    """TVM's evolutionary search with its numbers, on knobs. Where TVM is, its own takes this one's place."""
+    return Evolutionary(rng, **{**METASCHEDULE, **changes})
+
+
 EXPLORERS: dict[str, Callable[..., Explorer]] = {
     "simulated_annealing": SimulatedAnnealing,
     "evolutionary": Evolutionary,
+    "metaschedule": metaschedule,
     "ppo": PPO,
     "random": RandomExplorer,
 }

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from workers.engine.errors import IllegalMethod
 from workers.engine.methods.method import REGISTRIES, ROLES, Method, Rhythm
-from workers.engine.methods.presets import adatune, autotvm, chameleon, composed, dynatune, rivals
-from workers.engine.methods.rules import CHOOSING, POOL, check_legal
+from workers.engine.methods.presets import adatune, autotvm, chameleon, composed, dynatune, metaschedule, rivals
+from workers.engine.methods.rules import CHOOSING, POOL, check_legal, check_numbers
 from workers.engine.registry import check
 
 BEST = dynatune.DYNATUNE
@@ -20,20 +21,25 @@ BEST = dynatune.DYNATUNE
 
 AUTO = replace(BEST, name="auto", summary=f"What measures best so far: the same as {BEST.name}. {BEST.summary}")
 
-_FILES = (dynatune, autotvm, chameleon, adatune, composed, rivals)
+RHYTHMS = ("search", "rhythm")
+"""What has parameters and is no part."""
+
+_FILES = (dynatune, autotvm, chameleon, adatune, composed, metaschedule, rivals)
 METHODS: dict[str, Method] = {preset.name: preset for preset in (AUTO, *(p for file in _FILES for p in file.PRESETS))}
 
 
 def method(name: str, parts: Mapping[str, str] | None = None) -> Method:
-    """The preset `name`, with parts replaced by role, for example {"scheduler": "round_robin"}.
+    """The preset `name`, with parts replaced by role, for example {"scheduler": "round_robin"}, and with parameters of
+    parts, of "search" and of "rhythm", as JSON or a plain word: {"explorer.chains": "64"}.
 
     A replaced part comes with its own default parameters, a sampler with the pool it wants. UnknownPart for names
-    nobody registered, IllegalMethod for roles that do not exist and parts that do not fit together; both messages list
-    what is legal.
+    nobody registered, IllegalMethod for roles that do not exist, parts that do not fit together and parameters that
+    they do not take; the messages list what is legal.
     """
     check("method", METHODS, name)
     chosen = METHODS[name]
-    parts = dict(parts or {})
+    given = dict(parts or {})
+    parts = {role: part for role, part in given.items() if "." not in role}
     for role in parts:
         if role not in REGISTRIES:
             raise IllegalMethod(f"{role!r} is no part of a method; parts are {', '.join(ROLES)}")
@@ -44,9 +50,31 @@ def method(name: str, parts: Mapping[str, str] | None = None) -> Method:
     if "sampler" in changed:
         search = {key: number for key, number in kept.get("search", {}).items() if key != "pool"}
         kept["search"] = {**search, "pool": POOL} if changed["sampler"] in CHOOSING else search
-    made = replace(chosen, parameters=kept, **changed)
+    numbers = {place: text for place, text in given.items() if "." in place}
+    made = replace(chosen, parameters=_with(kept, numbers), **changed)
+    if numbers:
+        check_numbers(made)
     check_legal(made)
     return made
+
+
+def _with(parameters: Mapping[str, Mapping[str, Any]], numbers: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+    """`parameters` with those that `numbers` name by role and name; IllegalMethod for a role that there is not."""
+    found = dict(parameters)
+    for place, text in numbers.items():
+        role, _, name = place.partition(".")
+        if role not in (*ROLES, *RHYTHMS):
+            raise IllegalMethod(f"{place!r}: {role!r} takes no parameters; {', '.join((*ROLES, *RHYTHMS))} do")
+        found[role] = {**found.get(role, {}), name: _value(text)}
+    return found
+
+
+def _value(text: str) -> Any:
+    """JSON, or the text itself: the word after `search.acquisition=` needs no quotes."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 __all__ = ["BEST", "METHODS", "REGISTRIES", "ROLES", "Method", "Rhythm", "method"]

@@ -41,6 +41,12 @@ class Rhythm:
     warm_up: int = 4
     slot_seconds: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.plan < 1 or self.warm_up < 1 or not (self.slot_seconds is None or self.slot_seconds > 0):
+            raise ValueError(
+                f"plan {self.plan} and warm_up {self.warm_up} start at 1, slot_seconds {self.slot_seconds} above 0"
+            )
+
 
 @dataclass(frozen=True)
 class Method:

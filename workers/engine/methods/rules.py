@@ -5,11 +5,15 @@ from __future__ import annotations
 from workers.engine.errors import IllegalMethod
 from workers.engine.methods.method import REGISTRIES, Method
 from workers.engine.registry import check
+from workers.engine.scheduler import Setting, scheduler_named
+from workers.engine.space import Operator, Sketch
 
 SURE = ("random_forest",)
 """Cost models that say how sure they are; of the others `Prediction.spread` is zero."""
 CHOOSING = ("diverse", "adaptive")
 """Samplers that need more candidates than they return."""
+KNOWING = "oracle"
+"""The scheduler that is shown recorded curves: it cannot be made without."""
 POOL = 8.0
 """Candidates for each place in a plan of theirs: what `Adaptive` was measured with."""
 
@@ -40,3 +44,16 @@ def check_legal(made: Method) -> None:
             f"sampler {made.sampler!r} chooses among more candidates than a plan holds, and search.pool 1 gives it no "
             f"more; set search.pool to {POOL:g}"
         )
+
+
+def check_numbers(made: Method) -> None:
+    """Raises IllegalMethod for parameters that a part, "search" or "rhythm" does not take."""
+    nothing = Operator(0, "", "", 1, 0.0, 0.0, 1.0, (Sketch(()),), ())
+    try:
+        made.rhythm, made.make_evaluator()
+        made.make_cost_model(nothing, 0)
+        made.make_proposer(nothing, 0)
+        if made.scheduler != KNOWING:
+            scheduler_named(made.scheduler, Setting(0, 1.0), **made.parameters.get("scheduler", {}))
+    except (TypeError, ValueError) as error:
+        raise IllegalMethod(f"parameters {dict(made.parameters)}: {error}; leave them out or correct them") from None

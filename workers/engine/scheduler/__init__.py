@@ -24,54 +24,44 @@ FINISHED = 200
 
 
 def _dynatune(rule: Rule) -> Factory:
-    def build(setting: Setting, **parameters: Any) -> Scheduler:
-        changed = rule.changed(parameters, setting.patience)
-        return DynaTune(setting.seed, setting.peak_flops, setting.latency, changed)
-
-    return build
+    return lambda setting, **parameters: DynaTune(setting.seed, setting.peak_flops, rule.changed(parameters))
 
 
 def _epsilon_greedy(setting: Setting, epsilon: float = 0.05, **parameters: Any) -> Scheduler:
-    rule = PRODUCT_RULE.changed(parameters, setting.patience)
-    return EpsilonGreedy(setting.seed, setting.peak_flops, setting.latency, rule, epsilon)
+    return EpsilonGreedy(setting.seed, setting.peak_flops, PRODUCT_RULE.changed(parameters), epsilon)
 
 
 def _softmax(setting: Setting, temperature: float = 1.0, unit: str = "mean", **parameters: Any) -> Scheduler:
-    rule = PRODUCT_RULE.changed(parameters, setting.patience)
-    return Softmax(setting.seed, setting.peak_flops, setting.latency, rule, temperature, unit)
+    return Softmax(setting.seed, setting.peak_flops, PRODUCT_RULE.changed(parameters), temperature, unit)
 
 
 def _gradient(setting: Setting, **parameters: Any) -> Scheduler:
-    return Gradient(setting.seed, **{"patience": setting.patience, **parameters})
+    return Gradient(setting.seed, **parameters)
 
 
 def _oracle(
     setting: Setting, curves: Mapping[str, Sequence[float]] | Sequence[Sequence[float]] | None = None, **parameters: Any
 ) -> Scheduler:
-    """`curves` by operator index, or in order of it; those of the setting otherwise."""
+    """`curves` by operator index, or in order of it."""
     if curves is not None and not isinstance(curves, Mapping):
         curves = {str(index): curve for index, curve in enumerate(curves)}
-    return Oracle(setting.curves if curves is None else curves, **{"patience": setting.patience, **parameters})
+    return Oracle(curves, **parameters)
 
 
 def _random(own: int | None) -> Factory:
-    return lambda setting, patience=own: Random(setting.seed, _first(setting.patience, patience))
+    return lambda setting, patience=own: Random(setting.seed, patience)
 
 
 def _round_robin(own: int | None) -> Factory:
-    return lambda setting, patience=own: RoundRobin(_first(setting.patience, patience))
+    return lambda setting, patience=own: RoundRobin(patience)
 
 
 def _linear(setting: Setting, patience: int | None = None) -> Scheduler:
-    return Linear(_first(setting.patience, patience))
+    return Linear(patience)
 
 
 def _sequential(setting: Setting, patience: int | None = None) -> Scheduler:
-    return Sequential(setting.slots_per_operator, _first(setting.patience, patience))
-
-
-def _first(run: int | None, own: int | None) -> int | None:
-    return own if run is None else run
+    return Sequential(setting.slots_per_operator, patience)
 
 
 SCHEDULERS: dict[str, Factory] = {

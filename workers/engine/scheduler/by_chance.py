@@ -17,11 +17,9 @@ from workers.engine.scheduler.setting import short
 class ByChance(DynaTune):
     """Operators that never had a slot go first, as in Algorithm 1; then `_draw` decides, by a generator of its own."""
 
-    def __init__(
-        self, seed: int, peak_flops: float, latency: float | None = None, rule: Rule = PRODUCT_RULE, **told: Any
-    ) -> None:
+    def __init__(self, seed: int, peak_flops: float, rule: Rule = PRODUCT_RULE, **told: Any) -> None:
         """`told` stands in the terms of every decision."""
-        super().__init__(seed, peak_flops, latency, rule)
+        super().__init__(seed, peak_flops, rule)
         self._told_always = told
         self._rng = np.random.default_rng(seed)
 

@@ -55,12 +55,12 @@ class DynaTune:
     Rules told: "rescue", "gamma", "belief" (the choice is not the one of the bonus alone), "bonus".
     """
 
-    def __init__(self, seed: int, peak_flops: float, latency: float | None = None, rule: Rule = PRODUCT_RULE) -> None:
+    def __init__(self, seed: int, peak_flops: float, rule: Rule = PRODUCT_RULE) -> None:
         if not (math.isfinite(peak_flops) and peak_flops > 0):
             raise ValueError(f"peak_flops {peak_flops} must be a positive number of FLOP/s; measure the target's peak")
         self._seed = seed
         self._peak = peak_flops
-        self._latency = latency
+        self._latency: float | None = None
         self._rule = rule
         self._slot_seconds = 0.0
         self._last = -1

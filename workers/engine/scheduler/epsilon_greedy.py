@@ -20,11 +20,10 @@ class EpsilonGreedy(ByChance):
         self,
         seed: int,
         peak_flops: float,
-        latency: float | None = None,
         rule: Rule = PRODUCT_RULE,
         epsilon: float = 0.05,
     ) -> None:
-        super().__init__(seed, peak_flops, latency, rule, epsilon=epsilon)
+        super().__init__(seed, peak_flops, rule, epsilon=epsilon)
         if not 0 <= epsilon <= 1:
             raise ValueError(f"epsilon {epsilon} is no probability; use a number from 0 to 1")
         self._epsilon = epsilon

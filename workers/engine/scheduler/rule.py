@@ -61,16 +61,14 @@ class Rule:
             raise ValueError(f"scale {self.scale!r} is unknown; use 'millisecond' or 'spread'")
         curve_named(self.curve)
 
-    def changed(self, parameters: Mapping[str, Any], patience: int | None = None) -> Rule:
-        """With JSON `parameters` in place of its own, "sampling" by its fields; `patience` of the run goes before both.
+    def changed(self, parameters: Mapping[str, Any]) -> Rule:
+        """With JSON `parameters` in place of its own, "sampling" by its fields.
 
         Raises TypeError for names that are no parameters.
         """
         changes = dict(parameters)
         if "sampling" in changes:
             changes["sampling"] = replace(self.sampling, **changes["sampling"])
-        if patience is not None:
-            changes["patience"] = patience
         return replace(self, **changes)
 
 

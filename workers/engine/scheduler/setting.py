@@ -13,18 +13,12 @@ from workers.engine.ports import Decision, Progress, Scheduler
 class Setting:
     """Of one run. `peak_flops` is the target's ceiling in FLOP/s.
 
-    `latency`: the network's after warm-up in seconds (None: taken from `choose`, once every operator has a valid one).
     `slots_per_operator`: the sequential scheduler's shares by operator index (missing: one slot).
-    `patience`: finishes an operator after so many configurations without improvement (None: the scheduler's own).
-    `curves`: recorded best times (s) after each configuration by operator index, for the oracle (None: unknown).
     """
 
     seed: int
     peak_flops: float
-    latency: float | None = None
     slots_per_operator: Mapping[int, int] = field(default_factory=dict)
-    patience: int | None = None
-    curves: Mapping[int, Sequence[float]] | None = None
 
 
 Factory = Callable[..., Scheduler]

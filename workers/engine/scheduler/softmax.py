@@ -27,12 +27,11 @@ class Softmax(ByChance):
         self,
         seed: int,
         peak_flops: float,
-        latency: float | None = None,
         rule: Rule = PRODUCT_RULE,
         temperature: float = 1.0,
         unit: str = "mean",
     ) -> None:
-        super().__init__(seed, peak_flops, latency, rule)
+        super().__init__(seed, peak_flops, rule)
         if not temperature > 0:
             raise ValueError(f"temperature {temperature} must be positive; a small one is nearly greedy")
         if unit not in UNITS:

@@ -45,7 +45,7 @@ class Command(BaseCommand):
     def _run(self, address: listening.Address, listening_on: int, demo: bool) -> None:
         first = site.parts([site.server()] if site.own_server() else [], address)
         plans = site.everything(listening_on) + ([site.command("demo", once=True)] if demo else [])
-        launcher = Launcher(first, site.parts(plans, address), self._say)
+        launcher = Launcher(first, site.parts(plans, address), self._say, adopts=True)
         launcher.catch_signals()
         self._invite(address)
         connections.close_all()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from workers.benchmarks.methods.compare import Interval
+from workers.benchmarks.interval import Interval
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 900, 480, 70, 250, 40, 60
 COLOURS = (
@@ -53,30 +53,36 @@ class Scale:
         return [step * count for count in range(int(self.high / step) + 1)]
 
 
+@dataclass(frozen=True)
+class Line:
+    """One run or series: its points, and where it ends when that is beyond the last of them. Equal names, one colour."""
+
+    name: str
+    points: Points
+    end: float | None = None
+
+
 def lines(
-    series: Mapping[str, Points],
+    series: Sequence[Line],
     title: str,
     words: tuple[str, str],
     path: Path,
     log: tuple[bool, bool] = (True, True),
     stepped: bool = True,
 ) -> None:
-    """One line a name; `words` under and beside the axes. Writes nothing when there are no points."""
-    drawn = {name: points for name, points in series.items() if points}
+    """`words` under and beside the axes; steps begin with a dot. Writes nothing when there are no points."""
+    drawn = [line for line in series if line.points]
     if not drawn:
         return
-    flat = [point for points in drawn.values() for point in points]
-    across = Scale.of([x for x, _ in flat] + [1e-9 * (not log[0])], LEFT, WIDTH - RIGHT, log[0])
-    up = Scale.of([y for _, y in flat] + [1e-9 * (not log[1])], HEIGHT - BOTTOM, TOP, log[1])
+    flat = [point for line in drawn for point in line.points]
+    ends = [line.end for line in drawn if line.end is not None]
+    across = Scale.of([*(x for x, _ in flat), *ends, 1e-9 * (not log[0])], LEFT, WIDTH - RIGHT, log[0])
+    up = Scale.of([*(y for _, y in flat), 1e-9 * (not log[1])], HEIGHT - BOTTOM, TOP, log[1])
+    names = list(dict.fromkeys(line.name for line in drawn))
     parts = [*_across(across), *_up(up, words[1]), _below(words[0])]
-    for place, points in enumerate(drawn.values()):
-        corners: list[str] = []
-        for number, (x, y) in enumerate(points):
-            if stepped and number:
-                corners.append(f"{across.place(x):.1f},{up.place(points[number - 1][1]):.1f}")
-            corners.append(f"{across.place(x):.1f},{up.place(y):.1f}")
-        parts.append(_polyline(corners, place))
-    _write(path, title, [*parts, *_legend(list(drawn))])
+    for line in drawn:
+        parts += _drawn(line, across, up, names.index(line.name), stepped)
+    _write(path, title, [*parts, *_legend(names)])
 
 
 def bars(groups: Mapping[str, Mapping[str, Interval]], title: str, word: str, path: Path, level: float = 1.0) -> None:
@@ -132,10 +138,20 @@ def _bar(left: float, width: float, interval: Interval, up: Scale, place: int) -
     ]
 
 
-def _polyline(corners: Sequence[str], place: int) -> str:
-    dash = ' stroke-dasharray="5 3"' if place >= len(COLOURS) else ""
+def _drawn(line: Line, across: Scale, up: Scale, place: int, stepped: bool) -> Iterator[str]:
     colour = COLOURS[place % len(COLOURS)]
-    return f'<polyline points="{" ".join(corners)}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>'
+    corners: list[tuple[float, float]] = []
+    for x, y in ((across.place(x), up.place(y)) for x, y in line.points):
+        if stepped and corners:
+            corners.append((x, corners[-1][1]))
+        corners.append((x, y))
+    if stepped:
+        yield f'<circle cx="{corners[0][0]:.1f}" cy="{corners[0][1]:.1f}" r="3" fill="{colour}"/>'
+    if line.end is not None:
+        corners.append((max(across.place(line.end), corners[-1][0]), corners[-1][1]))
+    dash = ' stroke-dasharray="5 3"' if place >= len(COLOURS) else ""
+    text = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+    yield f'<polyline points="{text}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>'
 
 
 def _across(scale: Scale) -> Iterator[str]:

@@ -11,14 +11,14 @@ from workers.engine.space import Choices, Knob, Sketch
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Adjacency:
     """Per knob, the neighbours of all its options in one array: those of option i are flat[edges[i]:edges[i + 1]]."""
 
     flat: tuple[Choices, ...]
     edges: tuple[NDArray[np.int64], ...]
 
     @classmethod
-    def of(cls, sketch: Sketch) -> Neighbours:
+    def of(cls, sketch: Sketch) -> Adjacency:
         tables = [_table(knob) for knob in sketch.knobs]
         return cls(tuple(flat for flat, _ in tables), tuple(edges for _, edges in tables))
 

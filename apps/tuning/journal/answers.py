@@ -1,0 +1,62 @@
+"""What jobs without viewers find: of an uploaded file, and of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from apps.catalog.models import Network, Target
+from apps.catalog.services import keep_converted
+from apps.core import clock
+from apps.core.content import Stored
+from apps.tuning.journal.archives import Archives
+from apps.tuning.journal.recorder import Recorder
+from apps.tuning.leases import Claim
+from apps.tuning.models import Job
+from workers.messages import Event as Told
+
+
+class Answers(Recorder):
+    """Only their result counts."""
+
+    def __init__(self, held: Claim, job: Job) -> None:
+        self._held, self._job = held, job
+
+    def record(self, events: Sequence[Told], archives: Archives) -> None:
+        for number, event in enumerate(events):
+            # Code of an uploaded file may speak for a conversion: only what was asked for is an answer.
+            if event["kind"] == "result" and event["task"] == self._job.task:
+                self._answered(event, archives.get(number))
+
+    def _answered(self, event: Told, archive: Stored | None) -> None:
+        if event["task"] == Job.Task.INSPECT and self._job.network_id:
+            self._inspected(event["inspection"])
+        elif event["task"] == Job.Task.CONVERT and self._job.network is not None and archive is not None:
+            keep_converted(self._job.network, archive)
+        elif event["task"] == Job.Task.HARDWARE and self._job.target_id:
+            self._measured(event)
+        self._held.fenced(answered=True)
+
+    def _inspected(self, inspection: dict[str, Any]) -> None:
+        dynamic = inspection["dynamic"]
+        shapes = {} if dynamic else {port["name"]: port["shape"] for port in inspection["inputs"]}
+        known = {name: shape for name, shape in shapes.items() if shape is not None}
+        Network.objects.filter(jobs=self._job).update(
+            state=Network.State.READY, inspection=inspection, shapes=known, error="", next_step=""
+        )
+
+    def _measured(self, event: Told) -> None:
+        hardware, peak = event["hardware"], event["peak"] or {}
+        ceilings = {"peak_flops": peak["flops"], "bandwidth": peak["bandwidth"]} if peak else {}
+        Target.objects.filter(jobs=self._job).update(
+            state=Target.State.READY,
+            name=str(hardware["name"])[:200],
+            hardware=hardware,
+            tvm=hardware["target"],
+            threads=hardware["cores"],
+            versions=event["versions"],
+            measured_at=clock.now(),
+            error="",
+            next_step="",
+            **ceilings,
+        )

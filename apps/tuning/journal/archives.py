@@ -1,0 +1,43 @@
+"""Files that an answer names, copied before its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from django.conf import settings
+
+from apps.catalog.models import Network
+from apps.core.content import Stored
+from apps.tuning.files import keep_archive
+from apps.tuning.leases import Claim
+from apps.tuning.models import Artifact, Job
+from workers.messages import Event as Told
+
+Archives = Mapping[int, Stored]
+"""Kept files by the place of their answer in the batch."""
+
+
+def archives_of(held: Claim, events: Sequence[Told]) -> Archives:
+    """The file of the first answer; of a child that answers without end no other is copied.
+
+    Before the transaction: a large file must not hold a lock on the database.
+    """
+    number = next((i for i, event in enumerate(events) if _answers(held, event)), None)
+    if number is None or not held.held().exists():
+        return {}
+    if held.task == Job.Task.COMPILE:
+        if not events[number].get("archive") or Artifact.objects.filter(job_id=held.job_id).exists():
+            return {}
+        return {number: keep_archive(events[number]["archive"], held.work_dir, Path(settings.DATA_DIR) / "artifacts")}
+    network = Network.objects.filter(jobs=held.job_id, state=Network.State.INSPECTING).first()
+    if network is None or not network.unconverted:
+        return {}
+    folder, limit = Path(settings.DATA_DIR) / "networks", settings.UPLOAD_LIMIT
+    return {number: keep_archive(events[number]["onnx"], held.work_dir, folder, limit, ".onnx")}
+
+
+def _answers(held: Claim, event: Told) -> bool:
+    if held.task not in (Job.Task.COMPILE, Job.Task.CONVERT) or event["kind"] != "result":
+        return False
+    return bool(event["task"] == held.task)

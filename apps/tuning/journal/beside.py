@@ -1,0 +1,51 @@
+"""What is done beside a run: its artifact's compilation and its baselines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.core.content import Stored
+from apps.tuning.journal.recorder import RunRecorder
+from apps.tuning.journal.rows import artifact_row, baseline, measured_whole
+from apps.tuning.models import Artifact, Job
+from workers.messages import Event as Told
+
+
+class BesideRecorder(RunRecorder):
+    """Told among the run's events, on its clock."""
+
+    def take(self, event: Told, made: str, archive: Stored | None) -> None:
+        kind = event["kind"]
+        if kind not in ("phase", "log", "end_to_end", "baseline", "result"):
+            return
+        told = {**event, "clock": self.run.clock}
+        if kind == "end_to_end":
+            payload = measured_whole(self.run, told)
+        elif kind == "baseline":
+            payload = baseline(self.run, told)
+        elif kind == "result" and self._held.task == Job.Task.BASELINE:
+            self._held.fenced(answered=True)
+            return
+        elif kind == "result":
+            kind, payload = "artifact", self._artifact(event, archive)
+        else:
+            kind, payload = "log", {"level": event.get("level", "info"), "text": event["text"]}
+        self.keep(kind, made, self.run.clock, payload)
+
+    def _artifact(self, event: Told, archive: Stored | None) -> dict[str, Any]:
+        passed = bool(event["passed"])
+        if passed and archive is None:
+            raise ValueError("a result that passed has no archive")
+        artifact = Artifact.objects.create(
+            run=self.run,
+            job_id=self._held.job_id,
+            state=Artifact.State.READY if passed else Artifact.State.REJECTED,
+            sha256=archive.sha256 if passed and archive else "",
+            size=archive.size if passed and archive else 0,
+            verdict=event["verdict"],
+            latency=event["latency"],
+            onnxruntime=event["onnxruntime"],
+            ratio=event["ratio"],
+        )
+        self._held.fenced(answered=True)
+        return artifact_row(artifact)

@@ -1,0 +1,42 @@
+"""Rows as the page draws them, and figures that a run and what is done beside it tell alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.tuning.models import Artifact, Slot, TuningRun
+from workers.messages import Event as Told
+
+
+def slot_row(slot: Slot) -> list[Any]:
+    """As the page draws it."""
+    return [slot.number, slot.operator, slot.began, slot.ended, slot.before, slot.after, slot.trials, slot.rule]
+
+
+def artifact_row(artifact: Artifact) -> dict[str, Any]:
+    """As the page shows it."""
+    return {
+        "id": str(artifact.pk),
+        "state": artifact.state,
+        "size": artifact.size,
+        "sha256": artifact.sha256,
+        "verdict": artifact.verdict,
+        "latency": artifact.latency,
+        "onnxruntime": artifact.onnxruntime,
+        "ratio": artifact.ratio,
+    }
+
+
+def measured_whole(run: TuningRun, event: Told) -> dict[str, Any]:
+    """The compiled network's latency, added to the run's."""
+    names = ("clock", "seconds", "spread", "runs", "latency", "verified", "error")
+    point = {name: event.get(name) for name in names}
+    run.end_to_end = [*run.end_to_end, point]
+    return {name: value for name, value in point.items() if name != "clock"}
+
+
+def baseline(run: TuningRun, event: Told) -> dict[str, Any]:
+    """A line to compare with; a later one of the same name replaces it."""
+    line = {name: event[name] for name in ("name", "seconds", "spread", "threads")}
+    run.baselines = [*(kept for kept in run.baselines if kept["name"] != line["name"]), line]
+    return line

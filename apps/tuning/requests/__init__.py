@@ -1,0 +1,21 @@
+"""What users ask for: runs, pauses, stops, artifacts, shapes, a new look at the machine."""
+
+from apps.tuning.requests.artifacts import compile_if_measured, request_artifact
+from apps.tuning.requests.machines import ensure_local_target, remeasure
+from apps.tuning.requests.queue import enqueue
+from apps.tuning.requests.runs import MAX_ACTIVE_RUNS, MAX_TRIALS, create_run
+from apps.tuning.requests.shapes import choose_shapes
+from apps.tuning.requests.words import request
+
+__all__ = [
+    "MAX_ACTIVE_RUNS",
+    "MAX_TRIALS",
+    "choose_shapes",
+    "compile_if_measured",
+    "create_run",
+    "enqueue",
+    "ensure_local_target",
+    "remeasure",
+    "request",
+    "request_artifact",
+]

@@ -1,0 +1,34 @@
+"""The machines, and when they are measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from apps.catalog.models import Target
+from apps.tuning.models import Job
+from apps.tuning.requests.queue import enqueue
+from apps.tuning.states import ACTIVE
+
+
+def ensure_local_target() -> Target:
+    """This machine; the first call has it measured."""
+    with transaction.atomic():
+        target, _ = Target.objects.get_or_create(kind="local", defaults={"name": "This machine"})
+        if target.state == Target.State.NEW and not _being_measured(target):
+            enqueue(Job.Task.HARDWARE, None, target=target)
+    return target
+
+
+def remeasure(target: Target, user: Any) -> Job:
+    """Measures the machine again; what is known stays in use until then."""
+    with transaction.atomic():
+        row = Target.objects.select_for_update().get(pk=target.pk)
+        if row.state == Target.State.FAILED:
+            Target.objects.filter(pk=row.pk).update(state=Target.State.NEW, error="", next_step="")
+        return _being_measured(row) or enqueue(Job.Task.HARDWARE, user, target=row)
+
+
+def _being_measured(target: Target) -> Job | None:
+    return Job.objects.filter(target=target, task=Job.Task.HARDWARE, state__in=ACTIVE).first()

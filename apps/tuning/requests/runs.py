@@ -1,0 +1,151 @@
+"""New runs: what can be tuned as asked, and the baselines it is compared with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db import DatabaseError, transaction
+
+from apps.catalog.models import Network, Target
+from apps.core.errors import Refused
+from apps.tuning import dispatch
+from apps.tuning.methods import LAYOUTS, METHODS, ROLES
+from apps.tuning.models import Job, TuningRun
+from apps.tuning.requests.queue import enqueue
+from apps.tuning.states import ACTIVE
+from apps.tuning.transitions import announce
+from workers.messages import Budget
+
+MAX_TRIALS = 10_000_000
+MAX_ACTIVE_RUNS = 20
+"""Of one owner, waiting or running."""
+
+
+def create_run(
+    owner: Any,
+    network: Network,
+    target: Target,
+    method: str,
+    budget: Budget,
+    *,
+    seed: int = 0,
+    parts: Mapping[str, str] | None = None,
+    layout: str = "auto",
+    operators: str = "all",
+    reuse: bool = True,
+) -> TuningRun:
+    """A run, queued; `reuse` starts it from what earlier runs found. Raises Refused for whatever cannot be tuned as
+    asked.
+    """
+    _check_network(owner, network)
+    if target.state != Target.State.READY:
+        raise Refused(
+            target.name, "this machine was not measured yet", "wait until its page says ready, or measure it again"
+        )
+    _check_choices(method, parts or {}, layout, seed)
+    _check_budget(budget)
+    try:
+        with transaction.atomic():
+            _check_active(owner)
+            job = Job.objects.create(task=Job.Task.TUNE, owner=owner, network=network, target=target)
+            run = TuningRun.objects.create(
+                job=job,
+                owner=owner,
+                network=network,
+                target=target,
+                shapes=network.shapes,
+                machine=_machine(target),
+                method=method,
+                parts=dict(parts or {}),
+                layout=layout,
+                operators_asked=operators,
+                seed=seed,
+                budget_seconds=budget.seconds,
+                budget_trials=budget.trials,
+                budget_latency=budget.target_latency,
+                reuse=reuse,
+            )
+            _find_baselines(run)
+            dispatch.queue(job)
+            announce(job.pk)
+    except DatabaseError as error:
+        raise Refused(
+            network.name, f"the run cannot be kept ({error})", "reload the page: something was deleted"
+        ) from error
+    return run
+
+
+def _find_baselines(run: TuningRun) -> None:
+    """Inside a transaction: baselines of an earlier run of the same work on the same machine, or a job that takes them."""
+    runs = TuningRun.objects.filter(network=run.network, target=run.target).exclude(pk=run.pk).exclude(baselines=[])
+    # Compared here: whether two JSON columns are equal, whatever the order of their keys, not every database can tell.
+    earlier = next((row for row in runs.order_by("-created").iterator(100) if _work(row) == _work(run)), None)
+    if earlier is not None:
+        TuningRun.objects.filter(pk=run.pk).update(baselines=earlier.baselines)
+        run.baselines = earlier.baselines
+    else:
+        enqueue(Job.Task.BASELINE, run.owner, run=run, network=run.network, target=run.target)
+
+
+def _machine(target: Target) -> dict[str, Any]:
+    return {
+        "tvm": target.tvm,
+        "threads": target.threads,
+        "peak_flops": target.peak_flops,
+        "bandwidth": target.bandwidth,
+    }
+
+
+def _work(run: TuningRun) -> tuple[Any, ...]:
+    """What a baseline's time depends on; a peak that was measured anew changes nothing."""
+    return run.shapes, run.machine["threads"], run.machine["tvm"]
+
+
+def _check_active(owner: Any) -> None:
+    """Inside a transaction: the owner's row is locked, so that of two that come at once the second counts the first."""
+    get_user_model().objects.select_for_update(no_key=True).filter(pk=owner.pk).first()
+    active = Job.objects.filter(owner=owner, task=Job.Task.TUNE, state__in=ACTIVE).count()
+    if active >= MAX_ACTIVE_RUNS:
+        raise Refused(
+            active,
+            f"an account has at most {MAX_ACTIVE_RUNS} runs that wait or run",
+            "wait until one ends, or stop one",
+        )
+
+
+def _check_network(owner: Any, network: Network) -> None:
+    if network.owner_id != owner.pk:
+        raise Refused(network.pk, "there is no such network", "choose one of yours")
+    if network.state != Network.State.READY:
+        raise Refused(network.name, f"it is {network.state}", network.next_step or "wait until it was inspected")
+    missing = [port["name"] for port in network.inspection.get("inputs", ()) if port["name"] not in network.shapes]
+    if missing:
+        raise Refused(network.name, f"the size of input {missing[0]} is open", "choose its sizes on the network's page")
+
+
+def _check_choices(method: str, parts: Mapping[str, str], layout: str, seed: int) -> None:
+    if method not in METHODS:
+        raise Refused(method, "there is no such method", f"choose one of {', '.join(METHODS)}")
+    for role in parts:
+        if role not in ROLES:
+            raise Refused(role, "it is no part of a method", f"parts are {', '.join(ROLES)}")
+    if layout not in LAYOUTS:
+        raise Refused(layout, "there is no such layout", f"choose one of {', '.join(LAYOUTS)}")
+    if not 0 <= seed < 1 << 63:
+        raise Refused(seed, "a seed is a whole number from 0 on", "choose 0 if it does not matter")
+
+
+def _check_budget(budget: Budget) -> None:
+    """At least one limit, all of them finite and more than nothing; raises Refused."""
+    limits = {"time": budget.seconds, "trials": budget.trials, "target latency": budget.target_latency}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    if not given:
+        raise Refused("budget", "it has no limit", "give a time, a number of trials or a latency to reach")
+    for name, limit in given.items():
+        if not (math.isfinite(limit) and limit > 0):
+            raise Refused(limit, f"the {name} of a budget must be greater than 0", "give another number")
+    if budget.trials is not None and budget.trials > MAX_TRIALS:
+        raise Refused(budget.trials, f"a run measures at most {MAX_TRIALS} configurations", "give a smaller number")

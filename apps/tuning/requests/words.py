@@ -1,0 +1,81 @@
+"""Pause, resume, stop, and stop and keep the best."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from django.db import transaction
+
+from apps.core import clock
+from apps.core.errors import Refused
+from apps.tuning import dispatch
+from apps.tuning.models import Job, TuningRun
+from apps.tuning.requests.artifacts import compile_if_measured
+from apps.tuning.states import ACTIVE, State
+from apps.tuning.transitions import announce, move
+
+Word = Literal["pause", "resume", "stop", "keep"]
+
+
+def request(job: Job, owner: Any, word: Word) -> None:
+    """Pause, resume, stop, or stop and keep the best as an artifact. Asking twice is no mistake.
+
+    Raises Refused for what cannot be.
+    """
+    if job.owner_id != owner.pk:
+        raise Refused(job.pk, "there is no such job", "choose one of yours")
+    if word not in _WORDS:
+        raise Refused(word, "no such request", "ask for pause, resume, stop or keep")
+    if word not in ("stop", "keep") and job.task != Job.Task.TUNE:
+        raise Refused(word, f"a job that is to {job.task} can only be stopped", "stop it, or let it end")
+    with transaction.atomic():
+        row = Job.objects.select_for_update().get(pk=job.pk)
+        if not _WORDS[word](row):
+            raise Refused(word, f"the job is {row.state}", "reload the page to see what it does now")
+    job.refresh_from_db()
+
+
+def _pause(job: Job) -> bool:
+    if job.state == State.RUNNING:
+        return _want(job, "pause")
+    if job.state in (State.QUEUED, State.INTERRUPTED):
+        return move(job.pk, State.PAUSED)
+    return job.state == State.PAUSED
+
+
+def _resume(job: Job) -> bool:
+    if job.state == State.RUNNING and job.wanted == Job.Wanted.PAUSE:
+        return _want(job, "continue")
+    if job.state in (State.PAUSED, State.FAILED):
+        TuningRun.objects.filter(job=job).update(finished_reason="")
+        moved = move(job.pk, State.QUEUED, wanted="continue", fruitless=0, error="", next_step="", ended=None)
+        dispatch.queue(job)
+        return moved
+    return job.state in ACTIVE and job.state != State.STOPPING
+
+
+def _stop(job: Job) -> bool:
+    if job.state == State.RUNNING:
+        return move(job.pk, State.STOPPING, wanted="stop")
+    if job.state in (State.QUEUED, State.PAUSED, State.INTERRUPTED):
+        TuningRun.objects.filter(job=job).update(finished_reason="stopped")
+        return move(job.pk, State.DONE, wanted="continue", ended=clock.now())
+    return job.state == State.STOPPING
+
+
+def _keep(job: Job) -> bool:
+    if job.state == State.RUNNING:
+        return move(job.pk, State.STOPPING, wanted="keep")
+    if _stop(job):
+        compile_if_measured(TuningRun.objects.get(job=job))
+        return True
+    return False
+
+
+_WORDS = {"pause": _pause, "resume": _resume, "stop": _stop, "keep": _keep}
+
+
+def _want(job: Job, word: str) -> bool:
+    Job.objects.filter(pk=job.pk).update(wanted=word)
+    announce(job.pk)
+    return True

@@ -1,0 +1,37 @@
+// An operator's best so far against trials, and ahead of it what the scheduler believes, as points of an SVG of 72 x 20.
+
+const WIDTH = 72, TOP = 2, HEIGHT = 16;
+
+/** A step line on a logarithmic scale, and a band of mean and spread: it begins where the last slot was given. */
+export function spark({ spark: points, trials, terms }) {
+  if (!points.length) return { line: "", band: "" };
+  const ahead = believed(points, terms?.belief);
+  const first = points[0][0], last = Math.max(trials, points.at(-1)[0], first + 1, ...ahead.map(([x]) => x));
+  const values = [points[0][1], points.at(-1)[1], ...ahead.flatMap(([, low, high]) => [low, high])];
+  const high = Math.log(Math.max(...values)), low = Math.log(Math.min(...values));
+  const at = (trial, seconds) => {
+    const x = (WIDTH * (trial - first)) / (last - first);
+    const y = high - low < 1e-9 ? TOP + HEIGHT / 2 : TOP + (HEIGHT * (high - Math.log(seconds))) / (high - low);
+    return [x.toFixed(1), y.toFixed(1)];
+  };
+  const line = [];
+  for (const [trial, seconds] of [...points, [Math.max(trials, points.at(-1)[0]), points.at(-1)[1]]]) {
+    const [x, y] = at(trial, seconds);
+    if (line.length) line.push(`${x},${line.at(-1).split(",")[1]}`);
+    line.push(`${x},${y}`);
+  }
+  const band = [...ahead.map(([x, , top]) => at(x, top)), ...ahead.toReversed().map(([x, bottom]) => at(x, bottom))];
+  return { line: line.join(" "), band: band.map((pair) => pair.join(",")).join(" ") };
+}
+
+/** [configuration, low, high] in seconds, the figure of then first; bounded, or a wide band would flatten the line. */
+function believed(points, belief) {
+  if (!belief || belief.x.length < 2) return [];
+  const from = Math.max(points[0][0], 2 * belief.x[0] - belief.x[1]);
+  const then = points.findLast(([trial]) => trial <= from) ?? points[0];
+  const bands = belief.x.map((x, i) => {
+    const mean = belief.mean_ms[i] / 1e3, spread = belief.spread_ms[i] / 1e3;
+    return [Math.max(x, from), Math.max(mean - spread, mean / 2), Math.min(mean + spread, points[0][1])];
+  });
+  return [[from, then[1], then[1]], ...bands];
+}

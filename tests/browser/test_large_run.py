@@ -1,0 +1,85 @@
+"""A run of 100,000 measurements: kept, opened, watched and taken up again in little time and memory; prints its figures."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.chromium import chromium, complaints, needs_chromium, until
+from tests.browser.site import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+OPERATORS, SLOTS, A_SLOT = 30, 6250, 16
+MIB = float(1 << 20)
+ROWS = "return [window.run?.state.run.trials ?? 0, document.querySelectorAll('#operators tbody tr').length]"
+BODY = "return performance.getEntriesByType('navigation')[0].decodedBodySize"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
+    running = Site(tmp_path / "data", url)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+def memory(pid: int, name: str) -> int:
+    """Bytes: "VmRSS" now, "VmHWM" at most."""
+    found = re.search(rf"{name}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return int(found[1]) * 1024
+
+
+def opened(browser: Any, site: Site, run: str) -> float:
+    """Seconds until the page of a run stands with all its operators."""
+    browser.get("about:blank")
+    began = time.monotonic()
+    browser.get(f"{site.url}/runs/{run}/")
+    until(lambda: browser.execute_script(ROWS) == [SLOTS * A_SLOT, OPERATORS], 60)
+    return time.monotonic() - began
+
+
+def test_a_run_of_100_000_measurements_stays_fast(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_chromium()
+    network = site.tell("network", name="squeezenet")["network"]
+    run = str(site.tell("run", network=network, operators=OPERATORS)["run"])
+    empty = site.tell("disk")["bytes"]
+    kept = site.tell("relay", run=run, operators=OPERATORS, slots=SLOTS)
+    disk = site.tell("disk")["bytes"] - empty
+    browser = chromium(tmp_path / "profile")
+    try:
+        browser.get(site.url + site.tell("link")["path"])
+        before = memory(site.web.pid, "VmRSS")
+        took = min(opened(browser, site, run) for _ in range(3))
+        body = browser.execute_script(BODY)
+        peak = memory(site.web.pid, "VmHWM")
+        assert complaints(browser) == []
+    finally:
+        browser.quit()
+    order = site.tell("resume", run=run)
+    rate = kept["events"] / kept["processor"]
+    with capsys.disabled():
+        print(  # noqa: T201
+            f"\nkept: {kept['trials']} measurements in {kept['seconds']:.1f} s,"
+            f" {kept['events'] / kept['seconds']:.0f} events/s, {rate:.0f} a second of the worker's processor,"
+            f" {kept['events'] / kept['writes']:.0f} a transaction; {disk / MIB:.0f} MiB on disk"
+            f"\nopened: {took:.2f} s, {body / MIB:.2f} MiB sent; the server holds {before / MIB:.0f} MiB before,"
+            f" {peak / MIB:.0f} MiB at most"
+            f"\nresumed: order made in {order['made']:.2f} s, written in {order['said']:.2f} s,"
+            f" {order['bytes'] / MIB:.1f} MiB; the worker holds {order['peak'] / MIB:.0f} MiB at most"
+        )
+    assert (kept["trials"], order["measurements"], order["slots"]) == (SLOTS * A_SLOT, SLOTS * A_SLOT, SLOTS)
+    assert rate > 500  # of processor time, and half of what an idle machine does: others run beside this test
+    assert took < 3.0
+    assert peak - before < 100 * MIB

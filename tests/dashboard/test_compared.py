@@ -1,0 +1,86 @@
+"""Several runs of a network on one chart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.dashboard.compared import BETWEEN, HEIGHT, LINES, Picture, picture
+from apps.tuning import services
+from apps.tuning.models import TuningRun
+from tests.apps.rows import Site, Told
+from workers.messages import Budget
+
+
+def ended(site: Site, latencies: list[float], **asked: Any) -> TuningRun:
+    """A run with a slot for each latency."""
+    run = site.run(**asked)
+    held = services.claim(run.job_id, "worker")
+    assert held is not None
+    told = Told(1)
+    services.write(held, told.start())
+    for latency in latencies:
+        services.write(held, [told.batch(latency), told.slot() | {"latency": latency}])
+    services.conclude(held, "finished")
+    run.refresh_from_db()
+    return run
+
+
+def drawn() -> Picture:
+    found = picture(TuningRun.objects.all())
+    assert found is not None
+    return found
+
+
+def test_runs_that_differ_in_their_seed_are_one_line_with_a_band(site: Site) -> None:
+    for seed, best in ((0, 0.3), (1, 0.1), (2, 0.2)):
+        ended(site, [1.0, best], seed=seed)
+    ended(site, [0.9, 0.5], method="random")
+    lines = {line.title: line for line in drawn().lines}
+    assert len(lines) == 2
+    several, alone = sorted(lines.values(), key=lambda line: -len(line.runs))
+    assert (several.latency, several.seeds) == (0.2, "3 seeds")
+    assert several.band
+    assert (alone.latency, alone.seeds, alone.band) == (0.5, "seed 0", "")
+
+
+@pytest.mark.parametrize(
+    "change", [{"budget": Budget(trials=50)}, {"method": "random"}, {"layout": "NCHW"}, {"reuse": False}]
+)
+def test_runs_that_were_asked_for_otherwise_are_lines_of_their_own(site: Site, change: dict[str, Any]) -> None:
+    ended(site, [1.0, 0.5])
+    ended(site, [1.0, 0.5], **change)
+    assert len(drawn().lines) == 2
+
+
+def test_a_line_falls_in_steps_and_lower_is_faster(site: Site) -> None:
+    ended(site, [1.0, 0.5, 0.25])
+    (line,) = drawn().lines
+    points = [tuple(map(float, point.split(","))) for point in line.points.split()]
+    assert all(x >= before and (x == before or y == above) for (before, above), (x, y) in pairwise(points))
+    assert points[0][1] < points[-1][1]
+
+
+def test_labels_do_not_cover_each_other(site: Site) -> None:
+    for number in range(LINES + 1):
+        ended(site, [1.0, 0.5], budget=Budget(trials=50 + number))
+    lines = drawn().lines
+    assert len(lines) == LINES
+    places = sorted(line.label for line in lines)
+    assert all(below - above >= BETWEEN - 1e-9 for above, below in pairwise(places))
+    assert 0 < places[0] <= places[-1] < HEIGHT
+
+
+def test_the_page_says_what_to_do_when_there_is_nothing_to_compare(site: Site, ada: Client) -> None:
+    site.run()
+    assert b"No run of this network has a latency yet" in ada.get(reverse("compared", args=[site.network.pk])).content
+
+
+def test_the_page_links_every_run(site: Site, ada: Client) -> None:
+    runs = [ended(site, [1.0, 0.5], seed=seed) for seed in (0, 1)]
+    page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
+    assert all(reverse("run", args=[run.pk]) in page for run in runs)

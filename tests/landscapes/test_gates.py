@@ -1,0 +1,112 @@
+"""What schedulers and searches are worth, on every landscape there is: a synthetic one, and what is shipped.
+
+A recording joins by lying in workers/landscapes/recorded with its costs.json.
+"""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workers.landscapes
+from tests.landscapes.recorded import costs, curve_recording, space_recording
+from workers.benchmarks.curve import Curve
+from workers.benchmarks.methods.arms import arm_named
+from workers.benchmarks.methods.replayed import CURVE, SPACE, Source, run_cell
+from workers.engine.cost_model.xgboost import XGBoost
+from workers.engine.ports import Prediction
+from workers.engine.scheduler.dynatune import DynaTune
+from workers.engine.space import Features
+from workers.landscapes import Costs, CurveRecording, SpaceRecording
+
+SHIPPED = Path(workers.landscapes.__file__).parent / "recorded"
+SEEDS = range(4)
+SEARCHED = 120
+"""Trials an operator of a search: enough that a model has something to say."""
+
+
+def landscapes(kind: str) -> list[Any]:
+    found = sorted(SHIPPED.glob(f"**/*.{kind}.npz"))
+    return [pytest.param(None, id="synthetic"), *(pytest.param(path, id=path.stem) for path in found)]
+
+
+@pytest.fixture(scope="module", params=landscapes(CURVE))
+def curves(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Source:
+    path: Path | None = request.param
+    if path is None:
+        recording = curve_recording(tmp_path_factory.mktemp("gates") / "parts", 3, 192)
+        return Source(Path("synthetic.curve.npz"), CURVE, recording, costs())
+    return Source(path, CURVE, CurveRecording.read(path), Costs.read(path.with_name("costs.json")))
+
+
+@pytest.fixture(scope="module", params=landscapes(SPACE))
+def space(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Source:
+    path: Path | None = request.param
+    if path is None:
+        path = tmp_path_factory.mktemp("gates") / "synthetic.space.npz"
+        space_recording(path.with_name("parts"), 2, 2000).write(path)
+        costs().write(path.with_name("costs.json"))
+    return Source(path, SPACE, SpaceRecording.read(path), Costs.read(path.with_name("costs.json")))
+
+
+def excess(source: Source, arm: str) -> float:
+    """How many doublings above its end the latency was on average over the tuning, median of the seeds."""
+    found = []
+    for seed in SEEDS:
+        cell = run_cell(source, arm_named(arm), seed, source.trials(None))
+        curve = Curve.of(cell["curve"])
+        assert curve.final is not None
+        times = np.linspace(curve.complete or 0.0, cell["seconds"], 400)
+        latencies = [curve.at(float(moment)) or curve.points[0][1] for moment in times]
+        found.append(float(np.mean(np.log2(latencies) - np.log2(curve.final))))
+    return statistics.median(found)
+
+
+def reached(source: Source, arm: str) -> float:
+    """The fastest there is over the best that a search found, mean of the operators, median of the seeds."""
+    found = []
+    for seed in SEEDS:
+        cell = run_cell(source, arm_named(arm), seed, source.trials(SEARCHED))
+        found.append(statistics.fmean(row["reachable"] / row["best"] for row in cell["operators"]))
+    return statistics.median(found)
+
+
+def test_a_belief_is_worth_more_than_one_operator_after_the_other_and_no_less_than_turns(curves: Source) -> None:
+    # The synthetic one: sequential 4.0, turns 1.83, belief 1.74, oracle 1.58; a constant UCB 2.7.
+    belief = excess(curves, "dynatune")
+    assert belief < 0.8 * excess(curves, "sequential")
+    assert belief < 1.1 * excess(curves, "round_robin")
+    assert excess(curves, "oracle") < 1.1 * belief
+
+
+@pytest.mark.mutation
+def test_a_constant_ucb_is_noticed(curves: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, turns = DynaTune._index, excess(curves, "round_robin")
+
+    def constant(self: DynaTune, one: Any, slots: int) -> Any:
+        found = index(self, one, slots)
+        return type(found)(found.operator, 0.0, 0.0, found.untried, 0.0)
+
+    monkeypatch.setattr(DynaTune, "_index", constant)
+    assert excess(curves, "dynatune") > 1.2 * turns
+
+
+def test_a_cost_model_is_worth_more_than_chance(space: Source) -> None:
+    # The synthetic one: 0.01 below the fastest there is, chance 0.32, shuffled predictions 0.32.
+    assert 1 - reached(space, "round_robin") < 0.8 * (1 - reached(space, "random"))
+
+
+@pytest.mark.mutation
+def test_shuffled_predictions_are_noticed(space: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    predict, rng, chance = XGBoost.predict, np.random.default_rng(0), reached(space, "random")
+
+    def shuffled(self: XGBoost, features: Features) -> Prediction:
+        found = predict(self, features)
+        return Prediction(rng.permutation(found.mean), found.spread)
+
+    monkeypatch.setattr(XGBoost, "predict", shuffled)
+    assert 1 - reached(space, "round_robin") > 0.8 * (1 - chance)

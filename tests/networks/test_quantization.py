@@ -1,0 +1,153 @@
+"""Quantised networks written as float32 arithmetic round and clip as ONNX Runtime's integer kernels do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, helper
+
+from tests.zoo import constant, model_of, quantised
+from workers.baselines.inputs import seeded_inputs
+from workers.baselines.session import OnnxRuntimeSession
+from workers.baselines.verify import Verdict, compare
+from workers.networks.check import load
+from workers.networks.clean import clean
+from workers.networks.inspect import inspect_model
+from workers.networks.precision import INTEGER_OPERATORS, PAIRS
+from workers.networks.tolerance import tolerances
+
+FORMS = [("QDQ", False), ("QDQ", True), ("QOperator", False), ("QOperator", True), ("dynamic", False)]
+
+
+def outputs(model: ModelProto, inputs: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return OnnxRuntimeSession(model.SerializeToString(), 1).run(inputs)
+
+
+def verdict(model: ModelProto, seed: int = 0) -> tuple[Verdict, ModelProto]:
+    """The cleaned network, run in float32, against the network as it is."""
+    result, _ = clean(model, {})
+    inputs = seeded_inputs(inspect_model(model), seed)
+    return compare(outputs(result, inputs), outputs(model, inputs), tolerances(model)), result
+
+
+def kinds(model: ModelProto) -> set[str]:
+    return {node.op_type for node in model.graph.node}
+
+
+@pytest.mark.parametrize(("form", "per_channel"), FORMS)
+@pytest.mark.parametrize("name", ["tiny", "tiny_attention", "mobilenet_like"])
+def test_a_quantised_network_computes_the_same_without_its_integers(
+    zoo_cache: Path, name: str, form: str, per_channel: bool
+) -> None:
+    model = load(quantised(zoo_cache, name, form, per_channel))
+    assert kinds(model) & (PAIRS | INTEGER_OPERATORS)
+    found, result = verdict(model)
+    assert found.passed, found.reason
+    assert not kinds(result) & (PAIRS | INTEGER_OPERATORS)
+    onnx.checker.check_model(result)
+
+
+@pytest.mark.parametrize(("form", "per_channel"), FORMS[:4])
+def test_convolutions_and_products_are_rounded_like_integer_kernels(
+    zoo_cache: Path, form: str, per_channel: bool
+) -> None:
+    found, _ = verdict(load(quantised(zoo_cache, "tiny", form, per_channel)))
+    assert found.outputs[0].off == 0.0
+
+
+def rounding(dtype: type, values: NDArray[Any], zero: int, scale: float = 0.5) -> ModelProto:
+    weights = [constant("s", np.float32(scale)), constant("z", np.asarray(zero, dtype))]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
+    ]
+    return model_of(nodes, {"x": list(values.shape)}, {"y": list(values.shape)}, weights)
+
+
+@pytest.mark.parametrize("zero", [0, 3, 120])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_halves_round_to_even_and_the_ends_are_clipped(dtype: type, zero: int) -> None:
+    values = np.arange(-400, 400, dtype=np.float32) / 4  # half a step and quarters of it, beyond both ends
+    model = rounding(dtype, values, zero)
+    result, _ = clean(model, {})
+    assert np.array_equal(outputs(result, {"x": values})["y"], outputs(model, {"x": values})["y"])
+
+
+def test_stored_integers_may_enter_and_leave(zoo_cache: Path) -> None:
+    weights = [constant("s", np.float32(0.02)), constant("z", np.uint8(7)), constant("t", np.float32(0.31))]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["r"]),
+        helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2]),
+        helper.make_node("QuantizeLinear", ["p", "t", "z"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [1, 2, 8, 8]}, {"y": [1, 2, 7, 7]}, weights)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.UINT8
+    found, _ = verdict(model)
+    assert found.passed
+    assert found.outputs[0].tolerance.step == 1.0
+
+
+def test_a_scale_found_at_run_time_stays_with_the_import() -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [4], "s": []}, {"y": [4]}, [])
+    result, _ = clean(model, {})
+    assert "QuantizeLinear" in kinds(result)
+    inputs = {"x": np.float32([0.1, 0.26, 0.7, 3]), "s": np.asarray(0.1, np.float32)}
+    assert np.allclose(outputs(result, inputs)["y"], outputs(model, inputs)["y"])
+
+
+def test_blocks_of_four_bit_weights_are_dequantised_once() -> None:
+    rng = np.random.default_rng(0)
+    import ml_dtypes
+
+    stored = rng.integers(-8, 8, (32, 16)).astype(ml_dtypes.int4)
+    weights = [constant("w", stored), constant("s", rng.uniform(0.01, 0.1, (2, 16)).astype(np.float32))]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s"], ["r"], axis=0, block_size=16),
+        helper.make_node("MatMul", ["x", "r"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [4, 32]}, {"y": [4, 16]}, weights)
+    model.opset_import[0].version, model.ir_version = 21, 10
+    found, result = verdict(model)
+    assert found.passed
+    assert kinds(result) == {"MatMul"}
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("broken", ["scale", "zero", "axis"])
+def test_a_dropped_scale_a_wrong_zero_and_a_swapped_axis_are_noticed(zoo_cache: Path, broken: str) -> None:
+    model = load(quantised(zoo_cache, "tiny", "QDQ", True))
+    inputs = seeded_inputs(inspect_model(model), 0)
+    wanted = outputs(model, inputs)
+    worse = ModelProto()
+    worse.CopyFrom(model)
+    for tensor in worse.graph.initializer:
+        values = onnx.numpy_helper.to_array(tensor)
+        if broken == "scale" and tensor.name == "w_scale":
+            values = np.full_like(values, values.max())
+        if broken == "zero" and tensor.name.endswith("x_zero_point"):
+            values = (values + 40).astype(values.dtype)
+        if broken == "axis" and values.ndim == 4:
+            values = np.ascontiguousarray(values.swapaxes(2, 3))
+        tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
+    assert worse != model
+    result, _ = clean(worse, {})
+    assert not compare(outputs(result, inputs), wanted, tolerances(model)).passed
+
+
+@pytest.mark.mutation
+def test_a_range_that_ends_too_early_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.networks.quantization._RANGES", {TensorProto.UINT8: (0, 254)})
+    values = np.arange(-400, 400, dtype=np.float32) / 4
+    model = rounding(np.uint8, values, 0, 0.1)
+    result, _ = clean(model, {})
+    assert not np.array_equal(outputs(result, {"x": values})["y"], outputs(model, {"x": values})["y"])

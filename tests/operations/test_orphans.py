@@ -1,0 +1,126 @@
+"""A launcher of its own process, since it takes in every orphan beneath it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from apps.operations.orphans import Orphans
+
+ROOT = Path(__file__).resolve().parents[2]
+
+HIDE = """
+import os, sys, time
+if not os.fork():
+    if not os.fork():
+        os.setsid()
+        os.write(1, b"hidden %d\\n" % os.getpid())
+        os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"], {})
+    os.execvp("sleep", ["sleep", "600"])
+time.sleep(600)
+"""
+LAUNCHER = f"""
+import os, sys; from pathlib import Path
+from apps.operations.launcher import Launcher; from apps.operations.parts import Part, Plan
+part = Part(Plan("part", [sys.executable, "-c", {HIDE!r}], once=True), Path(sys.argv[1]), dict(os.environ))
+launcher = Launcher([], [part], lambda news: None, adopts=sys.argv[2] == "True")
+launcher.catch_signals()
+part.start()
+print(part.pid, flush=True)
+launcher.run()
+launcher.end()
+"""
+
+
+def alive(pid):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def until(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return bool(condition())
+
+
+class Running:
+    def __init__(self, folder, adopts):
+        argv = [sys.executable, "-c", LAUNCHER, str(folder), str(adopts)]
+        self.process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True)
+        self.part = int(self.process.stdout.readline())
+        log = folder / "part.log"
+        assert until(lambda: log.exists() and "hidden" in log.read_text(), 10)
+        self.hidden = int(log.read_text().split()[1])
+
+    def close(self):
+        for pid in (self.part, self.hidden):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def launched(tmp_path):
+    made = []
+
+    def make(adopts=True):
+        made.append(Running(tmp_path, adopts))
+        return made[-1]
+
+    yield make
+    for found in made:
+        found.close()
+
+
+def test_what_a_killed_part_left_behind_is_ended(launched):
+    found = launched()
+    os.kill(found.part, signal.SIGKILL)
+    assert until(lambda: not alive(found.hidden), 8)
+    assert found.process.poll() is None
+
+
+def test_a_launcher_that_ends_leaves_nothing_that_hid(launched):
+    found = launched()
+    began = time.monotonic()
+    found.process.send_signal(signal.SIGINT)
+    assert found.process.wait(10) == 0
+    assert time.monotonic() - began < 5
+    assert not alive(found.hidden)
+
+
+@pytest.mark.mutation
+def test_a_launcher_that_takes_in_nobody_is_noticed(launched):
+    found = launched(adopts=False)
+    found.process.send_signal(signal.SIGINT)
+    assert found.process.wait(10) == 0
+    assert alive(found.hidden)
+
+
+def test_children_of_its_own_and_those_that_just_came_are_let_be():
+    ours, other = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
+    now = [0.0]
+    try:
+        strangers = {
+            int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()
+        }
+        orphans = Orphans(lambda: strangers - {other.pid}, lambda: now[0])
+        orphans.look()
+        now[0] = 1.5
+        orphans.look()
+        assert alive(other.pid)
+        now[0] = 3.0
+        orphans.look()
+        assert until(lambda: not alive(other.pid), 5)
+        assert alive(ours.pid)
+    finally:
+        for process in (ours, other):
+            process.kill()
+            process.wait()

@@ -1,0 +1,208 @@
+"""What a filtered process is refused, tried by a process that is."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.sandbox import seccomp, spawn
+from workers.sandbox.spawn import Access
+
+ROOT = Path(__file__).resolve().parents[2]
+MACHINE = os.uname().machine
+HEADERS = {
+    "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    "aarch64": Path("/usr/include/asm-generic/unistd.h"),
+}
+pytestmark = pytest.mark.skipif(not seccomp.supported(), reason="this kernel filters no system calls")
+EPERM, ENOSYS = 1, 38
+
+
+def says(program: str, access: Access | None) -> Any:
+    """What a Python program prints as JSON under this access."""
+    argv = [sys.executable, "-c", f"import json, os, socket\n{program}"]
+    with spawn.spawn(argv, access=access, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        text = child.stdout.read()
+        child.end(5)
+    return json.loads(text)
+
+
+CALLS = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def call(number, *arguments):
+    ctypes.set_errno(0)
+    result = libc.syscall(ctypes.c_long(number), *(ctypes.c_long(a) for a in arguments))
+    return 0 if result >= 0 else ctypes.get_errno()
+"""
+
+
+def filtered(program: str, change: str = "", network: bool = False) -> Any:
+    """The same with nothing but the filter, which `change` may spoil; None when a signal ended it."""
+    code = (
+        f"import json, os, socket\nfrom workers.sandbox import confine, seccomp\n{change}\nconfine._prctl(38, 1)\n"
+        f"assert seccomp.restrict(network={network})\n{CALLS}\n{program}"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    if ran.returncode < 0:
+        return None
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.parametrize("machine", sorted(seccomp.NUMBERS))
+def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
+    if not HEADERS[machine].exists():
+        pytest.skip("no kernel headers here")
+    listed = dict(re.findall(r"^#define __NR3?2?6?4?_?(\w+)\s+(\d+)", HEADERS[machine].read_text(), re.MULTILINE))
+    ours = seccomp.NUMBERS[machine]
+    assert {name: int(listed[name]) for name in ours if name in listed} == {name: ours[name] for name in ours}
+
+
+def test_what_no_tuning_needs_is_refused() -> None:
+    decided = {"socket", "socketpair", "clone", "kill", "seccomp"}
+    numbers = {name: number for name, number in seccomp.NUMBERS[MACHINE].items() if name not in decided}
+    answers = filtered(
+        f"print(json.dumps({{name: call(number, 0, 0, 0, 0, 0) for name, number in {numbers!r}.items()}}))"
+    )
+    absent = {"clone3", "memfd_create"}
+    assert answers == {name: ENOSYS if name in absent else EPERM for name in numbers}
+
+
+FAMILIES = """
+def opened(family, kind=socket.SOCK_STREAM):
+    try: socket.socket(family, kind).close(); return 0
+    except OSError as error: return error.errno
+print(json.dumps([opened(family) for family in (1, 2, 10, 17, 38, 40)] + [opened(16, socket.SOCK_RAW)]))
+"""
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_sockets_are_refused_but_those_of_a_network_that_is_allowed(network: bool) -> None:
+    unix, four, six, *others = says(FAMILIES, Access(network=network))
+    assert unix == EPERM
+    assert {four, six} <= ({0, 97} if network else {EPERM})  # 97: a kernel without IPv6
+    assert set(others) == {EPERM}
+
+
+@pytest.mark.parametrize("confined", [True, False])
+def test_a_server_on_a_socket_file_is_out_of_reach(confined: bool, tmp_path: Path) -> None:
+    """Landlock lets a process connect to any socket file whose path it knows."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        server.listen()
+        program = (
+            "try:\n    found = socket.socket(socket.AF_UNIX).connect_ex("
+            f"{str(tmp_path / 'socket')!r})\nexcept OSError as error: found = error.errno\nprint(found)"
+        )
+        assert says(program, Access(network=False) if confined else None) == (EPERM if confined else 0)
+
+
+def test_a_pair_to_talk_to_a_child_is_left_and_one_that_can_be_sent_elsewhere_is_not() -> None:
+    program = (
+        "ours, theirs = socket.socketpair(); theirs.send(b'x'); found = [ours.recv(1) == b'x']\n"
+        "for kind in (socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):\n"
+        "    try: socket.socketpair(socket.AF_UNIX, kind); found.append(0)\n"
+        "    except OSError as error: found.append(error.errno)\n"
+        "print(json.dumps(found))"
+    )
+    assert says(program, Access(network=False)) == [True, EPERM, EPERM]
+
+
+def test_threads_processes_and_pipes_go_on() -> None:
+    program = (
+        "import subprocess, threading\n"
+        "found = []; thread = threading.Thread(target=found.append, args=(1,)); thread.start(); thread.join()\n"
+        "found.append(subprocess.run(['true']).returncode); child = os.fork()\n"
+        "if not child: os._exit(3)\n"
+        "found.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])); os.kill(os.getpid(), 0)\n"
+        "print(json.dumps(found))"
+    )
+    assert says(program, Access(network=False)) == [1, 0, 3]
+
+
+def test_no_new_namespace_no_new_session_and_no_signal_to_everybody() -> None:
+    clone, kill = (seccomp.NUMBERS[MACHINE][name] for name in ("clone", "kill"))
+    program = (
+        "try: os.setsid(); session = 0\nexcept OSError as error: session = error.errno\n"
+        f"signals = [call({kill}, -1, 0), call({kill}, os.getpid(), 0)]\n"
+        f"print(json.dumps([session, call({clone}, 0x10000011, 0, 0, 0, 0), *signals]))"
+    )
+    assert filtered(program) == [EPERM, EPERM, EPERM, 0]
+
+
+X32 = "print(call(0x40000000 | 41, 1, 1, 0))"
+# Through the gate of 32-bit programs, where socket is number 359: push rbx, load, int 0x80, pop rbx, ret.
+COMPAT = """
+import mmap, struct
+code = b"\\x53\\xb8" + struct.pack("<I", 359) + b"\\xbb" + struct.pack("<I", 1) + b"\\xb9" + struct.pack("<I", 1)
+code += b"\\xba" + struct.pack("<I", 0) + b"\\xcd\\x80\\x5b\\xc3"
+page = mmap.mmap(-1, 4096, prot=7)
+page.write(code)
+address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+print(ctypes.CFUNCTYPE(ctypes.c_int)(address)())
+"""
+WITHOUT_MACHINE = "whole = seccomp.program; seccomp.program = lambda *a: (p := whole(*a))[:0] + p[24:]"
+
+
+@pytest.mark.skipif(MACHINE != "x86_64", reason="only x86 has three ways in")
+def test_the_other_ways_into_the_kernel_are_closed() -> None:
+    assert filtered(X32) == EPERM
+    assert filtered(COMPAT) in (-EPERM, None)
+
+
+@pytest.mark.mutation
+@pytest.mark.skipif(MACHINE != "x86_64", reason="only x86 has three ways in")
+def test_a_filter_that_looks_at_the_number_alone_is_noticed() -> None:
+    assert filtered(X32, change="seccomp._X32 = 0xFFFFFFFF") != EPERM
+    through = filtered(COMPAT, change=WITHOUT_MACHINE)
+    if through is None:
+        pytest.skip("this kernel runs no 32-bit programs")
+    assert through >= 0
+
+
+@pytest.mark.mutation
+def test_a_filter_without_sockets_is_noticed() -> None:
+    change = f"seccomp.NUMBERS[{MACHINE!r}]['socket'] = 100000"
+    assert filtered(FAMILIES, change=change)[0] == 0
+
+
+def test_what_is_timed_is_not_slowed_down_against_spectre() -> None:
+    program = "print(json.dumps([line for line in open('/proc/self/status') if line.startswith('Specul')]))"
+    assert says(program, Access()) == says(program, None)
+
+
+def test_a_kernel_that_does_not_filter_stops_only_what_requires_it() -> None:
+    for required, starts in ((0, True), (1, False)):
+        program = (
+            "from workers.sandbox import confine, landlock, seccomp\n"
+            "seccomp.supported = lambda: False; landlock.supported = lambda: 0; landlock.restrict = lambda **_: 7\n"
+            f"access = {{'listing': [], 'reading': [], 'writing': [], 'network': False, 'required': {required}}}\n"
+            "limits = dict.fromkeys(('address_space', 'cpu_seconds', 'file_size', 'processes', 'open_files'))\n"
+            "print(tuple(confine.confine({'parent': None, 'nice': 0, 'cpus': [], 'limits': limits, 'access': access})))"
+        )
+        ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (ran.stdout == "(7, False)\n") is starts
+        assert ("filter on system calls" in ran.stderr) is not starts
+
+
+def test_a_child_says_that_it_is_filtered_and_so_do_its_own() -> None:
+    program = (
+        "import subprocess, sys; from workers.sandbox.spawn import spawn\n"
+        "inner = [sys.executable, '-c', \"import os; print(os.environ['TUNINGSITE_FILTERED'])\"]\n"
+        "with spawn(inner, stdout=subprocess.PIPE) as child:\n"
+        "    said = child.stdout.read().decode().strip(); group = child.pid\n"
+        "    print(json.dumps([os.environ['TUNINGSITE_FILTERED'], said, child.end(5)]))"
+    )
+    assert says(program, Access()) == ["1", "1", 0]
+    with spawn.spawn(["true"], access=Access()) as child:
+        assert child.protection().filtered
+    with spawn.spawn(["true"]) as child:
+        assert not child.protection().filtered

@@ -1,0 +1,183 @@
+"""Timing the parts of methods on this machine, for replays to charge."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.engine.methods import METHODS, REGISTRIES, Method
+from workers.engine.ports import Progress
+from workers.engine.scheduler import Setting, scheduler_named
+from workers.engine.space import Choices, Features, Operator
+from workers.landscapes.costs import UNITS, Costs, key_of
+from workers.landscapes.synthetic import synthetic_operators
+
+Clock = Callable[[], float]
+
+ORACLE = "oracle"
+"""It knows the future of a landscape; what knowing costs has no meaning."""
+
+ROWS = (64, 320)
+PREDICTED = (16, 1024)
+
+
+def every_part() -> list[Method]:
+    """Methods that have every preset's parts, and every registered part with its own parameters."""
+    plain = METHODS["dynatune"]
+    found = list(METHODS.values())
+    for role, registry in REGISTRIES.items():
+        kept = {of: numbers for of, numbers in plain.parameters.items() if of != role}
+        found += [replace(plain, parameters=kept, **{role: name}) for name in registry]
+    return found
+
+
+def calibrate(machine: str, methods: Sequence[Method] | None = None, now: Clock = time.perf_counter) -> Costs:
+    """Times the parts of `methods` (None: `every_part`) on an operator of thousands of configurations; run it alone."""
+    operator = _large()
+    seconds: dict[str, dict[str, float]] = {}
+    for method in every_part() if methods is None else methods:
+        for role, timed in TIMERS.items():
+            key = key_of(role, method)
+            if key not in seconds:
+                seconds[key] = timed(method, operator, now)
+    return Costs(seconds, machine)
+
+
+def untimed(costs: Costs, methods: Iterable[Method]) -> list[tuple[str, Method, Method]]:
+    """(role, method, the same with parameters of that part that were timed) for each part that nobody timed with its
+    parameters; a part that nobody timed at all is left out."""
+    found: dict[str, tuple[str, Method, Method]] = {}
+    for method in methods:
+        for role in UNITS:
+            like = _alike(costs, role, method)
+            if key_of(role, method) not in costs.seconds and like is not None:
+                found.setdefault(key_of(role, method), (role, method, like))
+    return list(found.values())
+
+
+def completed(costs: Costs, methods: Iterable[Method], now: Clock = time.perf_counter) -> Costs:
+    """`costs` with what is `untimed`: timed here beside its like, and the ratio applied to what that took there.
+
+    Seconds of one machine mean nothing on another; how much dearer a walk of twice the chains is does.
+    """
+    operator, seconds = _large(), dict(costs.seconds)
+    for role, method, like in untimed(costs, methods):
+        mine, known = TIMERS[role](method, operator, now), TIMERS[role](like, operator, now)
+        theirs = costs.of(role, like)
+        seconds[key_of(role, method)] = {
+            unit: theirs[unit] * (mine[unit] / known[unit] if known[unit] > 0 else 1.0) for unit in UNITS[role]
+        }
+    return Costs(seconds, costs.machine)
+
+
+def _alike(costs: Costs, role: str, method: Method) -> Method | None:
+    """`method` with the first parameters of its part that were timed."""
+    start = f"{role} {getattr(method, role)} "
+    timed = sorted(key for key in costs.seconds if key.startswith(start))
+    if not timed:
+        return None
+    return replace(method, parameters={**method.parameters, role: json.loads(timed[0].removeprefix(start))})
+
+
+def _large() -> Operator:
+    return max(synthetic_operators(1, 5), key=lambda one: one.size)
+
+
+def _explorer(method: Method, operator: Operator, now: Clock) -> dict[str, float]:
+    sketch = operator.sketches[0]
+    slopes = np.linspace(-1, 1, sketch.width)
+    explorer = method.make_explorer(operator, np.random.default_rng(0))
+    scoring, walked = 0.0, 0
+
+    def score(choices: Choices) -> NDArray[np.float64]:
+        nonlocal scoring
+        began = now()
+        found: NDArray[np.float64] = sketch.features(choices) @ slopes
+        scoring += now() - began
+        return found
+
+    began = now()
+    for _ in range(3):
+        walked += max(explorer.explore(sketch, score, method.rhythm.plan, set())[1], 1)
+    return {"step": max(0.0, now() - began - scoring) / walked}
+
+
+def _sampler(method: Method, operator: Operator, now: Clock) -> dict[str, float]:
+    sketch, rng = operator.sketches[0], np.random.default_rng(0)
+    plan = method.rhythm.plan
+    count = math.ceil(method.search.pool * plan)
+    sampler = method.make_sampler(operator, 0)
+    rows = np.unique(sketch.random(rng, count), axis=0)
+    scores = np.sort(rng.normal(size=len(rows)))[::-1].copy()
+    sampler.sample(sketch, rows, scores, plan, set())  # loads what it needs
+    taken = [_timed(now, lambda: sampler.sample(sketch, rows, scores, plan, set())) for _ in range(3)]
+    return {"candidate": float(np.median(taken)) / len(rows)}
+
+
+def _cost_model(method: Method, operator: Operator, now: Clock) -> dict[str, float]:
+    sketch, rng = operator.sketches[0], np.random.default_rng(0)
+
+    def features(rows: int) -> Features:
+        return sketch.features(sketch.random(rng, rows))
+
+    model = method.make_cost_model(operator, 0)
+    slopes = rng.normal(size=sketch.width)
+    fits, predictions = [], []
+    for rows in (*ROWS, *ROWS, *ROWS):
+        shown = features(rows)
+        speeds = np.exp(0.2 * (shown @ slopes))
+        fits.append(_timed(now, lambda shown=shown, speeds=speeds: model.fit(shown, speeds)))  # type: ignore[misc]
+    for rows in PREDICTED * 3:
+        asked = features(rows)
+        predictions.append(_timed(now, lambda asked=asked: model.predict(asked)))  # type: ignore[misc]
+    fit, fit_row = _line(ROWS, [float(np.median(fits[i::2])) for i in (0, 1)])
+    predict, predict_row = _line(PREDICTED, [float(np.median(predictions[i::2])) for i in (0, 1)])
+    return {"fit": fit, "fit_row": fit_row, "predict": predict, "predict_row": predict_row}
+
+
+def _scheduler(method: Method, operator: Operator, now: Clock) -> dict[str, float]:
+    """Mean over 24 slots of 12 operators with curves that fall and flatten."""
+    operators = [Operator(i, f"o{i}", str(i), 1, 1e8, 1e6, 1e8, operator.sketches, ()) for i in range(12)]
+    setting = Setting(0, 1e12, slots_per_operator=dict.fromkeys(range(12), 2))
+    if method.scheduler == ORACLE:
+        return {"decision": 0.0}
+    scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))
+    slots, taken = [1] * 12, 0.0
+    for _ in range(24):
+        progress = [
+            Progress(o, [1e-3 * (1 + i + 1 / (1 + n)) for n in range(16 * slots[i])], slots[i], 2.0 * slots[i], False)
+            for i, o in enumerate(operators)
+        ]
+        began = now()
+        decision = scheduler.choose(progress, 2.0)
+        if decision is not None:
+            slots[decision.operator] += 1
+            scheduler.observe(progress[decision.operator])
+        taken += now() - began
+    return {"decision": taken / 24}
+
+
+def _timed(now: Clock, work: Callable[[], object]) -> float:
+    began = now()
+    work()
+    return now() - began
+
+
+def _line(at: tuple[int, int], seconds: list[float]) -> tuple[float, float]:
+    """Offset and slope through two points, neither negative."""
+    slope = max(0.0, (seconds[1] - seconds[0]) / (at[1] - at[0]))
+    return max(0.0, seconds[0] - slope * at[0]), slope
+
+
+TIMERS: dict[str, Callable[[Method, Operator, Clock], dict[str, float]]] = {
+    "explorer": _explorer,
+    "sampler": _sampler,
+    "cost_model": _cost_model,
+    "scheduler": _scheduler,
+}

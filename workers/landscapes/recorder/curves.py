@@ -1,0 +1,100 @@
+"""Inner searches, one an operator and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workers.engine.methods import Method
+from workers.engine.ports import Backend, Candidate, Outcome
+from workers.engine.space import Operator
+from workers.landscapes import files
+from workers.landscapes.curves import CAUSES, CurveRecording, RecordedSearch
+from workers.landscapes.recorder.folder import curve_path, network, same_network, whole
+from workers.landscapes.recorder.walls import measured
+from workers.landscapes.recorder.watch import Watch
+
+AGAIN = 3
+
+
+def record_curves(
+    make: Callable[[], Backend], method: Method, seeds: int, trials: int, folder: Path, watch: Watch
+) -> bool:
+    """`seeds` inner searches of `trials` candidates for every operator. False when stopped; what is whole is kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    watch.start(0, 0)
+    for seed in range(seeds):
+        if whole(folder, seed):
+            continue
+        backend = make()
+        try:
+            operators = backend.operators()
+            same_network(folder, operators)
+            paths = [curve_path(folder, o.index, seed) for o in operators]
+            done = sum(p.exists() for s in range(seeds) for o in operators for p in [curve_path(folder, o.index, s)])
+            watch.start(len(operators) * seeds * trials, done * trials)
+            for operator, path in zip(operators, paths, strict=True):
+                if path.exists():
+                    continue
+                where = f"seed {seed + 1} of {seeds}, operator {operator.index + 1} of {len(operators)}"
+                search = _search(backend, method, operator, seed, trials, watch, where)
+                if search is None:
+                    return False
+                files.write(path, "curve part", {"key": operator.key}, search.arrays())
+                watch.total -= trials - len(search)  # a small space is used up before
+        finally:
+            backend.close()
+    return True
+
+
+def curves_of(folder: Path, seeds: int, header: dict[str, Any]) -> CurveRecording:
+    """What `record_curves` left in `folder`."""
+    operators, found = network(folder)
+    searches = tuple(
+        tuple(
+            RecordedSearch.of_arrays(files.read(curve_path(folder, row["index"], seed), "curve part")[1])
+            for seed in range(seeds)
+        )
+        for row in operators
+    )
+    return CurveRecording({**header, "operators": operators, "fingerprint": found}, searches)
+
+
+def _search(
+    backend: Backend, method: Method, operator: Operator, seed: int, trials: int, watch: Watch, where: str
+) -> RecordedSearch | None:
+    """One inner search; None when stopped."""
+    proposer, best = method.make_proposer(operator, seed), None
+    rows: list[list[float]] = []
+    while len(rows) < trials:
+        if not watch.wanted():
+            return None
+        began = watch.now()
+        plan = proposer.propose(min(method.rhythm.plan, trials - len(rows)))
+        if not plan:
+            break
+        searching = watch.now() - began
+        outcomes, walls = measured(backend, plan, {} if best is None else {operator.index: best})
+        began = watch.now()
+        proposer.observe(outcomes)
+        searching += watch.now() - began
+        for outcome, (build, measure) in zip(outcomes, walls, strict=True):
+            seconds = outcome.seconds if outcome.seconds is not None else float("nan")
+            rows.append([seconds, build, measure, searching / len(plan), CAUSES.index(outcome.cause)])
+        best = proposer.best.seconds if proposer.best is not None else None
+        watch.advance(len(plan), where)
+    again = [] if proposer.best is None else _again(backend, proposer.best)
+    table = np.asarray(rows, dtype=np.float64).reshape(len(rows), 5)
+    return RecordedSearch(
+        table[:, 0], table[:, 1], table[:, 2], table[:, 3], table[:, 4].astype(np.uint8), np.asarray(again)
+    )
+
+
+def _again(backend: Backend, best: Outcome) -> list[float]:
+    """The best program's time measured anew: what the noise is, and the luck of the winner."""
+    asked = best.candidate
+    repeats = [Candidate(asked.operator, asked.configuration, asked.origin, at) for at in range(1, AGAIN + 1)]
+    return [outcome.seconds for outcome in backend.measure(repeats, {}) if outcome.seconds is not None]

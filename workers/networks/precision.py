@@ -1,0 +1,81 @@
+"""In which numbers a network computes, and which of them are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnx import ModelProto, TensorProto
+
+from workers.networks.errors import NetworkError
+from workers.networks.shape import TensorShape
+
+PAIRS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+INTEGER_OPERATORS = frozenset(
+    "QLinearConv QLinearMatMul QGemm ConvInteger MatMulInteger QLinearAdd QLinearMul QLinearConcat QLinearAveragePool "
+    "QLinearGlobalAveragePool QLinearSigmoid QLinearLeakyRelu QLinearSoftmax".split()
+)
+"""Operators on stored integers that are written as real ones between pairs, see `quantized_operators`."""
+OLDEST_QUANTIZED = 11
+"""Rounding to the nearest even integer is an operator from this operator set on."""
+TAKEN = frozenset(
+    int(kind)
+    for kind in (
+        TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8,
+        TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32, TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64,
+    )
+)  # fmt: skip
+WEIGHTS_ONLY = frozenset({int(TensorProto.INT4), int(TensorProto.UINT4)})
+"""Taken as constants that are dequantised."""
+
+_COMPUTED = {
+    "float16": "float16 is computed as float32, inputs and outputs stay float16: sums of halves lose most of their digits",
+    "quantised": "quantised integers are computed as float32 numbers, which hold them exactly up to 2^24",
+}
+
+
+def check_types(model: ModelProto, shapes: Mapping[str, TensorShape], opset: int) -> None:
+    """NetworkError for a tensor whose numbers neither TVM nor the reference compute with."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for name, shape in shapes.items():
+        if shape.dtype in TAKEN or shape.dtype == TensorProto.UNDEFINED:
+            continue
+        if shape.dtype in WEIGHTS_ONLY and name in constants:
+            continue
+        raise NetworkError(
+            f"{name}: {_named(shape.dtype)}",
+            "networks in these numbers cannot be run here: ONNX Runtime's CPU kernels, which are the reference, lack them",
+            "export the network in float32, float16 or 8-bit integers",
+        )
+    if opset < OLDEST_QUANTIZED and _quantized(model):
+        raise NetworkError(
+            f"opset {opset}",
+            f"a quantised network needs operator set {OLDEST_QUANTIZED} or newer",
+            "convert the network with onnx.version_converter and quantise it again",
+        )
+
+
+def precision(model: ModelProto) -> str:
+    """The numbers a network computes in, by its weights: float32, float16, or how it is quantised."""
+    if found := _quantized(model):
+        return found
+    kinds = {int(tensor.data_type) for tensor in model.graph.initializer}
+    kinds |= {value.type.tensor_type.elem_type for value in model.graph.input}
+    return "float16" if TensorProto.FLOAT16 in kinds else "float64" if TensorProto.DOUBLE in kinds else "float32"
+
+
+def how_computed(model: ModelProto) -> list[str]:
+    """Sentences for a run's log on a network that is computed in other numbers than its own."""
+    return [_COMPUTED[name]] if (name := precision(model).split(" ")[0]) in _COMPUTED else []
+
+
+def _quantized(model: ModelProto) -> str:
+    kinds = {node.op_type for node in model.graph.node}
+    if "DynamicQuantizeLinear" in kinds:
+        return "quantised at run time"
+    if kinds & INTEGER_OPERATORS:
+        return "quantised (integer operators)"
+    return "quantised (QDQ)" if kinds & PAIRS else ""
+
+
+def _named(dtype: int) -> str:
+    return TensorProto.DataType.Name(dtype).lower() if dtype in TensorProto.DataType.values() else f"type {dtype}"

@@ -1,0 +1,324 @@
+"""Quantised networks as arithmetic on float32: integers stay integers, scales move behind the operators they pass.
+
+A dequantised tensor is integers times a scale. A convolution or product of two such tensors is an integer sum times the
+product of their scales, and the quantisation behind it one multiplication, rounding and clipping. float32 holds integers
+exactly up to 2**24, so sums up to there do not depend on the order in which they are added, and what is rounded is what
+ONNX Runtime's integer kernels round: differences of one step do not arise, and cannot grow from operator to operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from workers.networks.graph import Array, Weights, attribute, replace_nodes
+from workers.networks.inference import evaluate
+from workers.networks.precision import PAIRS
+from workers.networks.quantized_operators import SUMS, operators_to_pairs
+from workers.networks.shape import subgraphs
+from workers.networks.shapes import tensor_shapes
+
+_RANGES = {
+    TensorProto.UINT8: (0, 255),
+    TensorProto.INT8: (-128, 127),
+    TensorProto.UINT16: (0, 65535),
+    TensorProto.INT16: (-32768, 32767),
+}
+_MOVING = frozenset({"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Identity"})
+"""Operators that hand on some of the values they read, or all."""
+_AVERAGING = frozenset({"AveragePool", "GlobalAveragePool"})
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A real tensor: the tensor named `integers` times `scale`, one number or one a channel (with the tensor's rank).
+
+    `span`: the least and the greatest integer it may hold; None where it holds others than integers, or any.
+    """
+
+    integers: str
+    scale: Array
+    span: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor of stored integers of type `dtype`: the float32 tensor named `integers`, within `span`, plus `zero`."""
+
+    integers: str
+    zero: Array
+    dtype: int
+    span: tuple[float, float] | None
+
+
+def quantization_to_arithmetic(model: ModelProto) -> str | None:
+    """Writes out QuantizeLinear, DequantizeLinear and the operators on integers, wherever their scales are constant."""
+    sentence = operators_to_pairs(model)
+    if not any(node.op_type in PAIRS for node in model.graph.node):
+        return sentence
+    writing = _Writing(model)
+    for node in model.graph.node:
+        writing.node(node)
+    for value in model.graph.output:
+        writing.tensor(value.name)
+    replace_nodes(model.graph, writing.nodes)
+    return "quantised integers were written as float32 numbers"
+
+
+class _Writing:
+    """The operators one after the other; `nodes` are the new ones. A tensor is made only where its integers do not do."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self.nodes: list[NodeProto] = []
+        self._opsets = list(model.opset_import)
+        self._weights = Weights(model.graph)
+        self._shapes = tensor_shapes(model)
+        self._scaled: dict[str, Scaled] = {}
+        self._stored: dict[str, Stored] = {}
+        self._made: set[str] = set()
+        self._rules: dict[str, Callable[[NodeProto], bool]] = {
+            "DequantizeLinear": self._dequantize,
+            "QuantizeLinear": self._quantize,
+            "Conv": self._convolution,
+            "Gemm": self._gemm,
+            "MatMul": self._product,
+            "Cast": self._cast,
+            **dict.fromkeys((*_MOVING, *_AVERAGING, "Relu"), self._passing),
+        }
+
+    def node(self, node: NodeProto) -> None:
+        """Takes the next operator of the network."""
+        # com.microsoft has the pairs too, for integers of 16 bits in older operator sets.
+        standard = node.domain in ("", "ai.onnx") or node.op_type in PAIRS
+        rule = self._rules.get(node.op_type) if standard else None
+        if rule is not None and rule(node):
+            return
+        for name in _read(node):
+            self.tensor(name)
+        self.nodes.append(node)
+
+    def tensor(self, name: str) -> None:
+        """Makes the tensor `name` itself, for a reader that cannot do with its integers."""
+        if name in self._made:
+            return
+        if name in self._scaled:
+            one = self._scaled[name]
+            if one.integers in self._weights:
+                self._weights.put(name, self._weights.get(one.integers) * one.scale)
+            elif np.all(one.scale == 1):
+                self._emit("Identity", [one.integers], name)
+            else:
+                self._emit("Mul", [one.integers, self._constant(f"{name}__scale", one.scale)], name)
+        elif name in self._stored:
+            kept = self._stored[name]
+            self._emit("Cast", [self._shifted(kept.integers, kept.zero, f"{name}__stored")], name, to=kept.dtype)
+        else:
+            return
+        self._made.add(name)
+
+    def _dequantize(self, node: NodeProto) -> bool:
+        source, scale, zero = [*node.input, ""][:3]
+        out = node.output[0]
+        constant = scale in self._weights and (not zero or zero in self._weights)
+        if source in self._weights and constant and attribute(node, "block_size", 0):
+            return self._evaluated(node)
+        zeros = self._along(zero, node) if zero in self._weights else np.zeros((), np.float32)
+        if source in self._weights and constant:
+            integers = self._constant(f"{out}__integers", self._weights.get(source).astype(np.float32) - zeros)
+            self._scaled[out] = Scaled(integers, self._along(scale, node))
+            return True
+        known = self._stored.get(source)
+        if known is not None and constant and np.array_equal(known.zero, zeros):
+            integers, span = known.integers, known.span
+        else:
+            integers, span = self._centred(node, source, zero, zeros), None
+        if scale in self._weights:
+            self._scaled[out] = Scaled(integers, self._along(scale, node), span)
+        else:
+            self.tensor(scale)
+            self._emit("Mul", [integers, scale], out)
+        return True
+
+    def _centred(self, node: NodeProto, source: str, zero: str, zeros: Array) -> str:
+        """Stored integers that come from elsewhere as float32 numbers, less their zero, which may be found at run time."""
+        self.tensor(source)
+        out = node.output[0]
+        real = self._emit("Cast", [source], f"{out}__stored", to=TensorProto.FLOAT)
+        if not zero or zero in self._weights:
+            return self._shifted(real, -zeros, f"{out}__integers")
+        self.tensor(zero)
+        shift = self._emit("Cast", [zero], f"{out}__zero", to=TensorProto.FLOAT)
+        return self._emit("Sub", [real, shift], f"{out}__integers")
+
+    def _quantize(self, node: NodeProto) -> bool:
+        source, scale, zero = [*node.input, ""][:3]
+        out = node.output[0]
+        if source in self._weights and self._evaluated(node):
+            return True
+        dtype = self._stored_type(node, zero)
+        if scale not in self._weights or (zero and zero not in self._weights) or dtype not in _RANGES:
+            return False
+        step, low, high = self._along(scale, node), *_RANGES[dtype]
+        zeros = self._along(zero, node) if zero else np.zeros((), np.float32)
+        span = (float(low - zeros), float(high - zeros)) if zeros.size == 1 else None
+        known = self._scaled.get(source)
+        if known is None:
+            self.tensor(source)
+            value = self._emit("Div", [source, self._constant(f"{out}__step", step)], f"{out}__steps")
+        else:
+            factor = (known.scale / step).astype(np.float32)
+            value = known.integers
+            if np.all(factor == 1) and known.span and span and span[0] <= known.span[0] and known.span[1] <= span[1]:
+                self._stored[out] = Stored(value, zeros, dtype, known.span)
+                return True
+            if not np.all(factor == 1):
+                value = self._emit("Mul", [value, self._constant(f"{out}__factor", factor)], f"{out}__steps")
+        self._stored[out] = Stored(self._rounded(value, low - zeros, float(high - low), out), zeros, dtype, span)
+        return True
+
+    def _rounded(self, value: str, least: Array, levels: float, out: str) -> str:
+        """To the nearest integer, of two the even one; from `least` to `least` + `levels`. A layout passes through Relu."""
+        value = self._emit("Round", [value], f"{out}__round")
+        value = self._emit("Relu", [self._shifted(value, -least, f"{out}__shifted")], f"{out}__above")
+        room = self._emit("Sub", [self._constant(f"{out}__levels", np.asarray(levels)), value], f"{out}__room")
+        left = self._emit("Relu", [room], f"{out}__left")
+        return self._emit("Sub", [self._constant(f"{out}__greatest", least + levels), left], f"{out}__integers")
+
+    def _cast(self, node: NodeProto) -> bool:
+        """The int32 sums of an integer operator on their way to real numbers."""
+        source, out, to = node.input[0], node.output[0], attribute(node, "to")
+        known, kept = self._scaled.get(source), self._stored.get(source)
+        if known is not None and to == TensorProto.INT32 and source.endswith(SUMS) and np.all(known.scale == 1):
+            self._stored[out] = Stored(known.integers, np.zeros((), np.float32), to, known.span)
+            return True
+        if kept is not None and to == TensorProto.FLOAT and not np.any(kept.zero):
+            self._scaled[out] = Scaled(kept.integers, np.ones((), np.float32), kept.span)
+            return True
+        return False
+
+    def _convolution(self, node: NodeProto) -> bool:
+        return self._linear(node, 0, 1)
+
+    def _gemm(self, node: NodeProto) -> bool:
+        plain = attribute(node, "alpha", 1.0) == attribute(node, "beta", 1.0) == 1.0 and not attribute(
+            node, "transA", 0
+        )
+        return plain and self._linear(node, 0 if attribute(node, "transB", 0) else 1, 1)
+
+    def _product(self, node: NodeProto) -> bool:
+        right = self._scaled.get(node.input[1])
+        return right is not None and (right.scale.size == 1 or right.scale.ndim == 2) and self._linear(node, 1, 1)
+
+    def _linear(self, node: NodeProto, axis: int, channel: int) -> bool:
+        """The sum of integers in place of the sum of reals; scales a channel run along `axis` of the second factor and
+        along `channel` of the result."""
+        left, right = (self._scaled.get(name) for name in node.input[:2])
+        if left is None or right is None or left.scale.size != 1:
+            return False
+        if right.scale.size > 1 and (right.scale.ndim <= axis or right.scale.shape[axis] != right.scale.size):
+            return False
+        scale = (left.scale * right.scale.reshape(-1)).astype(np.float32)
+        bias = self._bias(node.input[2], scale) if len(node.input) > 2 and node.input[2] else ()
+        if bias is None:
+            return False
+        out = f"{node.output[0]}__integers"
+        self._copy(node, [left.integers, right.integers, *bias], out)
+        shape = [-1 if place == channel else 1 for place in range(right.scale.ndim)] if scale.size > 1 else []
+        self._scaled[node.output[0]] = Scaled(out, scale.reshape(shape))
+        return True
+
+    def _bias(self, name: str, scale: Array) -> tuple[str] | None:
+        """A constant bias in units of the sum: the stored integers where they have its scale."""
+        known = self._scaled.get(name)
+        if known is not None and known.integers in self._weights:
+            if np.allclose(known.scale.reshape(-1), scale, rtol=1e-5, atol=0):
+                return (known.integers,)
+            real = self._weights.get(known.integers) * known.scale
+        elif name in self._weights:
+            real = self._weights.get(name)
+        else:
+            return None
+        units = real.astype(np.float64) / (scale if scale.size > 1 else float(scale.reshape(())))
+        return (self._constant(f"{name}__units", units),)
+
+    def _passing(self, node: NodeProto) -> bool:
+        """An operator that commutes with a scale: it is done on the integers."""
+        source, out = node.input[0], f"{node.output[0]}__integers"
+        known, kept = self._scaled.get(source), self._stored.get(source)
+        if len([name for name in node.output if name]) > 1:
+            return False
+        if known is not None and known.integers not in self._weights:
+            if known.scale.size > 1 and node.op_type != "Relu":
+                return False
+            span = known.span if node.op_type in _MOVING else None
+            if node.op_type == "Relu" and known.span:
+                span = (0.0, max(0.0, known.span[1]))
+            self._copy(node, [known.integers, *node.input[1:]], out)
+            self._scaled[node.output[0]] = replace(known, integers=out, span=span)
+            return True
+        if kept is not None and kept.zero.size == 1 and node.op_type in _MOVING:
+            self._copy(node, [kept.integers, *node.input[1:]], out)
+            self._stored[node.output[0]] = replace(kept, integers=out)
+            return True
+        return False
+
+    def _evaluated(self, node: NodeProto) -> bool:
+        """The result of an operator on constants as a constant, where the reference implementation knows it."""
+        if any(name and name not in self._weights for name in node.input):
+            return False
+        values = evaluate(node, {name: self._weights.get(name) for name in node.input if name}, self._opsets)
+        if values is None:
+            return False
+        self._weights.put(node.output[0], values[0])
+        return True
+
+    def _stored_type(self, node: NodeProto, zero: str) -> int:
+        tensor = self._weights.tensor(zero) if zero else None
+        if tensor is not None:
+            return int(tensor.data_type)
+        return int(attribute(node, "output_dtype", 0)) or int(TensorProto.UINT8)
+
+    def _along(self, name: str, node: NodeProto) -> Array:
+        """A constant scale or zero as float32: one number, or one a channel in the rank of the quantised tensor."""
+        values = self._weights.get(name).astype(np.float32)
+        if values.size == 1:
+            return values.reshape(())
+        shape = self._shapes.get(node.input[0])
+        rank = len(shape.dims) if shape is not None and shape.dims is not None else values.ndim
+        axis = int(attribute(node, "axis", 1)) % rank
+        return values.reshape([-1 if place == axis else 1 for place in range(rank)])
+
+    def _shifted(self, value: str, shift: Array, name: str) -> str:
+        if not np.any(shift):
+            return value
+        return self._emit("Add", [value, self._constant(f"{name}__by", shift)], name)
+
+    def _constant(self, name: str, values: Array) -> str:
+        return self._weights.put(name, np.asarray(values, np.float32))
+
+    def _copy(self, node: NodeProto, inputs: Sequence[str], output: str) -> None:
+        for name in inputs[1:]:
+            self.tensor(name)
+        made = NodeProto()
+        made.CopyFrom(node)
+        made.name = output
+        del made.input[:], made.output[:]
+        made.input.extend(inputs)
+        made.output.append(output)
+        self.nodes.append(made)
+
+    def _emit(self, kind: str, inputs: Sequence[str], output: str, **attributes: object) -> str:
+        self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
+        return output
+
+
+def _read(node: NodeProto) -> Iterator[str]:
+    """Names the operator reads, those of its inner graphs among them."""
+    yield from node.input
+    for graph in subgraphs(node):
+        for inner in graph.node:
+            yield from _read(inner)
+        yield from (value.name for value in graph.output)

@@ -1,0 +1,114 @@
+"""Operators on stored integers (QLinearConv, ConvInteger and their like) written as the real operator between its pairs.
+
+What stands afterwards is one form for all quantised networks, DequantizeLinear and QuantizeLinear around operators on
+real numbers, which `quantization` then takes to arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from workers.networks.graph import Weights, attribute, replace_nodes
+from workers.networks.precision import INTEGER_OPERATORS
+
+_ONE = {
+    "QLinearGlobalAveragePool": "GlobalAveragePool",
+    "QLinearAveragePool": "AveragePool",
+    "QLinearSigmoid": "Sigmoid",
+    "QLinearLeakyRelu": "LeakyRelu",
+    "QLinearSoftmax": "Softmax",
+}
+"""Inputs x, scale, zero; then scale and zero of the result."""
+_TWO = {"QLinearMatMul": "MatMul", "QLinearAdd": "Add", "QLinearMul": "Mul"}
+"""The same with two inputs."""
+_WITH_BIAS = {"QLinearConv": "Conv", "QGemm": "Gemm"}
+_INTEGER = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
+SUMS = "__sums"
+"""Ends the name of a real tensor that holds integers only."""
+_LEFT_OUT = frozenset({"channels_last", "opset"})
+
+
+def operators_to_pairs(model: ModelProto) -> str | None:
+    """Each such operator whose weights' scales are constant; others stay and are refused by the import."""
+    weights = Weights(model.graph)
+    nodes: list[NodeProto] = []
+    written = 0
+    for node in model.graph.node:
+        made = _Written(node, weights).nodes if node.op_type in INTEGER_OPERATORS else []
+        written += bool(made)
+        nodes += made or [node]
+    replace_nodes(model.graph, nodes)
+    return f"{written} operators on quantised integers were written as real ones" if written else None
+
+
+class _Written:
+    """One operator's replacement; `nodes` is empty where it cannot be replaced."""
+
+    def __init__(self, node: NodeProto, weights: Weights) -> None:
+        self.nodes: list[NodeProto] = []
+        self._node = node
+        self._weights = weights
+        self._kept = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name not in _LEFT_OUT}
+        if attribute(node, "channels_last", 0) or (attribute(node, "alpha", 1.0) != 1.0 and node.op_type == "QGemm"):
+            return
+        inputs = [*node.input, *[""] * 9]
+        if node.op_type == "QLinearConcat":
+            triples = [node.input[place : place + 3] for place in range(2, len(node.input), 3)]
+            self._result("Concat", [self._real(triple) for triple in triples], inputs[0:2])
+        elif node.op_type in _ONE:
+            self._result(_ONE[node.op_type], [self._real(inputs[0:3])], inputs[3:5])
+        elif node.op_type in _TWO:
+            axis = -1 if node.op_type == "QLinearMatMul" else None
+            self._result(_TWO[node.op_type], [self._real(inputs[0:3]), self._real(inputs[3:6], axis)], inputs[6:8])
+        elif node.op_type in _INTEGER:
+            self._integer(inputs)
+        else:
+            self._with_bias(inputs)
+
+    def _with_bias(self, inputs: Sequence[str]) -> None:
+        """A convolution or product whose int32 bias has the scale of both factors."""
+        convolution = self._node.op_type == "QLinearConv"
+        bias, result = (inputs[8], inputs[6:8]) if convolution else (inputs[6], inputs[7:9])
+        scales = [self._weights.get(name) for name in (inputs[1], inputs[4]) if name in self._weights]
+        if len(scales) < 2:
+            return
+        axis = 0 if convolution or attribute(self._node, "transB", 0) else 1
+        terms = [self._real(inputs[0:3]), self._real(inputs[3:6], axis)]
+        if bias:
+            scale = self._weights.put(f"{bias}__scale", (scales[0] * scales[1]).astype(np.float32))
+            terms.append(self._real((bias, scale, ""), 0))
+        self._result(_WITH_BIAS[self._node.op_type], terms, result)
+
+    def _integer(self, inputs: Sequence[str]) -> None:
+        """x and w, then their zeros; the result is int32, without a scale. A zero for each row of x stays unwritten."""
+        if inputs[2] in self._weights and self._weights.get(inputs[2]).size > 1:
+            return
+        one = self._weights.put(f"{self._node.output[0]}__one", np.asarray(1, np.float32))
+        axis = 0 if self._node.op_type == "ConvInteger" else -1
+        terms = [self._real((inputs[0], one, inputs[2])), self._real((inputs[1], one, inputs[3]), axis)]
+        name = self._node.output[0] + SUMS
+        self._make(_INTEGER[self._node.op_type], terms, name, **self._kept)
+        self._make("Cast", [name], self._node.output[0], to=TensorProto.INT32)
+
+    def _real(self, triple: Sequence[str], axis: int | None = None) -> str:
+        """The real tensor of stored integers, their scale and zero; a scale of several numbers runs along `axis`."""
+        name = f"{self._node.output[0]}__of_{len(self.nodes)}"
+        self._make("DequantizeLinear", list(triple), name, **({} if axis is None else {"axis": axis}))
+        return name
+
+    def _result(self, kind: str, terms: Sequence[str], scale_and_zero: Sequence[str]) -> None:
+        out = self._node.output[0]
+        if not scale_and_zero[0]:  # QGemm may leave its result real
+            self._make(kind, terms, out, **self._kept)
+            return
+        self._make(kind, terms, f"{out}__real", **self._kept)
+        self._make("QuantizeLinear", [f"{out}__real", *scale_and_zero], out)
+
+    def _make(self, kind: str, inputs: Sequence[str], output: str, **attributes: object) -> None:
+        given = list(inputs)
+        while given and not given[-1]:
+            given.pop()
+        self.nodes.append(helper.make_node(kind, given, [output], name=output, **attributes))

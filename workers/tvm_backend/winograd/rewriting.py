@@ -1,0 +1,98 @@
+"""Convolutions of a network replaced by transform, product and transform."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tvm
+from numpy.typing import NDArray
+from tvm import relax
+from tvm.relax.expr_functor import PyExprMutator, mutator
+
+from workers.tvm_backend.winograd import schedules
+from workers.tvm_backend.winograd.filtering import KERNEL, Convolution, chosen, weights_transformed
+from workers.tvm_backend.winograd.transform import Transform
+
+OPAQUE, FUSABLE = 8, 4
+"""TVM's kinds of operators: fused with nothing; with elementwise ones after it."""
+
+
+def transformed(mod: tvm.IRModule, lanes: int, balance: float) -> tuple[tvm.IRModule, int]:
+    """`mod`, in NHWC and before it is lowered, with the convolutions that are worth it rewritten; and how many were."""
+    rewriter = _Rewriter(mod, lanes, balance)
+    for name, function in mod.functions_items():
+        if isinstance(function, relax.Function):
+            rewriter.builder_.update_func(name, rewriter.visit_expr(function))
+    return rewriter.builder_.finalize(), rewriter.count
+
+
+@mutator
+class _Rewriter(PyExprMutator):  # type: ignore[misc]
+    def __init__(self, mod: tvm.IRModule, lanes: int, balance: float) -> None:
+        super().__init__(mod)
+        self._lanes, self._balance = lanes, balance
+        self.count = 0
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        call = super().visit_call_(call)
+        if not isinstance(call.op, tvm.ir.Op) or call.op.name != "relax.nn.conv2d":
+            return call
+        convolution, weights = _convolution(call), self._constant(call.args[1])
+        if convolution is None or weights is None:
+            return call
+        filtering = chosen(convolution, self._lanes, self._balance)
+        if filtering is None:
+            return call
+        self.count += 1
+        transform = Transform(convolution, filtering, self._lanes)
+        data = self.builder_.emit_te(
+            transform.input,
+            call.args[0],
+            primfunc_name_hint=schedules.INPUT,
+            primfunc_attrs={"op_pattern": OPAQUE},
+        )
+        product = self.builder_.emit(relax.op.matmul(data, relax.const(weights_transformed(weights, filtering))))
+        return self.builder_.call_te(
+            transform.output,
+            product,
+            primfunc_name_hint=schedules.OUTPUT,
+            primfunc_attrs={"op_pattern": FUSABLE},
+        )
+
+    def _constant(self, expr: relax.Expr) -> NDArray[np.float32] | None:
+        """The value of a constant that the layout conversion may have turned, HWIO."""
+        axes: Sequence[int] | None = None
+        if isinstance(expr, relax.Var):
+            expr = self.lookup_binding(expr)
+        if isinstance(expr, relax.Call) and expr.op == tvm.ir.Op.get("relax.permute_dims"):
+            axes = [int(axis) for axis in expr.attrs.axes]
+            expr = expr.args[0]
+            if isinstance(expr, relax.Var):
+                expr = self.lookup_binding(expr)
+        if not isinstance(expr, tvm.ir.GenericConst):
+            return None
+        value: NDArray[np.float32] = expr.value.numpy()
+        return value.transpose(axes) if axes is not None else value
+
+
+def _convolution(call: relax.Call) -> Convolution | None:
+    """What a call computes when it can be transformed: float32, NHWC, 3 x 3, stride and dilation 1, one group."""
+    attributes, (data, kernel) = call.attrs, (argument.ty for argument in call.args)
+    fits = (
+        str(attributes.data_layout) == "NHWC"
+        and str(attributes.kernel_layout) == "HWIO"
+        and [int(n) for n in (*attributes.strides, *attributes.dilation, attributes.groups)] == [1] * 5
+        and data.dtype.dtype == kernel.dtype.dtype == "float32"
+        and isinstance(data.shape, relax.ShapeExpr)
+        and isinstance(kernel.shape, relax.ShapeExpr)
+    )
+    if not fits:
+        return None
+    (batch, height, width, channels), (high, wide, _, filters) = (
+        tuple(int(n) for n in shape.values) for shape in (data.shape, kernel.shape)
+    )
+    if (high, wide) != (KERNEL, KERNEL):
+        return None
+    top, left, bottom, right = (int(n) for n in attributes.padding)
+    return Convolution(batch, height, width, channels, filters, (top, left, bottom, right))
