@@ -153,3 +153,13 @@ def test_a_wrong_transform_is_noticed(tmp_path: Path, monkeypatch: pytest.Monkey
     x = drawn_input(compiled.shape)
     found, wanted = compiled.run(compiled.drawn(np.random.default_rng(3)), x), reference(path, x)
     assert np.abs(found - wanted).max() > 100 * CLOSE * np.abs(wanted).max()
+
+
+def test_sums_of_whole_numbers_are_left_alone(tmp_path: Path) -> None:
+    """A quantised network rounds its sums: one that is not quite whole could fall to the other side."""
+    model = onnx.load(str(network(tmp_path / "network.onnx", 64, (56, 56), [1, 1, 1, 1])))
+    assert any("winograd" in task.name for task in Compiled(tmp_path / "network.onnx", model).extracted)
+    relu = model.graph.node[-1]
+    relu.input[0], rounded = "rounded", relu.input[0]
+    model.graph.node.insert(len(model.graph.node) - 1, helper.make_node("Round", [rounded], ["rounded"]))
+    assert not any("winograd" in task.name for task in Compiled(tmp_path / "network.onnx", model).extracted)

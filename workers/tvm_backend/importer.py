@@ -51,6 +51,8 @@ def import_network(
     """
     mod = _frontend(model, shapes)
     notes: list[str] = []
+    if any(node.op_type == "Round" for node in model.graph.node):
+        balance = None  # a quantised network's sums are whole numbers, and the transforms would blur them
     convolutions = any(node.op_type == "Conv" for node in model.graph.node)
     if layout in {"auto", "NHWC"} and convolutions:
         try:
