@@ -21,7 +21,7 @@ class Protection:
 
 @cache
 def offered() -> Protection:
-    """Asked once, of a process of its own: the web side never loads what confines. Raises CalledProcessError."""
+    """Asked once, of a process of its own: the web side never loads what confines. Raises SubprocessError."""
     argv = [sys.executable, "-m", "workers.sandbox.protection"]
     done = subprocess.run(argv, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=10, check=True)
     return Protection(**json.loads(done.stdout))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -18,6 +17,7 @@ from typing import Literal
 
 from django.conf import settings
 
+from apps.core import protection
 from apps.operations import embedded, listening
 from workers.messages.linker import ADVICE, ZIG, find_linker
 
@@ -171,17 +171,14 @@ def machine() -> Iterator[Finding]:
 
 
 def confinement() -> Iterator[Finding]:
-    """In a process of its own: the web side never loads what confines."""
-    argv = [sys.executable, "-m", "workers.sandbox.protection"]
-    done = subprocess.run(argv, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=10, check=True)
-    offered = json.loads(done.stdout)
+    offered = protection.offered()
     trust = "let only people you trust upload until then"
-    if level := offered["landlock"]:
+    if level := offered.landlock:
         yield Finding("ok", "Landlock", f"level {level}: a model file can reach no other file")
     else:
         step = f"Linux 5.13 or newer with landlock among its lsm; {trust}"
         yield Finding("warn", "Landlock", "not there: children have limits, but can read files of this user", step)
-    if offered["filtered"]:
+    if offered.filtered:
         yield Finding("ok", "seccomp", "a model file can open no socket and look into no process")
     else:
         text = f"not there, or not for {platform.machine()}: children can reach UNIX sockets of this user"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 from uuid import UUID
 
@@ -22,8 +23,16 @@ from apps.tuning.states import ACTIVE
 def targets(request: HttpRequest) -> HttpResponse:
     services.ensure_local_target()
     rows = [{"target": target, "job": _measuring(target)} for target in Target.objects.all()]
-    shown = {"rows": rows, "busy": any(row["job"] for row in rows), "protection": protection.offered()}
+    shown = {"rows": rows, "busy": any(row["job"] for row in rows), "protection": _protection()}
     return render(request, "dashboard/targets.html", shown)
+
+
+def _protection() -> protection.Protection | None:
+    """None on a machine too busy to say."""
+    try:
+        return protection.offered()
+    except subprocess.SubprocessError:
+        return None
 
 
 @require_POST
