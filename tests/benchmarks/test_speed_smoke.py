@@ -85,9 +85,7 @@ def test_stock_tuning_of_the_plain_import_reaches_a_library(told: Told, product:
     assert code == 0, errors + said
     assert "stock (2 trials an operator)" in said
     cell = cells(tmp_path)["stock"]
-    # TVM gives its builders 30 s, of which the import takes 19 on an idle machine: beside other work none may be left.
-    late = "killed after 30.0 seconds" in cell["reason"]
-    assert cell["state"] == ("void" if late else "done"), cell["reason"]
+    assert cell["state"] == "done", cell["reason"]
     assert cell["tuning"]["trials"] == 2
     # The intrinsics are imported in TVM's process and again in its builders: that is part of what stock tuning costs.
     assert cell["tuning"]["seconds"] > 10

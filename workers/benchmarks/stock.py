@@ -150,12 +150,14 @@ def _tuned(
     # TVM needs the number of trials beforehand; it extracts the operators again itself.
     operators, trials = len(extract_tasks(imported.mod, target)), int(order["trials"])
     tell({"kind": "operators", "operators": operators, "trials": operators * trials})
-    # The default of 30 s may not even do for the import that every batch begins with; who did not finish is no peer.
-    builder: Any = ms.builder.LocalBuilder(timeout_sec=BUILD_TIMEOUT)
+    builder: Any
     if warm:
         from workers.benchmarks.warm_builder import WarmBuilder
 
         builder = WarmBuilder(ms.utils.cpu_count(logical=False), spec.target)
+    else:
+        # The default of 30 s may not even do for the import that every batch begins with; who did not finish is no peer.
+        builder = ms.builder.LocalBuilder(timeout_sec=BUILD_TIMEOUT)
     try:
         return tune_relax(
             imported.mod,
