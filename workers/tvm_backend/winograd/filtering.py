@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 KERNEL = 3
 
-CACHED = 0.5
-"""Of the time that a byte from memory takes: what lies between two operators is in a cache, mostly."""
+CACHED = 4.0
+"""FLOP that a core does while a byte moves through its caches, where what lies between two operators mostly is."""
+LARGEST = 16.0
+"""FLOP a byte of weights from memory, at most: beyond, somebody else used the memory while it was measured."""
 WORTH = 0.85
 """What the transformed convolution may cost of the plain one: the estimate is a rule of the machine, no measurement."""
 
@@ -91,7 +93,7 @@ class Convolution:
         places, tiles = filtering.inputs**2, self.batch * math.prod(self.tiles(filtering))
         weights = places * self.channels * self.filters
         moved = 2 * 4 * places * tiles * (self.channels + self.filters)
-        return 2.0 * weights * tiles + balance * (CACHED * moved + 4 * weights)
+        return 2.0 * weights * tiles + CACHED * moved + balance * 4 * weights
 
 
 def chosen(convolution: Convolution, lanes: int, balance: float) -> Filtering | None:
@@ -102,7 +104,7 @@ def chosen(convolution: Convolution, lanes: int, balance: float) -> Filtering | 
     """
     if convolution.channels % lanes or convolution.filters % lanes:
         return None
-    rounded = 2.0 ** round(math.log2(balance))
+    rounded = 2.0 ** round(math.log2(min(balance, LARGEST)))
     best = min((F2, F4), key=lambda filtering: convolution.cost(filtering, rounded))
     return best if convolution.cost(best, rounded) <= WORTH * convolution.plain_cost(rounded) else None
 
