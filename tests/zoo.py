@@ -5,6 +5,7 @@ Every function takes that directory and returns the path of an .onnx file.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -116,7 +117,7 @@ def _cached(cache: Path, name: str, content: Callable[[], bytes]) -> Path:
     path = cache / f"{name}.onnx"
     if not path.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
+        partial = path.with_suffix(f".{os.getpid()}.partial")  # others may be making the same
         partial.write_bytes(content())
         partial.replace(path)
     return path

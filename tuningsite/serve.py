@@ -22,17 +22,13 @@ from django.conf import settings
 from apps.core.spooled_body import BODY
 
 LINGER = 2.0  # s for the client to read the answer; closing at once would reset the connection before it does
-_BODY = b"The request is too large.\n"
-_ANSWER = (
-    b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Type: text/plain\r\nConnection: close\r\n"
-    b"Content-Length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
-)
+_TOO_LARGE = (b"413 Request Entity Too Large", b"The request is too large.\n")
+_NO_LENGTH = (b"411 Length Required", b"An upload must say its size: send it with a Content-Length, not in chunks.\n")
 
 
-def body_limit(method: bytes, target: bytes) -> int:
-    """Bytes that the body of a request with this first line may have."""
-    upload = method == b"POST" and target.startswith(tuple(path.encode() for path in settings.UPLOAD_PATHS))
-    return int(settings.UPLOAD_LIMIT + (1 << 20) if upload else settings.BODY_LIMIT)
+def is_upload(method: bytes, target: bytes) -> bool:
+    """Whether the body of a request with this first line may be a network."""
+    return method == b"POST" and target.startswith(tuple(path.encode() for path in settings.UPLOAD_PATHS))
 
 
 def _dropped(data: bytes) -> None:
@@ -40,7 +36,8 @@ def _dropped(data: bytes) -> None:
 
 
 class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne has no types
-    """Answers 413 as soon as its body is, or is said to be, over the limit, and closes the connection.
+    """Answers 413 as soon as its body is, or is said to be, over the limit, and closes the connection. An upload of
+    unknown size is answered 411 before it begins: Django reads no form without a length.
 
     A body that Twisted keeps in a file is `body`, and Daphne finds nothing to read.
     """
@@ -61,16 +58,17 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
         return super().process()
 
     def gotLength(self, length: int | None) -> None:
-        self._left = body_limit(self.channel._command, self.channel._path)
-        too_large = length is not None and length > self._left
-        super().gotLength(0 if too_large else length)
-        if too_large:
-            self._refuse()
+        upload = is_upload(self.channel._command, self.channel._path)
+        self._left = settings.UPLOAD_LIMIT + (1 << 20) if upload else settings.BODY_LIMIT
+        refused = _NO_LENGTH if upload and length is None else _TOO_LARGE if (length or 0) > self._left else None
+        super().gotLength(length if refused is None else 0)
+        if refused is not None:
+            self._refuse(*refused)
 
     def handleContentChunk(self, data: bytes) -> None:
         self._left -= len(data)
         if self._left < 0:
-            self._refuse()
+            self._refuse(*_TOO_LARGE)
         if not self._refused:
             super().handleContentChunk(data)
 
@@ -92,7 +90,7 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
         if self.body is not None:
             self.body.close()
 
-    def _refuse(self) -> None:
+    def _refuse(self, status: bytes, body: bytes) -> None:
         if self._refused:
             return
         self._refused = True
@@ -106,7 +104,10 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
         channel = self.channel
         channel.setTimeout(None)
         channel.dataReceived = _dropped
-        channel.transport.write(_ANSWER)
+        channel.transport.write(
+            b"HTTP/1.1 %s\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+            % (status, len(body), body)
+        )
         channel.transport.loseWriteConnection()
         self._closing = later.callLater(LINGER, channel.transport.abortConnection)
 

@@ -17,7 +17,10 @@ class _TooLarge(Exception):
 
 
 class BodyLimit:
-    """Answers 413 to a body of more than `limit` bytes, `upload_limit` under the paths of `uploads`."""
+    """Answers 413 to a body of more than `limit` bytes, `upload_limit` under the paths of `uploads`.
+
+    Without a length there too it is `limit`: Django reads no form of unknown size, however much of it comes.
+    """
 
     def __init__(self, app: Application, *, limit: int, uploads: Sequence[str], upload_limit: int) -> None:
         self._app = app
@@ -27,8 +30,8 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = self._upload_limit if scope["path"].startswith(self._uploads) else self._limit
         declared = _declared(scope)
+        limit = self._upload_limit if declared and scope["path"].startswith(self._uploads) else self._limit
         if declared is None or declared > limit:
             await _refuse(send)
             return

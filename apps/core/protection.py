@@ -20,8 +20,15 @@ class Protection:
 
 
 @cache
-def offered() -> Protection:
-    """Asked once, of a process of its own: the web side never loads what confines. Raises SubprocessError."""
+def offered() -> Protection | None:
+    """Asked once, of a process of its own: the web side never loads what confines.
+
+    None where that did not say, on a machine that is too busy or out of memory; a page that looks every two seconds must
+    not ask it again each time.
+    """
     argv = [sys.executable, "-m", "workers.sandbox.protection"]
-    done = subprocess.run(argv, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=10, check=True)
-    return Protection(**json.loads(done.stdout))
+    try:
+        done = subprocess.run(argv, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=10, check=True)
+        return Protection(**json.loads(done.stdout))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None

@@ -38,6 +38,7 @@ def _pieces(file: BinaryIO, receive: Receive) -> Callable[[], Awaitable[Message]
             return {"type": "http.disconnect"}
         more = len(data) == PIECE
         if not more:
+            file.close()  # its room on the disk is free while the answer is made
             await receive()  # the server's own word that the body is over
         return {"type": "http.request", "body": data, "more_body": more}
 

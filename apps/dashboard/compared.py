@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from bisect import bisect
 from collections import defaultdict
@@ -10,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import itemgetter
 from statistics import median
-from typing import Any
 
 from apps.dashboard import humans
 from apps.dashboard.figures import curves
@@ -65,7 +65,7 @@ def picture(runs: Iterable[TuningRun]) -> Picture | None:
     """None without a run that has a latency; runs come latest first."""
     measured = [run for run in runs if run.latency is not None]
     drawn = curves(measured, POINTS)
-    groups: defaultdict[Any, list[TuningRun]] = defaultdict(list)
+    groups: defaultdict[str, list[TuningRun]] = defaultdict(list)
     for run in measured:
         if drawn[run.pk]:
             groups[_alike(run)].append(run)
@@ -79,9 +79,11 @@ def picture(runs: Iterable[TuningRun]) -> Picture | None:
     return Picture(_apart(lines), scale.times(), scale.latencies())
 
 
-def _alike(run: TuningRun) -> Any:
-    limits = (run.budget_seconds, run.budget_trials, run.budget_latency)
-    return run.method, repr(run.parts), run.layout, run.target_id, repr(run.shapes), run.reuse, limits
+def _alike(run: TuningRun) -> str:
+    """What was asked for, and of what machine, as it was then."""
+    limits = [run.budget_seconds, run.budget_trials, run.budget_latency]
+    asked = [run.method, run.parts, run.operators_asked, run.layout, run.shapes, run.reuse, limits]
+    return json.dumps([*asked, str(run.target_id), run.machine["tvm"], run.machine["threads"]], sort_keys=True)
 
 
 class _Scale:
@@ -114,9 +116,12 @@ class _Scale:
 
 
 def _line(runs: Sequence[TuningRun], found: Sequence[Curve], scale: _Scale) -> Line:
-    times = thinned(sorted({clock for curve in found for clock, _ in curve}), 2 * POINTS)
     begun = max(curve[0][0] for curve in found)
-    rows = [(at, [_at(curve, at) for curve in found]) for at in times if at >= begun]
+    # A run that used up what it was given keeps its last value; what another would have found later nobody knows.
+    broken = [curve[-1][0] for run, curve in zip(runs, found, strict=True) if run.finished_reason in ("", "stopped")]
+    end = max(begun, min(broken, default=math.inf))
+    times = sorted({clock for curve in found for clock, _ in curve if begun <= clock <= end})
+    rows = [(at, [_at(curve, at) for curve in found]) for at in thinned(times, 2 * POINTS)]
     middle = [(at, median(values)) for at, values in rows]
     band = ""
     if len(found) > 1:

@@ -173,6 +173,9 @@ def machine() -> Iterator[Finding]:
 def confinement() -> Iterator[Finding]:
     offered = protection.offered()
     trust = "let only people you trust upload until then"
+    if offered is None:
+        yield Finding("warn", "confinement", "this machine did not say what it offers", f"look again later; {trust}")
+        return
     if level := offered.landlock:
         yield Finding("ok", "Landlock", f"level {level}: a model file can reach no other file")
     else:

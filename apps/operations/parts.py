@@ -20,7 +20,8 @@ LOG_SIZE = 10 << 20  # bytes from which a log begins anew; the one before is kep
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. `once`: it may end by itself. `before` is called with the number of failed starts in a row."""
+    """What to run. `once`: it may end by itself. `before` is called with the number of failed starts in a row, and may
+    raise OSError."""
 
     name: str
     argv: Sequence[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -38,8 +39,9 @@ def environment(address: Address | None) -> dict[str, str]:
 
 def server() -> Plan:
     """Raises embedded.NoServer."""
-    argv = embedded.arguments(settings.DATA_DIR, urlsplit(settings.REDIS_URL).password or "")
-    return Plan("queue", argv, before=embedded.forget_when_broken(settings.DATA_DIR))
+    prepare = partial(embedded.prepare, settings.DATA_DIR, urlsplit(settings.REDIS_URL).password or "")
+    prepare(0)  # what only the user can put right is said at once, and not tried again
+    return Plan("queue", embedded.arguments(settings.DATA_DIR), before=prepare)
 
 
 def worker(queue: str) -> Plan:

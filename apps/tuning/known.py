@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q, Window
-from django.db.models.functions import RowNumber
+from django.db.models import F
 
 from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.transitions import Numbers
@@ -31,10 +32,11 @@ def known_records(run: TuningRun) -> list[dict[str, Any]]:
     distinct = len(set(names.values()))
     # An operator that many runs have needs less of each.
     most = max(FEWEST, share(distinct) * distinct // max(len(names), 1))
-    for row in _rows(sources, most):
-        name, point = names.get((str(row["run"]), row["operator"])), point_of(row)
-        if name is not None and point is not None:
-            found[name].append(point)
+    for source, seq in sources.items():
+        indices = [index for run_, index in names if run_ == source]
+        for row in _rows(UUID(source), seq, indices, most):
+            if (point := point_of(row)) is not None:
+                found[names[source, row["operator"]]].append(point)
     return records(found)
 
 
@@ -64,22 +66,19 @@ def _machine(machine: dict[str, Any]) -> tuple[Any, Any]:
     return machine["tvm"], machine["threads"]
 
 
-def _rows(sources: dict[str, int], most: int) -> list[dict[str, Any]]:
-    """Of every operator of every source its fastest and its newest measurements, newest first."""
-    if not sources:
-        return []
-    until = Q()
-    for pk, seq in sources.items():
-        until |= Q(run=pk, seq__lte=seq)
-    measured = Measurement.objects.filter(until, round=0, cause__in=("", *LASTING))
-    columns = ("run", "seq", "operator", "sketch", "choices", "seconds", "identity", "cause", "round")
-    found = {}
-    for rows, order, limit in (
-        (measured.filter(seconds__isnull=False), [F("seconds").asc(), F("seq").asc()], (most + 1) // 2),
-        (measured, [F("seq").desc()], most),
-    ):
-        rank = Window(RowNumber(), partition_by=[F("run"), F("operator")], order_by=order)
-        for row in rows.order_by().annotate(rank=rank).filter(rank__lte=limit).values(*columns):
-            found[row["run"], row["seq"]] = row
-    place = {pk: number for number, pk in enumerate(sources)}
-    return sorted(found.values(), key=lambda row: (place[str(row["run"])], -row["seq"]))
+def _rows(run: UUID, until: int, operators: Iterable[int], most: int) -> list[dict[str, Any]]:
+    """Of each of these operators its fastest and its newest measurements up to a number, newest first.
+
+    Operator by operator, as the index is: ranked in one query, all measurements of all runs would be sorted, and
+    whoever writes to SQLite would wait for it. `number` is no column, or SQLite would take the index of the numbers and
+    look through the whole run for each operator.
+    """
+    columns = ("seq", "operator", "sketch", "choices", "seconds", "identity", "cause", "round")
+    found: dict[int, dict[str, Any]] = {}
+    for operator in operators:
+        rows = Measurement.objects.filter(run=run, operator=operator, round=0, cause__in=("", *LASTING))
+        rows = rows.alias(number=F("seq") + 0).filter(number__lte=until)
+        fastest = rows.filter(seconds__isnull=False).order_by("seconds", "seq")[: (most + 1) // 2]
+        for some in (fastest, rows.order_by("-number")[:most]):
+            found.update((row["seq"], row) for row in some.values(*columns))
+    return [found[seq] for seq in sorted(found, reverse=True)]

@@ -109,10 +109,14 @@ def told(row: Sequence[Any]) -> dict[str, Any]:
 
 
 def tuning_log(run: TuningRun) -> Iterator[dict[str, Any]]:
-    """Every event and every measurement of a run in the order of their numbers."""
-    measurements = by_number(run.measurements.all(), "clock", "slot", *TOLD)
+    """Every event and every measurement of a run in the order of their numbers, up to the last one now.
+
+    Both end at one number: while a run goes on, an event may be kept after the last of the measurements was read.
+    """
+    last = Job.objects.values_list("last_seq", flat=True).get(pk=run.job_id)
+    measurements = by_number(run.measurements.filter(seq__lte=last), "clock", "slot", *TOLD)
     waiting = next(measurements, None)
-    for seq, payload in by_number(run.events.all(), "payload"):
+    for seq, payload in by_number(run.events.filter(seq__lte=last), "payload"):
         while waiting is not None and waiting[0] < seq:
             number, clock, slot, *row = waiting
             yield {"kind": "measurement", "seq": number, "clock": clock, "slot": slot, **told(row)}

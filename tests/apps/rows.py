@@ -6,11 +6,19 @@ import itertools
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db import connection
 
 from apps.catalog.models import Network, Target
 from apps.tuning import services
 from apps.tuning.models import TuningRun
 from workers.messages import Budget
+
+
+def plan_of(query: str) -> str:
+    """How SQLite would look it up."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {query}")
+        return "; ".join(row[-1] for row in cursor.fetchall())
 
 
 class Site:

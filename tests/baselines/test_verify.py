@@ -75,6 +75,77 @@ def test_a_reference_that_any_output_would_match_is_no_reference() -> None:
     assert "0 quantisation steps, too few" in compare(flat, flat, {"q": STEPPED}).reason
 
 
+def test_channels_have_steps_of_their_own() -> None:
+    steps = Tolerance(0.0, "", step=(0.25, 4.0), steps=2, share=0.5, axis=1)
+    rng = np.random.default_rng(3)
+    wanted = rng.integers(-100, 100, (8, 2, 5)) * np.asarray([0.25, 4.0]).reshape(2, 1)
+    for channel, passes in ((0, False), (1, True)):
+        found = wanted.copy()
+        found[0, channel, 0] += 4.0
+        verdict = compare({"q": found}, {"q": wanted}, {"q": steps})
+        assert verdict.passed is passes
+        assert verdict.outputs[0].steps == (1.0 if passes else 16.0)
+        json.dumps(verdict.to_json(), allow_nan=False)
+
+
+PROBABLE = Tolerance(1.0, "", step=0.2, steps=4, share=1.0, logarithms=True)
+LOGITS = np.random.default_rng(4).integers(-30, 30, (2, 1000)) * 0.2
+
+
+def softmax(logits: np.ndarray) -> dict[str, np.ndarray]:
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return {"p": (powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32)}
+
+
+def test_probabilities_may_be_a_quantisation_step_of_their_exponents_off() -> None:
+    noise = np.random.default_rng(5).integers(-3, 4, LOGITS.shape) * 0.2
+    verdict = compare(softmax(LOGITS + noise), softmax(LOGITS), {"p": PROBABLE})
+    assert verdict.passed, verdict.reason
+    assert "steps of 0.2 of its logarithm" in verdict.sentence
+    halves = [{"p": softmax(logits)["p"].astype(np.float16)} for logits in (LOGITS + noise, LOGITS)]
+    assert compare(*halves, {"p": PROBABLE}).passed
+
+
+@pytest.mark.mutation
+def test_probabilities_of_other_exponents_are_noticed_whatever_their_step() -> None:
+    wrong = {
+        "a scale": LOGITS * 1.25,
+        "an order": LOGITS[:, ::-1],
+        "one of them": np.where(np.arange(1000) == LOGITS[0].argmin(), LOGITS + 1.2, LOGITS),
+        "nothing at all": np.zeros_like(LOGITS),
+    }
+    for name, logits in wrong.items():
+        assert not compare(softmax(logits), softmax(LOGITS), {"p": PROBABLE}).passed, name
+    # That the largest probability alone would not tell: all of these are small.
+    assert compare(softmax(wrong["one of them"]), softmax(LOGITS), {"p": Tolerance(np.expm1(0.8), "")}).passed
+    flat = softmax(np.zeros_like(LOGITS))
+    assert "too few to tell right from wrong" in compare(flat, flat, {"p": PROBABLE}).reason
+
+
+LABELLED = Tolerance(0.0, "", share=0.01, labels=True)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.bool_])
+def test_labels_are_the_same_or_not(kind: type) -> None:
+    wanted = (np.arange(1000) % 2).astype(kind)
+    for wrong, passes in ((0, True), (10, True), (11, False)):
+        found = wanted.copy()
+        found[:wrong] = 1 - found[:wrong]
+        verdict = compare({"y": found}, {"y": wanted}, {"y": LABELLED})
+        assert verdict.passed is passes
+        assert verdict.outputs[0].off == wrong / 1000
+        json.dumps(verdict.to_json(), allow_nan=False)
+    assert "1.1 % of it is another label where 1 % may be" in verdict.reason
+    assert not compare({"y": wanted[:1]}, {"y": wanted[1:2]}, {"y": LABELLED}).passed
+
+
+@pytest.mark.mutation
+def test_numbers_of_another_type_are_noticed() -> None:
+    assert "its numbers are float64, the reference has float32" in compare({"y": Y["y"].astype(np.float64)}, Y).reason
+    labels = {"y": np.arange(10)}
+    assert not compare({"y": labels["y"].astype(np.int32)}, labels, {"y": LABELLED}).passed
+
+
 @pytest.mark.mutation
 def test_more_elements_or_more_steps_are_noticed() -> None:
     assert "6 % of its elements" in off(60, 1).reason

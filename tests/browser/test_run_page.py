@@ -62,6 +62,29 @@ def test_the_chart_moves_while_the_run_is_told(site: Site, browser: Any, run: st
     assert complaints(browser) == []
 
 
+STAYS_OPEN = """
+const operator = {index: 0, weight: 1, best: 0.5, trials: 2, gain: 0, spark: [[1, 1]]};
+const drawn = {seq: 0, run: {clock: 0}, operators: [operator], slots: [], points: [], curve: [], log: []};
+const state = new window.run.state.constructor(drawn);
+const batch = {kind: 'batch', latency: 0.5, points: [], operators: {0: {best: 0.5, trials: 2, failures: 0}}};
+const slots = Array.from({length: 30000}, (_, n) => ({kind: 'slot', slot: [n + 1, 0, n, n + 1, 2, 1, 1, '']}));
+const again = slots.slice(-100);
+state.fold([batch, ...slots, ...again].map((event, n) => ({...event, seq: n + 1, clock: n})));
+const numbers = state.slots.map(([number]) => number);
+return {spark: operator.spark, gain: state.gain(0), kept: numbers.length, last: numbers.slice(-3), first: numbers[0]};
+"""
+
+
+def test_a_page_that_stays_open_keeps_what_counts(site: Site, browser: Any, run: str) -> None:
+    """Of its slots what there is room for, and of an operator the step that came after its snapshot's figures."""
+    open_run(browser, site, run)
+    state = browser.execute_script(STAYS_OPEN)
+    assert state["spark"] == [[1, 1], [2, 0.5]]
+    assert state["gain"] == 30_000
+    assert 5_000 <= state["kept"] <= 10_000
+    assert (state["first"], state["last"]) == (1, [29_998, 29_999, 30_000])
+
+
 def test_the_best_is_offered_as_soon_as_there_is_one(site: Site, browser: Any, run: str) -> None:
     open_run(browser, site, run)
     words = "return document.querySelector('#downloads').textContent"

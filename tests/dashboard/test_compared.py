@@ -9,23 +9,25 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.dashboard.compared import BETWEEN, HEIGHT, LINES, Picture, picture
+from apps.catalog.models import Target
+from apps.dashboard.compared import BETWEEN, HEIGHT, LINES, RIGHT, WIDTH, Picture, picture
 from apps.tuning import services
 from apps.tuning.models import TuningRun
 from tests.apps.rows import Site, Told
 from workers.messages import Budget
 
 
-def ended(site: Site, latencies: list[float], **asked: Any) -> TuningRun:
-    """A run with a slot for each latency."""
+def ended(site: Site, latencies: list[float], reason: str = "trials", first: float = 0.0, **asked: Any) -> TuningRun:
+    """A run with a slot for each latency, the first of them after so many seconds."""
     run = site.run(**asked)
     held = services.claim(run.job_id, "worker")
     assert held is not None
     told = Told(1)
     services.write(held, told.start())
+    told.clock += first
     for latency in latencies:
         services.write(held, [told.batch(latency), told.slot() | {"latency": latency}])
-    services.conclude(held, "finished")
+    services.conclude(held, "finished", last={"kind": "finished", "clock": told.clock, "reason": reason})
     run.refresh_from_db()
     return run
 
@@ -49,12 +51,53 @@ def test_runs_that_differ_in_their_seed_are_one_line_with_a_band(site: Site) -> 
 
 
 @pytest.mark.parametrize(
-    "change", [{"budget": Budget(trials=50)}, {"method": "random"}, {"layout": "NCHW"}, {"reuse": False}]
+    "change",
+    [
+        {"budget": Budget(trials=50)},
+        {"method": "random"},
+        {"layout": "NCHW"},
+        {"reuse": False},
+        {"operators": "0"},
+    ],
 )
 def test_runs_that_were_asked_for_otherwise_are_lines_of_their_own(site: Site, change: dict[str, Any]) -> None:
     ended(site, [1.0, 0.5])
     ended(site, [1.0, 0.5], **change)
     assert len(drawn().lines) == 2
+
+
+@pytest.mark.parametrize("change", [{"threads": 4}, {"tvm": {"kind": "llvm", "mcpu": "znver5"}}])
+def test_runs_before_and_after_their_machine_changed_are_lines_of_their_own(site: Site, change: dict[str, Any]) -> None:
+    ended(site, [1.0, 0.5])
+    Target.objects.filter(pk=site.target.pk).update(**change)
+    site.target.refresh_from_db()
+    ended(site, [1.0, 0.5])
+    assert len(drawn().lines) == 2
+
+
+def test_runs_asked_for_in_another_order_are_one_line(site: Site) -> None:
+    for tvm in ({"kind": "llvm", "num-cores": 2}, {"num-cores": 2, "kind": "llvm"}):
+        Target.objects.filter(pk=site.target.pk).update(tvm=tvm)
+        site.target.refresh_from_db()
+        ended(site, [1.0, 0.5])
+    assert len(drawn().lines) == 1
+
+
+@pytest.mark.parametrize(("reason", "whole"), [("trials", True), ("stopped", False), ("", False)])
+def test_a_line_ends_where_what_a_run_would_have_found_is_unknown(site: Site, reason: str, whole: bool) -> None:
+    ended(site, [1.0, 0.5, 0.25, 0.125], seed=0, reason="trials")
+    ended(site, [1.0, 0.8], seed=1, reason=reason)
+    (line,) = drawn().lines
+    ends = [float(point.split(",")[0]) for point in line.points.split()]
+    assert (max(ends) > WIDTH - RIGHT - 1) is whole
+    assert len(line.points.split()) > 1
+
+
+def test_a_run_that_was_stopped_before_the_others_had_a_latency_leaves_a_line(site: Site) -> None:
+    ended(site, [1.0], seed=0, reason="stopped")
+    ended(site, [1.0, 0.5], seed=1, reason="trials", first=10.0)
+    (line,) = drawn().lines
+    assert line.points
 
 
 def test_a_line_falls_in_steps_and_lower_is_faster(site: Site) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from apps.core import clock, protection, signin
 from apps.core.pace import Pace
 from apps.core.protection import Protection
 from apps.dashboard.views.sign_in import SignIn
+from apps.operations import doctor
 from apps.tuning import services
 from apps.tuning.models import Artifact, Job, TuningRun
 from tests.apps.rows import Site
@@ -310,6 +312,23 @@ def test_the_targets_page_says_what_holds_uploaded_files_back(
     monkeypatch.setattr(protection, "offered", lambda: offered)
     page = ada.get("/targets/").content.decode()
     assert all(word in page for word in words)
+
+
+def test_a_machine_that_does_not_say_what_it_offers_is_asked_once(
+    site: Site, ada: Client, settings: Any, tmp_path: Path
+) -> None:
+    """A page that looks again every two seconds must not start a process each time, nor break."""
+    Target.objects.update(measured_at=clock.now(), kind="local")
+    settings.BASE_DIR = tmp_path / "nowhere"
+    protection.offered.cache_clear()
+    try:
+        pages = [ada.get("/targets/").content.decode() for _ in range(2)]
+        assert all("did not say what holds them back" in page for page in pages)
+        (finding,) = doctor.confinement()
+        assert (finding.level, finding.name) == ("warn", "confinement")
+        assert protection.offered.cache_info().misses == 1
+    finally:
+        protection.offered.cache_clear()
 
 
 def test_what_the_kernel_offers_is_asked_of_the_kernel() -> None:

@@ -101,7 +101,7 @@ def _queue(on: Stricken) -> int:
 
 def _queue_wiped(on: Stricken) -> int:
     kill(on.queue())
-    shutil.rmtree(on.site.data / "redis" / "appendonlydir", ignore_errors=True)
+    shutil.rmtree(on.site.data / "redis", ignore_errors=True)
     return 0
 
 

@@ -179,6 +179,7 @@ def test_a_launcher_starts_again_what_was_killed(site):
     for pid in site.processes():
         if pid != launcher.pid:
             kill(pid)
+    shutil.rmtree(site.data / "redis", ignore_errors=True)
     eventually(lambda: site.log("up").count("was killed") >= 5, 5, "the news")
     key = site.run(trials=8)
     eventually(lambda: site.state(key) in ENDED, 90, "the run's end")

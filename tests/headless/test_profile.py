@@ -139,3 +139,21 @@ def test_growth_counts_from_a_quarter_of_the_run_on() -> None:
     assert found["measurements"] == 60
     assert found["growth"]["child"] == pytest.approx(24 * 2**20, rel=0.1)
     assert found["peak"]["tuning"] > 32 * 2**20
+
+
+def test_a_slot_says_its_own_trials_a_batch_all_there_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[int] = []
+    monkeypatch.setattr(Memory, "look", lambda self, stage, now, clock, trials: heard.append(trials))
+    profile = Profile(memory=True)
+    operators = [{"index": 0, "name": "conv", "weight": 1}]
+    slot = {"operator": 0, "began": 0.5, "ended": 1.5, "before": None, "after": 1.0}
+    events_of(
+        profile,
+        0.0,
+        [
+            {"kind": "operators", "operators": operators, "clock": 0.5},
+            {"kind": "batch", "trials": 40, "measurements": [], "slot": 1, "clock": 1.0},
+            {"kind": "slot", "trials": 16, "clock": 1.5, **slot},
+        ],
+    )
+    assert heard == [0, 40, 40]

@@ -14,7 +14,7 @@ from workers.networks import quantized_operators
 from workers.networks.errors import NetworkError
 from workers.networks.inspect import inspect, inspect_model
 from workers.networks.precision import INTEGER_OPERATORS, how_computed
-from workers.networks.tolerance import HALF, QUANTISED, SINGLE, tolerances
+from workers.networks.tolerance import HALF, QUANTISED, ROUNDED, SINGLE, Tolerance, tolerances
 
 
 def test_precisions_are_named(zoo_cache: Path) -> None:
@@ -81,6 +81,80 @@ def test_tolerances_follow_the_numbers(zoo_cache: Path) -> None:
     assert found.step == pytest.approx(float(onnx.numpy_helper.to_array(step)))
     model.graph.node.append(helper.make_node("Softmax", ["y"], ["p"]))
     model.graph.output[0].name = "p"
-    assert tolerances(model)["p"].relative == pytest.approx(np.expm1(4 * found.step))
+    behind = tolerances(model)["p"]
+    assert (behind.step, behind.steps, behind.logarithms) == (found.step, found.steps + 1, True)
+    assert behind.relative == pytest.approx(np.expm1(4 * found.step))
     model.graph.node[-1].op_type = "Sigmoid"
     assert tolerances(model) == {"p": QUANTISED}
+
+
+def of(nodes: list[onnx.NodeProto], weights: list[TensorProto], kind: int = TensorProto.FLOAT) -> Tolerance:
+    """Of the only output, of this element type."""
+    model = model_of(nodes, {"x": [4, 8]}, {"y": [4, 8]}, weights)
+    model.graph.output[0].type.tensor_type.elem_type = kind
+    return tolerances(model)["y"]
+
+
+def test_halves_that_nothing_computes_with_allow_no_more() -> None:
+    half, single = TensorProto.FLOAT16, TensorProto.FLOAT
+    weights = [constant("w", np.eye(8, dtype=np.float16))]
+    widened = helper.make_node("Cast", ["w"], ["v"], to=single)
+    assert of([widened, helper.make_node("MatMul", ["x", "v"], ["y"])], weights) == SINGLE
+    narrowed = [helper.make_node("MatMul", ["x", "v"], ["s"]), helper.make_node("Cast", ["s"], ["y"], to=half)]
+    assert of([widened, *narrowed], weights, half) == ROUNDED
+    between = helper.make_node("Cast", ["x"], ["h"], to=half)
+    assert of([between, helper.make_node("Cast", ["h"], ["y"], to=single)], []) == HALF
+    computed = [
+        between,
+        helper.make_node("MatMul", ["h", "w"], ["s"]),
+        helper.make_node("Cast", ["s"], ["y"], to=single),
+    ]
+    assert of(computed, weights) == HALF
+
+
+def test_weights_that_alone_are_quantised_allow_no_more() -> None:
+    weights = [constant("w", np.eye(8, dtype=np.int8)), constant("s", np.float32(0.1))]
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s"], ["v"]), helper.make_node("MatMul", ["x", "v"], ["y"])]
+    assert of(nodes, weights) == SINGLE
+    model = model_of(nodes, {"x": [4, 8]}, {"y": [4, 8]}, weights)
+    assert inspect_model(model).precision == "float32"
+    assert how_computed(model) == []
+
+
+def pairs(*behind: onnx.NodeProto, axis: int = 1, scales: int = 8) -> tuple[list[onnx.NodeProto], list[TensorProto]]:
+    """x quantised and back, as r."""
+    sizes = np.linspace(0.1, 0.8, scales, dtype=np.float32)
+    weights = [constant("s", sizes), constant("z", np.zeros(scales, np.int8))]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=axis),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["r"], axis=axis),
+    ]
+    return [*nodes, *behind], weights
+
+
+def test_each_channel_has_its_step_where_it_stays_a_channel() -> None:
+    nodes, weights = pairs()
+    nodes[-1].output[0] = "y"
+    found = of(nodes, weights)
+    assert found.step == pytest.approx(np.linspace(0.1, 0.8, 8))
+    assert found.axis == 1
+    assert np.allclose(found.sizes((4, 8)), np.linspace(0.1, 0.8, 8).reshape(1, 8))
+    moved = of(*pairs(helper.make_node("Transpose", ["r"], ["y"])))
+    assert moved.step == pytest.approx(0.8)
+
+
+def test_integers_are_measurements_only_behind_a_quantisation() -> None:
+    nodes, weights = pairs()
+    nodes[0].output[0] = "y"
+    stored = of(nodes[:1], weights, TensorProto.INT8)
+    assert (stored.step, stored.labels) == (1.0, False)
+    largest = helper.make_node("ArgMax", ["r"], ["y"], axis=1)
+    labels = of(*pairs(largest), TensorProto.INT64)
+    assert (labels.labels, labels.step, labels.share) == (True, 0.0, 0.05)
+    plain = of([helper.make_node("ArgMax", ["x"], ["y"], axis=1)], [], TensorProto.INT64)
+    assert (plain.labels, plain.share) == (True, 1e-3)
+    cast = of([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT8)], [], TensorProto.UINT8)
+    assert cast.labels
+    summed = helper.make_node("MatMulInteger", ["q", "w"], ["y"])
+    nodes, weights = pairs(summed, scales=1)
+    assert of(nodes, [*weights, constant("w", np.eye(8, dtype=np.int8))], TensorProto.INT32) == QUANTISED

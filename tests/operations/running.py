@@ -109,7 +109,8 @@ class Site:
 
     def server(self) -> subprocess.Popen[bytes]:
         password = (self.data / "queue_password").read_text()  # made by the first process of the site
-        process = self.start("queue", *embedded.arguments(self.data, password))
+        embedded.prepare(self.data, password)
+        process = self.start("queue", *embedded.arguments(self.data))
         embedded.wait_until_up(queue_address.url_of(queue_address.socket_path(self.data), password), 10)
         return process
 

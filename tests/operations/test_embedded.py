@@ -1,8 +1,10 @@
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ PASSWORD = "only-of-this-test"
 def server(tmp_path):
     logs = tmp_path / "logs"
     logs.mkdir()
-    plan = Plan("queue", embedded.arguments(tmp_path, PASSWORD), before=embedded.forget_when_broken(tmp_path))
+    plan = Plan("queue", embedded.arguments(tmp_path), before=partial(embedded.prepare, tmp_path, PASSWORD))
     part = Part(plan, logs, dict(os.environ))
     part.start()
     embedded.wait_until_up(url_of(socket_path(tmp_path), PASSWORD), 10)
@@ -84,6 +86,15 @@ def test_what_was_queued_is_there_after_a_restart(server, client):
     server.start()
     embedded.wait_until_up(client_url(client), 10)
     assert client.get("message") == b"kept"
+
+
+def test_a_server_whose_directory_was_removed_starts_again(server, client, tmp_path):
+    os.kill(server.pid, signal.SIGKILL)
+    server._process.wait(5)
+    shutil.rmtree(tmp_path / "redis")
+    server.start()
+    embedded.wait_until_up(client_url(client), 10)
+    assert client.ping()
 
 
 def client_url(client):

@@ -3,11 +3,12 @@
 import re
 import socket
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tests.operations.running import Site, eventually
+from tests.operations.running import ROOT, Site, eventually
 
 PIECE = b"x" * (64 << 10)
 COUNT = 48  # 3 MiB
@@ -84,11 +85,27 @@ def test_a_declared_length_over_the_limit_is_refused_before_the_body(site):
 
 def test_only_uploads_have_the_limit_of_uploads(site):
     """3 MiB and what a form adds."""
+    length = [f"Content-Length: {COUNT * len(PIECE)}"]
+    assert status(site, "/networks/", length, [PIECE] * COUNT)[0] not in (0, 411, 413)
+    assert status(site, "/networks/", [f"Content-Length: {2 * COUNT * len(PIECE)}"], [])[0] == 413
+    assert status(site, "/networks/", length, [], "PUT")[0] == 413
+    eventually(lambda: spooled(site) == 0, 10, "the end of the request")
+
+
+def test_an_upload_of_unknown_size_is_refused_before_its_body(site):
+    """No form is read without a length: it would be kept whole for nothing."""
     chunks = ["Transfer-Encoding: chunked"]
-    assert status(site, "/networks/", chunks, chunked(COUNT))[0] not in (0, 413)
-    assert status(site, "/networks/", chunks, chunked(2 * COUNT, end=False))[0] == 413
+    assert status(site, "/networks/", chunks, [])[0] == 411
+    assert status(site, "/networks/", chunks, chunked(16))[0] == 411
     assert status(site, "/networks/", chunks, chunked(COUNT, end=False), "PUT")[0] == 413
     assert spooled(site) == 0
+    assert answers(site)
+
+
+def test_the_package_whose_classes_the_server_extends_is_pinned():
+    """Daphne asks for any Twisted since 22.4, whose requests know nothing of `parsePOSTFormSubmission`."""
+    pins = (ROOT / "requirements.txt").read_text().splitlines()
+    assert f"Twisted=={version('Twisted')}" in pins
 
 
 @pytest.mark.parametrize("headers", [["Transfer-Encoding: chunked"], None], ids=["chunked", "declared"])

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -6,6 +8,7 @@ import pytest
 from workers.sandbox import files
 from workers.sandbox.files import LEAST, kept
 
+ROOT = Path(__file__).resolve().parents[2]
 MUCH = 1 << 40
 
 
@@ -67,3 +70,74 @@ def test_without_a_look_at_descriptors_the_removed_file_is_missed(
 
 def test_what_is_gone_is_nothing(tmp_path: Path) -> None:
     assert kept([str(tmp_path / "nowhere")], [2**22 + 1], MUCH) == 0
+
+
+APART = """
+import ctypes, os, sys, threading, time
+def hold():
+    assert ctypes.CDLL(None).unshare(0x400) == 0  # CLONE_FILES
+    file = open(sys.argv[1], "wb", buffering=0)
+    os.unlink(sys.argv[1])
+    file.write(b"x" * 1_000_000)
+    os.fsync(file.fileno())
+    print(flush=True)
+    time.sleep(600)
+threading.Thread(target=hold).start()
+"""
+
+
+def test_a_thread_with_a_table_of_its_own_hides_nothing(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", APART, str(tmp_path / "file")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        try:
+            assert kept([str(tmp_path)], [child.pid], MUCH) >= 1_000_000
+        finally:
+            child.kill()
+
+
+# Root may look everywhere: as somebody else, who may look at himself again.
+AS_USER = """
+import ctypes, os, sys, time
+from workers.sandbox.files import kept
+os.chdir(sys.argv[1])
+if not os.getuid():
+    os.setresuid(65534, 65534, 65534)
+    ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+"""
+
+
+def seen(folder: Path, program: str) -> list[str]:
+    folder.chmod(0o777)
+    argv = [sys.executable, "-c", AS_USER + program, str(folder)]
+    ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split()
+
+
+def test_a_directory_that_is_closed_to_us_is_too_much(tmp_path: Path) -> None:
+    program = "for mode in (0o700, 0): os.mkdir(f'a{mode}', mode); print(kept(['.'], [], 1 << 40))"
+    open_, closed = map(int, seen(tmp_path, program))
+    assert open_ == LEAST
+    assert closed > MUCH
+
+
+def test_a_process_that_is_closed_to_us_is_too_much_and_one_that_ended_is_nothing(tmp_path: Path) -> None:
+    program = """
+reading, writing = os.pipe()
+closed = os.fork()
+if not closed:
+    ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+    os.write(writing, b"x")
+    time.sleep(600)
+os.read(reading, 1)
+ended = os.fork()
+if not ended: os._exit(0)
+os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)
+print(kept([], [closed], 1 << 40), kept([], [ended], 1 << 40))
+os.kill(closed, 9)
+"""
+    closed, ended = map(int, seen(tmp_path, program))
+    assert closed > MUCH
+    assert ended == 0

@@ -1,15 +1,17 @@
 """Processes that do what they can not to be found, and the tree that ends them all the same."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workers.sandbox import seccomp, spawn
+from workers.sandbox import seccomp, spawn, tree
 from workers.sandbox.spawn import Access
 
 needs_filter = pytest.mark.skipif(not seccomp.supported(), reason="this kernel filters no system calls")
@@ -88,3 +90,50 @@ def test_a_process_whose_first_thread_left_is_not_taken_for_dead(eventually: Any
         assert child.tree.refresh() == [child.pid]
         assert child.end(0.0) == -signal.SIGKILL
     assert not Path(f"/proc/{child.pid}").exists()
+
+
+# Both bounded: by time, and by number. A comet has another number whenever one looks; a hydra grows under the sword.
+STORM = """
+import os, sys, time
+end = time.monotonic() + 5
+def comet():
+    while time.monotonic() < end:
+        if os.fork(): os._exit(0)
+    os._exit(0)
+def hydra():
+    for _ in range(7): os.fork()
+    while time.monotonic() < end: time.sleep(0.1)
+    os._exit(0)
+for _ in range(3):
+    if not os.fork(): {"comet": comet, "hydra": hydra}[sys.argv[1]]()
+os.write(1, b"ready")
+if "crash" in sys.argv: os._exit(0)
+time.sleep(600)
+"""
+
+
+def outlived(*words: str) -> bool:
+    """Whether anybody of a storm is there after its ending, and still has its end of the pipe."""
+    with spawn.spawn([sys.executable, "-c", STORM, *words], access=Access(), stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.read(5) == b"ready"
+        if "crash" in words:
+            while not child.exited():
+                time.sleep(0.01)
+        child.tree.end(0.0)
+        return not select.select([child.stdout], [], [], 0.5)[0]
+
+
+@pytest.mark.parametrize("words", [("comet",), ("comet", "crash"), ("hydra",)])
+def test_nothing_of_a_storm_of_forks_is_left(words: tuple[str, ...]) -> None:
+    assert not outlived(*words)
+
+
+@pytest.mark.mutation
+def test_a_storm_that_is_not_stopped_first_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = time.monotonic()
+    with monkeypatch.context() as blunt:
+        blunt.setattr(os, "killpg", os.kill)
+        blunt.setattr(tree, "_STORM", 0.5)
+        assert outlived("comet")
+    time.sleep(max(0.0, 6 - (time.monotonic() - began)))  # until its time is over: nobody finds a comet

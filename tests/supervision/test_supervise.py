@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from workers.sandbox.spawn import Access, Limits
+from workers.sandbox.tree import Tree
 from workers.supervision import Deadlines, DirectoryJournal, Ending, LeaseLost, supervise
 from workers.supervision.footprint import Bounds, Footprint
 
@@ -223,6 +224,13 @@ def test_processor_time_is_limited() -> None:
 def test_a_hang_is_ended_and_what_came_before_is_kept() -> None:
     ending = run(MemoryJournal(), "hanging", QUICK)
     assert (ending.kind, ending.cause, ending.events) == ("crashed", "silent", 1)
+
+
+def test_what_could_not_be_ended_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that the kernel holds, which cannot be had here: it is said to be there, and is not."""
+    end = Tree.end
+    monkeypatch.setattr(Tree, "end", lambda *arguments: [*end(*arguments), 4711])
+    assert "not to be ended: processes 4711" in run(MemoryJournal(), "hanging", QUICK).log
 
 
 def test_the_whole_attempt_can_have_a_deadline() -> None:

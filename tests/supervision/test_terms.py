@@ -12,7 +12,7 @@ from tests import zoo
 from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
 from workers.messages import Budget, RunSpec
-from workers.sandbox import landlock, seccomp
+from workers.sandbox import landlock, seccomp, threads
 from workers.supervision import supervise
 from workers.supervision.terms import Unconfined, terms_of
 
@@ -152,6 +152,23 @@ def test_every_task_has_a_bound_on_all_its_files(tmp_path, work):
         order = {"task": task, "network": network, "spec": json.dumps({"network": network}), "work_dir": str(work)}
         terms = terms_of(order)
         assert terms.disk >= terms.limits.file_size
+
+
+def test_every_task_has_a_bound_on_its_processes_where_the_kernel_has_one(tmp_path, work, monkeypatch):
+    """Root has none; what it is for others follows from how many threads they have."""
+    network = str(zoo.tiny(tmp_path))
+    tasks = ("inspect", "tune", "compile", "baseline", "landscape", "hardware")
+    orders = [{"task": t, "network": network, "spec": json.dumps({"network": network})} for t in tasks]
+    if landlock.supported() >= landlock.SCOPED:
+        orders.append({"task": "convert", "source": network})
+    for running in (None, 1000):
+        monkeypatch.setattr(threads, "of_user", lambda running=running: running)
+        bounds = {o["task"]: terms_of({**o, "work_dir": str(work)}).limits.processes for o in orders}
+        if running is None:
+            assert set(bounds.values()) == {None}
+        else:
+            assert all(bound > running + 500 for bound in bounds.values())
+            assert bounds["inspect"] < bounds["tune"] < 10 * 1000 + 100 * os.cpu_count()
 
 
 def test_a_child_is_not_started_with_less_than_it_requires(tmp_path, work):

@@ -52,6 +52,20 @@ def test_programs_that_differ_have_other_features_and_equal_ones_the_same(compil
     assert sketch.features(rows[:0]).shape == (0, sketch.width)
 
 
+def test_what_is_forgotten_was_looked_up_first(
+    compiled: Compiled, operator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sketch, few = lowered(compiled, operator), lowered(compiled, operator)
+    rows = np.unique(sketch.random(np.random.default_rng(0), 8), axis=0)
+    assert len(rows) > 4
+    whole = sketch.features(rows)
+    monkeypatch.setattr("workers.tvm_backend.lowered.KEPT", 3)
+    assert np.array_equal(few.features(rows), whole)
+    assert list(few.known) == [tuple(row) for row in rows[-3:].tolist()]
+    assert np.array_equal(few.features(rows[::-1]), whole[::-1])  # those that are known make room for the others
+    assert len(few.known) == 3
+
+
 def test_a_search_learns_from_them(compiled: Compiled, operator: Any) -> None:
     from workers.tvm_backend.lowered import Lowering
 

@@ -14,13 +14,16 @@ from workers.networks.tolerance import SINGLE, Tolerance
 
 HALFWAY = 0.5
 """Of a quantisation step: nearer to the reference than this is the reference's own step."""
+FLOOR = 1e-30
+"""Probabilities below are the same: float32 holds those down to 1e-38, the last of them coarsely, float16 to 6e-5."""
 
 
 @dataclass(frozen=True)
 class OutputVerdict:
     """One output: largest difference, largest absolute reference, and why it failed (empty when it passed).
 
-    `off` is the share of elements that are a quantisation step or more off, None where the output has no steps.
+    `steps` is the largest difference in quantisation steps, None where the output has none; `off` the share of elements
+    that are one or more off, or labels that are others.
     """
 
     name: str
@@ -30,15 +33,18 @@ class OutputVerdict:
     reason: str = ""
     off: float | None = None
     tolerance: Tolerance = SINGLE
+    steps: float | None = None
 
     @property
     def sentence(self) -> str:
         """How far it is from the reference, and how far it may be."""
         if self.difference is None or self.scale is None:
             return f"{self.name}: {self.reason}"
-        if self.off is not None:
-            found = f"at most {self.difference / self.tolerance.step:.2g} steps off, {100 * self.off:.2g} % of it"
+        if self.steps is not None and self.off is not None:
+            found = f"at most {self.steps:.2g} steps off, {100 * self.off:.2g} % of it"
             return f"{self.name}: {found} (allowed: {self.tolerance})"
+        if self.off is not None:
+            return f"{self.name}: another label in {100 * self.off:.2g} % of it (allowed: {self.tolerance})"
         share = self.difference / self.scale if self.scale else self.difference
         return f"{self.name}: at most {100 * share:.2g} % of its largest value off (allowed: {self.tolerance})"
 
@@ -80,8 +86,8 @@ def compare(
     reference: Mapping[str, NDArray[Any]],
     tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
 ) -> Verdict:
-    """Every output of the reference must be there, of the same shape and finite, and differ by no more than its tolerance
-    allows (that of float32 unless given)."""
+    """Every output of the reference must be there, of the same type and shape and finite, and differ by no more than its
+    tolerance allows (that of float32 unless given)."""
     verdicts = [_one(name, outputs.get(name), reference[name], tolerances.get(name, SINGLE)) for name in reference]
     verdicts += [
         OutputVerdict(name, False, None, None, "the reference has no such output")
@@ -99,30 +105,69 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
         return failed("this output is missing")
     if found.shape != wanted.shape:
         return failed(f"its shape is {found.shape}, the reference has {wanted.shape}")
+    if found.dtype != wanted.dtype:
+        return failed(f"its numbers are {found.dtype}, the reference has {wanted.dtype}")
+    if tolerance.labels:
+        return _labels(name, found, wanted, tolerance)
     y, ref = (np.asarray(a, np.float64) for a in (found, wanted))
     for array, whose in ((ref, "the reference"), (y, "it")):
         if not np.isfinite(array).all():
             return failed(f"{whose} has {np.count_nonzero(~np.isfinite(array))} values that are not finite")
-    if tolerance.step and np.ptp(ref) <= 2 * tolerance.steps * tolerance.step:
-        return failed(
-            f"the reference spans {np.ptp(ref) / tolerance.step:.3g} quantisation steps, too few to tell right from wrong: "
+    if tolerance.step and ref.size:
+        return _steps(name, y, ref, tolerance, wanted.dtype)
+    difference, scale = _figures(y, ref)
+    reason = _excess(difference, scale, tolerance)
+    return OutputVerdict(name, not reason, difference, scale, reason, None, tolerance)
+
+
+def _steps(
+    name: str, y: NDArray[np.float64], ref: NDArray[np.float64], tolerance: Tolerance, kept: np.dtype[Any]
+) -> OutputVerdict:
+    """Numbers, or their logarithms, that are quantisation steps apart; `kept` is how the outputs were stored."""
+    sizes, reason = tolerance.sizes(ref.shape), ""
+    difference, scale = _figures(y, ref)
+    if tolerance.logarithms:
+        reason = _excess(difference, scale, tolerance)
+        floor = max(FLOOR, 16 * float(np.finfo(kept).tiny))
+        y, ref = (np.log(np.maximum(a, floor)) for a in (y, ref))
+    span = float(np.ptp(ref / sizes))
+    if span <= 2 * tolerance.steps:
+        reason = (
+            f"the reference spans {span:.3g} quantisation steps, too few to tell right from wrong: "
             "leave the last operator (a Softmax?) out of the quantisation"
         )
-    differences = np.abs(y - ref)
-    difference, scale = float(differences.max(initial=0.0)), float(np.abs(ref).max(initial=0.0))
-    off = float(np.mean(differences > HALFWAY * tolerance.step)) if tolerance.step and ref.size else None
-    reason = _excess(difference, scale, off, tolerance)
+        return OutputVerdict(name, False, None, None, reason, None, tolerance)
+    in_steps = np.abs(y - ref) / sizes
+    steps, off = float(in_steps.max()), float(np.mean(in_steps > HALFWAY))
+    reason = reason or _steps_excess(steps, off, tolerance)
+    return OutputVerdict(name, not reason, difference, scale, reason, off, tolerance, steps)
+
+
+def _labels(name: str, found: NDArray[Any], wanted: NDArray[Any], tolerance: Tolerance) -> OutputVerdict:
+    """Integers and truth values: the same or not."""
+    off = float(np.mean(found != wanted)) if wanted.size else 0.0
+    reason = ""
+    if off > tolerance.share:
+        reason = f"{100 * off:.3g} % of it is another label where {100 * tolerance.share:g} % may be"
+    difference, scale = _figures(*(np.asarray(a, np.float64) for a in (found, wanted)))
     return OutputVerdict(name, not reason, difference, scale, reason, off, tolerance)
 
 
-def _excess(difference: float, scale: float, off: float | None, tolerance: Tolerance) -> str:
+def _figures(y: NDArray[np.float64], ref: NDArray[np.float64]) -> tuple[float, float]:
+    """The largest difference and the largest absolute reference."""
+    return float(np.abs(y - ref).max(initial=0.0)), float(np.abs(ref).max(initial=0.0))
+
+
+def _excess(difference: float, scale: float, tolerance: Tolerance) -> str:
     """What is more than the tolerance allows; nothing where all is within."""
-    if tolerance.step and off is not None:
-        steps = difference / tolerance.step
-        if steps > tolerance.steps + HALFWAY:
-            return f"it differs by {steps:.3g} quantisation steps where {tolerance.steps} are allowed"
-        if off > tolerance.share:
-            return f"{100 * off:.3g} % of its elements are a quantisation step off where {100 * tolerance.share:g} % may be"
-        return ""
     allowed = tolerance.relative * scale
     return "" if difference <= allowed else f"it differs by {difference:.3g} where {allowed:.3g} is allowed"
+
+
+def _steps_excess(steps: float, off: float, tolerance: Tolerance) -> str:
+    """The same of an output that has quantisation steps."""
+    if steps > tolerance.steps + HALFWAY:
+        return f"it differs by {steps:.3g} quantisation steps where {tolerance.steps} are allowed"
+    if off > tolerance.share:
+        return f"{100 * off:.3g} % of its elements are a quantisation step off where {100 * tolerance.share:g} % may be"
+    return ""

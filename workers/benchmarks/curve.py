@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+INFINITE = float("inf")
+
 
 def settle(rows: list[list[Any]], row: Sequence[Any]) -> None:
     """Adds a row to `rows`, whose last column falls strictly from row to row.
@@ -17,6 +19,19 @@ def settle(rows: list[list[Any]], row: Sequence[Any]) -> None:
     while rows and rows[-1][-1] <= row[-1]:
         place = rows.pop()
     rows.append([*place[:-1], row[-1]])
+
+
+def summed(operators: Sequence[Sequence[Sequence[Any]]], weights: Sequence[float]) -> Curve:
+    """The sum over operators with rows (seconds of tuning, ..., latency in s), each settled by itself.
+
+    A sum that is settled as a whole would date what one operator gained back to the lucky figure of another.
+    """
+    best, sums = [INFINITE] * len(operators), dict[float, float]()
+    rows = [(row[0], operator, row[-1]) for operator, settled in enumerate(operators) for row in settled]
+    for seconds, operator, latency in sorted(rows, key=lambda row: row[0]):
+        best[operator] = latency
+        sums[seconds] = sum(weight * one for weight, one in zip(weights, best, strict=True))
+    return Curve.of((seconds, None if latency == INFINITE else latency) for seconds, latency in sums.items())
 
 
 @dataclass(frozen=True)

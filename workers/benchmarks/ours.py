@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.benchmarks.curve import Curve
 from workers.benchmarks.process import PartFailed, environment, lines
+from workers.benchmarks.tally import Tally
 from workers.messages.events import Event, decode
 from workers.messages.spec import RunSpec
 
@@ -107,9 +107,12 @@ def _figures(events: list[Event], finished: Event) -> dict[str, Any]:
     batches = [event for event in events if event["kind"] == "batch"]
     started = next(event for event in events if event["kind"] == "started")
     operators = next(event["operators"] for event in reversed(events) if event["kind"] == "operators")
+    tally = Tally(operators)
+    for event in events:
+        tally.hear(event)
     return {
         "seconds": finished["clock"],
-        "curve": Curve.of((event["clock"], event["latency"]) for event in batches).points,
+        "curve": tally.figures()["curve"],
         "trials": finished["trials"],
         "failures": batches[-1]["failures"] if batches else 0,
         "operators": len(operators),

@@ -133,7 +133,7 @@ def describe(order: dict[str, Any], spec: RunSpec, layout: str, folder: Path) ->
         "latency": {"median": 0.0},
     }
     (folder / "metadata.json").write_text(json.dumps(metadata, indent=1, sort_keys=True))
-    shutil.copy(SHIPPED / "run.py", folder / "run.py")
+    shutil.copyfile(SHIPPED / "run.py", folder / "run.py")
 
 
 def _ports(ports: Sequence[Any]) -> list[dict[str, Any]]:
@@ -175,7 +175,7 @@ def _pack(
     path.write_text(json.dumps(metadata, indent=1, sort_keys=True))
     (folder / "README.txt").write_text(_readme(metadata))
     if order.get("log"):
-        shutil.copy(order["log"], folder / "tuning_log.jsonl")
+        shutil.copyfile(order["log"], folder / "tuning_log.jsonl")
     archive, partial = work / "artifact.zip", work / "artifact.zip.partial"
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
         for file in sorted(folder.iterdir()):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from workers.engine.ports import Clock
@@ -13,10 +14,16 @@ INTERVAL = 10.0
 
 
 class Pulse:
-    """Passes events on and, while nothing else is said, tells every 10 s that the work goes on."""
+    """Passes events on and, while nothing else is said, tells every 10 s that the work goes on.
+
+    `patience` is how many seconds it does so without an event: a thread that beats on beside one that hangs would keep
+    the child for ever. A task that has a deadline for its whole needs none.
+    """
 
     def __init__(self, emit: Callable[[Event], None], clock: Clock) -> None:
         self._emit, self.clock = emit, clock
+        self.patience = float("inf")
+        self._heard, self._waits = clock.now(), False
         self._said = threading.Event()
         self._closed = threading.Event()
         self._text = "starting"
@@ -27,20 +34,35 @@ class Pulse:
         if event["kind"] == "phase":
             self._text = event["text"]
         self._emit(event)
+        self._heard = self.clock.now()  # a slow supervisor's time is not the work's
 
     def tell(self, kind: str, **payload: Any) -> None:
         self.emit({"kind": kind, "clock": round(self.clock.now(), 6), **payload})
 
+    @contextmanager
+    def waiting(self, turn: AbstractContextManager[float]) -> Iterator[float]:
+        """Enters and leaves `turn`; however long others keep it waiting, that is no hang."""
+        self._waits = True
+        try:
+            with turn as waited:
+                self._heard, self._waits = self.clock.now(), False
+                yield waited
+        finally:
+            self._heard, self._waits = self.clock.now(), False
+
     def close(self) -> None:
         self._closed.set()
 
+    def beat(self) -> None:
+        """Says that the work goes on, unless something was said since the last beat or nothing for too long."""
+        alive = self._waits or self.clock.now() - self._heard < self.patience
+        if alive and not self._said.is_set():
+            self._emit({"kind": "log", "clock": self.clock.now(), "level": "info", "text": f"still {self._text}"})
+        self._said.clear()
+
     def _beat(self) -> None:
         while not self._closed.wait(INTERVAL):
-            if not self._said.is_set():
-                try:
-                    self._emit(
-                        {"kind": "log", "clock": self.clock.now(), "level": "info", "text": f"still {self._text}"}
-                    )
-                except BrokenPipeError:
-                    return
-            self._said.clear()
+            try:
+                self.beat()
+            except BrokenPipeError:
+                return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,26 @@ from workers.networks.precision import how_computed
 from workers.pipeline import TuningLoop
 from workers.sandbox.lock import MeasureLock
 
+PATIENCE = 600.0
+"""s without an event until a tuning counts as hung; an import, or a plan whose every program times out, takes less."""
+
+
+class TurnLock(MeasureLock):
+    """Says that it waits: another run's turn, or a benchmark's whole run, may outlast any patience."""
+
+    def __init__(self, pulse: Pulse, path: Path | None = None) -> None:
+        super().__init__(path)
+        self._pulse = pulse
+
+    @contextmanager
+    def _holding(self, operation: int) -> Iterator[float]:
+        with self._pulse.waiting(super()._holding(operation)) as waited:
+            yield waited
+
 
 def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order of `messages.orders.tune_order`."""
+    pulse.patience = PATIENCE
     spec = RunSpec.from_json(order["spec"])
     chosen = method(spec.method, spec.parts)
     backend, chosen = _backend(order, spec, chosen, pulse)
@@ -73,7 +91,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         chosen.evaluation,
         machine_of(spec.target, spec.threads),
         Path(order["work_dir"]),
-        MeasureLock(),
+        TurnLock(pulse),
         lambda phase, text: pulse.tell("phase", name=phase, text=text),
     )
     pulse.tell(
@@ -86,7 +104,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         target=spec.target,
         notes=[*how_computed(network), *backend.imported.notes],
     )
-    return backend, Evolving.over(Lowering.over(chosen, backend.workloads), backend.workloads, spec.threads)
+    return backend, Evolving.over(Lowering.over(chosen, backend.workloads), backend.workloads, spec.threads, spec.seed)
 
 
 def _known(order: dict[str, Any], operators: Sequence[Operator], spaces: Sequence[str]) -> dict[int, Known]:

@@ -67,7 +67,8 @@ class Profile:
         def hear(event: Event) -> None:
             now = self._clock.now()
             heard.hear(event, now)
-            self._trials = event.get("trials", self._trials)
+            if event["kind"] == "batch":  # a slot tells of its own only
+                self._trials = event["trials"]
             if self._memory:
                 self._memory.look(stage, now, event["clock"], self._trials)
             self._pay(event)

@@ -6,18 +6,22 @@ a thousand halves has lost most of its digits. ONNX Runtime computes such networ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from workers.networks.graph import attribute, rename, replace_nodes
-from workers.networks.shape import subgraphs
+from workers.networks.shape import TensorShape, subgraphs
 from workers.networks.shapes import tensor_shapes
 
 HALF, SINGLE = int(TensorProto.FLOAT16), int(TensorProto.FLOAT)
 _TYPES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
 """Attributes that name an element type."""
+_HANDING_ON = frozenset(
+    "Constant Identity Reshape Flatten Transpose Squeeze Unsqueeze Concat Gather Slice Split Expand".split()
+)
+"""Operators that compute nothing."""
 
 
 def halves_to_singles(model: ModelProto) -> str | None:
@@ -38,6 +42,32 @@ def halves_to_singles(model: ModelProto) -> str | None:
     del graph.value_info[:]
     _drop_idle_casts(model)
     return "float16 was widened to float32, with float16 inputs and outputs"
+
+
+def computes_in_halves(model: ModelProto, shapes: Mapping[str, TensorShape]) -> bool:
+    """Whether an operator adds or rounds in float16, by the `shapes` of all its tensors.
+
+    Weights that are stored so and cast before they are used round nothing, nor does a Cast that makes an output.
+    """
+    halves = {name for name, shape in shapes.items() if shape.dtype == HALF}
+    fixed = {tensor.name for tensor in model.graph.initializer} | {value.name for value in model.graph.output}
+    for node in model.graph.node:
+        if node.op_type in _HANDING_ON:
+            continue
+        if node.op_type == "Cast":
+            if node.output[0] in halves and not fixed & {node.input[0], node.output[0]}:
+                return True
+        elif not halves.isdisjoint((*node.input, *node.output)):
+            return True
+        elif any(_holds_halves(inner) for inner in subgraphs(node)):
+            return True
+    return False
+
+
+def _holds_halves(graph: GraphProto) -> bool:
+    return any(tensor.data_type == HALF for tensor in _tensors(graph)) or any(
+        found.name in _TYPES and found.i == HALF for node in graph.node for found in node.attribute
+    )
 
 
 def _widened(graph: GraphProto) -> bool:

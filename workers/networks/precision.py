@@ -15,6 +15,9 @@ INTEGER_OPERATORS = frozenset(
     "QLinearGlobalAveragePool QLinearSigmoid QLinearLeakyRelu QLinearSoftmax".split()
 )
 """Operators on stored integers that are written as real ones between pairs, see `quantized_operators`."""
+ROUNDING = frozenset({"QuantizeLinear", "DynamicQuantizeLinear"}) | INTEGER_OPERATORS
+"""Operators that round to a quantisation step. DequantizeLinear alone does not: weights that are stored as integers are
+constants like any others."""
 OLDEST_QUANTIZED = 11
 """Rounding to the nearest even integer is an operator from this operator set on."""
 TAKEN = frozenset(
@@ -55,7 +58,10 @@ def check_types(model: ModelProto, shapes: Mapping[str, TensorShape], opset: int
 
 
 def precision(model: ModelProto) -> str:
-    """The numbers a network computes in, by its weights: float32, float16, or how it is quantised."""
+    """The numbers a network computes in, by its weights: float32, float16, or how it is quantised.
+
+    One whose weights alone are quantised, and whose sums are not, computes in float32.
+    """
     if found := _quantized(model):
         return found
     kinds = {int(tensor.data_type) for tensor in model.graph.initializer}
@@ -74,7 +80,7 @@ def _quantized(model: ModelProto) -> str:
         return "quantised at run time"
     if kinds & INTEGER_OPERATORS:
         return "quantised (integer operators)"
-    return "quantised (QDQ)" if kinds & PAIRS else ""
+    return "quantised (QDQ)" if kinds & ROUNDING else ""
 
 
 def _named(dtype: int) -> str:

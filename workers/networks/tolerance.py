@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
-from workers.networks.graph import Array
-from workers.networks.precision import INTEGER_OPERATORS, precision
+from workers.networks.graph import Array, attribute
+from workers.networks.halves import computes_in_halves
+from workers.networks.precision import ROUNDING, precision
+from workers.networks.shapes import tensor_shapes
 
 _HANDING_ON = frozenset({"Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"})
-_INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8})
+_SUMMING = frozenset({"ConvInteger", "MatMulInteger"})
+_REAL = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.UNDEFINED})
+_MOST = 20.0  # of an exponent: what it comes to is all there is, and a number still
 LARGEST = 1 << 16
 """Elements of a scale: one a channel at most."""
 
@@ -22,19 +26,38 @@ LARGEST = 1 << 16
 class Tolerance:
     """`relative`: how far an element may be off, as a share of the reference's largest absolute value.
 
-    An output that was quantised last has a `step` instead: an element may be `steps` of them off, and a `share` of the
-    elements may be off at all. `reason` says why differences arise.
+    An output that was quantised last has a `step` instead, or one a channel along `axis`: an element may be `steps` of them
+    off, and a `share` of the elements may be off at all. With `logarithms` the steps are those of the output's logarithm,
+    and `relative` holds too. `labels` are the same or not: a `share` of them may be another. `reason` says why differences
+    arise.
     """
 
     relative: float
     reason: str
-    step: float = 0.0
+    step: float | tuple[float, ...] = 0.0
     steps: int = 0
     share: float = 0.0
+    axis: int = 1
+    logarithms: bool = False
+    labels: bool = False
+
+    def sizes(self, shape: tuple[int, ...]) -> Array:
+        """The step of every element of an output of this shape, as it broadcasts."""
+        sizes = np.atleast_1d(np.asarray(self.step, np.float64))
+        axis = self.axis + len(shape) if self.axis < 0 else self.axis
+        if sizes.size == 1 or not 0 <= axis < len(shape) or shape[axis] != sizes.size:
+            return np.asarray(sizes.max())
+        return sizes.reshape([-1 if place == axis else 1 for place in range(len(shape))])
 
     def __str__(self) -> str:
+        if self.labels:
+            return f"another label in {100 * self.share:g} % of it"
         if self.step:
-            return f"{self.steps} quantisation steps of {self.step:.3g}, in {100 * self.share:g} % of it"
+            sizes = np.unique(self.step)
+            size = f"{sizes[0]:.3g}" + (f" to {sizes[-1]:.3g}" if len(sizes) > 1 else "")
+            if self.logarithms:
+                return f"{self.steps} quantisation steps of {size} of its logarithm"
+            return f"{self.steps} quantisation steps of {size}, in {100 * self.share:g} % of it"
         return f"{100 * self.relative:.2g} % of the largest value"
 
 
@@ -53,28 +76,67 @@ TIES = "a number halfway between two quantisation steps may be rounded to either
 QUANTISED = Tolerance(STEPS / 255, f"{TIES}; behind the last quantisation, {STEPS} steps of an 8-bit range are allowed")
 
 
+ROUNDED = Tolerance(
+    SINGLE.relative + 2.0**-10, "the output is rounded to float16, by up to 2^-11 of a value on each side"
+)
+LABELS = {"float32": 1e-3, "float16": 0.01, "quantised": 0.05}
+"""Shares of integers and truth values that may be others: those that two numbers decide which rounding may swap. Chosen, not
+measured: a wrong network's labels differ in most places, and a single label must be the same."""
+
+
 def tolerances(model: ModelProto) -> dict[str, Tolerance]:
     """By output of a checked network as it was uploaded."""
-    numbers = precision(model)
-    if not numbers.startswith("quantised"):
-        return {value.name: HALF if numbers == "float16" else SINGLE for value in model.graph.output}
-    constants = dict(_constants(model))
+    shapes = tensor_shapes(model)
+    quantised = precision(model).startswith("quantised")
+    half = not quantised and computes_in_halves(model, shapes)
+    constants = dict(_constants(model)) if quantised else {}
     makers = {name: node for node in model.graph.node for name in node.output}
-    return {value.name: _quantised(value, makers, constants) for value in model.graph.output}
+    found = {}
+    for value in model.graph.output:
+        dtype = shapes[value.name].dtype if value.name in shapes else value.type.tensor_type.elem_type
+        if dtype not in _REAL:
+            numbers = "quantised" if quantised else "float16" if half else "float32"
+            found[value.name] = _stored(value.name, makers, numbers)
+        elif quantised:
+            found[value.name] = _quantised(value.name, makers, constants)
+        else:
+            found[value.name] = HALF if half else ROUNDED if dtype == TensorProto.FLOAT16 else SINGLE
+    return found
 
 
-def _quantised(value: ValueInfoProto, makers: dict[str, NodeProto], constants: dict[str, Array]) -> Tolerance:
-    if value.type.tensor_type.elem_type in _INTEGERS:
+def _stored(name: str, makers: dict[str, NodeProto], numbers: str) -> Tolerance:
+    """Of an output of integers or truth values: measurements where a quantisation made them, else labels."""
+    source = _source(name, makers)
+    maker = makers.get(source)
+    if maker is not None and maker.op_type in _SUMMING:
+        return QUANTISED
+    if maker is not None and maker.op_type in ROUNDING and maker.output[0] == source:
         return Tolerance(0.0, TIES, 1.0, STEPS, SHARE)
-    name = _source(value.name, makers)
+    reason = "of two numbers that differ by less than their rounding either may be taken for the larger"
+    return Tolerance(0.0, reason, share=LABELS[numbers], labels=True)
+
+
+def _quantised(output: str, makers: dict[str, NodeProto], constants: dict[str, Array]) -> Tolerance:
+    name = _source(output, makers)
     behind = makers.get(name)
     if behind is not None and behind.op_type == "Softmax":
-        step = _step(_source(behind.input[0], makers), makers, constants)
-        # The steps allowed in an exponent, and one in all the others.
-        relative = max(QUANTISED.relative, math.expm1((STEPS + 1) * (step or 0.0)))
-        return Tolerance(relative, f"{TIES}; Softmax takes a step of {step or 0:.2g} to that share of a probability")
+        return _probabilities(_source(behind.input[0], makers), makers, constants)
     step = _step(name, makers, constants)
-    return QUANTISED if step is None else Tolerance(0.0, TIES, step, STEPS, SHARE)
+    if step is None:
+        return QUANTISED
+    if step.size == 1 or step.ndim > 1 or name != output:
+        return Tolerance(0.0, TIES, float(step.max()), STEPS, SHARE)
+    return Tolerance(0.0, TIES, tuple(step.tolist()), STEPS, SHARE, attribute(makers[name], "axis", 1))
+
+
+def _probabilities(exponents: str, makers: dict[str, NodeProto], constants: dict[str, Array]) -> Tolerance:
+    """Behind a Softmax: a step of an exponent is a step of the logarithm, however large a share of the probability."""
+    step = _step(exponents, makers, constants)
+    if step is None:
+        return QUANTISED
+    size, steps = float(step.max()), STEPS + 1  # those allowed in an exponent, and one in all the others
+    relative = max(QUANTISED.relative, math.expm1(min(steps * size, _MOST)))
+    return Tolerance(relative, f"{TIES}; Softmax takes the exponent of it", size, steps, 1.0, logarithms=True)
 
 
 def _source(name: str, makers: dict[str, NodeProto]) -> str:
@@ -84,15 +146,16 @@ def _source(name: str, makers: dict[str, NodeProto]) -> str:
     return name
 
 
-def _step(name: str, makers: dict[str, NodeProto], constants: dict[str, Array]) -> float | None:
-    """Between the numbers that a tensor may hold; None where it does not come from a quantisation."""
+def _step(name: str, makers: dict[str, NodeProto], constants: dict[str, Array]) -> Array | None:
+    """Between the numbers that a tensor may hold, one or one a channel; None where it comes from no quantisation."""
     node = makers.get(name)
     if node is None or node.op_type != "DequantizeLinear" or node.input[1] not in constants:
         return None
     source = makers.get(_source(node.input[0], makers))
-    if source is not None and source.op_type not in {"QuantizeLinear", *INTEGER_OPERATORS}:
+    if source is not None and source.op_type not in ROUNDING - _SUMMING:
         return None
-    return float(np.max(constants[node.input[1]]))
+    step = np.abs(constants[node.input[1]].astype(np.float64))
+    return step if step.all() else None
 
 
 def _constants(model: ModelProto) -> Iterator[tuple[str, Array]]:

@@ -21,7 +21,9 @@ from workers.pipeline.watched import watched
 CHECKPOINT_SECONDS = 5.0
 """Tuning time between checkpoints: what is measured after one is observed again on resume, only decisions are made anew."""
 CHECKPOINT_SHARE = 0.01
-"""Of the tuning time that checkpoints may take: those of hundreds of operators are megabytes, and come more rarely."""
+"""Of the tuning time that making checkpoints may take: those of hundreds of operators come more rarely."""
+CHECKPOINT_LATEST = 60.0
+"""Seconds until the next one, however long the last one took: machines stall, and then a run must not lose an hour."""
 
 
 class TuningLoop:
@@ -62,7 +64,7 @@ class TuningLoop:
                     backend.remember(operator, identity)
             setting = Setting(seed, peak_flops, slots_per_operator=self._shares())
             self._scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))
-        self._saved, self._saving = clock.now(), 0.0
+        self._saved, self._interval = clock.now(), CHECKPOINT_SECONDS
 
     def resume(
         self,
@@ -165,7 +167,7 @@ class TuningLoop:
             self._scheduler.observe(self._progress(operator))
         self._tell(
             "slot",
-            saving=ended - self._saved >= max(CHECKPOINT_SECONDS, self._saving / CHECKPOINT_SHARE),
+            saving=ended - self._saved >= self._interval,
             slot=self._slot,
             operator=operator,
             began=began,
@@ -249,11 +251,13 @@ class TuningLoop:
         if saving:
             with self._account("bookkeeping/checkpoint"):
                 event["checkpoint"] = self._checkpoint()
+            # Before it is emitted: a journal that is slow to take it would make checkpoints rare.
+            needed = (self._clock.now() - began) / CHECKPOINT_SHARE
+            self._interval = min(CHECKPOINT_LATEST, max(CHECKPOINT_SECONDS, needed))
         with self._claiming("bookkeeping/checkpoint" if saving else "bookkeeping/events"):
             self._emit(event)
         if saving:
             self._saved = self._clock.now()
-            self._saving = self._saved - began
 
     def _checkpoint(self) -> dict[str, Any]:
         return {

@@ -1,6 +1,8 @@
 """A filter on system calls: a process gives up, for itself and all it starts, what no tuning needs and an attack would.
 
-Above all sockets: Landlock leaves those of UNIX with a path open, and UDP. Written as the kernel's classic BPF
+Above all sockets: Landlock leaves those of UNIX with a path open, and UDP. Then what reaches other processes of the same
+user (their limits, their priority, their shared memory) and what changes the modes, owners, attributes and times of files
+by their paths, which Landlock does not know either. Written as the kernel's classic BPF
 (Documentation/userspace-api/seccomp_filter.rst, include/uapi/linux/{seccomp,filter,audit}.h), for 64-bit x86 and ARM.
 A refused call fails with EPERM, one that callers can do without with ENOSYS, so that they fall back.
 """
@@ -31,7 +33,8 @@ _EVERYBODY = 0xFFFFFFFF  # kill(-1)
 _SAME_EVERYWHERE = {
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
     "mount_setattr": 442, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
-    "pidfd_getfd": 438, "process_madvise": 440, "clone3": 435, "memfd_secret": 447,
+    "pidfd_getfd": 438, "process_madvise": 440, "clone3": 435, "memfd_secret": 447, "fchmodat2": 452,
+    "setxattrat": 463, "removexattrat": 466, "file_setattr": 469,
 }  # fmt: skip
 NUMBERS = {
     "x86_64": _SAME_EVERYWHERE | {
@@ -41,7 +44,12 @@ NUMBERS = {
         "pivot_root": 155, "chroot": 161, "unshare": 272, "setns": 308, "kexec_load": 246, "kexec_file_load": 320,
         "init_module": 175, "finit_module": 313, "delete_module": 176, "open_by_handle_at": 304,
         "name_to_handle_at": 303, "fanotify_init": 300, "shmget": 29, "msgget": 68, "semget": 64, "mq_open": 240,
-        "memfd_create": 319, "seccomp": 317, "modify_ldt": 154,
+        "memfd_create": 319, "seccomp": 317, "modify_ldt": 154, "prlimit64": 302, "setpriority": 141,
+        "sched_setparam": 142, "sched_setscheduler": 144, "sched_setattr": 314, "ioprio_set": 251, "shmat": 30,
+        "shmctl": 31, "semop": 65, "semctl": 66, "semtimedop": 220, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
+        "mq_unlink": 241, "chmod": 90, "fchmodat": 268, "chown": 92, "lchown": 94, "fchownat": 260, "setxattr": 188,
+        "lsetxattr": 189, "removexattr": 197, "lremovexattr": 198, "utime": 132, "utimes": 235, "futimesat": 261,
+        "utimensat": 280,
     },
     "aarch64": _SAME_EVERYWHERE | {
         "socket": 198, "socketpair": 199, "clone": 220, "kill": 129, "setsid": 157, "ptrace": 117,
@@ -50,7 +58,11 @@ NUMBERS = {
         "pivot_root": 41, "chroot": 51, "unshare": 97, "setns": 268, "kexec_load": 104, "kexec_file_load": 294,
         "init_module": 105, "finit_module": 273, "delete_module": 106, "open_by_handle_at": 265,
         "name_to_handle_at": 264, "fanotify_init": 262, "shmget": 194, "msgget": 186, "semget": 190, "mq_open": 180,
-        "memfd_create": 279, "seccomp": 277,
+        "memfd_create": 279, "seccomp": 277, "prlimit64": 261, "setpriority": 140, "sched_setparam": 118,
+        "sched_setscheduler": 119, "sched_setattr": 274, "ioprio_set": 30, "shmat": 196, "shmctl": 195, "semop": 193,
+        "semctl": 191, "semtimedop": 192, "msgsnd": 189, "msgrcv": 188, "msgctl": 187, "mq_unlink": 181,
+        "fchmodat": 53, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15,
+        "utimensat": 88,
     },
 }  # fmt: skip
 _AUDIT_NAMES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -75,9 +87,11 @@ _MISSING = _step(_RETURN, _ERRNO | errno.ENOSYS)
 _PERMIT = _step(_RETURN, _ALLOW)
 
 
-def _argument(index: int) -> bytes:
-    """Loads its lower half: both machines are little-endian, and the kernel takes an int, or flags that fit one."""
-    return _step(_LOAD, _ARGUMENTS + 8 * index)
+def _argument(index: int, upper: bool = False) -> bytes:
+    """Loads its lower half: both machines are little-endian, and the kernel takes an int, or flags that fit one.
+
+    Of an address the `upper` half counts too."""
+    return _step(_LOAD, _ARGUMENTS + 8 * index + 4 * upper)
 
 
 def _unless(value: int, then: Steps) -> Steps:
@@ -108,6 +122,12 @@ def program(machine: str, network: bool) -> bytes:
         "socketpair": [*pair, _REFUSE],
         "clone": [_argument(0), _step(_ANY_BIT, _NEW_NAMESPACES, 0, 1), _REFUSE, _PERMIT],
         "kill": [_argument(0), *_when(_EVERYBODY, [_REFUSE]), _PERMIT],
+        # Its own limits and its own priority only: 0 is PRIO_PROCESS, and 0 is who calls. Affinity is left, which names
+        # the threads of its own pool by their numbers.
+        "prlimit64": [_argument(0), *_when(0, [_PERMIT]), _REFUSE],
+        "setpriority": [_argument(0), *_unless(0, [_REFUSE]), _argument(1), *_when(0, [_PERMIT]), _REFUSE],
+        # Of an open file, which has no path here.
+        "utimensat": [_argument(1), *_unless(0, [_REFUSE]), _argument(1, upper=True), *_when(0, [_PERMIT]), _REFUSE],
     }
     for name, block in by_arguments.items():
         steps += _when(numbers[name], block)

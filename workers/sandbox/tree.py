@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ TREE_VARIABLE = "TUNINGSITE_TREE"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _STEP = 0.01  # s between looks while waiting for processes to go
 _STUBBORN = 5.0  # s after SIGKILL: longer means the kernel itself holds the process (uninterruptible sleep)
+_STORM = 20.0  # s after which one who finds ever more of them gives up: whoever ends a tree has a lease to renew
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Tree:
         seen = _look(leader)
         self._began = seen.began if seen is not None else -1
         self._known = {leader: self._began}  # pid -> start time
+        self._groups: dict[int, int] = {}  # pid -> group, of those whose whole group is ours
 
     def refresh(self, *, thorough: bool = False) -> list[int]:
         """Looks for members anew and returns the pids of those alive; `thorough` also reads every environment."""
@@ -103,6 +105,11 @@ class Tree:
             inside |= children
             grew = bool(children)
         self._known = {pid: processes[pid].began for pid in inside}
+        self._groups = {
+            pid: seen.group
+            for pid in inside
+            if (seen := processes[pid]).group in inside or number in (seen.session, seen.group)
+        }
         return sorted(pid for pid in inside if processes[pid].alive)
 
     def resident(self) -> int:
@@ -112,8 +119,10 @@ class Tree:
     def end(self, grace: float, clock: Callable[[], float] = time.monotonic) -> list[int]:
         """SIGTERM to the leader's group, `grace` seconds, SIGKILL to all; returns pids that even that did not end.
 
-        The leader goes last, and is stopped until then: whatever loses its parent meanwhile comes to it, where it is
-        found. It is left as a zombie for its own parent to reap, so that its number cannot be given to a stranger.
+        All are stopped before the first is killed: one that forks and leaves is gone before a signal to its number comes,
+        and what many fork is more than one look finds. The leader goes last: whatever loses its parent meanwhile comes to
+        it, where it is found. It is left as a zombie for its own parent to reap, so that its number cannot be given to a
+        stranger.
         """
         leader = _look(self.leader)
         if grace > 0 and leader is not None and leader.began == self._began:
@@ -123,19 +132,43 @@ class Tree:
             deadline = clock() + grace
             while clock() < deadline and (leader := _look(self.leader)) is not None and leader.alive:
                 time.sleep(_STEP)
-        deadline = clock() + _STUBBORN
+        if (leader := _look(self.leader)) is not None and leader.began == self._began:
+            # First of all, as no look finds who has another number every time.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.leader, signal.SIGSTOP)
+        stopped: dict[int, int] = {}
+        began = clock()
+        deadline = began + _STUBBORN
         while alive := self.refresh(thorough=True):
-            others = [pid for pid in alive if pid != self.leader]
-            if others and self.leader in alive:
-                self._send(self.leader, signal.SIGSTOP)
-            for pid in others or alive:
-                self._send(pid, signal.SIGKILL)
-            if clock() > deadline:
-                self._send(self.leader, signal.SIGKILL)
+            new = {pid: self._known[pid] for pid in alive if stopped.get(pid) != self._known[pid]}
+            now = clock()
+            if now > deadline:
+                self._signal(alive, signal.SIGKILL)
                 break
+            if new:
+                self._signal(new, signal.SIGSTOP)
+                stopped |= new
+                deadline = min(now + _STUBBORN, began + _STORM)
+                continue
+            self._signal([pid for pid in alive if pid != self.leader] or alive, signal.SIGKILL)
             time.sleep(_STEP)
         self._reap_adopted()
         return alive
+
+    def _signal(self, pids: Collection[int], number: signal.Signals) -> None:
+        """By groups where they are ours: a group has it at once, and what it was just forking with it.
+
+        The kernel would also let the rest of a stopped group go on when the first of it is killed.
+        """
+        groups = {self._groups[pid] for pid in pids if pid in self._groups}
+        if self.leader not in pids and number == signal.SIGKILL:
+            groups.discard(self.leader)
+        for group in groups:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
+        for pid in pids:
+            if self._groups.get(pid) not in groups:
+                self._send(pid, number)
 
     @staticmethod
     def _send(pid: int, number: signal.Signals) -> None:

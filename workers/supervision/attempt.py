@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from workers.messages.channel import Control
 from workers.messages.events import Event, decode, encode
@@ -40,6 +40,7 @@ class Attempt:
         self._beat_due = self._began
         self._kill_due = float("inf")
         self._forced = False
+        self._left: Sequence[int] = ()
 
     def watch(self) -> Ending:
         """Until the child has ended or was ended. Raises LeaseLost and what else the journal raises."""
@@ -57,7 +58,7 @@ class Attempt:
                     break
         except Violation as broken:
             violation = broken
-        self._process.tree.end(0.5 if self._forced else 0.0)
+        self._left = self._process.tree.end(0.5 if self._forced else 0.0)
         if violation is None or violation.cause != "protocol":
             violation = self._drain() or violation
         self._batch.flush()
@@ -66,7 +67,7 @@ class Attempt:
 
     def lost(self) -> Ending:
         """Ends the child of a job that another worker has; nothing more is written."""
-        self._process.tree.end(0.0)
+        self._left = self._process.tree.end(0.0)
         self._wires.read_log()
         code = self._process.end(0.0)
         return self._so_far("lost", "another worker owns this job now; what was saved is kept", code)
@@ -127,4 +128,6 @@ class Attempt:
 
     def _so_far(self, kind: EndingKind, detail: str = "", code: int | None = None) -> Ending:
         log, events = self._wires.log.text(), self._batch.kept
+        if self._left:
+            log += f"\nnot to be ended: processes {', '.join(map(str, self._left))}; look at them with ps, and end them"
         return Ending(kind, "", detail, code, self._forced, log, self._last, events)

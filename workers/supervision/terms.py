@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from workers.sandbox import landlock, protection
+from workers.sandbox import landlock, protection, threads
 from workers.sandbox.lock import default_path, private_directory
 from workers.sandbox.spawn import Access, Limits
 from workers.supervision.ports import Deadlines, Ending, Journal
@@ -20,6 +20,8 @@ DISK = 16 * GIB  # of files that one tuning or compilation may keep
 RESIDENT_SHARE = 0.8  # of the machine's memory; the rest is for the web process, the queue and the system
 VERDICT, PROCESSOR = 20.0, 10.0  # s on the clock and of processor time for an inspection
 BYTES_A_SECOND = 100e6  # that both grow by with the file
+FEW, MANY = (512, 8), (4096, 32)
+"""Threads that an order's child may have beyond what the user has now, and more for every processor: pools are as large."""
 CONVERSION = 120.0  # s from torch.export to ONNX; a large network takes some twenty
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
@@ -68,6 +70,12 @@ def memory() -> int:
         return physical
 
 
+def _processes(beyond: tuple[int, int]) -> int | None:
+    """The kernel's bound counts all threads of a user; None where it cannot be told how many those are."""
+    running = threads.of_user()
+    return None if running is None else running + beyond[0] + beyond[1] * (os.cpu_count() or 1)
+
+
 def terms_of(order: Mapping[str, Any]) -> Terms:
     """For an order of any task. Raises KeyError for an unknown task, OSError for a network that is gone or
     a lock in a shared directory, Unconfined for a conversion where the kernel cannot confine it."""
@@ -84,6 +92,7 @@ def _inspect(order: Mapping[str, Any]) -> Terms:
             address_space=12 * GIB + 6 * size,
             cpu_seconds=round(PROCESSOR + more),
             file_size=GIB,
+            processes=_processes(FEW),
             open_files=256,
             nice=5,
         ),
@@ -109,6 +118,7 @@ def _convert(order: Mapping[str, Any]) -> Terms:
             address_space=24 * GIB + 12 * size,
             cpu_seconds=round(4 * (CONVERSION + more)),  # torch takes several cores
             file_size=GIB + 2 * size,
+            processes=_processes(FEW),
             open_files=256,
             nice=5,
         ),
@@ -145,7 +155,7 @@ def _compiling(read: tuple[str, ...], work_dir: str, total: float | None = None)
     locks = default_path().parent
     private_directory(locks)
     return Terms(
-        limits=Limits(file_size=DISK),
+        limits=Limits(file_size=DISK, processes=_processes(MANY)),
         access=Access(read=read, write=(str(work_dir), str(locks)), network=False),
         resident=int(RESIDENT_SHARE * memory()),
         disk=DISK,

@@ -11,9 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from tvm.ir.utils import derived_object
 from tvm.s_tir import Schedule
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.meta_schedule.arg_info import ArgInfo
+from tvm.s_tir.meta_schedule.cost_model import XGBModel
+from tvm.s_tir.meta_schedule.cost_model.xgb_model import XGBConfig
 from tvm.s_tir.meta_schedule.runner import RunnerResult
 from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
 from tvm.s_tir.schedule import Instruction, Trace
@@ -39,6 +44,23 @@ ROUNDS = 4
 FAILED = 1e10  # s: what TVM records for a program that did not run
 
 
+@derived_object
+class SeededXGBModel(XGBModel._cls):  # type: ignore[misc]
+    """TVM's boosted trees with the run's luck: its own draw the scores of the first 100 programs from numpy's global
+    generator, and those of the trees from a constant seed."""
+
+    def __init__(self, seed: int, threads: int) -> None:
+        super().__init__(config=XGBConfig(seed=seed), num_tuning_cores=threads)
+        self._rng = np.random.default_rng(seed)
+
+    def predict(self, context: Any, candidates: list[MeasureCandidate]) -> NDArray[np.float64]:
+        """Scores of `candidates`; drawn from [0, 1) until there is enough to learn from."""
+        if self.data_size >= self.num_warmup_samples and self.booster is not None:
+            found: NDArray[np.float64] = super().predict(context, candidates)
+            return found
+        return self._rng.uniform(size=len(candidates))
+
+
 @dataclass(frozen=True)
 class Evolving(Method):
     """A method whose operators are searched by TVM's strategy: its explorer, sampler and cost model are not asked."""
@@ -48,12 +70,12 @@ class Evolving(Method):
     model: Any = None
 
     @classmethod
-    def over(cls, method: Method, workloads: Sequence[Workload], threads: int) -> Method:
+    def over(cls, method: Method, workloads: Sequence[Workload], threads: int, seed: int) -> Method:
         """`method` itself when it has another explorer."""
         if method.explorer != EXPLORER:
             return method
         kept = {name: getattr(method, name) for name in Method.__dataclass_fields__}
-        model = ms.cost_model.CostModel.create("xgb", num_tuning_cores=threads)
+        model = SeededXGBModel(seed, threads)
         return cls(**kept, workloads=tuple(workloads), threads=threads, model=model)
 
     def make_proposer(self, operator: Operator, seed: int, known: Known = NOTHING, *rest: Any) -> Proposer:

@@ -51,7 +51,7 @@ def import_network(
     """
     mod = _frontend(model, shapes)
     notes: list[str] = []
-    if any(node.op_type == "Round" for node in model.graph.node):
+    if any(node.op_type in {"Round", "DynamicQuantizeLinear"} for node in model.graph.node):
         balance = None  # a quantised network's sums are whole numbers, and the transforms would blur them
     convolutions = any(node.op_type == "Conv" for node in model.graph.node)
     if layout in {"auto", "NHWC"} and convolutions:

@@ -45,12 +45,13 @@ class LoweredSketch(Sketch):
     def features(self, choices: Choices) -> Features:
         """Features of `choices` (n, knobs), as (n, width)."""
         rows = [tuple(row) for row in choices.tolist()]
-        for row in dict.fromkeys(rows):
-            if row not in self.known:
-                if len(self.known) >= KEPT:
-                    self.known.pop(next(iter(self.known)))
-                self.known[row] = self._extracted(row)
-        return np.stack([self.known[row] for row in rows]) if rows else np.zeros((0, self.width), dtype=np.float32)
+        if not rows:
+            return np.zeros((0, self.width), dtype=np.float32)
+        found = {row: self.known[row] if row in self.known else self._extracted(row) for row in dict.fromkeys(rows)}
+        self.known.update(found)
+        for row in list(self.known)[: max(0, len(self.known) - KEPT)]:  # the longest known
+            del self.known[row]
+        return np.stack([found[row] for row in rows])
 
     def _extracted(self, row: tuple[int, ...]) -> Features:
         assert self.workload is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import Any
 from uuid import UUID
 
@@ -23,16 +22,8 @@ from apps.tuning.states import ACTIVE
 def targets(request: HttpRequest) -> HttpResponse:
     services.ensure_local_target()
     rows = [{"target": target, "job": _measuring(target)} for target in Target.objects.all()]
-    shown = {"rows": rows, "busy": any(row["job"] for row in rows), "protection": _protection()}
+    shown = {"rows": rows, "busy": any(row["job"] for row in rows), "protection": protection.offered()}
     return render(request, "dashboard/targets.html", shown)
-
-
-def _protection() -> protection.Protection | None:
-    """None on a machine too busy to say."""
-    try:
-        return protection.offered()
-    except subprocess.SubprocessError:
-        return None
 
 
 @require_POST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db import DataError, IntegrityError, transaction
+from django.db import DataError, IntegrityError, ProgrammingError, transaction
 
 from apps.core.errors import Refused
 from apps.tuning.journal.answers import Answers
@@ -16,7 +16,9 @@ from apps.tuning.leases import Claim
 from apps.tuning.models import Job, TuningRun
 from workers.messages import Event as Told
 
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError, DataError, IntegrityError)
+MALFORMED = (
+    KeyError, TypeError, ValueError, OverflowError, AttributeError, DataError, IntegrityError, ProgrammingError,
+)  # fmt: skip
 
 
 def write(held: Claim, events: Sequence[Told]) -> None:

@@ -11,7 +11,8 @@ from django.db import connection, models
 def insert(model: type[models.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Rows of values in the order of `columns` (names of fields), of the types that the columns have.
 
-    Inside a transaction. JSON may be any value; of a foreign key it is the key. Raises IntegrityError, DataError.
+    Inside a transaction. JSON may be any value; of a foreign key it is the key. Raises IntegrityError, DataError,
+    ProgrammingError, OverflowError for values that are not.
     """
     known: dict[str, Any] = {field.name: field for field in model._meta.concrete_fields}
     fields = [known[name] for name in columns]

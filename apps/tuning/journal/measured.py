@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -94,7 +95,7 @@ class Measured:
         insert(Measurement, Row._fields, rows)
 
     def _row(self, event: Told, configuration: str, measurement: dict[str, Any], seq: int) -> Row:
-        """ValueError or TypeError for what does not fit its column: SQLite would take it."""
+        """ValueError, TypeError or OverflowError for what does not fit its column: SQLite would take it."""
         seconds = measurement["seconds"]
         return Row(
             run=self._run.pk,
@@ -106,18 +107,32 @@ class Measured:
             sketch=int(measurement["sketch"]),
             choices=measurement["choices"],
             asked=measurement.get("asked"),
-            seconds=None if seconds is None else float(seconds),
-            spread=float(measurement["spread"]),
+            seconds=None if seconds is None else finite(seconds),
+            spread=finite(measurement["spread"]),
             runs=int(measurement["runs"]),
-            stopped=measurement["stopped"][:20],
-            cause=measurement["cause"][:20],
-            error=measurement["error"][:4000],
-            build_seconds=float(measurement["build_seconds"]),
-            measure_seconds=float(measurement["measure_seconds"]),
-            origin=measurement["origin"][:40],
-            clock=float(event["clock"]),
+            stopped=_text(measurement["stopped"], 20),
+            cause=_text(measurement["cause"], 20),
+            error=_text(measurement["error"], 4000),
+            build_seconds=finite(measurement["build_seconds"]),
+            measure_seconds=finite(measurement["measure_seconds"]),
+            origin=_text(measurement["origin"], 40),
+            clock=finite(event["clock"]),
             slot=int(event["slot"]),
         )
+
+
+def finite(value: Any) -> float:
+    """ValueError or TypeError for what is no number, or none that JSON has."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is not finite")
+    return number
+
+
+def _text(value: Any, most: int) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value[:most]
 
 
 def _identity(measurement: dict[str, Any]) -> Identity:

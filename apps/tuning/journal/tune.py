@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from apps.core.content import Stored
-from apps.tuning.journal.measured import Measured
+from apps.tuning.journal.measured import Measured, finite
 from apps.tuning.journal.recorder import RunRecorder
 from apps.tuning.journal.rows import baseline, measured_whole, slot_row
 from apps.tuning.leases import Claim
@@ -38,7 +38,7 @@ class TuneRecorder(RunRecorder):
         self._slots = dict.fromkeys(known.values_list("number", flat=True))
 
     def take(self, event: Told, made: str, archive: Stored | None) -> None:
-        clock = float(event["clock"])
+        clock = finite(event["clock"])
         self.run.clock = max(self.run.clock, clock)
         kind: str = event["kind"]
         payload = self._batch(event, made) if kind == "batch" else self._told(kind, event)

@@ -3,12 +3,13 @@
 const SPARK = 80;
 const POINTS = 6000;
 const LOG = 200;
+const SLOTS = 10000;
 
 export class RunState {
   constructor(snapshot) {
     Object.assign(this, snapshot);
     this.byIndex = new Map(this.operators.map((operator) => [operator.index, operator]));
-    this.numbers = new Set(this.slots.map(([number]) => number));
+    this.lastSlot = this.slots.at(-1)?.[0] ?? -1; // they come in the order of their numbers
     this.gains = new Map(this.operators.map((operator) => [operator.index, operator.gain]));
     this.colours = new Map();
     this.#colour();
@@ -49,8 +50,8 @@ export class RunState {
 
   #count(slot) {
     const [number, index, , , before, after] = slot;
-    if (this.numbers.has(number)) return false;
-    this.numbers.add(number);
+    if (number <= this.lastSlot) return false;
+    this.lastSlot = number;
     if (before !== null && after !== null) {
       const weight = this.byIndex.get(index)?.weight || 0;
       this.gains.set(index, this.gain(index) + weight * Math.max(0, before - after));
@@ -84,7 +85,8 @@ export class RunState {
   #figures(index, figures) {
     const operator = this.byIndex.get(index);
     if (!operator) return;
-    if (figures.best !== null && figures.best !== operator.best) {
+    // Not with operator.best: a snapshot's is newer than its spark when a batch was kept while it was made.
+    if (figures.best !== null && figures.best !== operator.spark.at(-1)?.[1]) {
       operator.spark.push([figures.trials, figures.best]);
       // The first stays: the colour hangs on it.
       if (operator.spark.length > SPARK) operator.spark = operator.spark.filter((_, i) => i % 2 === 0 || i === operator.spark.length - 1);
@@ -105,6 +107,8 @@ export class RunState {
   _slot(event) {
     if (!this.#count(event.slot)) return null;
     this.slots.push(event.slot);
+    const half = SLOTS / 2; // of the earlier half every other one, as a snapshot thins them
+    if (this.slots.length > SLOTS) this.slots = this.slots.filter((_, i) => i >= half || i % 2 === 0);
     const operator = this.byIndex.get(event.slot[1]);
     if (operator) {
       Object.assign(operator, event.operator, { terms: event.terms, rule: event.slot[7] });

@@ -44,8 +44,10 @@ async def ask(path: str, chunks: list[bytes], length: bytes | None) -> tuple[int
         ("/", [b"x" * 60] * 9, b"10", 413, 60),
         ("/", [b"x"], b"-1", 413, 0),
         ("/", [b"x"], b"9" * 30, 413, 0),
-        ("/networks/", [b"x" * 500] * 2, None, 200, 1000),
-        ("/networks/", [b"x" * 500] * 3, None, 413, 1000),
+        ("/networks/", [b"x" * 500] * 2, b"1000", 200, 1000),
+        ("/networks/", [b"x" * 500] * 3, b"1000", 413, 1000),
+        ("/networks/", [b"x" * 500] * 3, b"1001", 413, 0),
+        ("/networks/", [b"x" * 60] * 9, None, 413, 60),
     ],
 )
 async def test_a_body_is_let_through_or_stopped(path: str, chunks: Any, length: Any, status: int, read: int) -> None:

@@ -44,10 +44,12 @@ GONE = {"type": "http.disconnect"}
 
 @pytest.mark.parametrize("size", [1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
 async def test_it_is_read_in_pieces_and_the_servers_own_body_is_passed_over(size: int) -> None:
-    sizes, after = await read(io.BytesIO(b"x" * size), [EMPTY, GONE])
+    body = io.BytesIO(b"x" * size)
+    sizes, after = await read(body, [EMPTY, GONE])
     assert sum(sizes) == size
     assert max(sizes) <= PIECE
     assert after == "http.disconnect"
+    assert body.closed
 
 
 async def test_other_bodies_come_as_the_server_tells_them() -> None:

@@ -14,8 +14,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.core import clock
-from apps.tuning import leases, live, services, transitions
+from apps.tuning import leases, live, orders, services, transitions
 from apps.tuning.models import Event, Job, Measurement, Operator, TuningRun
+from tests.apps.rows import plan_of
 from workers.engine.methods import METHODS, ROLES
 
 
@@ -58,7 +59,7 @@ def _batch(page: dict[str, Any], event: dict[str, Any]) -> None:
     page["spent"] = event["spent"]
     for index, figures in event["operators"].items():
         row = page["operators"][int(index)]
-        if figures["best"] != row["best"]:
+        if figures["best"] is not None and (not row["spark"] or figures["best"] != row["spark"][-1][1]):
             row["spark"].append([figures["trials"], figures["best"]])
         row.update(figures)
     if event["latency"] is not None and (not page["curve"] or page["curve"][-1][1] != event["latency"]):
@@ -153,6 +154,55 @@ def test_what_is_no_event_is_refused_and_nothing_of_its_batch_kept(site: Any) ->
     assert live.snapshot(run)["seq"] == seq
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"error": []},
+        {"origin": ["explorer"]},
+        {"cause": {"build": 1}},
+        {"spread": "inf"},
+        {"seconds": float("nan")},
+        {"runs": 2**63},
+        {"sketch": 2**70},
+        {"operator": 2**63},
+        {"round": 2**63},
+        {"identity": "\0"},
+        {"choices": float("inf")},
+    ],
+    ids=str,
+)
+def test_a_value_that_fits_no_column_is_refused(site: Any, changes: dict[str, Any]) -> None:
+    run, held, told = site.claimed()
+    good, bad = told.batch(0.5), told.batch() | {"measurements": [told.measurement(0, 0.5) | changes]}
+    if changes == {"identity": "\0"} and connection.vendor == "sqlite":
+        pytest.skip("SQLite keeps any text")
+    with pytest.raises(services.Refused, match="cannot be kept"):
+        services.write(held, [good, bad])
+    assert not Measurement.objects.filter(run=run).exists()
+
+
+def test_a_clock_that_is_no_number_is_refused(site: Any) -> None:
+    run, held, told = site.claimed()
+    with pytest.raises(services.Refused, match="not finite"):
+        services.write(held, [told.batch(0.5) | {"clock": float("inf")}])
+    assert TuningRun.objects.get(pk=run.pk).clock == run.clock
+
+
+def test_a_log_read_during_a_run_has_the_measurements_of_every_event(site: Any) -> None:
+    """An artifact is made while its run goes on: what is kept after the last measurement was read stays out whole."""
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5)])
+    log = orders.tuning_log(run)
+    lines = [next(line for line in log if line["kind"] == "batch")]
+    services.write(held, [told.batch(0.4, 0.3)])
+    lines += log
+    trials = [line["trials"] for line in lines if line["kind"] == "batch"]
+    assert trials == [1]
+    later = list(orders.tuning_log(run))
+    assert [line["kind"] for line in later].count("measurement") == 3
+    assert [line["seq"] for line in later] == numbers(run)
+
+
 def test_how_much_is_asked_does_not_grow_with_a_batch_nor_with_its_run(
     site: Any, django_assert_max_num_queries: Any
 ) -> None:
@@ -180,12 +230,6 @@ def test_what_is_there_already_is_found_by_index(site: Any, table: str, column: 
     plans = [plan_of(query["sql"]) for query in asked if f'"tuning_{table}"."run_id" =' in query["sql"]]
     assert len(plans) >= least
     assert all(f"{column}=?" in plan for plan in plans), "\n".join(plans)
-
-
-def plan_of(query: str) -> str:
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN QUERY PLAN {query}")
-        return "; ".join(row[-1] for row in cursor.fetchall())
 
 
 def test_of_more_slots_than_are_drawn_the_gains_are_of_all(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,6 @@ from workers.benchmarks.methods.compare import (
     time_to_same,
 )
 from workers.benchmarks.methods.replayed import slot_ends, sources
-from workers.benchmarks.methods.tally import Tally
 from workers.engine.methods import Rhythm
 from workers.headless.errors import UserMistake
 from workers.landscapes import Costs, CurveRecording
@@ -126,11 +125,21 @@ def test_every_claim_has_a_row_and_what_has_no_cells_is_not_run() -> None:
     assert len(rows) == len(CLAIMS)
     assert rows[0]["holds"] is False  # 2.0 is not 2.4
     assert rows[0]["networks"]["net (curve)"]["median"] == 2.0
-    assert all(row["holds"] is None for row in rows if not row["networks"])
+    assert all(row["holds"] is None for row in rows if not row["networks"] or row["target"] == "-")
     assert all(row["cuda"] == "not run" for row in rows)
     text = table(rows)
     assert "not run" in text
     assert "net (curve)" in text
+
+
+def test_a_figure_without_a_target_neither_holds_nor_fails() -> None:
+    live = cell([[1, 10.0], [80, 1.0]], key={"arm": "dynatune", "layout": "live"})
+    (row,) = (row for row in evaluated([live]) if row["source"] == "DynaTune 5.5, Fig. 11")
+    assert (row["target"], row["holds"]) == ("-", None)
+    assert row["networks"]["net (live)"]["median"] == 10.0
+    assert "10.00 [10.00, 10.00]" in table([row])
+    assert "yes" not in table([row])
+    assert not [other.text for other in CLAIMS if other.target == "-" and other.source != row["source"]]
 
 
 @pytest.mark.mutation
@@ -175,52 +184,6 @@ def test_the_default_arms_exist() -> None:
 def test_the_claims_arms_are_compared_by_default() -> None:
     arms = {arm for claim in CLAIMS for arm in (claim.arm, claim.base)}
     assert arms <= {*SCHEDULING, *SEARCHING}
-
-
-def tallied(*told: tuple[int, float | None], truth: Callable[[dict[str, Any]], float] | None = None) -> dict[str, Any]:
-    """Figures of one operator of weight 2, a measurement a second: (configuration, seconds), None for a duplicate."""
-    tally = Tally([{"name": "a", "weight": 2}], truth)
-    for clock, (number, seconds) in enumerate(told, 1):
-        measurement = {
-            "operator": 0, "sketch": 0, "choices": [number], "seconds": seconds,
-            "cause": "" if seconds else "duplicate", "round": sum(n == number for n, _ in told[: clock - 1]),
-        }  # fmt: skip
-        tally.hear({"kind": "batch", "clock": float(clock), "measurements": [measurement]})
-    return tally.figures()
-
-
-def test_a_tally_tells_the_truth_about_lucky_measurements() -> None:
-    found = tallied((0, 4.0), (1, 1.0), truth=lambda m: 5.0 if m["seconds"] == 1.0 else m["seconds"])
-    assert found["curve"] == [[1.0, 10.0]]
-    assert found["latency"] == 10.0
-
-
-CONFIRMED = ((0, 6.0), (1, 3.0), (1, 5.0), (2, None), (0, 4.0))
-
-
-def test_a_tally_follows_the_figure_that_a_later_round_corrected() -> None:
-    before, after, other = tallied(*CONFIRMED[:2]), tallied(*CONFIRMED[:3]), tallied(*CONFIRMED)
-    assert (before["curve"], before["latency"]) == ([[1.0, 12.0], [2.0, 6.0]], 6.0)
-    assert (after["curve"], after["latency"]) == ([[1.0, 12.0], [2.0, 10.0]], 10.0)
-    assert (other["curve"], other["latency"]) == ([[1.0, 12.0], [2.0, 10.0], [5.0, 8.0]], 8.0)
-    assert other["operators"][0]["series"] == [[1, 1.0, 0, 6.0], [2, 2.0, 0, 5.0], [4, 5.0, 0, 4.0]]
-    assert other["trials"] == 4
-
-
-@pytest.mark.mutation
-def test_a_tally_that_keeps_lucky_figures_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = Tally._measurement
-    told: dict[int, float] = {}
-
-    def luckiest(self: Tally, measurement: dict[str, Any]) -> None:
-        place = measurement["choices"][0]
-        if measurement["seconds"]:
-            told[place] = min(told.get(place, measurement["seconds"]), measurement["seconds"])
-            measurement = {**measurement, "seconds": told[place]}
-        measured(self, measurement)
-
-    monkeypatch.setattr(Tally, "_measurement", luckiest)
-    assert tallied(*CONFIRMED[:3])["latency"] == 6.0
 
 
 def test_a_slot_ends_where_its_plans_do(landscapes: Path) -> None:

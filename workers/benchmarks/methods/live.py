@@ -8,8 +8,8 @@ from typing import Any
 
 from workers.benchmarks.machine import Machine, Network
 from workers.benchmarks.methods.arms import spelled
-from workers.benchmarks.methods.tally import Tally
 from workers.benchmarks.ours import run_tune
+from workers.benchmarks.tally import Tally
 from workers.engine.methods import Method
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from workers.benchmarks.identity import content_hash
-from workers.benchmarks.methods.tally import Tally
+from workers.benchmarks.tally import Tally
 from workers.engine.methods import Method, Rhythm
 from workers.engine.ports import Backend
 from workers.engine.scheduler import regret

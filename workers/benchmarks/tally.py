@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from workers.benchmarks.curve import Curve, settle
+from workers.benchmarks.curve import settle, summed
 from workers.messages.events import Event
 
-INFINITE = float("inf")
 Truth = Callable[[dict[str, Any]], float]
 Program = tuple[int, ...]
 """A sketch and the choices that were asked of it."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """One measurement: its figure is (seconds, true time); its place (clock, trials, seconds spent in the operator,
+    steps walked)."""
+
+    program: Program
+    figure: tuple[float, float]
+    place: tuple[float, int, float, int]
 
 
 class Tally:
@@ -19,7 +29,7 @@ class Tally:
     `steps` how many an operator's explorers have walked.
 
     The figure of a configuration is its latest: when another round makes a lucky best slower, or another one the best,
-    the operator's time follows, and its curve was never below that (`settle`).
+    the operator's time follows, and its curve was never below that.
     """
 
     def __init__(
@@ -31,12 +41,8 @@ class Tally:
         count = len(operators)
         self._operators, self._steps = operators, steps
         self._truth = truth or (lambda measurement: measurement["seconds"])
-        self._figures: list[dict[Program, tuple[float, float]]] = [{} for _ in operators]
-        """Of each configuration of each operator: what was measured last, and its true time."""
-        self._true = [INFINITE] * count
+        self._told: list[list[Told]] = [[] for _ in operators]
         self._trials, self._seconds, self._slots = [0] * count, [0.0] * count, [0] * count
-        self._series: list[list[list[float]]] = [[] for _ in range(count)]
-        self._latencies: list[tuple[float, float | None]] = []
         self._clock = 0.0
         self._believed = 0
         self.choices: list[int] = []
@@ -56,6 +62,8 @@ class Tally:
         """`curve`: (seconds of tuning, latency in s) where it fell. An operator's `series`: (trials, seconds spent in
         it, steps walked, its best in s) where it fell."""
         report = self._finished.get("report", {})
+        series = [_settled(told) for told in self._told]
+        curve = summed(series, [operator["weight"] for operator in self._operators])
         rows = [
             {
                 "name": operator["name"],
@@ -63,8 +71,8 @@ class Tally:
                 "trials": self._trials[i],
                 "seconds": round(self._seconds[i], 4),
                 "slots": self._slots[i],
-                "best": _finite(self._true[i]),
-                "series": self._series[i],
+                "best": series[i][-1][-1] if series[i] else None,
+                "series": [row[1:] for row in series[i]],
             }
             for i, operator in enumerate(self._operators)
         ]
@@ -72,8 +80,8 @@ class Tally:
             "reason": self._finished.get("reason", "cut off"),
             "seconds": self._clock,
             "trials": sum(self._trials),
-            "latency": _finite(self._latency()),
-            "curve": [list(point) for point in Curve.of(self._latencies).points],
+            "latency": curve.final,
+            "curve": [list(point) for point in curve.points],
             "operators": rows,
             "spent": report.get("spent", {}),
             "search": report.get("search", {}),
@@ -89,25 +97,25 @@ class Tally:
         self._clock = event["clock"]
         for measurement in measured:
             self._measurement(measurement)
-        self._latencies.append((round(self._clock, 4), _finite(self._latency())))
 
     def _measurement(self, measurement: dict[str, Any]) -> None:
-        operator, figures = measurement["operator"], self._figures[measurement["operator"]]
+        operator = measurement["operator"]
         self._trials[operator] += measurement["cause"] != "duplicate"
         if measurement["seconds"] is None:
             return
         program = measurement["sketch"], *measurement.get("asked", measurement["choices"])
-        figures[program] = measurement["seconds"], self._truth(measurement)
-        true = min(figures.values())[1]
-        if true == self._true[operator]:
-            return
-        self._true[operator] = true
-        place = (self._trials[operator], round(self._seconds[operator], 4), self._steps(operator))
-        settle(self._series[operator], (*place, true))
-
-    def _latency(self) -> float:
-        return float(sum(o["weight"] * true for o, true in zip(self._operators, self._true, strict=True)))
+        spent = round(self._seconds[operator], 4)
+        place = round(self._clock, 4), self._trials[operator], spent, self._steps(operator)
+        self._told[operator].append(Told(program, (measurement["seconds"], self._truth(measurement)), place))
 
 
-def _finite(value: float) -> float | None:
-    return None if value == INFINITE else value
+def _settled(measured: Sequence[Told]) -> list[list[Any]]:
+    """An operator's rows (*place, true time of its best) where that fell. A figure counts from when it was told, as the
+    slower of what it was then and of what it is at the end."""
+    last = {told.program: told.figure for told in measured}
+    figures: dict[Program, tuple[float, float]] = {}
+    rows: list[list[Any]] = []
+    for told in measured:
+        figures[told.program] = max(told.figure, last[told.program])
+        settle(rows, (*told.place, min(figures.values())[1]))
+    return rows

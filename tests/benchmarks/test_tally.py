@@ -1,0 +1,89 @@
+"""A run folded into figures: what another round corrected was never reached, and nothing else moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from workers.benchmarks import ours
+from workers.benchmarks.tally import Tally
+
+
+def tallied(*told: tuple[int, float | None], truth: Callable[[dict[str, Any]], float] | None = None) -> dict[str, Any]:
+    """Figures of one operator of weight 2, a measurement a second: (configuration, seconds), None for a duplicate."""
+    tally = Tally([{"name": "a", "weight": 2}], truth)
+    for clock, (number, seconds) in enumerate(told, 1):
+        measurement = {
+            "operator": 0, "sketch": 0, "choices": [number], "seconds": seconds,
+            "cause": "" if seconds else "duplicate", "round": sum(n == number for n, _ in told[: clock - 1]),
+        }  # fmt: skip
+        tally.hear({"kind": "batch", "clock": float(clock), "measurements": [measurement]})
+    return tally.figures()
+
+
+def test_a_tally_tells_the_truth_about_lucky_measurements() -> None:
+    found = tallied((0, 4.0), (1, 1.0), truth=lambda m: 5.0 if m["seconds"] == 1.0 else m["seconds"])
+    assert found["curve"] == [[1.0, 10.0]]
+    assert found["latency"] == 10.0
+
+
+CONFIRMED = ((0, 6.0), (1, 3.0), (1, 5.0), (2, None), (0, 4.0))
+
+
+def test_a_tally_follows_the_figure_that_a_later_round_corrected() -> None:
+    before, after, other = tallied(*CONFIRMED[:2]), tallied(*CONFIRMED[:3]), tallied(*CONFIRMED)
+    assert (before["curve"], before["latency"]) == ([[1.0, 12.0], [2.0, 6.0]], 6.0)
+    assert (after["curve"], after["latency"]) == ([[1.0, 12.0], [2.0, 10.0]], 10.0)
+    assert (other["curve"], other["latency"]) == ([[1.0, 12.0], [2.0, 10.0], [5.0, 8.0]], 8.0)
+    assert other["operators"][0]["series"] == [[1, 1.0, 0, 6.0], [2, 2.0, 0, 5.0], [4, 5.0, 0, 4.0]]
+    assert other["trials"] == 4
+
+
+@pytest.mark.mutation
+def test_a_tally_that_keeps_lucky_figures_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = Tally._measurement
+    told: dict[int, float] = {}
+
+    def luckiest(self: Tally, measurement: dict[str, Any]) -> None:
+        place = measurement["choices"][0]
+        if measurement["seconds"]:
+            told[place] = min(told.get(place, measurement["seconds"]), measurement["seconds"])
+            measurement = {**measurement, "seconds": told[place]}
+        measured(self, measurement)
+
+    monkeypatch.setattr(Tally, "_measurement", luckiest)
+    assert tallied(*CONFIRMED[:3])["latency"] == 6.0
+
+
+def batch(clock: float, operator: int, number: int, seconds: float, at: int = 0) -> dict[str, Any]:
+    measurement = {
+        "operator": operator, "sketch": 0, "choices": [number], "seconds": seconds, "cause": "", "round": at,
+    }  # fmt: skip
+    return {"kind": "batch", "clock": clock, "measurements": [measurement], "failures": 0}
+
+
+TWO = [{"name": name, "weight": 1} for name in "ab"]
+BETWEEN = [
+    batch(1.0, 0, 0, 6.0), batch(1.5, 1, 0, 3.0),
+    batch(2.0, 0, 1, 1.0),  # luck: it takes 5
+    batch(3.0, 1, 1, 1.0),
+    batch(4.0, 0, 1, 5.0, at=1),
+]  # fmt: skip
+
+
+def test_a_correction_moves_no_improvement_of_another_operator() -> None:
+    tally = Tally(TWO)
+    for event in BETWEEN:
+        tally.hear(event)
+    assert tally.figures()["curve"] == [[1.5, 9.0], [2.0, 8.0], [3.0, 6.0]]
+    started = {"kind": "started", "layout": "NHWC"}
+    finished = {"kind": "finished", "clock": 5.0, "latency": 6.0, "trials": 5, "reason": "trials"}
+    events = [started, {"kind": "operators", "operators": TWO}, *BETWEEN, finished]
+    assert ours._figures(events, finished)["curve"] == [[1.5, 9.0], [2.0, 8.0], [3.0, 6.0]]
+
+
+def test_a_correction_moves_no_improvement_by_another_configuration() -> None:
+    found = tallied((0, 6.0), (1, 1.0), (2, 3.0), (1, 5.0))
+    assert found["curve"] == [[1.0, 12.0], [2.0, 10.0], [3.0, 6.0]]
