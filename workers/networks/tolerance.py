@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,8 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from workers.networks.graph import Array, attribute
 from workers.networks.halves import computes_in_halves
-from workers.networks.precision import ROUNDING, precision
+from workers.networks.precision import ROUNDING, WEIGHTS_ONLY, precision
+from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
 _HANDING_ON = frozenset({"Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"})
@@ -79,6 +80,11 @@ QUANTISED = Tolerance(STEPS / 255, f"{TIES}; behind the last quantisation, {STEP
 ROUNDED = Tolerance(
     SINGLE.relative + 2.0**-10, "the output is rounded to float16, by up to 2^-11 of a value on each side"
 )
+BLOCKS = Tolerance(
+    QUANTISED.relative,
+    "the reference multiplies weights of 4 bits, or with a scale for every block, by 8-bit integers that it rounds the other "
+    "factor to: 0.3 % of the largest value for 32 terms",
+)
 LABELS = {"float32": 1e-3, "float16": 0.01, "quantised": 0.05}
 """Shares of integers and truth values that may be others: those that two numbers decide which rounding may swap. Chosen, not
 measured: a wrong network's labels differ in most places, and a single label must be the same."""
@@ -89,6 +95,7 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
     shapes = tensor_shapes(model)
     quantised = precision(model).startswith("quantised")
     half = not quantised and computes_in_halves(model, shapes)
+    blocks = not quantised and _has_blocks(model, shapes)
     constants = dict(_constants(model)) if quantised else {}
     makers = {name: node for node in model.graph.node for name in node.output}
     found = {}
@@ -100,8 +107,17 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
         elif quantised:
             found[value.name] = _quantised(value.name, makers, constants)
         else:
-            found[value.name] = HALF if half else ROUNDED if dtype == TensorProto.FLOAT16 else SINGLE
+            found[value.name] = (
+                BLOCKS if blocks else HALF if half else ROUNDED if dtype == TensorProto.FLOAT16 else SINGLE
+            )
     return found
+
+
+def _has_blocks(model: ModelProto, shapes: Mapping[str, TensorShape]) -> bool:
+    """Whether weights are stored in 4 bits, or in blocks that have scales of their own."""
+    read = [node for node in model.graph.node if node.op_type == "DequantizeLinear"]
+    few = {name for name, shape in shapes.items() if shape.dtype in WEIGHTS_ONLY}
+    return any(attribute(node, "block_size", 0) or node.input[0] in few for node in read)
 
 
 def _stored(name: str, makers: dict[str, NodeProto], numbers: str) -> Tolerance:
