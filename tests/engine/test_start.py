@@ -62,6 +62,13 @@ def test_they_keep_the_rules(sketch: Sketch) -> None:
     assert broken(sketch) == []
 
 
+def test_without_tiles_a_block_is_computed_once() -> None:
+    """Sum and largest value of a Softmax."""
+    places = tuple((place,) for place in range(-2, 6))
+    softmax = Sketch((Knob("location0", "location", places), Knob("location1", "location", places)))
+    assert tiles(softmax, first_configurations((softmax,), MACHINE, COUNT)[0]) == [(start.ROOT,), (start.ROOT,)]
+
+
 def test_they_are_the_same_every_time() -> None:
     sketches = (product(128, 512, 512), product(196, 64, 64, batch=36))
     first = first_configurations(sketches, MACHINE, COUNT)

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from workers.engine.space import Choices, Configuration, Sketch
 
 DRAWS = 4096
+ROOT = -1
+"""Where a block is computed once, whole. Under a loop of an operator without tiles (a Softmax) it may be once an element."""
 BATCHED = (3, 1)
 """Spatial and reduction loops of a batch of matrix products."""
 STOCK = {"parallel": 16, "vectorize": 64}
@@ -63,7 +65,7 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.f
     for i, knob in enumerate(sketch.knobs):
         if knob.kind == "location":
             places = np.asarray([option[0] for option in knob.options], dtype=np.float64)[choices[:, i]]
-            penalty += 0.3 * np.abs(places - 1)
+            penalty += 0.3 * np.abs(places - (1 if tiles else ROOT))
         elif knob.name == "structure":
             penalty += 0.5 * (choices[:, i] == 0)  # MetaSchedule's first one leaves the epilogue outside the tile
         elif knob.name in STOCK:
