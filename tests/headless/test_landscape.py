@@ -32,7 +32,7 @@ def test_curves_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_path: Path) -
     assert len(first.searches) == len(first.header["operators"]) >= 2
     assert all(len(search) and search.best[-1] < 1 for row in first.searches for search in row)
     assert first.searches[0][0].build.max() > 0
-    assert first.searches[0][0].measure.max() > 0
+    assert np.nanmax(first.searches[0][0].measure) > 0
     code, _, errors = told(*arguments)  # all is there: nothing is measured again
     assert code == 0, errors
     second = CurveRecording.read(path)
