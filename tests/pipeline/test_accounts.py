@@ -29,7 +29,7 @@ UNIT = {"explorer": 1.0, "sampler": 0.5, "cost_model": 0.2, "scheduler": 0.0}
 COSTS = Costs({key_of(role, CHOSEN): dict.fromkeys(units, UNIT[role]) for role, units in UNITS.items()})
 SLOW = (
     (DynaTune, "choose", 4.0), (DynaTune, "observe", 4.0), (Proposer, "propose", 2.0), (Proposer, "observe", 0.4),
-    (Proposer, "state", 8.0), (Books, "observe", 4.0), (Sketch, "features", 0.4),
+    (Proposer, "state", 2.0), (Books, "observe", 4.0), (Sketch, "features", 0.4),
 )  # fmt: skip
 """Parts that charge no clock of themselves, and seconds a call that they take here."""
 
@@ -47,8 +47,9 @@ class Device(SyntheticLandscape):
 
     def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
         self.charge("wait", 3.0)
+        self.charge("build", 1.5)
         self.charge("measure", 2.0)
-        self._clock.advance(2.0)
+        self._clock.advance(3.0)
         return super().measure(candidates, incumbents)
 
 
