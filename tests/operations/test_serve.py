@@ -3,6 +3,7 @@
 import re
 import socket
 import sys
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,10 +15,11 @@ PIECE = b"x" * (64 << 10)
 COUNT = 48  # 3 MiB
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    found = Site(tmp_path_factory.mktemp("site"))
-    found.environment["UPLOAD_LIMIT"] = str(3 << 20)
+@contextmanager
+def served(folder, limit):
+    """A site that answers and takes uploads of `limit` bytes."""
+    found = Site(folder)
+    found.environment["UPLOAD_LIMIT"] = str(limit)
     try:
         found.migrate()
         words = ["-b", "127.0.0.1", "-p", str(found.port), "--no-server-name", "tuningsite.asgi:application"]
@@ -26,6 +28,12 @@ def site(tmp_path_factory):
         yield found
     finally:
         found.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("site"), 3 << 20) as found:
+        yield found
 
 
 def answers(site):
@@ -124,16 +132,8 @@ LARGE = 256 << 20
 @pytest.fixture
 def roomy(tmp_path):
     """Takes uploads of a gigabyte."""
-    found = Site(tmp_path)
-    found.environment["UPLOAD_LIMIT"] = str(1 << 30)
-    try:
-        found.migrate()
-        words = ["-b", "127.0.0.1", "-p", str(found.port), "--no-server-name", "tuningsite.asgi:application"]
-        found.web = found.start("web", sys.executable, "-m", "tuningsite.serve", *words)
-        eventually(lambda: answers(found), 30, "the server")
+    with served(tmp_path, 1 << 30) as found:
         yield found
-    finally:
-        found.close()
 
 
 def memory(site, name):

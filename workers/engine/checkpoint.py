@@ -1,14 +1,16 @@
-"""What generators and arrays look like in a JSON state."""
+"""What generators, arrays and candidates look like in a JSON state."""
 
 from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from workers.engine.space import Choices
+from workers.engine.ports import Candidate
+from workers.engine.space import Choices, Configuration
 
 
 def pack_generator(rng: np.random.Generator) -> dict[str, Any]:
@@ -26,6 +28,18 @@ def unpack_generator(rng: np.random.Generator, packed: dict[str, Any]) -> None:
     half, word = packed["half"]
     words = {name: int(text, 16) for name, text in packed["words"].items()}
     rng.bit_generator.state = {"bit_generator": packed["kind"], "state": words, "has_uint32": half, "uinteger": word}
+
+
+def pack_candidates(candidates: Iterable[Candidate]) -> list[list[Any]]:
+    """Candidates of one operator that nobody told the outcome of."""
+    return [[c.configuration.sketch, list(c.configuration.choices), c.origin, c.round] for c in candidates]
+
+
+def unpack_candidates(operator: int, packed: Iterable[Sequence[Any]]) -> list[Candidate]:
+    """Inverse of `pack_candidates`."""
+    return [
+        Candidate(operator, Configuration(sketch, tuple(choices)), origin, at) for sketch, choices, origin, at in packed
+    ]
 
 
 def pack_choices(choices: Choices) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from workers.engine.known import NOTHING, Known
@@ -56,6 +57,10 @@ class History:
 
     def is_visited(self, configuration: Configuration) -> bool:
         return configuration.choices in self.sketches[configuration.sketch].visited
+
+    def unvisited(self, configurations: Iterable[Configuration]) -> list[Configuration]:
+        """Those of them that nobody proposed yet, in their order."""
+        return [configuration for configuration in configurations if not self.is_visited(configuration)]
 
     def add(self, outcome: Outcome) -> None:
         """One outcome. Failures are points of speed 0; a duplicate teaches only that it is one; a device's failure

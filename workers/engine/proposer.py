@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from workers.engine.checkpoint import pack_generator, unpack_generator
+from workers.engine.checkpoint import pack_candidates, pack_generator, unpack_candidates, unpack_generator
 from workers.engine.fitted_model import FittedModel
 from workers.engine.history import History
 from workers.engine.known import NOTHING, Known
@@ -114,11 +114,10 @@ class Proposer:
 
     def state(self) -> State:
         """See the checkpoint protocol above."""
-        waiting = [*self._again, *self._pending.values()]
         return {
             "rng": pack_generator(self._rng),
             "explorers": [one.explorer.state() for one in self._sketches],
-            "waiting": [[c.configuration.sketch, list(c.configuration.choices), c.origin, c.round] for c in waiting],
+            "waiting": pack_candidates([*self._again, *self._pending.values()]),
             "fitted": [one.model.fitted for one in self._sketches],
             "loans": [[list(loan) for loan in one.model.loans] for one in self._sketches],
             "counters": dict(self.counters),
@@ -136,10 +135,7 @@ class Proposer:
         for one, walk, fitted, loans in saved:
             one.explorer.restore(walk)
             one.model.fitted, one.model.loans = fitted, tuple((a, b, c) for a, b, c in loans)
-        self._again = [
-            Candidate(self.operator.index, Configuration(sketch, tuple(choices)), origin, at)
-            for sketch, choices, origin, at in state["waiting"]
-        ]
+        self._again = unpack_candidates(self.operator.index, state["waiting"])
         for candidate in self._again:
             self._history.visit(candidate.configuration)
         self.counters.update(state["counters"])
@@ -163,7 +159,7 @@ class Proposer:
         return [] if any(candidate.configuration in waiting for candidate in pair) else pair
 
     def _unused_starts(self) -> list[Configuration]:
-        return [start for start in self._starts if not self._history.is_visited(start)]
+        return self._history.unvisited(self._starts)
 
 
 __all__ = ["Proposer", "Search"]

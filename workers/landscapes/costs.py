@@ -96,8 +96,7 @@ class Charged(Method):
         """Raises LandscapeError when a part was never timed."""
         for role in UNITS:
             costs.of(role, method)
-        kept = {name: getattr(method, name) for name in Method.__dataclass_fields__}
-        return cls(**kept, costs=costs, clock=clock)
+        return cls.extending(method, costs=costs, clock=clock)
 
     def make_explorer(self, operator: Operator, rng: np.random.Generator) -> Explorer:
         """See `Method`; this and the others here are the real ones, in a wrapper that counts."""

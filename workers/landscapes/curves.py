@@ -8,7 +8,7 @@ cost model of another would have been fitted at other times.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -138,11 +138,10 @@ class CurveLandscape(Landscape):
 
     def played(self, method: Method) -> Method:
         """The method with its inner search replaced by the recorded one; the oracle is shown the curves."""
-        fields = {name: getattr(method, name) for name in method.__dataclass_fields__}
         if method.scheduler == "oracle":
             shown = {**method.parameters.get("scheduler", {}), "curves": self.curves}
-            fields["parameters"] = {**method.parameters, "scheduler": shown}
-        return _Played(**fields, landscape=self)
+            method = replace(method, parameters={**method.parameters, "scheduler": shown})
+        return _Played.extending(method, landscape=self)
 
     @property
     def curves(self) -> dict[str, list[float]]:

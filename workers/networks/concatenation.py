@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, replace_nodes, uses
+from workers.networks.graph import Weights, attribute, replace_nodes, rewired, uses
 from workers.networks.padding import CHANNELWISE
 
 MOST = 4
@@ -26,7 +26,7 @@ def pool_before_concatenation(model: ModelProto) -> str | None:
         joined = makers.get(node.input[0]) if node.op_type in POOLS and len(node.output) == 1 else None
         if joined is None or not _joins_channels(joined) or readers[joined.output[0]] != 1:
             continue
-        pools = [_copy(node, [part], f"{node.output[0]}__{place}") for place, part in enumerate(joined.input)]
+        pools = [rewired(node, [part], f"{node.output[0]}__{place}") for place, part in enumerate(joined.input)]
         after = helper.make_node("Concat", [pool.output[0] for pool in pools], [node.output[0]], axis=1)
         written[node.output[0]] = [*pools, after]
         gone.add(joined.output[0])
@@ -100,22 +100,12 @@ def _split(node: NodeProto, parts: Sequence[str], sizes: Sequence[int], weights:
     for place, (part, values) in enumerate(zip(parts, filters, strict=True)):
         bias = list(node.input[2:]) if place == 0 else []
         name = f"{node.output[0]}__{place}"
-        made.append(_copy(node, [part, weights.put(f"{node.input[1]}__{place}", values), *bias], name))
+        made.append(rewired(node, [part, weights.put(f"{node.input[1]}__{place}", values), *bias], name))
         if total:
             last = place == len(parts) - 1
             made.append(helper.make_node("Add", [name, total], [node.output[0] if last else f"{name}__sum"]))
         total = made[-1].output[0]
     return made
-
-
-def _copy(node: NodeProto, inputs: Sequence[str], output: str) -> NodeProto:
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    copy.name = output
-    del copy.input[:], copy.output[:]
-    copy.input.extend(inputs)
-    copy.output.append(output)
-    return copy
 
 
 def _written(model: ModelProto, written: dict[str, list[NodeProto]], gone: set[str], what: str) -> str | None:

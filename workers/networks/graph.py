@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,17 @@ def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
         if candidate.name == name:
             return helper.get_attribute_value(candidate)
     return default
+
+
+def rewired(node: NodeProto, inputs: Sequence[str], output: str) -> NodeProto:
+    """The same operator between other tensors; it is named after its one output."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.name = output
+    del copy.input[:], copy.output[:]
+    copy.input.extend(inputs)
+    copy.output.append(output)
+    return copy
 
 
 def uses(model: ModelProto) -> Counter[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Array, Weights, attribute, replace_nodes
+from workers.networks.graph import Array, Weights, attribute, replace_nodes, rewired
 from workers.networks.inference import evaluate
 from workers.networks.precision import PAIRS
 from workers.networks.quantized_operators import SUMS, operators_to_pairs
@@ -302,13 +302,7 @@ class _Writing:
     def _copy(self, node: NodeProto, inputs: Sequence[str], output: str) -> None:
         for name in inputs[1:]:
             self.tensor(name)
-        made = NodeProto()
-        made.CopyFrom(node)
-        made.name = output
-        del made.input[:], made.output[:]
-        made.input.extend(inputs)
-        made.output.append(output)
-        self.nodes.append(made)
+        self.nodes.append(rewired(node, inputs, output))
 
     def _emit(self, kind: str, inputs: Sequence[str], output: str, **attributes: object) -> str:
         self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))

@@ -24,6 +24,7 @@ from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
 from tvm.s_tir.schedule import Instruction, Trace
 from tvm.tirx import IntImm
 
+from workers.engine.checkpoint import pack_candidates, unpack_candidates
 from workers.engine.explorer.evolutionary import METASCHEDULE
 from workers.engine.history import History
 from workers.engine.known import NOTHING, Known
@@ -74,9 +75,8 @@ class Evolving(Method):
         """`method` itself when it has another explorer."""
         if method.explorer != EXPLORER:
             return method
-        kept = {name: getattr(method, name) for name in Method.__dataclass_fields__}
         model = SeededXGBModel(seed, threads)
-        return cls(**kept, workloads=tuple(workloads), threads=threads, model=model)
+        return cls.extending(method, workloads=tuple(workloads), threads=threads, model=model)
 
     def make_proposer(self, operator: Operator, seed: int, known: Known = NOTHING, *rest: Any) -> Proposer:
         """See `Method`; what earlier runs found is measured again where it was fastest, and teaches nothing."""
@@ -172,15 +172,11 @@ class EvolutionaryProposer:
         self._observed += outcomes
 
     def state(self) -> State:
-        waiting = [*self._again, *self._waiting.values(), *self._ready]
-        rows = [[c.configuration.sketch, list(c.configuration.choices), c.origin] for c in waiting]
-        return {"waiting": rows, "counters": dict(self.counters)}
+        waiting = pack_candidates([*self._again, *self._waiting.values(), *self._ready])
+        return {"waiting": waiting, "counters": dict(self.counters)}
 
     def restore(self, state: State) -> None:
-        self._again = [
-            Candidate(self.operator.index, Configuration(sketch, tuple(choices)), origin)
-            for sketch, choices, origin in state["waiting"]
-        ]
+        self._again = unpack_candidates(self.operator.index, state["waiting"])
         for candidate in self._again:
             self._history.visit(candidate.configuration)
         self.counters.update(state["counters"])
@@ -275,7 +271,7 @@ class EvolutionaryProposer:
         return Candidate(self.operator.index, configuration, origin)
 
     def _unused_starts(self) -> list[Configuration]:
-        return [start for start in self._starts if not self._history.is_visited(start)]
+        return self._history.unvisited(self._starts)
 
 
 def shape_of(trace: Trace) -> str:

@@ -78,8 +78,7 @@ class Lowering(Method):
         """`method` itself when it looks at knobs."""
         if method.search.features != LOWERED:
             return method
-        kept = {name: getattr(method, name) for name in Method.__dataclass_fields__}
-        return cls(**kept, workloads=tuple(workloads))
+        return cls.extending(method, workloads=tuple(workloads))
 
     def make_proposer(self, operator: Operator, *given: Any, **named: Any) -> Proposer:
         workload = self.workloads[operator.index]

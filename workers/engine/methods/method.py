@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
 
 import numpy as np
 
@@ -60,6 +60,11 @@ class Method:
     evaluator: str
     summary: str
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def extending(cls, method: Method, **more: Any) -> Self:
+        """`method` as one of this class, whose own fields are `more`."""
+        return cls(**{one.name: getattr(method, one.name) for one in fields(Method)}, **more)
 
     @property
     def search(self) -> Search:

@@ -63,17 +63,18 @@ class _Rewriter(PyExprMutator):  # type: ignore[misc]
     def _constant(self, expr: relax.Expr) -> NDArray[np.float32] | None:
         """The value of a constant that the layout conversion may have turned, HWIO."""
         axes: Sequence[int] | None = None
-        if isinstance(expr, relax.Var):
-            expr = self.lookup_binding(expr)
+        expr = self._bound(expr)
         if isinstance(expr, relax.Call) and expr.op == tvm.ir.Op.get("relax.permute_dims"):
             axes = [int(axis) for axis in expr.attrs.axes]
-            expr = expr.args[0]
-            if isinstance(expr, relax.Var):
-                expr = self.lookup_binding(expr)
+            expr = self._bound(expr.args[0])
         if not isinstance(expr, tvm.ir.GenericConst):
             return None
         value: NDArray[np.float32] = expr.value.numpy()
         return value.transpose(axes) if axes is not None else value
+
+    def _bound(self, expr: relax.Expr) -> relax.Expr:
+        """What a variable stands for."""
+        return self.lookup_binding(expr) if isinstance(expr, relax.Var) else expr
 
 
 def _convolution(call: relax.Call) -> Convolution | None:
