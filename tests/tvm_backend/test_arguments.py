@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tvm_backend.local import target
+from tests.tvm_backend.local import THREADS, target
 
 pytestmark = pytest.mark.tvm
 
@@ -31,14 +31,23 @@ def addition() -> Any:
         return tvm.tirx.build(te.create_prim_func([a, b, c]), target=tvm.target.Target(target()))["main"]
 
 
+def handover() -> Any:
+    target()
+    import tvm
+
+    from workers.tvm_backend.handover import Handover
+
+    return Handover(tvm.target.Target(target()))
+
+
 def called(addition: Any, footprint: int, calls: int, moved: type | None = None) -> list[Any]:
     """Weights as the program saw them, call by call."""
     from workers.tvm_backend.arguments import Arguments
 
     shapes = [(INPUT, "float32"), (WEIGHTS, "float32"), (INPUT, "float32")]
-    arguments, _ = (moved or Arguments)(footprint).of(0, shapes, (1,))
+    given = (moved or Arguments)(footprint, handover()).of(0, shapes, (1,))
     seen = []
-    for a, b, c in islice(arguments, calls):
+    for a, b, c in islice(given.calls, calls):
         addition(a, b, c)
         seen.append(c.numpy() - a.numpy())
     return seen
@@ -76,8 +85,8 @@ def sums_of_products(length: int, footprint: int, weights: tuple[int, ...] = (1,
     from workers.tvm_backend.arguments import Arguments
 
     shapes = [((1, length), "float32"), ((length, 64), "float32"), ((1, 64), "float32")]
-    given, _ = Arguments(footprint).of(0, shapes, weights)
-    first, second, _ = (tensor.numpy() for tensor in next(given))
+    given = Arguments(footprint, handover()).of(0, shapes, weights)
+    first, second, _ = (tensor.numpy() for tensor in next(given.calls))
     return first @ second
 
 
@@ -95,8 +104,6 @@ def test_weights_like_inputs_would_make_sums_of_hundreds() -> None:
 
 
 def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any) -> None:
-    import tvm
-
     from workers.engine.evaluator.fixed import PAPER, FixedEvaluator
     from workers.tvm_backend.arguments import Arguments
     from workers.tvm_backend.stopwatch import Stopwatch, timed
@@ -105,16 +112,40 @@ def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any
     size = 4 * int(np.prod(WEIGHTS))
 
     def runs(longest: float) -> tuple[int, str]:
-        arguments, moving = Arguments(4 * size).of(0, shapes, (1,))
-        times, why = timed(
-            Stopwatch({"main": addition}, arguments, moving, tvm.cpu()), FixedEvaluator(**PAPER), None, longest
-        )
+        handing = handover()
+        given = Arguments(4 * size, handing).of(0, shapes, (1,))
+        times, why = timed(Stopwatch({"main": addition}, given, handing), FixedEvaluator(**PAPER), None, longest)
         return len(times), why
 
     assert runs(60.0) == (500, "complete")
     few, why = runs(0.02)
     assert why == "late"
     assert 1 <= few < 500
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_every_line_is_written_anew_and_nothing_changes(batch: int) -> None:
+    import tvm
+
+    handing, numbers = handover(), np.arange(3 * 4 * 16 * 5, dtype=np.int32)
+    tensor = tvm.runtime.tensor(numbers)
+    part = handing.parts(tensor, numbers.nbytes, batch)
+    handing([part])
+    assert np.array_equal(tensor.numpy(), numbers)
+    handing._entry(part, 1 << 20)  # what would be nothing shows which numbers were written
+    written = tensor.numpy() != numbers
+    lines = numbers.nbytes // 64
+    assert written.sum() == lines // (batch * THREADS) * batch * THREADS
+    assert written[::16].sum() == written.sum()
+
+
+def test_weights_and_what_is_smaller_than_a_line_a_thread_are_not_handed_over() -> None:
+    from workers.tvm_backend.arguments import Arguments
+
+    shapes = [(INPUT, "float32"), (WEIGHTS, "float32"), ((1, 4), "float32"), (INPUT, "float32")]
+    given = Arguments(0, handover()).of(0, shapes, (1,))
+    size = 4 * int(np.prod(INPUT))
+    assert [int(np.prod(part.shape)) * 4 for part in given.handed] == [size, size]
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core cannot be shared out")

@@ -20,7 +20,7 @@ Features = NDArray[np.float32]
 
 _GRID_LIMIT = 100_000
 
-SPACE_VERSION = 3
+SPACE_VERSION = 4
 """Raised when an option of a knob makes another program than before, or a program's time means something else."""
 
 

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from workers.engine.space import Choices, Configuration, Sketch
 
 DRAWS = 4096
+SWEEPS = 8
 ROOT = -1
 """Where a block is computed once, whole. Under a loop of an operator without tiles (a Softmax) it may be once an element."""
-BATCHED = (3, 1)
-"""Spatial and reduction loops of a batch of matrix products."""
+FUSED_EARLY = 1
+"""The structure whose epilogue is computed within the first parts of the loops: only those run in parallel."""
 STOCK = {"parallel": 16, "vectorize": 64}
 """What MetaSchedule itself takes (pieces: times the cores, the least that is as many); a good first guess."""
 
@@ -49,9 +50,27 @@ def first_configurations(sketches: tuple[Sketch, ...], machine: Machine, count: 
 
 def _ranked(sketch: Sketch, machine: Machine, count: int) -> Choices:
     rng = np.random.default_rng(0)
-    choices = np.unique(sketch.random(rng, min(DRAWS, 4 * sketch.size)), axis=0)
-    scores = _penalty(sketch, choices, machine)
-    return choices[np.argsort(scores, kind="stable")[:count]]
+    drawn = np.unique(sketch.random(rng, min(DRAWS, 4 * sketch.size)), axis=0)
+    best = drawn[np.argsort(_penalty(sketch, drawn, machine), kind="stable")[:count]]
+    # Few draws keep every rule: each of the best is led to where changing one knob alone makes it no better.
+    choices = np.unique([_led(sketch, row, machine) for row in best], axis=0)
+    choices = np.concatenate([choices, best[: count - len(choices)]])
+    return choices[np.argsort(_penalty(sketch, choices, machine), kind="stable")]
+
+
+def _led(sketch: Sketch, row: Choices, machine: Machine) -> Choices:
+    """Coordinate descent on the penalty, from one configuration, shape (knobs,)."""
+    for _ in range(SWEEPS):
+        before = row
+        for i, size in enumerate(sketch.sizes):
+            beside = np.repeat(row[None], size, axis=0)
+            beside[:, i] = np.arange(size)
+            penalty = _penalty(sketch, beside, machine)
+            if penalty.min() < penalty[row[i]]:
+                row = beside[penalty.argmin()]
+        if row is before:
+            break
+    return row
 
 
 def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.float64]:
@@ -75,27 +94,53 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.f
             penalty += 0.5 * np.abs(choices[:, i] - stock)
         elif knob.kind == "category":
             middle = (len(knob.options) - 1) / 2
-            penalty += 0.2 * np.abs(choices[:, i] - middle)
+            penalty += 0.5 * np.abs(choices[:, i] - middle)
     spatial = [tile for tile in tiles if tile.shape[1] == 4]
     if not spatial:
         return penalty
     reduction = [tile for tile in tiles if tile.shape[1] == 2]
     vector = spatial[-1][:, 3]
     whole = np.ceil(vector / machine.lanes)
-    across = np.prod([tile[:, 3] for tile in spatial[:-1]], axis=0)
+    across = _product(spatial[:-1], 3)
     registers = across * whole
-    parallel = np.prod([tile[:, 0] * tile[:, 1] for tile in spatial], axis=0)
-    inner_reduction = np.prod([tile[:, 1] for tile in reduction], axis=0) if reduction else np.ones(len(choices))
-    block = np.prod([tile[:, 2] * tile[:, 3] for tile in spatial], axis=0) * 4.0
-    goal = 0.6 * machine.registers
+    early = _structure(sketch, choices) == FUSED_EARLY
+    parallel = _product(spatial, 0) * np.where(early, 1.0, _product(spatial, 1))
+    inner_reduction = _product(reduction, 1)
+    block = _product(spatial, 2) * _product(spatial, 3) * 4.0
+    goal = 0.5 * machine.registers
     penalty += 3.0 * np.log2(whole * machine.lanes / vector)
+    # The compiler takes vectors of three or five registers apart, number by number.
+    penalty += 4.0 * (np.log2(whole) % 1 != 0)
     # Accumulators that are no whole vectors do not stay in registers: more than one a step is a trip to memory each.
     penalty += 2.0 * np.log2(across) * (vector % machine.lanes != 0)
-    if (len(spatial), len(reduction)) == BATCHED:
-        # Products of one batch share nothing: side by side in registers they take turns in evicting each other's operands.
-        penalty += np.log2(spatial[0][:, 3])
-    penalty += np.abs(np.log2(registers / goal)) + 2.0 * np.maximum(0, np.log2(registers / machine.registers))
+    outer = _product(spatial[:-2], 3)
+    if len(reduction) == 1:
+        # Products of one batch share nothing: side by side they take turns in evicting each other's operands.
+        penalty += np.log2(outer) + np.log2(_product(spatial[:-2], 2))
+    else:
+        # Rows of an image lie a power of two apart, or nearly: many at a time meet in the same lines of the cache.
+        penalty += 0.4 * np.log2(outer)
+    # Accumulators of more than one register tile leave the registers with every step of the outer reduction.
+    penalty += 0.5 * np.log2(_product(spatial, 2)) * (_product(reduction, 0) > 1)
+    # Beside the accumulators, a vector of weights for each of theirs across and the input that meets them.
+    held = registers + whole + 1
+    penalty += np.abs(np.log2(registers / goal)) + (held > machine.registers) * (
+        2.0 + 2.0 * np.log2(held / machine.registers)
+    )
+    # Rather 8 by 2 than 16 by 1 or 4 by 4: rows of a matrix lie a power of two apart, and many of them meet in one line.
+    penalty += 0.5 * np.maximum(0, np.log2(whole / 2)) + 0.5 * np.maximum(0, np.log2(across / 8))
     penalty += 2.0 * np.maximum(0, np.log2(4 * machine.cores / parallel))
     penalty += np.maximum(0, np.log2(block / (machine.cache / 2)))
     penalty += 0.25 * np.maximum(0, np.log2(8 / inner_reduction))
     return penalty
+
+
+def _product(tiles: list[NDArray[np.float64]], part: int) -> NDArray[np.float64]:
+    """Of one part of several loops, shape (n,); 1 for no loops."""
+    return np.prod([tile[:, part] for tile in tiles], axis=0) if tiles else np.ones(())
+
+
+def _structure(sketch: Sketch, choices: Choices) -> NDArray[np.int32]:
+    """Which program structure each choice takes, 0 where there is one only."""
+    names = [knob.name for knob in sketch.knobs]
+    return choices[:, names.index("structure")] if "structure" in names else np.zeros(len(choices), np.int32)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from workers.engine.evaluator.adaptive import SHORTEST_RUN
+from workers.engine.evaluator.estimate import SHORTEST_RUN
 from workers.engine.ports import Evaluator
+from workers.tvm_backend.arguments import Given
+from workers.tvm_backend.handover import Handover
 
 QUICK = 0.01
 """Seconds; a first call that is quicker is made twice, since it also wakes threads and fills caches."""
@@ -22,13 +23,12 @@ LONGEST = 8.0
 class Stopwatch:
     """Seconds of single runs. The first is one plain call, so that a hopeless program is run once only.
 
-    Programs shorter than SHORTEST_RUN are repeated inside one run. Where every call has arguments of its own they are
-    called one by one; else TVM's evaluator repeats them, which runs the program once untimed whenever it is asked.
+    Programs shorter than SHORTEST_RUN are called several times a run. Before each call its tensors are handed over, which
+    is not timed.
     """
 
-    def __init__(self, program: Any, arguments: Iterator[list[Any]], moving: bool, device: Any) -> None:
-        self._program, self._arguments, self._moving, self._device = program, arguments, moving, device
-        self._entry = program["main"]
+    def __init__(self, program: Any, given: Given, handover: Handover) -> None:
+        self._entry, self._given, self._handover = program["main"], given, handover
         self._number = 0
 
     def runs(self, count: int) -> list[float]:
@@ -37,12 +37,7 @@ class Stopwatch:
             first = self._first()
             self._number = max(1, math.ceil(SHORTEST_RUN / max(first, 1e-7)))
             return [first, *self.runs(count - 1)] if count > 1 else [first]
-        if self._moving:
-            return [self._calls(self._number) for _ in range(count)]
-        evaluate = self._program.time_evaluator(
-            "main", self._device, number=self._number, repeat=count, min_repeat_ms=0
-        )
-        return [float(seconds) for seconds in evaluate(*next(self._arguments)).results]
+        return [self._calls(self._number) for _ in range(count)]
 
     def _first(self) -> float:
         taken = self._calls(1)
@@ -50,11 +45,13 @@ class Stopwatch:
 
     def _calls(self, number: int) -> float:
         """Seconds a call."""
-        given = list(islice(self._arguments, number))
-        began = time.perf_counter()
-        for arguments in given:
+        taken = 0.0
+        for arguments in list(islice(self._given.calls, number)):
+            self._handover(self._given.handed)
+            began = time.perf_counter()
             self._entry(*arguments)
-        return (time.perf_counter() - began) / number
+            taken += time.perf_counter() - began
+        return taken / number
 
 
 def timed(

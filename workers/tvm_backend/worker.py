@@ -37,7 +37,6 @@ class Worker:
         import tvm
 
         self.tvm = tvm
-        self.device = tvm.cpu()
         self.schedules: dict[int, tuple[int, Any]] = {}
         self.programs: dict[int, tuple[int, Any, list[tuple[tuple[int, ...], str]]]] = {}
         self.cores = runtime.spread_threads()
@@ -45,12 +44,14 @@ class Worker:
     def load(self, workloads: str, target: dict[str, Any], evaluator: dict[str, Any], footprint: int) -> Answer:
         from workers.engine.evaluator import evaluator_from
         from workers.tvm_backend.arguments import Arguments
+        from workers.tvm_backend.handover import Handover
         from workers.tvm_backend.programs import load_workloads
 
         self.target = self.tvm.target.Target(target)
         self.workloads = load_workloads(Path(workloads), self.target)
         self.evaluator = evaluator_from(evaluator["name"], evaluator["parameters"])
-        self.arguments = Arguments(footprint)
+        self.handover = Handover(self.target)
+        self.arguments = Arguments(footprint, self.handover)
         gc.freeze()  # TVM's modules stay: looking through them again was a twelfth of a small program's compile time
         return {"operators": len(self.workloads)}
 
@@ -79,8 +80,9 @@ class Worker:
     def run(self, id: int, incumbent: float | None) -> Answer:
         operator, program, shapes = self.programs.pop(id)
         began = time.perf_counter()
-        arguments, moving = self.arguments.of(operator, shapes, self.workloads[operator].weights)
-        stopwatch = Stopwatch(program, arguments, moving, self.device)
+        workload = self.workloads[operator]
+        given = self.arguments.of(operator, shapes, workload.weights, workload.batch)
+        stopwatch = Stopwatch(program, given, self.handover)
         with runtime.on_core(self.cores):
             times, stopped = timed(stopwatch, self.evaluator, incumbent)
         seconds, spread = self.evaluator.estimate(times)

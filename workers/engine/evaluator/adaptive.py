@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workers.engine.evaluator.estimate import SINGLE_RUN_SPREAD
+from workers.engine.evaluator.estimate import SHORTEST_RUN, SINGLE_RUN_SPREAD
 from workers.engine.evaluator.rejection import hopeless
-
-SHORTEST_RUN = 200e-6
-"""What a run takes at least (s): a measuring process repeats shorter programs inside one run."""
 
 _FEW = 4
 _REJECTION_RUNS = 3

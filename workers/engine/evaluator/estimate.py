@@ -6,6 +6,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
+SHORTEST_RUN = 200e-6
+"""What a run takes at least (s): a measuring process repeats shorter programs inside one run."""
 SINGLE_RUN_SPREAD = 0.1
 KEPT_RUNS = 20
 """Single runs told of each program: what a landscape keeps."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workers.engine.evaluator.estimate import estimate
+from workers.engine.evaluator.estimate import SHORTEST_RUN, estimate
 from workers.engine.evaluator.rejection import hopeless
 
 
@@ -15,7 +15,7 @@ class FixedEvaluator:
     """Times a program until `seconds` are spent, at least `runs` and at most `most` times.
 
     AutoTVM's, DynaTune's and AdaTune's scripts take runs=500 and compare nothing: `PAPER`. The default gives a program
-    of 1 ms 20 runs, which is a standard error of about 1 % at 4 % noise.
+    of 1 ms 20 runs, which is a standard error of about 1 % at 4 % noise, and one that is shorter than a run 100.
 
     With an incumbent, hopeless programs are cut (`reject`, `z`; see `hopeless`).
     """
@@ -54,7 +54,7 @@ class FixedEvaluator:
         return estimate(times, self.statistic)
 
     def _wanted(self, times: Sequence[float]) -> int:
-        one = max(self.estimate(times)[0], 1e-9)
+        one = max(self.estimate(times)[0], SHORTEST_RUN)
         return max(self.runs, min(self.most, int(self.seconds / one)))
 
     def _rejected(self, times: Sequence[float], incumbent: float | None) -> bool:
