@@ -59,6 +59,8 @@ def test_both_sides_end_with_a_curve_and_a_verified_latency_beside_onnx_runtime(
         assert cell["tuning"]["trials"] > 0
         assert cell["end_to_end"]["runs"] == cell["onnxruntime"]["runs"] == 200
     assert found["warm"]["tuning"]["operators"] == found["auto"]["tuning"]["operators"]
+    assert found["warm"]["tuning"]["key"] == found["auto"]["tuning"]["key"]
+    assert 0 < found["warm"]["tuning"]["judged"] < 1e-2
     assert not list((compared / "work").iterdir())
 
 
@@ -87,6 +89,7 @@ def test_stock_tuning_of_the_plain_import_reaches_a_library(told: Told, product:
     cell = cells(tmp_path)["stock"]
     assert cell["state"] == "done", cell["reason"]
     assert cell["tuning"]["trials"] == 2
+    assert cell["tuning"]["judged"] > 0
     # The intrinsics are imported in TVM's process and again in its builders: that is part of what stock tuning costs.
     assert cell["tuning"]["seconds"] > 10
 

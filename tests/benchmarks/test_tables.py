@@ -14,6 +14,7 @@ from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns
 
 def cell(arm: str, points: list[list[float]], seconds: float, seed: int = 0, **other: Any) -> Cell:
     theirs = arm in ("stock", "warm")
+    tuning = other.pop("tuning", {})
     key = {
         "kind": "speed", "network": "ab", "arm": arm, "seed": seed, "cpu": "A CPU", "cores": 2,
         "layout": other.pop("layout", "same") if theirs else "own",
@@ -21,7 +22,7 @@ def cell(arm: str, points: list[list[float]], seconds: float, seed: int = 0, **o
     }  # fmt: skip
     return {
         "key": key, "name": "tiny", "state": DONE, "reason": "", "ended": "2026-01-01", "ratio": 1.1,
-        "tuning": {"curve": points, "seconds": seconds, "trials": 100},
+        "tuning": {"curve": points, "seconds": seconds, "trials": 100, "key": "k", **tuning},
         "end_to_end": {"median": 2e-3}, "onnxruntime": {"median": 1.8e-3}, **other,
     }  # fmt: skip
 
@@ -29,9 +30,9 @@ def cell(arm: str, points: list[list[float]], seconds: float, seed: int = 0, **o
 @pytest.fixture
 def compared() -> list[Cell]:
     return [
-        cell("stock", [[400.0, 4e-3]], 500.0),
+        cell("stock", [[200.0, 5e-3], [500.0, 4e-3]], 550.0),
         cell("auto", [[10.0, 6e-3], [20.0, 3e-3]], 600.0),
-        cell("stock", [[400.0, 4e-3]], 400.0, seed=1),
+        cell("stock", [[400.0, 4e-3]], 450.0, seed=1),
         cell("auto", [[10.0, 6e-3], [50.0, 4e-3]], 600.0, seed=1),
     ]
 
@@ -63,6 +64,22 @@ def test_those_that_never_arrive_count_as_arriving_when_their_tuning_ended(compa
         late
     )
     assert "at most 2.50 times with the others" in table(late)
+
+
+def test_the_bar_is_the_lesser_of_stocks_own_figure_and_ours(compared: list[Cell]) -> None:
+    slower = [cell("stock", [[500.0, 4e-3]], 550.0, tuning={"judged": 5e-3}), *compared[1:2]]
+    faster = [cell("stock", [[500.0, 7e-3]], 550.0, tuning={"judged": 4e-3}), *compared[1:2]]
+    for cells in (slower, faster):
+        assert [word.strip() for word in row(table(cells), "auto") if word.strip()][-2:] == ["20", "25.00"]
+
+
+def test_stock_that_tuned_other_operators_is_no_peer(compared: list[Cell]) -> None:
+    other = [cell("stock", [[400.0, 4e-3]], 500.0, tuning={"key": "older"}), compared[1]]
+    said = table(other)
+    assert "tiny auto seed 0: stock tuned other operators; run stock again" in said
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-2:] == ["-", "-"]
+    free = [cell("stock", [[400.0, 4e-3]], 500.0, layout="free", tuning={"key": "plain"}), compared[1]]
+    assert "run stock again" not in table(free)
 
 
 def test_a_void_cell_is_counted_named_and_in_no_figure(compared: list[Cell]) -> None:

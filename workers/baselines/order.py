@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 class Order:
     """`shapes` by input name for dynamic inputs, `vocabulary` bounds integer inputs. One reference is stored per seed.
 
-    `runs` are timed after `warm_up`, with the inputs of the first seed; 0 runs take references only.
+    `runs` are timed after `warm_up` seconds, with the inputs of the first seed; 0 runs take references only.
     """
 
     network: str
@@ -24,7 +24,7 @@ class Order:
     seeds: tuple[int, ...] = (0, 1, 2)
     threads: int = 1
     runs: int = 50
-    warm_up: int = 5
+    warm_up: float = 0.2
 
     @classmethod
     def from_json(cls, text: str) -> Order:

@@ -17,6 +17,11 @@ DONE, VOID, FAILED = "done", "void", "failed"
 """void: it ended and does not count, for `reason`. failed: it broke off, and is run again the next time."""
 
 
+def is_open(cell: Cell | None, again_void: bool) -> bool:
+    """Whether a cell, as `Cells.find` gave it, is still to be run."""
+    return cell is None or (again_void and cell["state"] == VOID)
+
+
 @dataclass(frozen=True)
 class Key:
     """What makes two measurements the same one. `network` is the SHA-256 of the file, `version` that of what was compared."""

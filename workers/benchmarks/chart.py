@@ -1,4 +1,4 @@
-"""Lines, bars and stacks as plain SVG."""
+"""Lines, points, bars and stacks as plain SVG."""
 
 from __future__ import annotations
 
@@ -82,6 +82,24 @@ def lines(
     parts = [*_across(across), *_up(up, words[1]), _below(words[0])]
     for line in drawn:
         parts += _drawn(line, across, up, names.index(line.name), stepped)
+    _write(path, title, [*parts, *_legend(names)])
+
+
+def dots(series: Sequence[Line], title: str, words: tuple[str, str], path: Path) -> None:
+    """The points of each series in its colour, none joined; both axes begin at 0."""
+    flat = [point for line in series for point in line.points]
+    if not flat:
+        return
+    across = Scale.of([x for x, _ in flat], LEFT, WIDTH - RIGHT, False)
+    up = Scale.of([y for _, y in flat], HEIGHT - BOTTOM, TOP, False)
+    names = list(dict.fromkeys(line.name for line in series))
+    parts = [*_across(across), *_up(up, words[1]), _below(words[0])]
+    for line in series:
+        colour = COLOURS[names.index(line.name) % len(COLOURS)]
+        parts += [
+            f'<circle cx="{across.place(x):.1f}" cy="{up.place(y):.1f}" r="2.5" fill="{colour}"/>'
+            for x, y in line.points
+        ]
     _write(path, title, [*parts, *_legend(names)])
 
 

@@ -9,7 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-IMPORT = ("workers/networks", "workers/tvm_backend/importer.py")
+IMPORT = ("workers/networks", *(f"workers/tvm_backend/{part}" for part in ("importer.py", "hardware.py", "winograd")))
+STOCK = tuple(f"workers/benchmarks/{part}.py" for part in ("stock", "stock_runner", "warm_builder"))
 TUNING = (*IMPORT, "workers/child", "workers/engine", "workers/pipeline", "workers/tvm_backend")
 
 
@@ -17,6 +18,11 @@ def content_hash(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def operators_key(keys: Iterable[str]) -> str:
+    """Twelve hexadecimal digits that tell one set of operators from another."""
+    return hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()[:12]
 
 
 def product_version(rooms: Iterable[str]) -> str:

@@ -10,8 +10,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from workers.baselines.session import WARM_UP
 from workers.benchmarks import ours
-from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key
+from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key, is_open
 from workers.benchmarks.identity import TUNING, product_version
 from workers.benchmarks.latency_table import table
 from workers.benchmarks.machine import Machine, Network, all_opened
@@ -24,7 +25,7 @@ from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 
 KIND = "latency"
-TURNS, RUNS, WARM_UP = 5, 40, 5
+TURNS, RUNS = 5, 40
 FINALS = 30.0  # s for the turns
 OVERHEAD = 180.0  # s beside the tuning
 EAGER, COMPILED = "PyTorch", "torch.compile"
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--torch", action="append", default=[], metavar="NAME=FILE.py:FUNCTION",
         help="the function that makes the PyTorch module NAME.onnx was exported from; runs its code",
     )  # fmt: skip
+    parser.add_argument("--again-void", action="store_true", help="run cells again that ended without counting")
     parser.add_argument("--table", action="store_true", help="run nothing, print what is there")
 
 
@@ -64,7 +66,8 @@ def _fill(arguments: argparse.Namespace, cells: Cells, out: Path) -> int:
         key = _key(network, arguments, machine)
         found = cells.find(key, network.name)
         wanted = factories.get(network.name)
-        if found is None or (wanted and found["torch"]["factory"] != wanted):
+        stale = found is not None and wanted and found["torch"]["factory"] != wanted
+        if is_open(found, arguments.again_void) or stale:
             missing.append((network, key))
     if len(missing) < len(networks):
         sys.stderr.write(f"{len(networks) - len(missing)} of {len(networks)} cells are there already\n")

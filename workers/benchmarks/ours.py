@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workers.benchmarks.identity import operators_key
 from workers.benchmarks.process import PartFailed, environment, lines
 from workers.benchmarks.tally import Tally
 from workers.messages.events import Event, decode
@@ -116,6 +117,7 @@ def _figures(events: list[Event], finished: Event) -> dict[str, Any]:
         "trials": finished["trials"],
         "failures": batches[-1]["failures"] if batches else 0,
         "operators": len(operators),
+        "key": operators_key(operator["key"] for operator in operators),
         "sum_of_operators": finished["latency"],
         "layout": started["layout"],
     }

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from workers.benchmarks import chart, ours
-from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key
+from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key, is_open
 from workers.benchmarks.curve import Curve
-from workers.benchmarks.identity import IMPORT, TUNING, product_version
+from workers.benchmarks.identity import IMPORT, STOCK, TUNING, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress, human
@@ -24,6 +24,7 @@ from workers.engine.methods import METHODS
 from workers.headless.errors import UserMistake
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
+from workers.tvm_backend import runtime
 
 KIND = "speed"
 THEIRS = ("stock", "warm")
@@ -111,7 +112,7 @@ def planned(arguments: argparse.Namespace) -> list[Part]:
 def _part(network: Network, arm: str, seed: int, arguments: argparse.Namespace, machine: Machine) -> Part:
     theirs = arm in THEIRS
     amount = arguments.trials_per_operator if theirs else ours.Amount(arguments.minutes, arguments.trials)
-    rooms = TUNING if not theirs else IMPORT if arguments.layout == "same" else ()
+    rooms = TUNING if not theirs else (*STOCK, *IMPORT) if arguments.layout == "same" else STOCK
     key = Key(
         kind=KIND,
         network=network.sha256,
@@ -129,7 +130,7 @@ def _part(network: Network, arm: str, seed: int, arguments: argparse.Namespace, 
 
 def _fill(parts: list[Part], cells: Cells, out: Path, again_void: bool) -> int:
     """Runs what is missing; how many cells broke off."""
-    missing = [part for part in parts if _open(cells.find(part.key, part.network.name), again_void)]
+    missing = [part for part in parts if is_open(cells.find(part.key, part.network.name), again_void)]
     if len(missing) < len(parts):
         sys.stderr.write(f"{len(parts) - len(missing)} of {len(parts)} cells are there already\n")
     progress = Progress([_estimate(part, cells.all(KIND)) for part in missing])
@@ -147,10 +148,6 @@ def _fill(parts: list[Part], cells: Cells, out: Path, again_void: bool) -> int:
         progress.end(_told(cell))
         _draw(cells, out)
     return broken
-
-
-def _open(cell: Cell | None, again_void: bool) -> bool:
-    return cell is None or (again_void and cell["state"] == VOID)
 
 
 def _estimate(part: Part, known: list[Cell]) -> float:
@@ -233,6 +230,8 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
     library = work / "library"
     progress.show("verifying", FINALS)
     with MeasureLock().exclusive():
+        if part.key.arm in THEIRS:
+            tuning = {**tuning, **_judged(part, work, progress)}
         wrong = verified(part.spec, library, work)
         turns = in_turns(pair(part.spec, library, work), TURNS, RUNS, lambda text: progress.show(text, FINALS))
     ended, theirs = turns.latency(OURS), turns.latency(ONNX_RUNTIME)
@@ -248,6 +247,14 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
         "ratio": ended.median / theirs.median,
         "ratios": turns.ratios(OURS, ONNX_RUNTIME),
     }
+
+
+def _judged(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
+    """What our stopwatch says of the programs that a search of TVM's ended with: {judged: s, key}."""
+    order = {"layout": part.key.layout, "spec": part.spec.to_json(), "work_dir": str(work)}
+    env = environment(part.spec.threads, work) | runtime.environment(part.spec.threads)
+    found = result_of("workers.benchmarks.judge", order, env, work / "judge.log", lambda event: None, progress.tick)
+    return {"judged": found["latency"], "key": found["key"]}
 
 
 def _told(cell: Cell) -> str:

@@ -12,21 +12,20 @@ result     {seconds, curve, trials, failures, operators, missing: names without 
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from workers.benchmarks.part import Tell, answer, leave
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 
-BUILD_TIMEOUT = 120.0  # s
-
-Tell = Callable[[dict[str, Any]], None]
+BUILD_TIMEOUT = 120.0
+"""Seconds. TVM's default of 30 may not even do for the import that every batch begins with; who did not finish is no peer."""
+BATCH = 64
+"""Configurations between two looks at what was learned: TVM's default, or all of an operator's when they are fewer."""
 
 
 class Observed:
@@ -95,14 +94,13 @@ def search(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
         import tvm
 
         target = tvm.target.Target(spec.target)
-        imported = _imported(order, spec, target)
-        database = _tuned(order, spec, imported, target, observed, warm, tell)
+        module = imported(order, spec, target)
+        database = _tuned(order, spec, module, target, observed, warm, tell)
         seconds = time.monotonic() - began
         compiled = bool(observed.weights) and not observed.missing
         if compiled:
-            _compile(order, spec, imported, database, target)
+            _compile(order, spec, module, database, target)
     return {
-        "kind": "result",
         "seconds": seconds,
         "curve": observed.pairs,
         "trials": observed.trials,
@@ -111,12 +109,12 @@ def search(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
         "missing": observed.missing,
         "errors": dict(observed.errors.most_common(3)),
         "compiled": compiled,
-        "layout": imported.layout,
-        "notes": list(imported.notes),
+        "layout": module.layout,
+        "notes": list(module.notes),
     }
 
 
-def _imported(order: dict[str, Any], spec: RunSpec, target: Any) -> Any:
+def imported(order: dict[str, Any], spec: RunSpec, target: Any) -> Any:
     """The module our own runs tune ("same"), or what a user would hand to TVM ("free")."""
     from workers.tvm_backend.importer import Imported, import_network
 
@@ -142,32 +140,35 @@ def _imported(order: dict[str, Any], spec: RunSpec, target: Any) -> Any:
 
 
 def _tuned(
-    order: dict[str, Any], spec: RunSpec, imported: Any, target: Any, observed: Observed, warm: bool, tell: Tell
+    order: dict[str, Any], spec: RunSpec, module: Any, target: Any, observed: Observed, warm: bool, tell: Tell
 ) -> Any:
     from tvm.s_tir import meta_schedule as ms
     from tvm.s_tir.meta_schedule.relax_integration import extract_tasks, tune_relax
 
+    from workers.benchmarks.stock_runner import arguments
+
     # TVM needs the number of trials beforehand; it extracts the operators again itself.
-    operators, trials = len(extract_tasks(imported.mod, target)), int(order["trials"])
+    operators, trials = len(extract_tasks(module.mod, target)), int(order["trials"])
     tell({"kind": "operators", "operators": operators, "trials": operators * trials})
     builder: Any
     if warm:
         from workers.benchmarks.warm_builder import WarmBuilder
 
-        builder = WarmBuilder(ms.utils.cpu_count(logical=False), spec.target)
+        builder = WarmBuilder(spec.threads, spec.target, BUILD_TIMEOUT)
     else:
-        # The default of 30 s may not even do for the import that every batch begins with; who did not finish is no peer.
-        builder = ms.builder.LocalBuilder(timeout_sec=BUILD_TIMEOUT)
+        # TVM would start one a processor of the host, whatever this process may use.
+        builder = ms.builder.LocalBuilder(max_workers=spec.threads, timeout_sec=BUILD_TIMEOUT)
     try:
         return tune_relax(
-            imported.mod,
+            module.mod,
             {},
             target,
             work_dir=order["work_dir"],
             max_trials_global=operators * trials,
             max_trials_per_task=trials,
-            num_trials_per_iter=trials,
+            num_trials_per_iter=min(BATCH, trials),
             builder=builder,
+            runner=ms.runner.LocalRunner(f_alloc_argument=arguments),
             measure_callbacks=[_callback(ms, observed), *ms.MeasureCallback.create("default")],
             seed=spec.seed,
         )
@@ -186,7 +187,7 @@ def _callback(ms: Any, observed: Observed) -> Any:
     return derived_object(Watch)()
 
 
-def _compile(order: dict[str, Any], spec: RunSpec, imported: Any, database: Any, target: Any) -> None:
+def _compile(order: dict[str, Any], spec: RunSpec, module: Any, database: Any, target: Any) -> None:
     import tvm
     from tvm import relax
 
@@ -196,38 +197,13 @@ def _compile(order: dict[str, Any], spec: RunSpec, imported: Any, database: Any,
     folder = Path(order["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     if order["layout"] == "same":
-        executable = compile_network(imported, database, target)
+        executable = compile_network(module, database, target)
     else:
         with target, database:
-            executable = tvm.compile(
-                relax.transform.MetaScheduleApplyDatabase(enable_warning=True)(imported.mod), target
-            )
+            executable = tvm.compile(relax.transform.MetaScheduleApplyDatabase(enable_warning=True)(module.mod), target)
     export(executable, folder / "model.so")
-    describe({"name": order["name"]}, spec, imported.layout, folder)
-
-
-def main() -> int:
-    """0 with a result; 1 with {"kind": "failed", "reason"}."""
-    # TVM logs to standard output: the events keep the real one for themselves.
-    with os.fdopen(os.dup(1), "w", buffering=1) as channel:
-        os.dup2(2, 1)
-
-        def tell(event: dict[str, Any]) -> None:
-            channel.write(json.dumps(event) + "\n")
-
-        try:
-            tell(search(json.loads(sys.stdin.read()), tell))
-        except Exception as error:  # TVM raises whatever its C++ throws
-            import traceback
-
-            traceback.print_exc()
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            tell({"kind": "failed", "reason": f"{type(error).__name__}: {(lines or [''])[-1][:300]}"})
-            return 1
-    return 0
+    describe({"name": order["name"]}, spec, module.layout, folder)
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stderr.flush()
-    os._exit(code)  # TVM's thread pool has nothing to say at exit
+    leave(answer(search))

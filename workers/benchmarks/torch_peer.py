@@ -1,6 +1,6 @@
-"""PyTorch in a process of its own: a JSON order on standard input, a result or a reason on standard output.
+"""PyTorch in a process of its own: a JSON order on standard input, a result on standard output.
 
-An order: {factory, compiled, threads, runs, warm_up, reference}. `factory` is FILE.py:FUNCTION or MODULE:FUNCTION and
+An order: {factory, compiled, threads, runs, warm_up: s, reference}. `factory` is FILE.py:FUNCTION or MODULE:FUNCTION and
 gives the torch.nn.Module the network was exported from; `reference` holds inputs and outputs of ONNX Runtime. The
 result: {seconds, difference, version}: the largest difference of the first output from the reference, relative to the
 reference's largest value; a network with other weights shows there, and is timed all the same.
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from workers.baselines.onnxruntime import load_reference
+from workers.benchmarks.part import answer
 
 
 def measure(order: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +34,8 @@ def measure(order: dict[str, Any]) -> dict[str, Any]:
     with torch.inference_mode():
         called = torch.compile(network) if order["compiled"] else network
         found = _first(called(*tensors))
-        for _ in range(order["warm_up"]):
+        end = time.perf_counter() + order["warm_up"]
+        while time.perf_counter() < end:
             called(*tensors)
         seconds = []
         for _ in range(order["runs"]):
@@ -43,7 +43,7 @@ def measure(order: dict[str, Any]) -> dict[str, Any]:
             called(*tensors)
             seconds.append(time.perf_counter() - began)
     difference = _difference(np.asarray(found), next(iter(wanted.values())))
-    return {"kind": "result", "seconds": seconds, "difference": difference, "version": str(torch.__version__)}
+    return {"seconds": seconds, "difference": difference, "version": str(torch.__version__)}
 
 
 def factory_named(name: str) -> Callable[[], Any]:
@@ -77,20 +77,6 @@ def _difference(found: Any, wanted: Any) -> float | None:
     return float(np.abs(found - wanted).max(initial=0.0)) / scale if scale else None
 
 
-def main() -> int:
-    """0 with a result, 1 with a reason."""
-    # Libraries write to standard output as they like: the answer keeps the real one for itself.
-    with os.fdopen(os.dup(1), "w") as channel:
-        os.dup2(2, 1)
-        sys.path.insert(0, "")
-        try:
-            answer, code = measure(json.loads(sys.stdin.read())), 0
-        except Exception as error:  # whatever the library throws is the answer
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            answer, code = {"kind": "failed", "reason": f"{type(error).__name__}: {(lines or [''])[0][:300]}"}, 1
-        channel.write(json.dumps(answer) + "\n")
-    return code
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, "")
+    sys.exit(answer(lambda order, tell: measure(order), telling=0))

@@ -14,8 +14,6 @@ from tvm.target import Target
 
 from workers.tvm_backend import runtime
 
-TIMEOUT = 30.0  # LocalBuilder's default
-
 
 def build_and_export(order: tuple[IRModule, Target]) -> str:
     """In a worker: path of the archive of object files that the stock runner loads."""
@@ -27,9 +25,10 @@ def build_and_export(order: tuple[IRModule, Target]) -> str:
 class WarmBuilder(ms.builder.PyBuilder):  # type: ignore[misc]
     """Compiles as LocalBuilder does, with the same build and export functions, in processes that stay."""
 
-    def __init__(self, workers: int, target: dict[str, Any]) -> None:
+    def __init__(self, workers: int, target: dict[str, Any], timeout: float) -> None:
         super().__init__()
-        self._pool = PopenPoolExecutor(max_workers=workers, timeout=TIMEOUT, initializer=partial(runtime.load, target))
+        self._timeout = timeout
+        self._pool = PopenPoolExecutor(max_workers=workers, timeout=timeout, initializer=partial(runtime.load, target))
 
     def build(self, build_inputs: list[Any]) -> list[Any]:
         orders = [(order.mod, order.target) for order in build_inputs]
@@ -39,9 +38,8 @@ class WarmBuilder(ms.builder.PyBuilder):  # type: ignore[misc]
         """Ends the processes."""
         self._pool.shutdown()
 
-    @staticmethod
-    def _result(found: Any) -> Any:
+    def _result(self, found: Any) -> Any:
         if found.status == StatusKind.COMPLETE:
             return ms.builder.BuilderResult(found.value, None)
         late = found.status == StatusKind.TIMEOUT
-        return ms.builder.BuilderResult(None, f"killed after {TIMEOUT} s" if late else str(found.value))
+        return ms.builder.BuilderResult(None, f"killed after {self._timeout} s" if late else str(found.value))

@@ -1,0 +1,56 @@
+"""The best programs that a search of TVM's left, timed as our own are: a JSON order on standard input, a result on
+standard output.
+
+TVM's runner leaves threads where Linux puts them and weights in the caches, ours does not (`Stopwatch`, `Arguments`): a
+sum by one instrument says little about a sum by the other. An order: {spec, layout, work_dir: where TVM's database is}.
+The result: {latency: weighted sum in s, key: of the operators, see `operators_key`}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workers.benchmarks.identity import operators_key
+from workers.benchmarks.part import Tell, answer, leave
+from workers.benchmarks.stock import imported
+from workers.engine.methods import method
+from workers.messages.spec import RunSpec
+
+
+def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Alone on the machine. Raises KeyError naming an operator that has no record."""
+    from workers.tvm_backend import runtime
+
+    spec = RunSpec.from_json(order["spec"])
+    runtime.load(spec.target)
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    from workers.tvm_backend.arguments import Arguments
+    from workers.tvm_backend.handover import Handover
+    from workers.tvm_backend.operators import extract
+    from workers.tvm_backend.programs import Workload, argument_tensors, compile_program, key_of
+    from workers.tvm_backend.stopwatch import Stopwatch, timed
+
+    target = tvm.target.Target(spec.target)
+    extracted = extract(imported(order, spec, target).mod, target)
+    workloads = [Workload(task.mod, (), target) for task in extracted]
+    records = ms.database.JSONDatabase(work_dir=order["work_dir"])
+    evaluator, cores, latency = method("auto").make_evaluator(), runtime.spread_threads(), 0.0
+    handover = Handover(target)
+    footprint = sum(task.weight * workload.touched for task, workload in zip(extracted, workloads, strict=True))
+    arguments = Arguments(footprint, handover)
+    for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
+        schedule = records.query_schedule(task.mod, target, task.name)
+        if schedule is None:
+            raise KeyError(f"operator {task.name} has no record")
+        program = compile_program(schedule, target)
+        given = arguments.of(index, argument_tensors(schedule.mod), workload.weights, workload.batch)
+        with runtime.on_core(cores):
+            times, _ = timed(Stopwatch(program, given, handover), evaluator, None)
+        latency += task.weight * evaluator.estimate(times)[0]
+    return {"latency": latency, "key": operators_key(key_of(task.mod) for task in extracted)}
+
+
+if __name__ == "__main__":
+    leave(answer(judged))
