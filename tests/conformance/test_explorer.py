@@ -78,6 +78,7 @@ def test_figures_count_the_last_call(name: str) -> None:
         figures = explorer.figures
         assert 0 <= figures["steps_to_best"] <= figures["evaluations"]
         assert 0 < figures["evaluations_to_best"] <= figures["evaluations"]
+        assert figures["improved"] == (figures["steps_to_best"] > 0)
     explorer.explore(CONVOLUTION, score, 0, set())
     assert explorer.figures == {}
 

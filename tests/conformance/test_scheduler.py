@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from workers.engine.errors import IllegalMethod
-from workers.engine.ports import Decision, Progress, Scheduler
-from workers.engine.scheduler import SCHEDULERS, Setting, scheduler_named
+from workers.engine.ports import Decision, Foreseeing, Progress, Scheduler
+from workers.engine.scheduler import SCHEDULERS, DynaTune, Setting, scheduler_named
 from workers.engine.space import Operator
 
 pytestmark = pytest.mark.parametrize("name", sorted(SCHEDULERS))
@@ -65,6 +65,19 @@ def test_decisions_are_json_and_equal_for_equal_seeds(name: str) -> None:
 def test_every_operator_gets_a_slot_in_time(name: str) -> None:
     """24: at random an operator goes without with a probability of 0.1 %."""
     assert {decision.operator for decision in play(made(name), [0] * 4, 24)} == {0, 1, 2, 3}
+
+
+def test_what_is_foreseen_is_no_slower_than_now_and_asking_changes_nothing(name: str) -> None:
+    """Of those that believe something."""
+    scheduler, slots = made(name), [0] * 4
+    play(scheduler, slots, 9)
+    assert isinstance(scheduler, Foreseeing) == isinstance(scheduler, DynaTune)
+    if isinstance(scheduler, Foreseeing):
+        before = json.dumps(scheduler.state())
+        for one in (progress(index, count) for index, count in enumerate(slots)):
+            times = [scheduler.foreseen(one, ahead) for ahead in (0.1, 8.0, 80.0)]
+            assert 0 < times[2] <= times[1] <= times[0] <= one.best
+        assert json.dumps(scheduler.state()) == before
 
 
 def test_the_terms_stay_small(name: str) -> None:

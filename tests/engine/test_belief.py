@@ -252,6 +252,19 @@ def test_a_fit_tells_how_it_went() -> None:
     assert diagnostics.parameters == ("a", "b", "c", "ln(noise / best)")
 
 
+def test_the_curves_behind_a_forecast_can_be_asked_for_anywhere() -> None:
+    speeds = staircase(np.random.default_rng(1), 60)
+    belief = believe(speeds)
+    forecast, drawn = belief.forecast(8), belief.curves(np.array([30.0, 68.0]))
+    assert forecast is not None
+    assert drawn is not None
+    assert drawn.shape == (FAST.samples, 2)
+    assert np.clip(drawn[:, 1], forecast.best, PEAK) == pytest.approx(forecast.values)
+    # Fitted through the observed: a tenth is twice the staircase's noise.
+    assert np.median(drawn[:, 0]) == pytest.approx(speeds[29], rel=0.1)
+    assert Belief(np.random.default_rng(0)).curves(np.array([1.0])) is None
+
+
 @pytest.mark.parametrize("sampling", [PAPER, FAST, replace(PAPER, steps=51, burn=1)])
 def test_the_trace_is_bounded_and_shows_the_chain_from_its_start(sampling: Sampling) -> None:
     trace = believe(staircase(np.random.default_rng(1), 60), sampling).diagnostics().trace

@@ -113,6 +113,16 @@ def test_an_episode_ends_when_its_knobs_stay() -> None:
     assert all(np.isfinite(weight).all() for weight in explorer._weights)
 
 
+def test_a_knob_that_reaches_the_bound_it_was_sent_to_counts_as_one_that_stays() -> None:
+    """A knob of two options is always at a bound it was sent to or where it was: every episode is one step long, even
+    when all knobs are asked for."""
+    narrow = Sketch(tuple(Knob(f"k{i}", "category", ((0,), (1,))) for i in range(20)))
+    explorer = PPO(np.random.default_rng(0), still=1.0, together=1, episodes=4, steps=30, exhaustive=False)
+    assert explorer.explore(narrow, nothing, 4, set())[1] == 4
+    wide = PPO(np.random.default_rng(0), still=1.0, together=1, episodes=4, steps=30, exhaustive=False)
+    assert wide.explore(SMOOTH, nothing, 4, set())[1] > 4
+
+
 def test_steps_past_an_early_end_are_neither_scored_nor_offered() -> None:
     explorer = PPO(np.random.default_rng(1), still=0.5, episodes=32, together=32, exhaustive=False)
     scored: list[int] = []

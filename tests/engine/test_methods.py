@@ -68,8 +68,7 @@ def test_ablations_differ_in_the_part_they_are_named_after() -> None:
     base = parts("autotvm")
     assert parts("chameleon-sa") == base
     assert parts("chameleon-ae") == {**base, "explorer": ("ppo", PPO_PAPER)}
-    pool = {"first": 64, "pool": 8.0}
-    sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER), "search": ("", pool)}
+    sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER)}
     assert parts("chameleon-sa-as") == sampled
     assert parts("chameleon-paper") == {**sampled, "explorer": ("ppo", PPO_PAPER)}
     assert parts("adatune-evaluator") == {**base, "evaluator": ("adaptive", ADAPTIVE_PAPER)}
@@ -197,6 +196,16 @@ def test_parts_that_do_not_fit_are_refused_with_the_next_step(name: str, changed
 def test_a_sampler_that_has_nothing_to_choose_from_is_refused() -> None:
     with pytest.raises(IllegalMethod, match=r"gives it no more; set search.pool to 8"):
         check_legal(replace(METHODS["chameleon"], parameters={}))
+
+
+def test_clusters_of_a_whole_plan_are_the_paper_s_and_of_a_short_one_refused() -> None:
+    """Table 7: 64 candidates an iteration, of which the sampler measures fewer."""
+    assert method("chameleon-paper").search.pool == 1
+    assert method("chameleon-sa-as").rhythm.plan == 64
+    with pytest.raises(IllegalMethod, match="gives it no more"):
+        method("chameleon-paper", {"rhythm.plan": "63"})
+    with pytest.raises(IllegalMethod, match="gives it no more"):
+        method("autotvm", {"sampler": "diverse", "search.pool": "1"})
 
 
 def test_random_search_needs_no_cost_model() -> None:

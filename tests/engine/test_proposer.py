@@ -202,7 +202,19 @@ def test_counters_add_up() -> None:
     assert counters["proposed"] == len(outcomes) == counters["start"] + counters["random"] + counters["explorer"]
     assert counters["not_greedy"] == 0
     assert counters["steps"] > 0
+    assert 0 < counters["improved"] <= counters["walks"]
     assert counters["fits"] == 3
+
+
+@pytest.mark.mutation
+def test_mutation_an_explorer_that_does_not_see_the_score_improves_nothing() -> None:
+    class Blind(SimulatedAnnealing):
+        def explore(self, sketch, score, count, visited):  # type: ignore[no-untyped-def]
+            return super().explore(sketch, lambda choices: np.zeros(len(choices)), count, visited)
+
+    proposer = Proposer(convolution(), Blind, Greedy(), lambda: XGBoost(0), np.random.default_rng(0))
+    run(proposer, 64)
+    assert proposer.counters["walks"] > proposer.counters["improved"] == 0
 
 
 def test_a_sampler_that_leaves_the_greedy_choice_is_counted() -> None:

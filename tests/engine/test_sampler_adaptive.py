@@ -136,6 +136,16 @@ def test_the_best_of_a_cluster_may_stand_for_it() -> None:
     assert len(firsts & set(map(tuple, plan.tolist()))) >= CLUSTERS - 2
 
 
+def test_labels_say_which_candidates_are_of_one_cluster() -> None:
+    """Twice as many clusters as there are far-apart centres: hardly one has candidates around two of them."""
+    candidates, owners = clustered(3, [10] * CLUSTERS)
+    labels = Adaptive(mode="stepped", columns="knobs", threshold=1.0).labels(WIDE, candidates, 24)
+    assert len(labels) == len(candidates)
+    pure = [len(np.unique(owners[labels == label])) == 1 for label in np.unique(labels)]
+    assert len(pure) > CLUSTERS
+    assert np.mean(pure) > 0.8
+
+
 def test_unknown_ways_are_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="mode one of literal, stepped"):
         Adaptive(mode="elbow")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,7 @@ class CostModel(Protocol):
 class Explorer(Protocol):
     """Walks a sketch, guided by a score, and returns the best it met.
 
-    `figures` are counts of the last call, no part of the state: "steps_to_best", "evaluations", "evaluations_to_best".
+    `figures` are counts of the last call, no part of the state: those of `search.FIGURES`.
     """
 
     figures: dict[str, int]
@@ -172,6 +172,16 @@ class Scheduler(Protocol):
     def state(self) -> State: ...
 
     def restore(self, state: State) -> None: ...
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """A scheduler that believes something of the operators' curves."""
+
+    def foreseen(self, progress: Progress, configurations: float) -> float:
+        """Expected best time in seconds after so many more configurations; at most the best so far. Fits and changes
+        nothing."""
+        ...
 
 
 class Backend(Protocol):

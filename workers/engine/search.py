@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from workers.engine.acquisition import ACQUISITIONS
 from workers.engine.registry import check
 
-FIGURES = ("steps_to_best", "evaluations", "evaluations_to_best")
+FIGURES = ("steps_to_best", "evaluations", "evaluations_to_best", "improved")
 FEATURES = ("knobs", "lowered")
 GROUPING = ("clusters", "synthesised")
 COUNTERS = (
@@ -15,9 +15,9 @@ COUNTERS = (
     *GROUPING, "fits", "steered", "chance",
 )  # fmt: skip
 """Candidates by origin, and: those that a sampler chose against greedy, and those that it found superfluous; walks of
-the explorer and, summed over them, their steps and figures (`Explorer`) and those of the sampler (`Sampler`); fits of
-the cost model; candidates proposed with a model at hand, and how many of them were expected to be random:
-chance / steered is the mean share of exploration."""
+the explorer and, summed over them, their steps and figures (`Explorer`, "improved" of them led to something better than
+they began with) and those of the sampler (`Sampler`); fits of the cost model; candidates proposed with a model at hand,
+and how many of them were expected to be random: chance / steered is the mean share of exploration."""
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,12 @@ class CurveRecording:
         found = [abs(s.again / s.best[-1] - 1) for row in self.searches for s in row if len(s.again)]
         return float(np.nanmedian(np.concatenate(found))) if found else 0.0
 
+    def restricted(self, kept: Sequence[int]) -> CurveRecording:
+        """With these operators alone, numbered anew from 0."""
+        rows = self.header["operators"]
+        operators = [{**rows[index], "index": place} for place, index in enumerate(kept)]
+        return CurveRecording({**self.header, "operators": operators}, tuple(self.searches[index] for index in kept))
+
     def write(self, path: Path) -> None:
         arrays = {
             f"{name}_{operator}_{seed}": array

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.evaluator.adaptive import SHORTEST_RUN
+from workers.engine.evaluator.estimate import SHORTEST_RUN
 from workers.engine.ports import Candidate, Evaluator, Outcome
 from workers.engine.space import Configuration, Knob, Operator, Sketch
 from workers.landscapes import files
@@ -18,6 +18,8 @@ from workers.landscapes.curves import CAUSES
 from workers.landscapes.landscape import APPLY_SECONDS, Landscape
 
 ARRAYS = ("times", "first", "causes", "build", "overhead")
+LONGEST = 8.0
+"""Seconds for all runs of one program: where a measuring process gives a slow one up, a replay does."""
 Grid = dict[str, NDArray[Any]]
 
 
@@ -124,7 +126,7 @@ class SpaceLandscape(Landscape):
                 build_seconds=build, measure_seconds=overhead,
             )  # fmt: skip
         rng = np.random.default_rng([self._seed, candidate.operator, first, candidate.round])
-        times = self._timed(part.times[row], None if candidate.round else incumbent, rng)
+        times, stopped = self._timed(part.times[row], None if candidate.round else incumbent, rng)
         seconds, spread = self._evaluator.estimate(times)
         return Outcome(
             candidate,
@@ -133,19 +135,28 @@ class SpaceLandscape(Landscape):
             seconds,
             spread,
             len(times),
-            self._evaluator.verdict(times, None if candidate.round else incumbent),
+            stopped,
             build_seconds=build,
             measure_seconds=overhead + float(np.maximum(times, SHORTEST_RUN).sum()),
         )
 
-    def _timed(self, recorded: NDArray[np.float64], incumbent: float | None, rng: np.random.Generator) -> list[float]:
+    def _timed(
+        self, recorded: NDArray[np.float64], incumbent: float | None, rng: np.random.Generator
+    ) -> tuple[list[float], str]:
+        """Seconds of the runs, and why they ended."""
         runs = rng.permutation(recorded[np.isfinite(recorded)])
         times: list[float] = []
+        left = LONGEST
         while (wanted := self._evaluator.more(times, incumbent)) > 0:
+            if times and left <= 0:
+                return times, "late"
+            fits = int(left / max(times[-1], SHORTEST_RUN)) if times else 1
+            wanted = max(1, min(wanted, fits))
             fresh = runs[len(times) : len(times) + wanted]
-            more = rng.choice(runs, wanted - len(fresh))
-            times.extend(np.concatenate([fresh, more]).tolist())
-        return times
+            more = [*fresh.tolist(), *rng.choice(runs, wanted - len(fresh)).tolist()]
+            left -= sum(max(time, SHORTEST_RUN) for time in more)
+            times += more
+        return times, self._evaluator.verdict(times, incumbent)
 
 
 def _row(operator: Operator) -> dict[str, Any]:

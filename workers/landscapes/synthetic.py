@@ -101,9 +101,12 @@ class SyntheticLandscape(Landscape):
         return self._last
 
     def run_times(self) -> list[tuple[float, ...]]:
-        """See `TimedBackend`: runs of 4 % noise around the outcome's time."""
-        rng = np.random.default_rng([self._seed, len(self._seen)])
-        return [tuple(o.seconds * rng.lognormal(0, 0.04, o.runs)) if o.seconds else () for o in self._last]
+        """See `TimedBackend`: runs of 4 % noise around the outcome's time, the same of a program whatever was in its batch."""
+        return [tuple(o.seconds * self._noise(o)) if o.seconds else () for o in self._last]
+
+    def _noise(self, outcome: Outcome) -> NDArray[np.float64]:
+        rng = np.random.default_rng([self._seed, int(outcome.identity, 16), outcome.candidate.round])
+        return rng.lognormal(0, 0.04, outcome.runs)
 
     def seconds(self, operator: int, configuration: Configuration) -> float:
         """The time without noise, of programs that fail too."""

@@ -22,6 +22,8 @@ from workers.benchmarks.methods.compare import (
     grouped,
     measurements_to_same,
     measuring,
+    not_scheduling,
+    operator_quality,
     quality_in_time,
     ratios,
     steps_a_search,
@@ -77,6 +79,35 @@ def test_ratios_say_how_much_sooner_the_base_s_end_is_reached() -> None:
     assert quality_in_time(SLOW, FAST) == [pytest.approx(6.0 / 5.02)]
     assert steps_a_search(SLOW, cell([[1, 5.0]], steps=50)) == [2.0]
     assert gained(SLOW, SLOW) == [2.0]
+    assert operator_quality(SLOW, FAST) == [pytest.approx(5.0 / 4.9)]
+    assert operator_quality(SLOW, {**SLOW, "operators": [{**SLOW["operators"][0], "best": None}]}) == []
+
+
+def test_a_live_run_tells_the_steps_of_its_walks_as_a_whole() -> None:
+    def live(walks: int, steps: float) -> dict[str, Any]:
+        operator = {name: value for name, value in SLOW["operators"][0].items() if name != "calls"}
+        return {**SLOW, "operators": [operator], "search": {"walks": walks, "steps_to_best": steps}}
+
+    assert steps_a_search(live(10, 300.0), live(20, 200.0)) == [3.0]
+    assert steps_a_search(live(10, 300.0), live(0, 0.0)) == []
+
+
+def test_convolutions_and_dense_layers_are_compared_alone(landscapes: Path, tmp_path: Path, run: Run) -> None:
+    """Of the synthetic six a pooling and a copy are left out, and what is left is another comparison."""
+    words = ("--landscape", landscapes, "--methods", "round_robin", "--seeds", "0", "--out", tmp_path)
+    for operators in ("all", "compute"):
+        assert run(*words, "--operators", operators)[0] == 0
+    cells = [json.loads(path.read_text()) for path in (tmp_path / "cells").glob("*round_robin-curve*.json")]
+    whole, part = sorted(cells, key=lambda one: -len(one["operators"]))
+    names = [operator["name"] for operator in part["operators"]]
+    assert names == [o["name"] for o in whole["operators"] if o["name"].startswith(("conv", "matmul"))]
+    assert part["regret"][-1][1] >= 0
+    assert set(grouped(cells)["curve", "synthetic"]["round_robin"]) == {0}
+
+
+def test_what_decisions_take_of_the_clock() -> None:
+    assert not_scheduling(SLOW, {**SLOW, "spent": {"decision": 2.0}}) == [pytest.approx(0.98)]
+    assert not_scheduling(SLOW, SLOW) == [1.0]
 
 
 def test_less_measuring_counts_only_with_the_same_result() -> None:
@@ -134,7 +165,7 @@ def test_every_claim_has_a_row_and_what_has_no_cells_is_not_run() -> None:
 
 def test_a_figure_without_a_target_neither_holds_nor_fails() -> None:
     live = cell([[1, 10.0], [80, 1.0]], key={"arm": "dynatune", "layout": "live"})
-    (row,) = (row for row in evaluated([live]) if row["source"] == "DynaTune 5.5, Fig. 11")
+    (row,) = (row for row in evaluated([live]) if row["text"].startswith("network at the end over its first"))
     assert (row["target"], row["holds"]) == ("-", None)
     assert row["networks"]["net (live)"]["median"] == 10.0
     assert "10.00 [10.00, 10.00]" in table([row])
@@ -238,7 +269,17 @@ def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert len(list((tmp_path / "cells").glob("*.json"))) == 7 * 3
     report = json.loads((tmp_path / "report.json").read_text())
-    assert {"latency-curve-synthetic.svg", "regret-curve-synthetic.svg", "time-curve.svg"} <= set(report["figures"])
+    assert {
+        "latency-curve-synthetic.svg",
+        "regret-curve-synthetic.svg",
+        "time-curve.svg",
+        "equal-time-curve.svg",
+        "speeds-synthetic.svg",
+        "belief-synthetic.svg",
+        "chain-synthetic.svg",
+        "clusters-synthetic-0.svg",
+        "differences-synthetic-1.svg",
+    } <= set(report["figures"])
     for name in report["figures"]:
         ElementTree.parse(tmp_path / "figures" / name)
     curve = next(json.loads(p.read_text()) for p in cells if "oracle" in p.name and "curve" in p.name)
@@ -281,6 +322,7 @@ def test_the_oracle_is_no_worse_than_turns_on_curves(landscapes: Path, tmp_path:
         (("--landscape", "{full}", "--seconds", "5"), "--live"),
         (("--live", "--methods", "auto"), "--networks"),
         (("--live", "--methods", "auto", "--networks", "a.onnx"), "--seconds"),
+        (("--live", "--methods", "auto", "--networks", "a.onnx", "--operators", "compute"), "--operators compute"),
     ],
 )
 def test_a_mistake_names_the_value(

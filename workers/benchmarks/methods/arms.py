@@ -17,10 +17,10 @@ SCHEDULING = (
 """DynaTune's rivals (5.1 to 5.3, Appendices A and C), for curve landscapes."""
 
 SA, AE, SA_AS, AE_AS = "autotvm", "chameleon-ae", "chameleon-sa-as", "chameleon-paper"
-DIVERSE = "autotvm+sampler=diverse"
+DIVERSE, DIVERSE_AE = "autotvm+sampler=diverse", "chameleon-ae+sampler=diverse"
 SEARCHING = (
-    SA, AE, SA_AS, AE_AS, DIVERSE, "adatune-evaluator", "adatune-surrogate", "adatune-contextual", "adatune-paper",
-    "sequential", "chameleon", "adatune", "dynatune", "dynatune-chameleon", "dynatune-adatune",
+    SA, AE, SA_AS, AE_AS, DIVERSE, DIVERSE_AE, "adatune-evaluator", "adatune-surrogate", "adatune-contextual",
+    "adatune-paper", "sequential", "chameleon", "adatune", "dynatune", "dynatune-chameleon", "dynatune-adatune",
 )  # fmt: skip
 """Chameleon's and AdaTune's ablations, and the product's methods, for space landscapes."""
 

@@ -20,7 +20,8 @@ from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, de
 from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import summary
 from workers.benchmarks.methods.figures import draw_all
-from workers.benchmarks.methods.replayed import CURVE, SPACE
+from workers.benchmarks.methods.landscape_figures import draw_landscape
+from workers.benchmarks.methods.replayed import ALL, COMPUTE, CURVE, SPACE
 from workers.benchmarks.process import PartFailed
 from workers.benchmarks.progress import Progress, human
 from workers.benchmarks.text_table import aligned, number
@@ -30,6 +31,7 @@ from workers.landscapes import LandscapeError
 from workers.landscapes.calibration import ORACLE
 
 KIND, LIVE = "methods", "live"
+FIGURES = "figures"
 REPLAYED = ("workers/engine", "workers/pipeline", "workers/landscapes")
 GUESS = 5.0  # s of a replay until one was seen
 OVERHEAD = 60.0  # s of a live cell beside its tuning
@@ -64,6 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trials-per-operator", type=int, default=None, help="of a replay; all that was recorded, or 400 in a space"
     )
+    parser.add_argument(
+        "--operators", choices=(ALL, COMPUTE), default=ALL,
+        help="of replayed curves: all, or convolutions and dense layers only, as the papers tune",
+    )  # fmt: skip
     parser.add_argument("--claims", action="store_true", help="run nothing, print what the papers say and what we have")
 
 
@@ -101,6 +107,7 @@ def seeds_of(text: str) -> list[int]:
 
 
 def _replayed_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
+    """The cells of every landscape, whose own pictures are drawn at once."""
     if arguments.seconds is not None:
         raise UserMistake("--seconds is for --live; a replay is told its --trials-per-operator")
     if arguments.trials_per_operator is not None and arguments.trials_per_operator < 1:
@@ -109,7 +116,9 @@ def _replayed_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
     arms = {kind: named or _known(default) for kind, default in ((CURVE, SCHEDULING), (SPACE, SEARCHING))}
     every = [arm for of_kind in arms.values() for arm in of_kind.values()]
     version, parts = product_version(REPLAYED), []
-    for source in replayed.sources(arguments.landscape, _words(arguments.networks), every, out):
+    words = _words(arguments.networks)
+    for source in replayed.sources(arguments.landscape, words, every, out, arguments.operators):
+        draw_landscape(source, out / FIGURES)
         trials = source.trials(arguments.trials_per_operator)
         content = content_hash(source.path) + content_hash(source.path.with_name("costs.json"))
         for name, arm in arms[source.kind].items():
@@ -138,6 +147,8 @@ def _replay(source: replayed.Source, arm: Method, seed: int, trials: int) -> Cal
 def _live_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
     if not arguments.networks or not arguments.methods:
         raise UserMistake("--live needs --networks A.onnx,B.onnx and --methods a,b,c")
+    if arguments.operators != ALL:
+        raise UserMistake(f"--operators {arguments.operators} is for --landscape; a live run tunes all operators")
     if arguments.seconds is None or not arguments.seconds > 0:
         raise UserMistake("--live needs --seconds, the tuning time of a cell, greater than 0")
     arms = {name: arm_named(name) for name in _words(arguments.methods) or ()}
@@ -197,7 +208,7 @@ def _fill(parts: Sequence[Part], cells: Cells) -> int:
 def _report(cells: Cells, out: Path) -> dict[str, Any]:
     """Pictures and report.json of all cells there are."""
     found = cells.all(KIND)
-    report = {"summary": summary(found), "claims": evaluated(found), "figures": draw_all(found, out / "figures")}
+    report = {"summary": summary(found), "claims": evaluated(found), "figures": draw_all(found, out / FIGURES)}
     partial = out / "report.partial"
     partial.write_text(json.dumps(report, indent=1, sort_keys=True))
     partial.replace(out / "report.json")

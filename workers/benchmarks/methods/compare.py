@@ -88,14 +88,14 @@ seconds_to_same = _to_same(1)
 
 
 def steps_a_search(base: Cell, arm: Cell) -> list[float]:
-    """How many fewer steps a search walks until the best it will meet (Chameleon, Figure 7a)."""
-    found = []
-    for mine, theirs in zip(base["operators"], arm["operators"], strict=True):
-        if mine.get("calls") and theirs.get("calls"):
-            steps = [row["steps_to_best"] / row["calls"] for row in (mine, theirs)]
-            if steps[0] > 0:
-                found.append(steps[0] / max(steps[1], 1.0))
-    return found
+    """How many fewer steps a search walks until the best it will meet (Chameleon, Figure 7a): by operator in a replay, over
+    the whole of a live run."""
+    rows = [pair for pair in zip(base["operators"], arm["operators"], strict=True) if all(o.get("calls") for o in pair)]
+    pairs = [[row["steps_to_best"] / row["calls"] for row in pair] for pair in rows]
+    totals = [cell.get("search", {}) for cell in (base, arm)]
+    if not pairs and all(total.get("walks") for total in totals):
+        pairs = [[total["steps_to_best"] / total["walks"] for total in totals]]
+    return [mine / max(theirs, 1.0) for mine, theirs in pairs if mine > 0]
 
 
 def measuring(base: Cell, arm: Cell) -> list[float]:
@@ -112,6 +112,12 @@ def quality(base: Cell, arm: Cell) -> list[float]:
     return [base["latency"] / arm["latency"]] if base["latency"] and arm["latency"] else []
 
 
+def operator_quality(base: Cell, arm: Cell) -> list[float]:
+    """How much faster every operator is at the end."""
+    pairs = zip(base["operators"], arm["operators"], strict=True)
+    return [mine["best"] / theirs["best"] for mine, theirs in pairs if mine["best"] and theirs["best"]]
+
+
 def quality_in_time(base: Cell, arm: Cell) -> list[float]:
     """How much faster at half the base's tuning time: speed in equal time."""
     moment = base["seconds"] / 2
@@ -123,6 +129,11 @@ def gained(base: Cell, arm: Cell) -> list[float]:
     """How much faster the network of `arm` is at the end than with the first configuration of every operator."""
     points = curve_of(arm).points
     return [points[0][1] / points[-1][1]] if points else []
+
+
+def not_scheduling(base: Cell, arm: Cell) -> list[float]:
+    """Share of the clock of `arm` that no decision took."""
+    return [1 - arm["spent"].get("decision", 0.0) / arm["seconds"]] if arm["seconds"] else []
 
 
 def near_the_end(cell: Cell) -> float | None:

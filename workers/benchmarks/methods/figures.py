@@ -18,16 +18,28 @@ from workers.benchmarks.methods.compare import (
     curve_of,
     grouped,
     measurements_to_same,
+    quality,
+    quality_in_time,
     ratios,
     steps_a_search,
     time_to_same,
 )
-from workers.benchmarks.methods.replayed import SPACE
+from workers.benchmarks.methods.replayed import CURVE, SPACE
 
 BASES = {"curve": "sequential", "space": "autotvm"}
 GRID = 120
 FLOOR = 1e-3  # ms: a regret under it is none
 Arms = Mapping[str, Runs]
+
+BARS: tuple[tuple[str, Measure, str], ...] = (
+    ("time", time_to_same, "time to the final latency of {base}, times less"),
+    ("equal-time", quality_in_time, "speed at half the tuning time of {base}, times its"),
+    ("final", quality, "speed at the end, times that of {base}"),
+    ("measurements", measurements_to_same, "measurements to the best of {base}, times fewer"),
+    ("steps", steps_a_search, "search steps to the best met, times fewer than {base}"),
+)
+ON_CURVES = ("time", "equal-time")
+"""Every schedule comes to the recorded end, by the recorded measurements and steps."""
 
 
 def draw_all(cells: Sequence[Cell], folder: Path) -> list[str]:
@@ -45,13 +57,9 @@ def draw_all(cells: Sequence[Cell], folder: Path) -> list[str]:
     for kind in sorted({kind for kind, _ in groups}):
         here = {network: arms for (of, network), arms in groups.items() if of == kind}
         base = BASES.get(kind) or _live_base(here)
-        for name, measure, word in (
-            ("time", time_to_same, f"time to the final latency of {base}, times less"),
-            ("measurements", measurements_to_same, f"measurements to the best of {base}, times fewer"),
-            ("steps", steps_a_search, f"search steps to the best met, times fewer than {base}"),
-        ):
-            if kind == SPACE or name == "time":
-                _bars(here, base, measure, word, folder / f"{name}-{kind}.svg")
+        for name, measure, word in BARS:
+            if kind != CURVE or name in ON_CURVES:
+                _bars(here, base, measure, word.format(base=base), folder / f"{name}-{kind}.svg")
     return sorted(path.name for path in folder.glob("*.svg"))
 
 
@@ -68,7 +76,7 @@ def median_curve(runs: Runs) -> list[tuple[float, float]]:
 
 
 def _latency(arms: Arms, where: str, path: Path) -> None:
-    """DynaTune, Figures 4, 7 to 10, 15 to 18, 20, 21."""
+    """DynaTune, Figures 7 to 10, 14 to 18, 20, 21."""
     series = [Line(arm, median_curve(runs)) for arm, runs in arms.items()]
     chart.lines(series, f"Latency against tuning time, {where}", ("seconds of tuning", "latency, ms"), path)
 
@@ -138,7 +146,8 @@ def _speeds(rows: list[dict[str, Any]]) -> list[tuple[float, float]]:
 
 
 def _bars(networks: Mapping[str, Arms], base: str, measure: Measure, word: str, path: Path) -> None:
-    """DynaTune's 'times faster', Chameleon's Figures 7a, 7b and 10."""
+    """DynaTune's 'times faster' and Figure 11, Chameleon's Figures 7a, 7b, 8 (diverse sampling beside adaptive) and 10,
+    AdaTune's time to equal quality and speed in equal time."""
     groups = {}
     for network, arms in networks.items():
         if base in arms:

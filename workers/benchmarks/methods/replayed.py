@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -39,6 +40,9 @@ from workers.sandbox.lock import MeasureLock
 CURVE, SPACE = "curve", "space"
 SPACE_TRIALS = 400
 KEPT_POINTS = 200
+ALL, COMPUTE = "all", "compute"
+PRODUCTS = re.compile("conv|matmul|dense|gemm")
+"""In the names of convolutions and dense layers, all that the papers tune."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,12 @@ class Source:
         return per_operator * len(header["operators"])
 
 
-def sources(directory: str, networks: list[str] | None, arms: Iterable[Method], kept: Path) -> list[Source]:
+def sources(
+    directory: str, networks: list[str] | None, arms: Iterable[Method], kept: Path, operators: str = ALL
+) -> list[Source]:
     """Every landscape of a directory, or those of some networks, with the costs of `arms`; raises UserMistake.
 
+    `operators` "compute" leaves of curves the convolutions and dense layers; spaces are of the largest operators anyway.
     Costs of parts under parameters that the directory's have not are measured once and remembered in `kept`.
     """
     folder = Path(directory).resolve()
@@ -87,7 +94,7 @@ def sources(directory: str, networks: list[str] | None, arms: Iterable[Method], 
         raise UserMistake(f"--landscape {directory}: there is no landscape; record one (manage.py landscape record)")
     try:
         costs = _costs(folder / "costs.json", list(arms), kept)
-        found = [_source(path, costs) for path in paths]
+        found = [_source(path, costs, operators) for path in paths]
     except LandscapeError as error:
         raise UserMistake(str(error)) from None
     if networks:
@@ -112,9 +119,9 @@ def _costs(path: Path, arms: list[Method], kept: Path) -> Costs:
     return costs
 
 
-def _source(path: Path, costs: Costs) -> Source:
+def _source(path: Path, costs: Costs, operators: str) -> Source:
     found = (
-        Source(path, CURVE, CurveRecording.read(path), costs)
+        Source(path, CURVE, _curves(path, operators), costs)
         if path.name.endswith(".curve.npz")
         else Source(path, SPACE, SpaceRecording.read(path), costs)
     )
@@ -124,6 +131,18 @@ def _source(path: Path, costs: Costs) -> Source:
             "machine's landscapes in a directory of its own"
         )
     return found
+
+
+def _curves(path: Path, operators: str) -> CurveRecording:
+    recording = CurveRecording.read(path)
+    if operators == ALL:
+        return recording
+    kept = [row["index"] for row in recording.header["operators"] if PRODUCTS.search(row["name"])]
+    if not kept:
+        raise LandscapeError(
+            f"{path} has no convolution and no dense layer; compare all its operators (--operators all)"
+        )
+    return recording.restricted(kept)
 
 
 def run_cell(source: Source, chosen: Method, seed: int, trials: int) -> dict[str, Any]:

@@ -126,17 +126,25 @@ class Belief:
         if self._best == 0.0:
             return None
         best = self._best * self._peak
-        if self._samples is None:
+        drawn = self.curves(np.array([self._length + max(1.0, ahead)]))
+        if drawn is None or self._samples is None:
             return Forecast(best, best, 0.0, 0.0, 0.0, np.array([best]))
-        values = self._curve(self._samples[:, :-1], np.array([self._length + max(1.0, ahead)]))[:, 0]
         # A shorter slot than the fit was told of, and rounding, may leave the prior's limits by a little.
-        values = np.clip(values * self._peak, best, self._peak)
+        values = np.clip(drawn[:, 0], best, self._peak)
         mean, spread = max(best, float(values.mean())), float(values.std())
         noise = best * float(np.sqrt(np.mean(np.exp(2 * self._samples[:, -1]))))
         improvement = mean - best
         if self._sampling.improvement == "normal":
             improvement = min(normal_improvement(mean, spread, best), self._peak - best)
         return Forecast(best, mean, spread, noise, improvement, values)
+
+    def curves(self, x: Array) -> Array | None:
+        """Speeds (samples, m) in FLOP/s after `x` (m,) configurations of the last segment, a row a sampled curve; None where
+        nothing was sampled."""
+        if self._samples is None:
+            return None
+        values: Array = self._curve(self._samples[:, :-1], x) * self._peak
+        return values
 
     def jump_chance(self, ahead: float) -> float:
         """Chance of at least one jump in `ahead` more configurations.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from workers.engine.errors import IllegalMethod
 from workers.engine.methods.method import REGISTRIES, Method
 from workers.engine.registry import check
+from workers.engine.sampler.adaptive import MOST
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.space import Operator, Sketch
 
 SURE = ("random_forest",)
 """Cost models that say how sure they are; of the others `Prediction.spread` is zero."""
-CHOOSING = ("diverse", "adaptive")
+CLUSTERING = "adaptive"
+CHOOSING = ("diverse", CLUSTERING)
 """Samplers that need more candidates than they return."""
 KNOWING = "oracle"
 """The scheduler that is shown recorded curves: it cannot be made without."""
@@ -39,7 +41,8 @@ def check_legal(made: Method) -> None:
             f"{wants} asks how sure the cost model is, and {made.cost_model!r} does not tell; "
             f"choose cost_model {' or '.join(SURE)}, or a method that scores by the mean"
         )
-    if made.sampler in CHOOSING and search.pool == 1:
+    thinning = made.sampler == CLUSTERING and made.rhythm.plan > MOST  # a plan larger than it returns at most
+    if made.sampler in CHOOSING and search.pool == 1 and not thinning:
         raise IllegalMethod(
             f"sampler {made.sampler!r} chooses among more candidates than a plan holds, and search.pool 1 gives it no "
             f"more; set search.pool to {POOL:g}"

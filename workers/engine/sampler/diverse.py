@@ -13,7 +13,7 @@ from workers.engine.space import Choices, Sketch
 class Diverse:
     """Greedy maximisation of the sum of scores plus `weight` for every option of a knob that the plan is the first to
     use: a submodular function, so that greedy comes within 1 - 1/e of the best plan (AutoTVM, NeurIPS 2018, equation 4;
-    its program's weight is 1; Chameleon, figure 8, compares with it).
+    its program's weight is 1, and its last version leaves the scores out; Chameleon, figure 8, compares with it).
 
     Needs more candidates than it returns: give `Search` a `pool` of 2 or more.
     """

@@ -91,6 +91,14 @@ class DynaTune:
         ceiling = self._peak if speed < 0.9 * self._peak else max(self._peak, 2 * speed)
         belief.observe(work(progress) / times, configurations_ahead(progress, self._slot_seconds), ceiling)
 
+    def foreseen(self, progress: Progress, configurations: float) -> float:
+        """See `Foreseeing`; the best so far where there is no belief yet."""
+        belief = self._beliefs.get(progress.operator.index)
+        forecast = belief.forecast(configurations) if belief is not None else None
+        if forecast is None:
+            return progress.best
+        return progress.best * forecast.best / (forecast.best + forecast.improvement)
+
     def belief(self, operator: int) -> Belief | None:
         """Of the operator with that index; None before its first slot."""
         return self._beliefs.get(operator)

@@ -34,8 +34,10 @@ def record_curves(
             operators = backend.operators()
             same_network(folder, operators)
             paths = [curve_path(folder, o.index, seed) for o in operators]
-            done = sum(p.exists() for s in range(seeds) for o in operators for p in [curve_path(folder, o.index, s)])
-            watch.start(len(operators) * seeds * trials, done * trials)
+            most = [min(trials, operator.size) for operator in operators]  # a small space is used up before
+            every = [(operator.index, number) for operator in operators for number in range(seeds)]
+            done = sum(most[index] for index, number in every if curve_path(folder, index, number).exists())
+            watch.start(seeds * sum(most), done)
             for operator, path in zip(operators, paths, strict=True):
                 if path.exists():
                     continue
@@ -44,7 +46,7 @@ def record_curves(
                 if search is None:
                     return False
                 files.write(path, "curve part", {"key": operator.key}, search.arrays())
-                watch.total -= trials - len(search)  # a small space is used up before
+                watch.total -= most[operator.index] - len(search)  # what its sketches gave up
         finally:
             backend.close()
     return True

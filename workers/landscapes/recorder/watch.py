@@ -21,6 +21,10 @@ class Watch:
     def start(self, total: int, done: int) -> None:
         self.total, self.done, self._began, self._measured = total, done, self.now(), 0
 
+    def found(self, count: int) -> None:
+        """Measured by an earlier attempt: says nothing about this one's pace."""
+        self.done += count
+
     def advance(self, count: int, where: str) -> None:
         self.done += count
         self._measured += count

@@ -120,7 +120,7 @@ class PPO:
             points.append(reached)
             actions.append(action)
             if self._settings.still is not None:
-                alive = alive & ((there == here).mean(axis=1) < self._settings.still)
+                alive = alive & (_settled(there, action, top).mean(axis=1) < self._settings.still)
             lives.append(alive)
             if not alive.any():
                 break
@@ -194,6 +194,12 @@ class PPO:
                 f"{edges[-1]}; restore it with the settings it was taken from"
             )
         self._weights = [flat[a:b].reshape(s) for a, b, s in zip(edges[:-1], edges[1:], wanted, strict=True)]
+
+
+def _settled(there: Choices, action: NDArray[np.int64], top: Choices) -> NDArray[np.bool_]:
+    """Which knobs stayed, or are at the bound that they were sent to: in `there` (e, m) by `action` (e, m)."""
+    found: NDArray[np.bool_] = (action == 1) | ((action == 0) & (there == 0)) | ((action == 2) & (there == top))
+    return found
 
 
 def _scaled(choices: Choices, top: Choices) -> Floats:

@@ -20,11 +20,11 @@ class Settings:
     is the mean over knobs, 1 when all directions are equally likely.
 
     `ratio`: "joint" is the probability ratio of a whole action (Schulman et al., 2017), "knob" clips a ratio for each
-    knob and sums the surrogates (program). `still` ends an episode when that share of its knobs stays or hits a bound
-    (program: 0.75; paper: none). `reward`: "speed" is the estimate itself, "log" its logarithm, either relative to the
-    group's best. `hidden` units in the shared layer (paper: found by search, not said). `elite` episodes begin at the
-    best-scored visited configurations instead of at random, and `exhaustive` scores a sketch with no more
-    configurations than a call would look at completely: both off in the paper.
+    knob and sums the surrogates (program). `still` ends an episode when that share of its knobs stays or is sent to a
+    bound and reaches it (program: 0.75; paper: none). `reward`: "speed" is the estimate itself, "log" its logarithm,
+    either relative to the group's best. `hidden` units in the shared layer (paper: found by search, not said). `elite`
+    episodes begin at the best-scored visited configurations instead of at random, and `exhaustive` scores a sketch with
+    no more configurations than a call would look at completely: both off in the paper.
     """
 
     episodes: int = 128
@@ -77,4 +77,5 @@ PAPER: dict[str, Any] = {
 """Tables 7 and 9: 128 episodes of at most 500 steps. Minibatches are as many as fit into a second a call."""
 
 PROGRAM: dict[str, Any] = {**PAPER, "clip": 0.2, "entropy": 0.3, "ratio": "knob", "still": 0.75}
-"""What the authors' program does otherwise than the paper says."""
+"""What the authors' program does otherwise than the paper says. It also learns after every episode, from one draw of 32
+steps an epoch, and its two nets share nothing."""
