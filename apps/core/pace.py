@@ -17,7 +17,8 @@ class Pace:
     def __init__(
         self, tries: int, seconds: float, keys: int = 10_000, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._tries, self._seconds, self._keys, self._clock = tries, seconds, keys, clock
+        self.tries, self.seconds = tries, seconds
+        self._keys, self._clock = keys, clock
         self._lock = Lock()
         self._seen: OrderedDict[str, deque[float]] = OrderedDict()
 
@@ -29,9 +30,9 @@ class Pace:
             self._seen.move_to_end(key)
             if len(self._seen) > self._keys:
                 self._seen.popitem(last=False)
-            while times and now - times[0] >= self._seconds:
+            while times and now - times[0] >= self.seconds:
                 times.popleft()
-            if len(times) >= self._tries:
+            if len(times) >= self.tries:
                 return False
             times.append(now)
             return True

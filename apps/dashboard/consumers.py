@@ -12,22 +12,34 @@ from urllib.parse import parse_qs
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
+from apps.core.seats import Seats
 from apps.tuning.doorbell import group
 from apps.tuning.live import frames
 from apps.tuning.models import TuningRun
 
-NOT_THERE = 4404
+NOT_THERE, CROWDED = 4404, 4429
 BETWEEN_FRAMES = 0.25  # s
 UNASKED = 3.0  # s until the database is read without a doorbell: bells may be lost
 SIGN_OF_LIFE = 10.0  # s
 WINDOW = 2  # frames sent and not yet acknowledged
 LIMIT = 200  # events a frame
+SOCKETS = 128  # of one account at a time; each reads the database every few seconds
+SEATS = Seats(SOCKETS)
 
 
 class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels has no types
     """Sends {"events", "seq"} and, when nothing happens, {"seq"}; hears {"ack": seq}."""
 
     clock: Callable[[], float] = time.monotonic
+    _seat: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            # Not in `disconnect`, of which a consumer that broke never hears.
+            if self._seat is not None:
+                SEATS.leave(self._seat)
 
     async def connect(self) -> None:
         self.run: TuningRun | None = None
@@ -41,6 +53,10 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             # After accepting: a refused handshake would not tell the page why.
             await self.close(NOT_THERE)
             return
+        if not SEATS.take(self.run.owner_id):
+            await self.close(CROWDED)
+            return
+        self._seat = self.run.owner_id
         self.seq = _number(parse_qs(self.scope["query_string"].decode(errors="replace")).get("after", ["0"])[0])
         # Subscribed before the first read: what is written in between rings.
         await self.channel_layer.group_add(group(self.run.pk), self.channel_name)

@@ -1,5 +1,5 @@
-"""Files that nobody will read again: halves of files, uploads whose request died, networks' files that no network names,
-directories of jobs that are over."""
+"""Files that nobody will read again: halves of files, uploads whose request died, files of networks and artifacts that no
+row names, directories of jobs that are over."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from django.db.models import F
 
 from apps.catalog.models import Network
 from apps.core import clock
-from apps.tuning.models import Job
+from apps.tuning.models import Artifact, Job
 from apps.tuning.states import OVER
 
 HALF = timedelta(days=1)
 """No upload and no copy takes longer."""
 WORK = timedelta(hours=1)
 """Time after a job's end; most directories go with the job."""
+UNNAMED = timedelta(hours=1)
+"""Between an artifact's file and its row there is one transaction."""
 _NETWORK = re.compile(r"[0-9a-f]{64}\.(onnx|pt2)")
+_ARTIFACT = re.compile(r"[0-9a-f]{64}\.zip")
 
 
 def sweep(now: datetime | None = None) -> int:
@@ -34,12 +37,14 @@ def sweep(now: datetime | None = None) -> int:
         *data.glob("networks/partial-*"),
         *data.glob("artifacts/partial-*"),
         *data.glob("uploads/*"),
-        *_unnamed(data / "networks"),
+        *_networks(data / "networks"),
     ]
-    return sum(_file(path, now) for path in files) + sum(_work(path, now) for path in data.glob("work/*"))
+    count = sum(_file(path, now - HALF) for path in files)
+    count += sum(_file(path, now - UNNAMED) for path in _artifacts(data / "artifacts"))
+    return count + sum(_work(path, now) for path in data.glob("work/*"))
 
 
-def _unnamed(folder: Path) -> list[Path]:
+def _networks(folder: Path) -> list[Path]:
     """Files of networks that are no network's: conversions leave them, and files that were rejected.
 
     An upload of the same content writes its file anew, so that it is too young to go when its network is made.
@@ -51,10 +56,17 @@ def _unnamed(folder: Path) -> list[Path]:
     return [path for path in found if path.name not in named]
 
 
-def _file(path: Path, now: datetime) -> bool:
+def _artifacts(folder: Path) -> list[Path]:
+    """Files of artifacts that were forgotten, or whose job was lost before it had a row."""
+    found = [path for path in folder.glob("*.zip") if _ARTIFACT.fullmatch(path.name)]
+    named = set(Artifact.objects.values_list("sha256", flat=True))
+    return [path for path in found if path.stem not in named]
+
+
+def _file(path: Path, before: datetime) -> bool:
     with suppress(OSError):  # somebody else removed it, or it is not ours
         found = path.lstat()
-        if S_ISREG(found.st_mode) and found.st_mtime < (now - HALF).timestamp():
+        if S_ISREG(found.st_mode) and found.st_mtime < before.timestamp():
             path.unlink()
             return True
     return False

@@ -1,9 +1,10 @@
-"""What an attempt does before it has a child."""
+"""What an attempt does while it cannot look at its lease."""
 
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,44 +12,123 @@ import pytest
 
 from apps.core import clock
 from apps.tuning import services
+from apps.tuning.files import keep_archive
 from apps.tuning.leases import Claim
-from apps.tuning.models import Job
+from apps.tuning.models import Artifact, Job, TuningRun
 from tests.apps.rows import Site
 from tests.operations.running import eventually
-from workers.actors import attempt
+from workers.actors import attempt, lease
 from workers.actors.journal import DatabaseJournal
+from workers.supervision import LeaseLost
+
+Claimed = Callable[[Any], Claim]
 
 
 @pytest.fixture
-def held(transactional_db: None, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Claim:
-    """Of a lease that is nearly over."""
-    monkeypatch.setattr(attempt, "RENEWAL", 0.02)
-    held = services.claim(Site().run().job_id, "worker", now=clock.now() - timedelta(seconds=29))
-    assert held is not None
+def site(transactional_db: None, data_dir: Path) -> Site:
+    return Site()
+
+
+@pytest.fixture
+def claimed(monkeypatch: pytest.MonkeyPatch) -> Claimed:
+    """Claims a job with a lease that is nearly over."""
+    monkeypatch.setattr(lease, "RENEWAL", 0.02)
+
+    def claimed(job_id: Any) -> Claim:
+        held = services.claim(job_id, "worker", now=clock.now() - timedelta(seconds=29))
+        assert held is not None
+        return held
+
+    return claimed
+
+
+@pytest.fixture
+def held(site: Site, claimed: Claimed) -> Claim:
+    return claimed(site.run().job_id)
+
+
+@pytest.fixture
+def compiling(site: Site, claimed: Claimed) -> Claim:
+    """Of a child that has compiled a library."""
+    run, tuning, told = site.claimed()
+    services.write(tuning, [told.batch(0.5), told.batch(0.3, operator=1)])
+    held = claimed(services.request_artifact(run, site.ada).pk)
+    held.work_dir.mkdir(parents=True)
+    (held.work_dir / "artifact.zip").write_bytes(b"library")
     return held
+
+
+def result(held: Claim) -> dict[str, Any]:
+    return {
+        "kind": "result", "clock": 5.0, "task": "compile", "passed": True, "verdict": {}, "latency": {}, "ratio": 0.5,
+        "onnxruntime": {}, "archive": str(held.work_dir / "artifact.zip"),
+    }  # fmt: skip
+
+
+def lease_of(held: Claim) -> datetime:
+    until = Job.objects.values_list("lease_until", flat=True).get(pk=held.job_id)
+    assert until is not None
+    return until
+
+
+def wait_for_renewal(held: Claim, before: datetime) -> None:
+    eventually(lambda: lease_of(held) > before + timedelta(seconds=20), 20, "the renewal")
+
+
+def renewing() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "lease"]
 
 
 def test_the_lease_is_renewed_while_an_order_is_made(held: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a run with many measurements that takes longer than a lease lasts."""
-    lease = lambda: Job.objects.values_list("lease_until", flat=True).get(pk=held.job_id)  # noqa: E731
-    before = lease()
+    before = lease_of(held)
 
     def slow(self: Claim) -> dict[str, Any]:
-        eventually(lambda: lease() > before + timedelta(seconds=20), 20, "the renewal")
+        wait_for_renewal(held, before)
         raise RuntimeError("that is enough")
 
     monkeypatch.setattr(Claim, "order", slow)
     ending = attempt._supervised(held, DatabaseJournal(held, threading.Event()))
     assert (ending.kind, ending.detail) == ("crashed", "RuntimeError: that is enough")
-    assert not [thread for thread in threading.enumerate() if thread.name == "lease"]
+    assert not renewing()
 
 
 def test_an_attempt_that_lost_its_lease_meanwhile_writes_nothing(held: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(self: Claim) -> dict[str, Any]:
         Job.objects.filter(pk=held.job_id).update(fence=held.fence + 1)
-        eventually(lambda: not [thread for thread in threading.enumerate() if thread.name == "lease"], 20, "the end")
+        eventually(lambda: not renewing(), 20, "the end")
         raise RuntimeError("too late")
 
     monkeypatch.setattr(Claim, "order", slow)
     attempt._supervised(held, DatabaseJournal(held, threading.Event()))
-    assert Job.objects.get(pk=held.job_id).lease_until < clock.now() + timedelta(seconds=20)
+    assert lease_of(held) < clock.now() + timedelta(seconds=20)
+
+
+def test_the_lease_is_renewed_while_an_archive_is_copied(compiling: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of gigabytes takes a disk longer than a lease lasts."""
+    before = lease_of(compiling)
+
+    def slow(*asked: Any) -> Any:
+        wait_for_renewal(compiling, before)
+        assert services.reconcile(before + timedelta(seconds=1))["expired"] == 0
+        return keep_archive(*asked)
+
+    monkeypatch.setattr("apps.tuning.journal.archives.keep_archive", slow)
+    DatabaseJournal(compiling, threading.Event()).write([result(compiling)])
+    assert Artifact.objects.get().path.read_bytes() == b"library"
+    assert not renewing()
+
+
+def test_a_lease_that_was_lost_while_an_archive_was_copied_keeps_nothing(
+    compiling: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*asked: Any) -> Any:
+        Job.objects.filter(pk=compiling.job_id).update(fence=compiling.fence + 1)
+        eventually(lambda: not renewing(), 20, "the end")
+        return keep_archive(*asked)
+
+    monkeypatch.setattr("apps.tuning.journal.archives.keep_archive", slow)
+    with pytest.raises(LeaseLost):
+        DatabaseJournal(compiling, threading.Event()).write([result(compiling)])
+    assert not Artifact.objects.exists()
+    assert not TuningRun.objects.get().events.filter(kind="artifact").exists()

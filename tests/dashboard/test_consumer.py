@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async
+from channels.layers import InMemoryChannelLayer
 from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
 from django.db import close_old_connections
 
+from apps.core.seats import Seats
 from apps.dashboard import consumers
 from apps.dashboard.routing import websocket_urlpatterns
 from apps.tuning import services
@@ -171,3 +173,37 @@ async def test_nonsense_from_a_viewer_is_ignored(story: Any) -> None:
     wanted = await known(run)
     assert await gather(viewer, wanted[-1]) == wanted
     await viewer.disconnect()
+
+
+async def test_an_account_has_so_many_lines_at_a_time(story: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "SEATS", Seats(2))
+    site, run, _, _ = story
+    viewers = [line(run, site.ada) for _ in range(2)]
+    for viewer in viewers:
+        await viewer.connect()
+        assert await viewer.receive_json_from(timeout=5)
+    assert await closes(line(run, site.ada)) == consumers.CROWDED
+    assert await closes(line(run, site.bob)) == consumers.NOT_THERE
+    await viewers[0].disconnect()
+    again = line(run, site.ada)
+    await again.connect()
+    assert await again.receive_json_from(timeout=5)
+    await viewers[1].disconnect()
+    await again.disconnect()
+
+
+async def test_a_line_that_breaks_makes_room(story: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "SEATS", Seats(1))
+    site, run, _, _ = story
+
+    async def broken(*_: Any) -> None:
+        raise ConnectionError("no channel layer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(InMemoryChannelLayer, "group_add", broken)
+        with pytest.raises(ConnectionError):
+            await closes(line(run, site.ada))
+    again = line(run, site.ada)
+    await again.connect()
+    assert await again.receive_json_from(timeout=5)
+    await again.disconnect()

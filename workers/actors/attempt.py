@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
-
-from django.db import DatabaseError, connections
 
 from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal
+from workers.actors.lease import renewed
 from workers.sandbox.lock import MeasureLock
 from workers.supervision import Ending, LeaseLost
 from workers.supervision.terms import Unconfined, terms_of
@@ -24,7 +22,6 @@ READING = ("inspect", "convert")  # an uploaded file, which may mean harm
 CHECK = "check the file with onnx.checker.check_model, or export it again"
 ONNX = "export the network as .onnx and upload that"
 BEAT, PAUSE = 0.5, 2.5  # s: together less than what a worker has when the whole site is stopped
-RENEWAL = 5.0  # s between two looks at the lease while there is no child yet
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +60,7 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
     """Raises LeaseLost; whatever else goes wrong on this side is a crash of the attempt, with its reason."""
     try:
         with ExitStack() as held:
-            with _renewed(claim):
+            with renewed(claim):  # the order of a run with many measurements can take longer than a lease lasts
                 order = claim.order()
                 terms = terms_of(order)
                 # A confined inspection has no way to the lock; the others take it themselves around what is timed or
@@ -83,32 +80,6 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
     if journal.answered and ending.kind == "crashed":
         return replace(ending, kind="finished", detail="")  # a short task says its result, and no farewell
     return _verdict(ending, claim.task) if claim.task in READING else ending
-
-
-@contextmanager
-def _renewed(claim: services.Claim) -> Iterator[None]:
-    """Keeps the lease meanwhile: the order of a run with many measurements can take longer than it lasts."""
-    over = threading.Event()
-    thread = threading.Thread(target=_renew, args=(claim, over), name="lease", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def _renew(claim: services.Claim, over: threading.Event) -> None:
-    try:
-        while not over.wait(RENEWAL):
-            try:
-                services.heartbeat(claim)
-            except DatabaseError as error:  # SQLite is locked while others write; the lease lasts for several looks
-                log.warning("%s %s: the lease was not renewed: %s", claim.task, claim.job_id, error)
-    except services.LeaseLost:
-        pass  # supervision finds out at its first heartbeat, and ends the child
-    finally:
-        connections.close_all()  # this thread's
 
 
 def _verdict(ending: Ending, task: str) -> Ending:

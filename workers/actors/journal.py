@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from workers.actors import site  # noqa: F401
+from workers.actors.lease import renewed
 from workers.messages.events import Event
 from workers.supervision import Control, LeaseLost
 
@@ -26,10 +28,15 @@ class DatabaseJournal:
         self.answered = False
 
     def write(self, events: Sequence[Event]) -> None:
-        """Keeps the events in one fenced transaction. Raises LeaseLost."""
+        """Keeps the events in one fenced transaction. Raises LeaseLost.
+
+        A result may bring a file of gigabytes: to copy it to the disk can take longer than the lease lasts.
+        """
+        answered = any(event["kind"] == "result" for event in events)
         try:
-            services.write(self._claim, events)
-            self.answered |= any(event["kind"] == "result" for event in events)
+            with renewed(self._claim) if answered else nullcontext():
+                services.write(self._claim, events)
+            self.answered |= answered
         except services.LeaseLost as lost:
             raise LeaseLost(str(lost)) from lost
 

@@ -48,4 +48,10 @@ class BesideRecorder(RunRecorder):
             ratio=event["ratio"],
         )
         self._held.fenced(answered=True)
+        self._forget_older(artifact)
         return artifact_row(artifact)
+
+    def _forget_older(self, newest: Artifact) -> None:
+        """Their files go with the next sweep. Of each state by itself: what was rejected must not push out what is offered."""
+        older = Artifact.objects.filter(run=self.run, state=newest.state).exclude(pk=newest.pk)[Artifact.KEPT - 1 :]
+        Artifact.objects.filter(pk__in=[artifact.pk for artifact in older]).delete()

@@ -308,7 +308,9 @@ def test_this_machine_is_measured_once(site: Any) -> None:
     "changes",
     [
         {"method": "magic"}, {"budget": Budget()}, {"budget": Budget(seconds=-1)}, {"budget": Budget(seconds=float("nan"))},
-        {"budget": Budget(trials=10**9)}, {"layout": "CHWN"}, {"seed": -1}, {"seed": 1 << 64}, {"parts": {"engine": "v8"}},
+        {"budget": Budget(trials=10**9)}, {"budget": Budget(min_gain=0.0)}, {"budget": Budget(min_gain=1.0)},
+        {"budget": Budget(min_gain=float("nan"))},
+        {"layout": "CHWN"}, {"seed": -1}, {"seed": 1 << 64}, {"parts": {"engine": "v8"}},
     ],
 )  # fmt: skip
 def test_a_run_that_cannot_be_is_refused(site: Any, changes: dict[str, Any]) -> None:
@@ -389,6 +391,24 @@ def test_an_account_has_so_many_runs_at_a_time(site: Any) -> None:
         site.run()
     services.request(job_of(runs[0]), site.ada, "stop")
     site.run()
+
+
+def test_who_has_so_many_runs_resumes_none(site: Any) -> None:
+    paused, *others = [site.run() for _ in range(MAX_ACTIVE_RUNS)]
+    services.request(job_of(paused), site.ada, "pause")
+    failed = site.run()
+    Job.objects.filter(pk=failed.job_id).update(state="failed", error="signal 11")
+    last = site.run()
+    for run, state in ((paused, "paused"), (failed, "failed")):
+        with pytest.raises(services.Refused, match="at most 20"):
+            services.request(job_of(run), site.ada, "resume")
+        assert job_of(run).state == state
+    services.request(job_of(last), site.ada, "stop")
+    services.request(job_of(paused), site.ada, "resume")
+    assert job_of(paused).state == "queued"
+    with pytest.raises(services.Refused, match="at most 20"):
+        services.request(job_of(failed), site.ada, "resume")
+    services.request(job_of(others[0]), site.ada, "resume")  # it goes on anyway
 
 
 def test_a_link_in_place_of_the_log_is_not_followed(site: Any, tmp_path: Path) -> None:

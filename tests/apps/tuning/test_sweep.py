@@ -77,3 +77,12 @@ def test_directories_of_deleted_jobs_go_and_foreign_ones_stay(db: None, data_dir
                for name, age in ((gone, OLD), (fresh, timedelta(minutes=59)), ("notes", OLD))}  # fmt: skip
     services.sweep()
     assert [name for name, folder in folders.items() if folder.exists()] == [fresh, "notes"]
+
+
+def test_files_of_artifacts_that_no_row_names_go(db: None, data_dir: Path) -> None:
+    """And nothing else of their directory."""
+    names = {"a" * 64 + ".zip": timedelta(minutes=61), "b" * 64 + ".zip": timedelta(minutes=59), "notes.zip": OLD}
+    files = {name: left(data_dir / "artifacts" / name, age) for name, age in names.items()}
+    (data_dir / "artifacts" / ("c" * 64 + ".zip")).symlink_to(files["notes.zip"])
+    assert services.sweep() == 1
+    assert [name[0] for name, file in files.items() if file.exists()] == ["b", "n"]

@@ -1,0 +1,39 @@
+"""Where a request came from."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from django.conf import settings
+from django.http import HttpRequest
+
+LONGEST = 64
+
+
+def address_of(request: HttpRequest) -> str:
+    """The address of who asks, of IPv6 its first 64 bits: one customer has all the rest.
+
+    With TLS on, a peer that is this machine or one of PROXIES is the proxy. It adds the address it was asked from to
+    X-Forwarded-For: only the last entry is its word, what stands before it anybody can send. A proxy that adds
+    nothing lets its users choose their address.
+    """
+    peer = str(request.META.get("REMOTE_ADDR", ""))
+    if settings.TLS and _is_proxy(peer):
+        peer = request.META.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip() or peer
+    found = _parsed(peer)
+    if isinstance(found, IPv6Address):
+        return str(IPv6Address(int(found) >> 64 << 64))
+    return str(found or peer)[:LONGEST]
+
+
+def _is_proxy(peer: str) -> bool:
+    found = _parsed(peer)
+    return found is not None and (found.is_loopback or str(found) in settings.PROXIES)
+
+
+def _parsed(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found  # a socket of both kinds names IPv4 peers ::ffff:192.0.2.1

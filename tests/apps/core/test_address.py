@@ -1,0 +1,40 @@
+"""Whose word it is where a request came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import RequestFactory
+
+from apps.core.address import address_of
+
+FORGED = "192.0.2.66, 198.51.100.7"
+
+
+@pytest.mark.parametrize(
+    ("tls", "peer", "forwarded", "address"),
+    [
+        (False, "203.0.113.5", None, "203.0.113.5"),
+        (False, "203.0.113.5", FORGED, "203.0.113.5"),
+        (False, "127.0.0.1", FORGED, "127.0.0.1"),
+        (True, "127.0.0.1", FORGED, "198.51.100.7"),
+        (True, "::1", FORGED, "198.51.100.7"),
+        (True, "::ffff:127.0.0.1", FORGED, "198.51.100.7"),
+        (True, "10.0.0.2", FORGED, "198.51.100.7"),
+        (True, "10.0.0.3", FORGED, "10.0.0.3"),
+        (True, "127.0.0.1", None, "127.0.0.1"),
+        (True, "127.0.0.1", "192.0.2.66, ", "127.0.0.1"),
+        (True, "127.0.0.1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        (True, "127.0.0.1", "::ffff:198.51.100.7", "198.51.100.7"),
+        (True, "127.0.0.1", "unknown", "unknown"),
+        (True, "127.0.0.1", "x" * 100_000, "x" * 64),
+        (False, "", None, ""),
+    ],
+)
+def test_only_a_proxy_is_believed_and_only_its_last_word(
+    settings: Any, tls: bool, peer: str, forwarded: str | None, address: str
+) -> None:
+    settings.TLS, settings.PROXIES = tls, ["10.0.0.2"]
+    headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
+    assert address_of(RequestFactory().get("/", headers=headers, REMOTE_ADDR=peer)) == address

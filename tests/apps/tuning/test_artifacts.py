@@ -1,0 +1,81 @@
+"""A run's compiled libraries: the newest are kept, and no file without a row."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.core import clock
+from apps.tuning import services
+from apps.tuning.models import Artifact, TuningRun
+
+KEPT = Artifact.KEPT
+
+
+@pytest.fixture
+def run(site: Any) -> TuningRun:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    run.refresh_from_db()
+    return run
+
+
+def compiled(run: TuningRun, content: str, passed: bool = True) -> None:
+    """The best so far, asked for, compiled and kept."""
+    held = services.claim(services.request_artifact(run, run.owner).pk, "worker")
+    assert held is not None
+    archive = Path(held.order()["work_dir"]) / "artifact.zip"
+    archive.write_text(content)
+    result = {"kind": "result", "clock": 5.0, "task": "compile", "passed": passed, "verdict": {}, "latency": {},
+              "onnxruntime": {}, "ratio": 0.5, "archive": str(archive) if passed else None}  # fmt: skip
+    services.write(held, [result])
+    services.conclude(held, "finished")
+
+
+def contents(data: Path) -> set[str]:
+    return {path.read_text() for path in (data / "artifacts").glob("*.zip")}
+
+
+def test_the_newest_of_a_run_are_kept_and_the_files_of_the_others_go(run: TuningRun, data_dir: Path) -> None:
+    for number in range(KEPT + 2):
+        compiled(run, str(number))
+    newest = {str(number) for number in range(2, KEPT + 2)}
+    assert {artifact.path.read_text() for artifact in run.artifacts.all()} == newest
+    services.sweep(clock.now() + timedelta(minutes=59))
+    assert len(contents(data_dir)) == KEPT + 2
+    services.sweep(clock.now() + timedelta(minutes=61))
+    assert contents(data_dir) == newest
+
+
+def test_what_was_rejected_pushes_nothing_out_that_is_offered(run: TuningRun) -> None:
+    compiled(run, "good")
+    for _ in range(KEPT + 1):
+        compiled(run, "", passed=False)
+    assert run.artifacts.filter(state="ready").count() == 1
+    assert run.artifacts.filter(state="rejected").count() == KEPT
+
+
+def test_another_runs_artifacts_stay(site: Any, run: TuningRun) -> None:
+    other, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    compiled(other, "the other's")
+    for number in range(KEPT + 1):
+        compiled(run, str(number))
+    assert other.artifacts.get().path.read_text() == "the other's"
+
+
+def test_a_file_that_two_artifacts_name_stays_until_neither_does(site: Any, run: TuningRun, data_dir: Path) -> None:
+    other, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    compiled(other, "alike")
+    compiled(run, "alike")
+    later = clock.now() + timedelta(hours=2)
+    run.artifacts.all().delete()
+    services.sweep(later)
+    assert contents(data_dir) == {"alike"}
+    other.artifacts.all().delete()
+    services.sweep(later)
+    assert not contents(data_dir)
