@@ -141,6 +141,16 @@ def model_of(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def shaped_like() -> ModelProto:
+    """x1 and a one for every element of x2, of which only the shape is read."""
+    nodes = [
+        helper.make_node("Shape", ["x2"], ["s"]),
+        helper.make_node("ConstantOfShape", ["s"], ["c"], value=constant("", np.ones(1, np.float32))),
+        helper.make_node("Add", ["x1", "c"], ["y"]),
+    ]
+    return model_of(nodes, {"x1": [1, 8], "x2": [1, 8]}, {"y": [1, 8]}, [])
+
+
 def _normal(random: np.random.Generator, name: str, *shape: int) -> TensorProto:
     fan_in = int(np.prod(shape[1:])) or 1
     return constant(name, (random.standard_normal(shape) * np.sqrt(2 / fan_in)).astype(np.float32))

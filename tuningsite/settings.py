@@ -6,7 +6,9 @@ REDIS_URL           redis://... or unix://...; without it the embedded server's 
 BIND                host:port (default 127.0.0.1:8000); others than loopback need ALLOWED_HOSTS and an account
 ALLOWED_HOSTS       host names, separated by commas
 ORIGINS             full origins (https://tuning.example.org) when they are not http(s)://<allowed host>[:port of BIND]
-TLS                 1 when the site is reached by https, through a proxy that sets X-Forwarded-Proto
+TLS                 1 when the site is reached by https, through a proxy that sets X-Forwarded-Proto and adds to
+                    X-Forwarded-For the address it was asked from
+PROXIES             that proxy's addresses, separated by commas, when it is not on this machine
 UPLOAD_LIMIT        bytes of one network (default 2 GB)
 ALLOW_TORCH_EXPORT  1 takes torch.export files (.pt2): loading one can run code of whoever made it, in a sandbox
 LOG_LEVEL           default INFO
@@ -45,6 +47,7 @@ ORIGINS = [origin.strip() for origin in os.environ.get("ORIGINS", "").split(",")
     *(f"http://{host}:{_PORT}" for host in ALLOWED_HOSTS),
     *(f"https://{host.lstrip('.')}" for host in EXTRA_HOSTS if TLS),
 ]
+PROXIES = [address.strip() for address in os.environ.get("PROXIES", "").split(",") if address.strip()]
 CSRF_TRUSTED_ORIGINS = [origin for origin in ORIGINS if TLS and origin.startswith("https://")]
 
 INSTALLED_APPS = [

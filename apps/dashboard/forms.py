@@ -28,6 +28,7 @@ class NewRun(forms.Form):
     )
     trials = forms.IntegerField(required=False, min_value=1, max_value=MAX_TRIALS, label="Trials")
     latency = forms.FloatField(required=False, min_value=0.000001, max_value=1e9, label="Target latency in ms")
+    gain = forms.FloatField(required=False, min_value=0.001, max_value=99, label="Expected gain under, in %")
     seed = forms.IntegerField(required=False, min_value=0, max_value=(1 << 63) - 1, initial=0)
     layout = forms.ChoiceField(choices=[(name, name) for name in LAYOUTS], initial="auto", required=False)
     reuse = forms.BooleanField(required=False, initial=True)
@@ -44,16 +45,17 @@ class NewRun(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         found: dict[str, Any] = super().clean() or {}
-        if not self.errors and not any(found.get(name) for name in ("minutes", "trials", "latency")):
-            raise forms.ValidationError("A run needs a limit: give minutes, trials, or a latency to reach.")
+        if not self.errors and not any(found.get(name) for name in ("minutes", "trials", "latency", "gain")):
+            raise forms.ValidationError("A run needs a limit: minutes, trials, a latency to reach or an expected gain.")
         return found
 
     def budget(self) -> Budget:
-        minutes, latency = self.cleaned_data["minutes"], self.cleaned_data["latency"]
+        minutes, latency, gain = (self.cleaned_data[name] for name in ("minutes", "latency", "gain"))
         return Budget(
             seconds=60.0 * minutes if minutes else None,
             trials=self.cleaned_data["trials"],
             target_latency=latency / 1e3 if latency else None,
+            min_gain=gain / 100 if gain else None,
         )
 
 

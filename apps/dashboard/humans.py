@@ -51,7 +51,7 @@ def duration(seconds: float | None) -> str:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     if minutes:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    return f"{rest} s"
+    return f"{rest} s" if rest or not seconds else f"{significant(seconds, 2)} s"
 
 
 def ratio(value: float | None) -> str:
@@ -99,3 +99,16 @@ def bandwidth(value: float | None) -> str:
 def whole(value: int | None) -> str:
     """12 345, with narrow spaces."""
     return f"{value:,}".replace(",", "\u202f") if _number(value) else NONE
+
+
+def percent(share: float | None) -> str:
+    """12.3 %, of a share of 1."""
+    if not _number(share):
+        return NONE
+    assert share is not None
+    return "< 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+
+
+def short(name: str) -> str:
+    """An operator's name without what the compiler puts before nearly all of them."""
+    return name.removeprefix("fused_")

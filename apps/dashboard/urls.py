@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from apps.dashboard.views import home, methods, networks, runs, sign_in, targets
+from apps.dashboard.views import home, methods, networks, operators, runs, sign_in, targets
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -24,6 +24,7 @@ urlpatterns = [
     path("methods/", methods.methods_page, name="methods"),
     path("runs/new", runs.new, name="new-run"),
     path("runs/<uuid:pk>/", runs.run, name="run"),
+    path("runs/<uuid:pk>/operators/<int:index>/", operators.operator, name="operator"),
     path("runs/<uuid:pk>/snapshot.json", runs.shot, name="snapshot"),
     path("runs/<uuid:pk>/compile", runs.compile_best, name="compile"),
     path("runs/<uuid:pk>/ask/<str:word>", runs.ask, name="ask"),

@@ -6,13 +6,14 @@ are newer than its `seq`, and ends up the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from django.db.models import F, Q, Sum
 
+from apps.tuning.history import History, repeated
 from apps.tuning.journal import artifact_row, slot_row
 from apps.tuning.models import Event, Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number
@@ -38,7 +39,7 @@ def frames(run: TuningRun, after_seq: int, limit: int = 200) -> tuple[list[dict[
 
 def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
     operators = list(run.operators.all())
-    history, scatter = _History(operators, _repeated(run)), _Scatter()
+    history, scatter = History(operators, repeated(run)), _Scatter()
     measured = Measurement.objects.filter(run=run, seq__lte=seq).exclude(cause="duplicate")
     rows = by_number(measured, "clock", "operator", "seconds", "configuration", "cause")
     for clock, batch in groupby(rows, key=itemgetter(1)):
@@ -63,12 +64,6 @@ def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
     }
 
 
-def _repeated(run: TuningRun) -> frozenset[str]:
-    """Configurations that were measured in more than one round."""
-    again = Measurement.objects.filter(run=run, round__gt=0).order_by()
-    return frozenset(again.values_list("configuration", flat=True))
-
-
 def _slots(run: TuningRun, seq: int) -> list[Slot]:
     """Of many the later half of what a page draws, and of the earlier ones every so many-th."""
     rows = run.slots.filter(seq__lte=seq).order_by("number")
@@ -86,49 +81,6 @@ def _gains(run: TuningRun, seq: int) -> dict[int, float]:
     return dict(won.annotate(gain=Sum(F("before") - F("after"))))
 
 
-class _History:
-    """The best so far after each batch: of the network (`curve`) and of every operator (`sparks`).
-
-    `repeated` are configurations of which there may be later rounds.
-    """
-
-    def __init__(self, operators: Sequence[Operator], repeated: Collection[str]) -> None:
-        self._weights = {operator.index: operator.weight for operator in operators}
-        self._best: dict[int, float] = {}
-        self._repeated = repeated
-        self._once: dict[int, float] = {}
-        self._figures: dict[int, dict[str, float]] = {index: {} for index in self._weights}
-        self._trials = dict.fromkeys(self._weights, 0)
-        self.curve: list[list[float]] = []
-        self.sparks: dict[int, list[list[float]]] = {index: [] for index in self._weights}
-
-    def add(self, clock: float, batch: Iterable[tuple[int, float | None, str]]) -> None:
-        """(operator, seconds, configuration); a later round of a configuration replaces its figure."""
-        changed = set()
-        for index, seconds, configuration in batch:
-            self._trials[index] += 1
-            if seconds is None:
-                continue
-            if configuration in self._repeated:
-                self._figures[index][configuration] = seconds
-            else:
-                self._once[index] = min(seconds, self._once.get(index, seconds))
-            before = self._best.get(index)
-            if before is None or seconds < before or configuration in self._repeated:
-                best = min([*self._figures[index].values(), *([self._once[index]] if index in self._once else [])])
-                if best != before:
-                    self._best[index] = best
-                    changed.add(index)
-        for index in changed:
-            self.sparks[index].append([self._trials[index], self._best[index]])
-        if changed and len(self._best) == len(self._weights):
-            # In the operators' order, as the journal adds: the same sum to the last bit.
-            total = 0.0
-            for index, weight in self._weights.items():
-                total += weight * self._best[index]
-            self.curve.append([clock, total])
-
-
 def _facts(run: TuningRun) -> dict[str, Any]:
     facts = run.started_facts
     return {
@@ -144,7 +96,12 @@ def _facts(run: TuningRun) -> dict[str, Any]:
         "layout": facts.get("layout", run.layout),
         "phase": run.phase,
         "clock": run.clock,
-        "budget": {"seconds": run.budget_seconds, "trials": run.budget_trials, "latency": run.budget_latency},
+        "budget": {
+            "seconds": run.budget_seconds,
+            "trials": run.budget_trials,
+            "latency": run.budget_latency,
+            "gain": run.budget_gain,
+        },
         "latency": run.latency,
         "trials": run.trials,
         "failures": run.failures,

@@ -94,6 +94,7 @@ class TuningRun(models.Model):
     budget_seconds = models.FloatField(null=True, blank=True)
     budget_trials = models.PositiveIntegerField(null=True, blank=True)
     budget_latency = models.FloatField(null=True, blank=True)
+    budget_gain = models.FloatField(null=True, blank=True)
     reuse = models.BooleanField(default=True)
     known_from: models.JSONField[Any, Any] = models.JSONField(null=True, blank=True)
     created = models.DateTimeField(auto_now_add=True)
@@ -120,7 +121,7 @@ class TuningRun(models.Model):
 
     @property
     def budget(self) -> Budget:
-        return Budget(self.budget_seconds, self.budget_trials, self.budget_latency)
+        return Budget(self.budget_seconds, self.budget_trials, self.budget_latency, self.budget_gain)
 
     def spec(self) -> str:
         """The order's RunSpec as JSON text."""
@@ -279,7 +280,12 @@ class Checkpoint(models.Model):
 
 
 class Artifact(models.Model):
-    """A compiled library, run against the reference. Only a `ready` one has a file."""
+    """A compiled library, run against the reference. Only a `ready` one has a file.
+
+    Of a run the newest `KEPT` of each state are kept.
+    """
+
+    KEPT = 5
 
     class State(models.TextChoices):
         READY = "ready"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from apps.dashboard.consumers import SOCKETS
 from tests.browser.chromium import chromium, complaints, size, until
 from tests.browser.site import Site
 
@@ -24,6 +25,10 @@ return {seq: s.seq, trials: s.run.trials, latency: s.run.latency, slots: s.slots
 UNNAMED = """
 const named = (e) => e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length || e.type === 'hidden';
 return [...document.querySelectorAll('button, a, input, canvas')].filter((e) => !named(e)).length;
+"""
+CROWD = """
+const [path, count] = arguments;
+window.crowd = Array.from({length: count}, () => new WebSocket(`ws://${location.host}${path}`));
 """
 INKED = """
 const c = document.querySelector(arguments[0]), data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
@@ -268,13 +273,50 @@ def test_a_network_is_uploaded_through_the_page(site: Site, browser: Any, tmp_pa
     file.write_bytes(b"not really a network")
     browser.get(site.url + "/networks/")
     browser.find_element("css selector", "input[type=file]").send_keys(str(file))
-    until(lambda: "/networks/" in browser.current_url and browser.find_element("css selector", "h1").text == "dropped")
+    # Not of the page that is being left.
+    until(lambda: not browser.current_url.endswith("/networks/"))
+    until(lambda: browser.find_element("css selector", "h1").text == "dropped")
     assert "Reading the network" in browser.find_element("css selector", "main").text
     wrong = tmp_path / "dropped.txt"
     wrong.write_bytes(b"x")
     browser.get(site.url + "/networks/")
     browser.find_element("css selector", "input[type=file]").send_keys(str(wrong))
     until(lambda: "Next step" in browser.find_element("css selector", "[data-status]").text)
+
+
+def test_a_ratio_says_of_what_it_is(site: Site, browser: Any) -> None:
+    network = site.tell("network", name="with something to compare")["network"]
+    run = site.tell("run", network=network)["run"]
+    site.tell("tell", run=run, slots=14)
+    line = {"kind": "baseline", "clock": 60.0, "name": "ONNX Runtime", "seconds": 0.01, "spread": 0.0, "threads": 2}
+    site.tell("events", run=run, told=[line])
+    open_run(browser, site, run)
+    gains = lambda: browser.find_element("css selector", "[data-part=gains]").text  # noqa: E731
+    until(lambda: "against ONNX Runtime, sum of operators" in gains())
+    whole = {"kind": "end_to_end", "clock": 61.0, "seconds": 0.005, "spread": 0.0, "runs": 9, "latency": 0.004}
+    site.tell("events", run=run, told=[{**whole, "verified": False, "error": "it differs"}])
+    site.tell("events", run=run, told=[{**whole, "clock": 62.0, "verified": True, "error": ""}])
+    until(lambda: "end to end, verified" in gains())
+    assert "2.00 x against ONNX Runtime" in gains()
+    assert "sum of operators" not in gains()
+
+
+def test_a_page_too_many_says_so_and_goes_on_when_there_is_room(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    browser.execute_script(CROWD, f"/ws/runs/{run}/?after=999999", SOCKETS)
+    until(lambda: browser.execute_script("return window.crowd.some((s) => s.readyState === WebSocket.CLOSED)"))
+    crowd = browser.current_window_handle
+    browser.switch_to.new_window("tab")
+    open_run(browser, site, run)
+    status = lambda: browser.find_element("css selector", "[data-part=connection]").text  # noqa: E731
+    until(lambda: "as many pages open" in status())
+    browser.switch_to.window(crowd)
+    browser.execute_script("window.crowd.forEach((socket) => socket.close())")
+    told = site.tell("tell", run=run, slots=1)
+    browser.switch_to.window(browser.window_handles[-1])
+    until(lambda: browser.execute_script(SEQ) >= told["seq"], 40)
+    until(lambda: status() == "")
 
 
 def test_the_theme_switch_is_remembered(site: Site, browser: Any) -> None:

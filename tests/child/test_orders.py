@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ from onnx import TensorProto, helper
 
 from tests import zoo
 from tests.tvm_backend.local import THREADS, spec_of
+from workers.child.__main__ import RunClock
+from workers.child.pulse import Pulse
 from workers.headless.ask import Listener, ask
 from workers.headless.errors import Failure, UserMistake
+from workers.messages.channel import ControlReader
 from workers.messages.orders import best_of
 from workers.messages.spec import Budget
 from workers.supervision import DirectoryJournal, supervise
@@ -140,3 +144,29 @@ def test_inspect_names_operators_that_tvm_cannot_import(tmp_path: Path) -> None:
     )
     with pytest.raises(UserMistake, match="Det"):
         ask({"task": "inspect", "network": str(path)})
+
+
+@pytest.mark.parametrize("task", ["compile", "baseline"])
+def test_the_network_is_cleaned_once_for_library_and_description(
+    tuned: tuple[Path, str], task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.child import artifact, baseline
+    from workers.networks.clean import cleaned
+
+    runs = {"compile": artifact.compile_artifact, "baseline": baseline.measure_baselines}
+    seen: list[str] = []
+
+    def watched(path: str, shapes: dict[str, list[int]]) -> Any:
+        seen.append(path)
+        return cleaned(path, shapes)
+
+    monkeypatch.setattr(artifact, "cleaned", watched)
+    heard: list[dict[str, Any]] = []
+    pulse = Pulse(heard.append, RunClock(0.0))
+    runs[task](compile_order(tuned, tmp_path), ControlReader(), pulse)
+    pulse.close()
+    assert len(seen) == 1
+    (metadata,) = tmp_path.glob("*/metadata.json")
+    ports = json.loads(metadata.read_text())
+    assert [(port["name"], port["shape"]) for port in ports["inputs"]] == [("x", [1, 16, 14, 14])]
+    assert [(port["name"], port["shape"]) for port in ports["outputs"]] == [("y", [1, 10])]

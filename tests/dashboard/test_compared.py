@@ -10,7 +10,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Target
-from apps.dashboard.compared import BETWEEN, HEIGHT, LINES, RIGHT, WIDTH, Picture, picture
+from apps.dashboard.compared import LINES, Picture, picture
+from apps.dashboard.plot import BETWEEN
 from apps.tuning import services
 from apps.tuning.models import TuningRun
 from tests.apps.rows import Site, Told
@@ -54,6 +55,7 @@ def test_runs_that_differ_in_their_seed_are_one_line_with_a_band(site: Site) -> 
     "change",
     [
         {"budget": Budget(trials=50)},
+        {"budget": Budget(trials=100, min_gain=0.01)},
         {"method": "random"},
         {"layout": "NCHW"},
         {"reuse": False},
@@ -89,7 +91,7 @@ def test_a_line_ends_where_what_a_run_would_have_found_is_unknown(site: Site, re
     ended(site, [1.0, 0.8], seed=1, reason=reason)
     (line,) = drawn().lines
     ends = [float(point.split(",")[0]) for point in line.points.split()]
-    assert (max(ends) > WIDTH - RIGHT - 1) is whole
+    assert (max(ends) > drawn().plot.right - 1) is whole
     assert len(line.points.split()) > 1
 
 
@@ -111,11 +113,12 @@ def test_a_line_falls_in_steps_and_lower_is_faster(site: Site) -> None:
 def test_labels_do_not_cover_each_other(site: Site) -> None:
     for number in range(LINES + 1):
         ended(site, [1.0, 0.5], budget=Budget(trials=50 + number))
-    lines = drawn().lines
+    found = drawn()
+    lines = found.lines
     assert len(lines) == LINES
     places = sorted(line.label for line in lines)
     assert all(below - above >= BETWEEN - 1e-9 for above, below in pairwise(places))
-    assert 0 < places[0] <= places[-1] < HEIGHT
+    assert 0 < places[0] <= places[-1] < found.plot.height
 
 
 def test_the_page_says_what_to_do_when_there_is_nothing_to_compare(site: Site, ada: Client) -> None:

@@ -26,7 +26,15 @@ def test_a_latency_shows_its_spread() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(200, "3 min 20 s"), (59.6, "1 min"), (0, "0 s"), (3600, "1 h"), (7320, "2 h 2 min"), (None, "–")],
+    [
+        (200, "3 min 20 s"),
+        (59.6, "1 min"),
+        (0, "0 s"),
+        (3600, "1 h"),
+        (7320, "2 h 2 min"),
+        (0.234, "0.23 s"),
+        (None, "–"),
+    ],
 )
 def test_times_are_human(seconds: float | None, text: str) -> None:
     assert humans.duration(seconds) == text
@@ -39,3 +47,12 @@ def test_ratios_end_in_x() -> None:
 @pytest.mark.parametrize(("value", "text"), [(1235496, "1.24 M"), (999.7, "1.00 k"), (12, "12"), (None, "–")])
 def test_counts_are_scaled(value: float | None, text: str) -> None:
     assert humans.count(value) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.1234, "12.3 %"), (1e-4, "< 0.1 %"), (0.0, "0.0 %"), (None, "–")])
+def test_shares_are_percentages(share: float | None, text: str) -> None:
+    assert humans.percent(share) == text
+
+
+def test_an_operator_is_called_without_what_the_compiler_calls_all_of_them() -> None:
+    assert (humans.short("fused_conv2d_relu"), humans.short("softmax")) == ("conv2d_relu", "softmax")

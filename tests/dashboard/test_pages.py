@@ -17,11 +17,14 @@ from apps.catalog.models import Network, Target
 from apps.core import clock, protection, signin
 from apps.core.pace import Pace
 from apps.core.protection import Protection
-from apps.dashboard.views.sign_in import SignIn
+from apps.dashboard import paces
+from apps.dashboard.views import home
 from apps.operations import doctor
 from apps.tuning import services
+from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, TuningRun
 from tests.apps.rows import Site
+from workers.messages import Budget, RunSpec
 
 RUN_PAGES = ("run", "snapshot", "downloads")
 INLINE = re.compile(
@@ -39,9 +42,9 @@ def told(site: Site) -> TuningRun:
 
 def addresses(site: Site, run: TuningRun) -> list[str]:
     pages = [reverse(name, args=[run.pk]) for name in RUN_PAGES]
-    files = [reverse("run-file", args=[run.pk, name]) for name in ("log.jsonl", "measurements.csv")]
+    files = [reverse("run-file", args=[run.pk, name]) for name in ("log.jsonl", "measurements.csv", "report.html")]
     network = [reverse(name, args=[site.network.pk]) for name in ("network", "network-state", "compared", "example")]
-    return [*pages, *files, *network]
+    return [*pages, reverse("operator", args=[run.pk, 0]), *files, *network]
 
 
 def test_everything_is_there_for_its_owner(site: Site, ada: Client, told: TuningRun) -> None:
@@ -81,6 +84,7 @@ def test_pages_have_no_inline_code_and_a_strict_policy(site: Site, ada: Client, 
         "/targets/",
         "/runs/new",
         *addresses(site, told)[:1],
+        reverse("operator", args=[told.pk, 0]),
         reverse("network", args=[site.network.pk]),
     ]
     for address in pages:
@@ -104,6 +108,7 @@ def test_a_name_cannot_break_out_of_a_page(site: Site, ada: Client) -> None:
         {}, {"network": "x"}, {"network": "\x00"}, {"minutes": "nan"}, {"minutes": "inf"}, {"minutes": "-1"},
         {"trials": "9" * 400}, {"latency": "1e400"}, {"seed": "-3"}, {"seed": str(1 << 64)}, {"layout": "XYZ"},
         {"method": "none such"}, {"target": "1"}, {"minutes": "", "trials": "", "latency": ""},
+        {"gain": "0"}, {"gain": "100"}, {"gain": "-1"}, {"gain": "nan"},
     ],
 )  # fmt: skip
 def test_a_bad_form_is_explained_and_starts_nothing(site: Site, ada: Client, form: dict[str, str]) -> None:
@@ -123,6 +128,15 @@ def test_one_click_starts_a_run(site: Site, ada: Client) -> None:
     run = TuningRun.objects.get()
     assert answer["Location"] == reverse("run", args=[run.pk])
     assert (run.budget_seconds, run.owner, run.job.state) == (600.0, site.ada, "queued")
+
+
+def test_a_small_gain_is_a_limit_of_its_own(site: Site, ada: Client) -> None:
+    form = {"network": site.network.pk, "target": site.target.pk, "method": "auto", "minutes": "", "gain": "1"}
+    ada.post("/runs/new", form)
+    run = TuningRun.objects.get()
+    assert (run.budget, run.finished_reason) == (Budget(min_gain=0.01), "")
+    assert RunSpec.from_json(run.spec()).budget == run.budget
+    assert snapshot(run)["run"]["budget"]["gain"] == 0.01
 
 
 def test_odd_addresses_are_no_faults(ada: Client) -> None:
@@ -179,6 +193,27 @@ def test_a_bad_upload_is_explained_with_a_next_step(site: Site, ada: Client, for
     answer = ada.post("/networks/", form, headers={"X-Requested-With": "XMLHttpRequest"})
     assert answer.status_code == 400
     assert "Next step" in answer.json()["error"]
+
+
+def test_an_account_uploads_so_often_and_no_more(
+    site: Site, ada: Client, bob: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paces, "UPLOADS", Pace(2, 3600.0))
+    script = {"X-Requested-With": "XMLHttpRequest"}
+    answers = [ada.post("/networks/", upload(content=b"%d" % n), headers=script) for n in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 400]
+    assert "net.onnx: an account has at most 2 uploads in 1 h. Next step: wait" in answers[-1].json()["error"]
+    assert Network.objects.filter(owner=site.ada, name="net").count() == 2
+    assert bob.post("/networks/", upload(), headers=script).status_code == 200
+
+
+def test_the_example_is_made_so_often_and_no_more(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time a process makes it."""
+    monkeypatch.setattr(paces, "EXAMPLES", Pace(1, 3600.0))
+    monkeypatch.setattr(home, "_written", lambda name: [b"onnx"])
+    assert ada.post("/example/").headers["Location"].startswith("/example/")
+    answer = ada.post("/example/", follow=True)
+    assert "at most 1 examples in 1 h. Next step: wait" in answer.content.decode()
 
 
 def test_open_dimensions_are_asked_for(site: Site, ada: Client) -> None:
@@ -285,16 +320,6 @@ def test_a_long_list_of_networks_has_pages(site: Site, ada: Client) -> None:
     assert "Page 1 of 2" in (page := ada.get(reverse("networks")).content.decode())
     assert page.count('class="name"') == 100
     assert ada.get(reverse("networks") + "?page=2").content.decode().count('class="name"') == 1
-
-
-def test_who_tries_passwords_too_often_must_wait(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SignIn, "pace", Pace(2, 60.0))
-    form = {"username": "ada", "password": "no"}
-    answers = [Client().post("/login/", form) for _ in range(3)]
-    assert [answer.status_code for answer in answers] == [200, 200, 429]
-    assert answers[-1]["Retry-After"] == "60"
-    assert Client().get("/login/").status_code == 200
-    assert Client(REMOTE_ADDR="10.0.0.9").post("/login/", form).status_code == 200
 
 
 @pytest.mark.parametrize(

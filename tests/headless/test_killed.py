@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -119,3 +120,55 @@ def test_an_interrupt_stops_the_run_and_still_makes_the_archive(
     assert events(tmp_path)[-1]["reason"] == "stopped"
     assert (tmp_path / "tiny.zip").is_file()
     until(lambda: not any(map(alive, family)), 10.0)
+
+
+def test_a_child_that_does_not_hear_the_word_is_ended_and_the_archive_is_made(
+    command: Start, zoo_cache: Path, tmp_path: Path
+) -> None:
+    """Frozen after its first batch, as one is in a plan that takes longer than it has."""
+    with command("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path) as process:
+        until(lambda: complete(tmp_path))
+        os.kill(until(lambda: tuning_child(process.pid)), signal.SIGSTOP)
+        family = descendants(process.pid)
+        with command("control", tmp_path, "stop") as control:
+            control.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert (tmp_path / "tiny.zip").is_file()
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    batches = [event for event in events(tmp_path) if event["kind"] == "batch"]
+    assert (summary["reason"], summary["trials"]) == ("stopped", batches[-1]["trials"])
+    until(lambda: not any(map(alive, family)), 10.0)
+
+
+def complete(out: Path) -> bool:
+    """Whether every operator was measured."""
+    return any(event["kind"] == "batch" and event["latency"] for event in events(out))
+
+
+def test_a_disk_that_fills_up_is_one_clear_line_and_the_run_goes_on_when_there_is_room(
+    command: Start, zoo_cache: Path, tmp_path: Path
+) -> None:
+    """Here the file may not grow; its children may write, as they can where only --out is full."""
+    arguments = ("tune", zoo.tiny(zoo_cache), "--out", tmp_path)
+    with command(*arguments, "--trials", 500) as process:
+        until(lambda: measured(tmp_path))
+        size = (tmp_path / "run" / "journal.jsonl").stat().st_size
+        _, most = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, most))
+        family = descendants(process.pid)
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1, errors
+    assert "Traceback" not in errors
+    assert errors.splitlines()[-1].startswith(f"{tmp_path}: File too large; make room")
+    assert "--resume" in errors.splitlines()[-1]
+    until(lambda: not any(map(alive, family)), 10.0)
+    before = measured(tmp_path)
+    assert before
+    with command(*arguments, "--trials", len(before) + 20, "--resume") as process:
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    after = measured(tmp_path)
+    assert after[: len(before)] == before
+    assert len(set(after)) == len(after)

@@ -125,6 +125,8 @@ def mistakes() -> dict[str, Callable[[Path, Path], list[object]]]:
         "part": lambda folder, tiny: [tiny, "--part", "scheduler=lottery"],
         "role": lambda folder, tiny: [tiny, "--part", "cook=anna"],
         "trials": lambda folder, tiny: [tiny, "--trials", "0"],
+        "gain without its sign": lambda folder, tiny: [tiny, "--min-gain", "0.01"],
+        "gain of everything": lambda folder, tiny: [tiny, "--min-gain", "100%"],
         "seed": lambda folder, tiny: [tiny, "--seed", "-1"],
         "unsupported": lambda folder, tiny: [_unsupported(folder / "odd.onnx")],
     }

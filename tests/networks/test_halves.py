@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ from workers.networks.shapes import tensor_shapes
 from workers.networks.tolerance import HALF, tolerances
 
 
+def failing(model: ModelProto) -> ModelProto:
+    raise RuntimeError("left out")
+
+
 def outputs(model: ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
     return OnnxRuntimeSession(model.SerializeToString(), 1).run(seeded_inputs(inspect_model(model), seed))
 
@@ -32,7 +37,7 @@ def outputs(model: ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
 def test_only_the_borders_stay_halves(zoo_cache: Path, name: str, borders: str) -> None:
     model = load(half(zoo_cache, name, borders))
     assert inspect_model(model).precision == "float16"
-    result, _ = clean(model, {})
+    result, _ = clean(deepcopy(model), {})
     onnx.checker.check_model(result)
     ports = {value.type.tensor_type.elem_type for value in (*result.graph.input, *result.graph.output)}
     assert ports == {TensorProto.FLOAT16 if borders == "float16" else TensorProto.FLOAT}
@@ -64,16 +69,31 @@ def test_an_output_that_is_read_on_and_constants_of_operators_are_widened_too() 
     model = model_of(nodes, {"x": [2]}, {"y": [2], "z": [2]}, [])
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.elem_type = TensorProto.FLOAT16
-    result, _ = clean(model, {})
+    result, _ = clean(deepcopy(model), {})
     assert compare(outputs(result), outputs(model), tolerances(model)).passed
     assert {value.type.tensor_type.elem_type for value in result.graph.output} == {TensorProto.FLOAT16}
+
+
+@pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
+@pytest.mark.parametrize("kind", ["weight", "operator"])
+def test_a_constant_and_an_input_may_be_outputs(kind: str, simplifier: Any) -> None:
+    values = constant("w", np.float16([0.5, 2]))
+    nodes = [helper.make_node("Constant", [], ["w"], value=values)] if kind == "operator" else []
+    nodes.append(helper.make_node("Mul", ["x", "w"], ["y"]))
+    model = model_of(nodes, {"x": [2]}, {"y": [2], "w": [2], "x": [2]}, [values] if kind == "weight" else [])
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    result, _ = clean(deepcopy(model), {}, simplifier)
+    onnx.checker.check_model(result)
+    assert [value.name for value in result.graph.output] == ["y", "w", "x"]
+    assert compare(outputs(result), outputs(model), tolerances(model)).passed
 
 
 @pytest.mark.mutation
 @pytest.mark.parametrize("broken", ["axis", "scale"])
 def test_a_swapped_axis_and_a_dropped_scale_are_noticed(zoo_cache: Path, broken: str) -> None:
     model = load(half(zoo_cache, "tiny"))
-    result, _ = clean(model, {})
+    result, _ = clean(deepcopy(model), {})
     for tensor in result.graph.initializer:
         values = onnx.numpy_helper.to_array(tensor)
         if broken == "axis" and values.ndim == 4:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def outputs(model: ModelProto, inputs: dict[str, NDArray[Any]]) -> dict[str, NDA
 
 def verdict(model: ModelProto, seed: int = 0) -> tuple[Verdict, ModelProto]:
     """The cleaned network, run in float32, against the network as it is."""
-    result, _ = clean(model, {})
+    result, _ = clean(deepcopy(model), {})
     inputs = seeded_inputs(inspect_model(model), seed)
     return compare(outputs(result, inputs), outputs(model, inputs), tolerances(model)), result
 
@@ -74,7 +75,7 @@ def rounding(dtype: type, values: NDArray[Any], zero: int, scale: float = 0.5) -
 def test_halves_round_to_even_and_the_ends_are_clipped(dtype: type, zero: int) -> None:
     values = np.arange(-400, 400, dtype=np.float32) / 4  # half a step and quarters of it, beyond both ends
     model = rounding(dtype, values, zero)
-    result, _ = clean(model, {})
+    result, _ = clean(deepcopy(model), {})
     assert np.array_equal(outputs(result, {"x": values})["y"], outputs(model, {"x": values})["y"])
 
 
@@ -99,7 +100,7 @@ def test_a_scale_found_at_run_time_stays_with_the_import() -> None:
         helper.make_node("DequantizeLinear", ["q", "s"], ["y"]),
     ]
     model = model_of(nodes, {"x": [4], "s": []}, {"y": [4]}, [])
-    result, _ = clean(model, {})
+    result, _ = clean(deepcopy(model), {})
     assert "QuantizeLinear" in kinds(result)
     inputs = {"x": np.float32([0.1, 0.26, 0.7, 3]), "s": np.asarray(0.1, np.float32)}
     assert np.allclose(outputs(result, inputs)["y"], outputs(model, inputs)["y"])
@@ -149,5 +150,5 @@ def test_a_range_that_ends_too_early_would_be_noticed(monkeypatch: pytest.Monkey
     monkeypatch.setattr("workers.networks.quantization._RANGES", {TensorProto.UINT8: (0, 254)})
     values = np.arange(-400, 400, dtype=np.float32) / 4
     model = rounding(np.uint8, values, 0, 0.1)
-    result, _ = clean(model, {})
+    result, _ = clean(deepcopy(model), {})
     assert not np.array_equal(outputs(result, {"x": values})["y"], outputs(model, {"x": values})["y"])

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,9 +25,14 @@ from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
 from workers.networks.check import load
 from workers.networks.clean import cleaned
-from workers.networks.inspect import inspect_model
+from workers.networks.inspect import Inspection, inspect_model
 from workers.networks.tolerance import Tolerance, tolerances
 from workers.sandbox.lock import MeasureLock
+
+if TYPE_CHECKING:
+    import tvm
+
+    from workers.tvm_backend.importer import Imported
 
 ROUNDS, RUNS = 3, 40
 SHIPPED = Path(__file__).resolve().parent / "shipped"
@@ -45,8 +50,8 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     folder.mkdir(parents=True)
     pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
     with MeasureLock().shared():
-        layout = _build(order, spec, folder)
-        describe(order, spec, layout, folder)
+        layout, network = _build(order, spec, folder)
+        describe(order, spec, layout, folder, network)
     pulse.tell("phase", name="verifying", text="running the library against ONNX Runtime")
     with MeasureLock().exclusive():
         verdict, ours, theirs = _verify(spec, folder, work)
@@ -81,22 +86,20 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     )
 
 
-def _build(order: dict[str, Any], spec: RunSpec, folder: Path) -> str:
-    """Writes model.so and the MetaSchedule database; returns the layout."""
+def _build(order: dict[str, Any], spec: RunSpec, folder: Path) -> tuple[str, Inspection]:
+    """Writes model.so and the MetaSchedule database; returns the layout, and what the cleaned network is."""
     from workers.tvm_backend import runtime
 
     runtime.load(spec.target)
     import tvm
 
-    from workers.tvm_backend.importer import import_network
     from workers.tvm_backend.library import compile_network, database, export, linker
     from workers.tvm_backend.operators import extract
     from workers.tvm_backend.programs import Workload, key_of
 
     linker()
     target = tvm.target.Target(spec.target)
-    model, layout = cleaned(spec.network, spec.inputs), order.get("layout") or spec.layout
-    imported = import_network(model, spec.inputs, target, layout, spec.balance)
+    imported, network = import_cleaned(spec, target, order.get("layout") or spec.layout, spec.balance)
     extracted = extract(imported.mod, target)
     workloads = [Workload.generate(task.mod, target) for task in extracted]
     best = {}
@@ -107,16 +110,29 @@ def _build(order: dict[str, Any], spec: RunSpec, folder: Path) -> str:
         best[number] = (found["sketch"], tuple(found["choices"]), found["seconds"])
     records = database(extracted, workloads, best, folder)
     export(compile_network(imported, records, target), folder / "model.so")
-    return imported.layout
+    return imported.layout, network
 
 
-def describe(order: dict[str, Any], spec: RunSpec, layout: str, folder: Path) -> None:
-    """Writes metadata.json and run.py beside model.so."""
+def import_cleaned(
+    spec: RunSpec, target: tvm.target.Target, layout: str, balance: float | None
+) -> tuple[Imported, Inspection]:
+    """The network as TVM's functions, and what it is once it is cleaned: for a large one that takes seconds and gigabytes,
+    and is done once. After `runtime.load`."""
+    from workers.tvm_backend.importer import import_network
+
+    model = cleaned(spec.network, spec.inputs)
+    return import_network(model, spec.inputs, target, layout, balance), inspect_model(model)
+
+
+def describe(
+    order: dict[str, Any], spec: RunSpec, layout: str, folder: Path, network: Inspection | None = None
+) -> None:
+    """Writes metadata.json and run.py beside model.so. `network` is the cleaned one; without it the file is cleaned again."""
     from workers.tvm_backend.hardware import detect
     from workers.tvm_backend.runtime import versions
 
     hardware = detect()
-    network = inspect_model(cleaned(spec.network, spec.inputs))
+    network = network or inspect_model(cleaned(spec.network, spec.inputs))
     metadata = {
         "network": order["name"],
         "inputs": _ports(network.inputs),

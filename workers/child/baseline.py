@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from workers.baselines.order import Latency
-from workers.child.artifact import describe
+from workers.child.artifact import describe, import_cleaned
 from workers.child.peers import half_range, onnxruntime, run_script
 from workers.child.pulse import Pulse
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
-from workers.networks.clean import cleaned
+from workers.networks.inspect import Inspection
 from workers.sandbox.lock import MeasureLock
 
 RUNS, UNTUNED_RUNS = 60, 5
@@ -33,7 +33,8 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with lock.shared():
-        describe(order, spec, _untuned(spec, folder), folder)
+        layout, network = _untuned(spec, folder)
+        describe(order, spec, layout, folder, network)
     with lock.exclusive():
         seconds = run_script(spec, folder, "--runs", str(UNTUNED_RUNS), "--json")["seconds"]
     _tell(pulse, spec, "TVM untuned", seconds)
@@ -52,16 +53,15 @@ def _tell(pulse: Pulse, spec: RunSpec, name: str, seconds: list[float]) -> None:
     )
 
 
-def _untuned(spec: RunSpec, folder: Path) -> str:
+def _untuned(spec: RunSpec, folder: Path) -> tuple[str, Inspection]:
     from workers.tvm_backend import runtime
 
     runtime.load(spec.target)
     import tvm
 
-    from workers.tvm_backend.importer import import_network
     from workers.tvm_backend.library import compile_network, export
 
     target = tvm.target.Target(spec.target)
-    imported = import_network(cleaned(spec.network, spec.inputs), spec.inputs, target, spec.layout)
+    imported, network = import_cleaned(spec, target, spec.layout, None)
     export(compile_network(imported, None, target), folder / "model.so")
-    return imported.layout
+    return imported.layout, network

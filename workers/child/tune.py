@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from workers.child.heap import give_back
 from workers.child.pulse import Pulse
 from workers.engine.known import Known, known_points, space_of
 from workers.engine.methods import Method, method
@@ -44,6 +45,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     spec = RunSpec.from_json(order["spec"])
     chosen = method(spec.method, spec.parts)
     backend, chosen = _backend(order, spec, chosen, pulse)
+    give_back()
     try:
         operators = backend.operators()
         if order.get("keys") and order["keys"] != [operator.key for operator in operators]:
@@ -84,10 +86,12 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
 
     linker()  # says now, not when the budget is spent, that no library could be made
 
-    network = load(spec.network)
+    model = load(spec.network)
+    notes = how_computed(model)
+    model = clean(model, spec.inputs)[0]
     backend = LocalBackend(
         spec,
-        clean(network, spec.inputs)[0],
+        model,
         chosen.evaluation,
         machine_of(spec.target, spec.threads),
         Path(order["work_dir"]),
@@ -99,10 +103,10 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         versions=runtime.versions(),
         threads=spec.threads,
         seed=spec.seed,
-        layout=backend.imported.layout,
+        layout=backend.layout,
         method=chosen.name,
         target=spec.target,
-        notes=[*how_computed(network), *backend.imported.notes],
+        notes=[*notes, *backend.notes],
     )
     return backend, Evolving.over(Lowering.over(chosen, backend.workloads), backend.workloads, spec.threads, spec.seed)
 

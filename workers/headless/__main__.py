@@ -17,7 +17,7 @@ COMMANDS = (
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="manage.py", description="Tuning without the web.")
-    return run_command(parser, COMMANDS, "what was measured is kept", argv)
+    return run_command(parser, COMMANDS, "what was measured is kept; tune goes on with --resume", argv)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from workers.messages.events import Event
 from workers.supervision import Control, Ending, Journal
 from workers.supervision.terms import terms_of
 
+GRACE = 20.0  # s for the work in hand after Ctrl-C: what it measures is kept
 MISTAKES = frozenset({"NetworkError", "ImportFailed", "NoLinker"})
 
 
@@ -43,7 +44,7 @@ def confined(order: Mapping[str, Any], journal: Journal, seconds: float | None =
         terms = terms_of(order)
     except OSError as error:
         raise UserMistake(str(error)) from None
-    return terms.supervise(order, journal, total=terms.deadlines.total or seconds)
+    return terms.supervise(order, journal, total=terms.deadlines.total or seconds, stop=GRACE)
 
 
 def ask(order: Mapping[str, Any], hear: Callable[[Event], None] | None = None, seconds: float = 900.0) -> Event:

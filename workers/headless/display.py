@@ -11,7 +11,7 @@ from typing import Any
 
 from workers.messages.events import Event
 from workers.messages.spec import Budget
-from workers.supervision import Control, Journal
+from workers.supervision import Control, Ending, Journal
 
 
 class Display:
@@ -21,6 +21,7 @@ class Display:
         self._budget = budget
         self._terminal = sys.stderr.isatty()
         self._due = 0.0
+        self._moving = False
         self._phase = ""
         self._slots = 0
         self.stopping = False
@@ -76,8 +77,10 @@ class Display:
         return f", {human(max(0.0, min(left)))} left" if left else ""
 
     def end(self) -> None:
-        if self._terminal:
+        """Leaves the line that moves, where there is one."""
+        if self._moving:
             sys.stderr.write("\n")
+        self._moving = False
 
     @staticmethod
     def say(text: str) -> None:
@@ -91,6 +94,7 @@ class Display:
             return
         self._due = moment + (0.2 if self._terminal else 10.0)
         sys.stderr.write(f"\r\033[K{text}" if self._terminal else f"{text}\n")
+        self._moving = self._terminal
         sys.stderr.flush()
 
 
@@ -120,54 +124,55 @@ def human(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def summary(events: Iterable[Event], result: Event, operators: list[dict[str, Any]]) -> dict[str, Any]:
-    """The figures of a run and the lines that tell them. Events are looked at one by one: their checkpoints would fill
-    the memory."""
-    finished: Event = {}
+def summary(events: Iterable[Event], ending: Ending, result: Event, operators: list[dict[str, Any]]) -> dict[str, Any]:
+    """The figures of a run that ended so, and the lines that tell them: what was saved counts where a child was ended
+    before it said why. Events are looked at one by one: their checkpoints would fill the memory."""
+    last: Event = {}
+    spent: dict[str, float] = {}
     complete: float | None = None
-    slots = believed = 0
+    slots = believed = differs = 0
     for event in events:
         kind = event["kind"]
-        if kind == "finished":
-            finished = event
-        elif kind == "slot":
+        if kind == "slot":
             slots += 1
             believed += bool(event["decision"].get("decided_by_belief"))
-        elif kind == "batch" and complete is None and event["latency"]:
-            complete = event["clock"]
-    seconds, trials = finished["clock"], finished["trials"]
-    spent = finished["report"]["spent"]
+            differs += bool(event["decision"].get("differs_from_round_robin"))
+        elif kind in ("batch", "finished"):
+            last, spent = event, event.get("report", event).get("spent", spent)
+            if complete is None and event["latency"]:
+                complete = event["clock"]
+    said = ending.last or {"reason": ending.kind}
+    seconds, trials = last["clock"], last["trials"]
     quartiles = result["latency"]
     ours, theirs = quartiles["median"], result["onnxruntime"]["median"]
-    report = finished["report"]
     share = {name: part / seconds for name, part in spent.items()}
     figures = {
         "seconds": seconds,
         "trials": trials,
         "trials_a_second": trials / seconds,
         "complete_after": complete,
-        "sum_of_operators": finished["latency"],
+        "sum_of_operators": last["latency"],
         "end_to_end": ours,
         "onnxruntime": theirs,
         "ratio": result["ratio"],
         "share": share,
         "slots": slots,
         "slots_decided_by_belief": believed,
-        "search": report["search"],
+        "search": said.get("report", {}).get("search", {}),
         "verified": result["passed"],
         "operators": len(operators),
         "operators_known": known_operators(operators),
-        "reason": finished["reason"],
+        "reason": said["reason"],
     }
     lines = [
         f"{len(operators)} operators, {trials} configurations in {human(seconds)} ({trials / seconds:.1f}/s), "
         f"all operators measured after {complete or float('nan'):.1f} s",
         f"end to end {1e3 * ours:.3f} ms ± {500 * (quartiles['upper_quartile'] - quartiles['lower_quartile']):.3f}, "
-        f"sum of operators {1e3 * (finished['latency'] or 0):.3f} ms, "
+        f"sum of operators {1e3 * (last['latency'] or 0):.3f} ms, "
         f"ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x",
         "clock: "
         + ", ".join(f"{name} {100 * part:.1f} %" for name, part in sorted(share.items(), key=lambda item: -item[1])),
         f"outputs: {result['verdict']['sentence']}",
-        f"slots: {slots}, {believed} decided by the belief, {report['differs_from_round_robin']} unlike round-robin",
+        f"slots: {slots}, {believed} decided by the belief, {differs} unlike round-robin",
     ]
     return {"figures": figures, "lines": lines}

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from workers.headless.errors import Failure, UserMistake
 
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
 
 def run_command(
     parser: argparse.ArgumentParser, commands: Sequence[tuple[str, Any, str]], stopped: str, argv: list[str] | None
 ) -> int:
     """The exit code of the command that `argv` names. `commands` are (name, module, purpose), a module having
-    `add_arguments(parser)` and `run(arguments) -> int`; `stopped` says on Ctrl-C what is kept."""
+    `add_arguments(parser)` and `run(arguments) -> int`; `stopped` says on Ctrl-C, and when the disk is full, what is
+    kept."""
     known = parser.add_subparsers(dest="command", required=True)
     for name, command, purpose in commands:
         parser_of = known.add_parser(name, help=purpose)
@@ -29,6 +33,18 @@ def run_command(
     except Failure as failure:
         sys.stderr.write(f"{failure}\n")
         return 1
+    except OSError as error:
+        sys.stderr.write(f"{_refused(error, getattr(arguments, 'out', None))}; {stopped}\n")
+        return 1
     except KeyboardInterrupt:
         sys.stderr.write(f"\nstopped; {stopped}\n")
         return 130
+
+
+def _refused(error: OSError, out: str | None) -> str:
+    """What the system refused, and the next step. A write that finds no room names no file: it was one in `out`."""
+    full = error.errno in NO_ROOM
+    place = error.filename2 or error.filename or (out if full else None)
+    said = error.strerror or str(error)
+    next_step = "make room (df, quota and ulimit -f tell how much there is)" if full else "put that right"
+    return f"{place}: {said}; {next_step}" if place else f"{said}; {next_step}"

@@ -12,16 +12,14 @@ from typing import Any
 
 from workers.engine.errors import EngineError
 from workers.engine.methods import method
-from workers.headless.ask import Listener, ask, refusal
+from workers.headless.ask import Listener, ask, confined, refusal
 from workers.headless.display import Display
 from workers.headless.errors import Failure, UserMistake
 from workers.headless.machine import this_machine
 from workers.landscapes import Costs, CurveRecording, LandscapeError, SpaceRecording
 from workers.messages.spec import Budget, RunSpec
-from workers.supervision.terms import terms_of
 
 COSTS = "costs.json"
-GRACE = 20.0  # s that a batch may still take after Ctrl-C; what it measured is kept
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,12 +91,8 @@ def recording_name(network: str, method: str, machine: str, threads: int) -> str
 
 def _recorded(order: dict[str, Any]) -> Path | None:
     display, listener = Display(Budget()), Listener()
-    try:
-        terms = terms_of(order)
-    except OSError as error:
-        raise UserMistake(str(error)) from None
     with display.stops_on_interrupt():
-        ending = terms.supervise(order, display.over(listener), stop=GRACE)
+        ending = confined(order, display.over(listener))
     display.end()
     for event in listener.events:
         if event["kind"] == "failed":

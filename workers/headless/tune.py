@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
-import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=None)
     parser.add_argument("--trials", type=int, default=None)
     parser.add_argument("--target-ms", type=float, default=None)
+    parser.add_argument(
+        "--min-gain", metavar="PERCENT", type=_share, default=None,
+        help="end when tuning a tenth longer, at least a minute, is expected to lower the latency by less, like 1%%",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--layout", choices=("auto", "NHWC", "NCHW"), default="auto")
     parser.add_argument(
@@ -64,25 +69,27 @@ def run(arguments: argparse.Namespace) -> int:
     profile = Profile(memory=arguments.profile)
     out = _directory(arguments)
     spec = _spec(arguments, profile)
+    display = Display(spec.budget)
     try:
-        return _tuned(arguments, out, spec, profile)
+        return _tuned(arguments, out, spec, profile, display)
     finally:
+        display.end()
         if arguments.profile and profile.told:
             figures = profile.figures()
-            (out / "profile.json").write_text(json.dumps(figures, indent=1))
+            _write(out / "profile.json", json.dumps(figures, indent=1))
             for line in profile_lines(figures):
                 Display.say(line)
 
 
-def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Profile) -> int:
-    display, spending = Display(spec.budget), profile.accounts.spending
+def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Profile, display: Display) -> int:
+    spending = profile.accounts.spending
 
     def attempt(order: Mapping[str, Any]) -> Ending:
         with profile.process(TUNING, order["clock"]) as hear:
             return confined(order, Listened(display.over(journal), hear))
 
     with spending("command/journal"), _opened(out / RUN) as journal, display.stops_on_interrupt():
-        _begin(journal, spec, out, arguments)
+        spec = _begin(journal, spec, out, arguments)
         ending = restart_until_progress_stops(journal, partial(_order, spec, out, journal), attempt)
         history = journal.history()
         operators, layout = _facts(journal)
@@ -95,6 +102,8 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
     if ending.kind == "paused":
         Display.say(f"paused after {human(history.clock)}; go on with --resume")
         return 0
+    if ending.kind == "stopped" and not operators:
+        raise Failure("it was stopped before the network's operators were known; start it again to have an archive")
     best = best_of(history.measurements, operators)
     if len(best) < len(operators):
         raise Failure(
@@ -106,28 +115,43 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
         result = ask(order, hear)
     display.end()
     with spending("command/archive"):
-        return _conclude(arguments, out, journal, result, operators)
+        return _conclude(arguments, out, journal, ending, result, operators)
 
 
 def _conclude(
-    arguments: argparse.Namespace, out: Path, journal: DirectoryJournal, result: dict[str, Any], operators: list[Any]
+    arguments: argparse.Namespace,
+    out: Path,
+    journal: DirectoryJournal,
+    ending: Ending,
+    result: dict[str, Any],
+    operators: list[Any],
 ) -> int:
-    figures = summary(journal.events(), result, operators)
-    (out / "summary.json").write_text(json.dumps(figures["figures"], indent=1, sort_keys=True))
+    """The archive first: whatever breaks behind it, what the run was for is there."""
+    archive = out / f"{Path(arguments.network).stem}.zip"
+    if result["passed"]:
+        made = Path(result["archive"]).resolve()
+        if not made.is_relative_to(_child(out)):
+            raise Failure(
+                f"the compiling process names an archive outside of its directory: {made}; nothing is offered"
+            )
+        os.replace(made, archive)  # no copy: that would want room
+    figures = summary(journal.events(), ending, result, operators)
+    _write(out / "summary.json", json.dumps(figures["figures"], indent=1, sort_keys=True))
     for line in figures["lines"]:
         Display.say(line)
     if not result["passed"]:
         raise Failure(
             f"the library does not compute what ONNX Runtime computes: {result['verdict']['reason']}; nothing is offered"
         )
-    archive = out / f"{Path(arguments.network).stem}.zip"
-    made = Path(result["archive"]).resolve()
-    if not made.is_relative_to(_child(out)):
-        raise Failure(f"the compiling process names an archive outside of its directory: {made}; nothing is offered")
-    shutil.copy(made, out / "archive.partial")
-    os.replace(out / "archive.partial", archive)
     Display.say(f"archive: {archive}")
     return 0
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(text)
+    partial.replace(path)
 
 
 def _opened(path: Path) -> DirectoryJournal:
@@ -168,7 +192,8 @@ def _spec(arguments: argparse.Namespace, profile: Profile) -> RunSpec:
         inspection = ask({"task": "inspect", "network": network})["inspection"]
     with profile.accounts.spending("command/machine"):
         machine = this_machine(arguments.measure_again)
-    minutes = arguments.minutes if arguments.minutes or arguments.trials or arguments.target_ms else 5.0
+    limits = (arguments.minutes, arguments.trials, arguments.target_ms, arguments.min_gain)
+    minutes = arguments.minutes if any(limits) else 5.0
     return RunSpec(
         network=network,
         target=machine["hardware"]["target"],
@@ -182,10 +207,23 @@ def _spec(arguments: argparse.Namespace, profile: Profile) -> RunSpec:
             seconds=minutes and 60 * minutes,
             trials=arguments.trials,
             target_latency=arguments.target_ms and arguments.target_ms / 1e3,
+            min_gain=arguments.min_gain,
         ),
         layout=arguments.layout,
         seed=arguments.seed,
     )
+
+
+def _share(text: str) -> float:
+    """1% is 0.01; without the sign nobody knows which of the two was meant."""
+    number, sign, rest = text.partition("%")
+    try:
+        share = float(number) / 100
+    except ValueError:
+        share = math.nan
+    if not (sign and not rest and 0 < share < 1):
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0% and under 100%, with its sign, like 1%")
+    return share
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
@@ -217,26 +255,31 @@ def _shapes(inspection: dict[str, Any], given: dict[str, str]) -> dict[str, list
     return shapes
 
 
-def _begin(journal: DirectoryJournal, spec: RunSpec, out: Path, arguments: argparse.Namespace) -> None:
-    """A directory holds one run: a second one must say that it goes on, with the records it began with."""
-    path, resume = out / RUN / "spec.json", arguments.resume
+def _begin(journal: DirectoryJournal, spec: RunSpec, out: Path, arguments: argparse.Namespace) -> RunSpec:
+    """What is run. A directory holds one run: a second one must say that it goes on, with the peaks and the records it
+    began with. One that measured nothing binds nobody."""
+    path, known, resume = out / RUN / "spec.json", out / RUN / KNOWN, arguments.resume
     under_way = bool(journal.history().measurements)
     if under_way and not resume:
         raise UserMistake(f"{out} holds a run already: go on with it (--resume) or name another directory")
-    if resume and path.exists() and under_way:
-        before, now = (json.loads(text) for text in (path.read_text(), spec.to_json()))
-        for kept in (
-            "budget",
-            "peak_flops",
-            "bandwidth",
-        ):  # more time may be given; peaks vary from measurement to measurement
-            before.pop(kept), now.pop(kept)
-        if before != now:
-            changed = sorted(name for name in now if before.get(name) != now[name])
-            raise UserMistake(f"the run in {out} was started with other {', '.join(changed)}; name another directory")
-    path.write_text(spec.to_json())
-    if not under_way and (arguments.records or not (out / RUN / KNOWN).exists()):
-        keep_records(arguments.records, RUN, out / RUN / KNOWN)
+    if under_way and path.exists():
+        spec = _continued(json.loads(path.read_text()), spec, out)
+    if not under_way:
+        journal.clear()  # another network's operators may be in it
+        if arguments.records or not (resume and known.exists()):
+            keep_records(arguments.records, RUN, known)
+    _write(path, spec.to_json())
+    return spec
+
+
+def _continued(before: dict[str, Any], spec: RunSpec, out: Path) -> RunSpec:
+    """The spec with the peaks of `before`: they vary from measurement to measurement, and the operators depend on them."""
+    spec = replace(spec, **{name: before[name] for name in ("peak_flops", "bandwidth") if name in before})
+    now = json.loads(spec.to_json())
+    changed = sorted(name for name in {*before, *now} - {"budget"} if before.get(name) != now.get(name))
+    if changed:  # but for the budget: more time may be given
+        raise UserMistake(f"the run in {out} was started with other {', '.join(changed)}; name another directory")
+    return spec
 
 
 def _child(out: Path) -> Path:

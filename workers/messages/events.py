@@ -15,7 +15,7 @@ end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bo
 baseline     name, seconds, spread, runs, threads
 result       task, and what it found: inspection, onnx (a path), hardware and peak, or artifact (see workers/child)
 log          level ("info", "warning", "error"), text
-finished     reason ("seconds", "trials", "target", "exhausted", "stopped", "paused"; "done" for other tasks)
+finished     reason ("seconds", "trials", "target", "gain", "exhausted", "stopped", "paused"; "done" for other tasks)
 failed       error, reason, next_step: a fault of the run itself, in the user's words
 """
 

@@ -11,12 +11,15 @@ from typing import Any
 class Budget:
     """When a run stops: whichever limit is reached first; None is no limit.
 
-    Seconds and trials are totals over the whole run, what earlier attempts spent included.
+    Seconds and trials are totals over the whole run, what earlier attempts spent included. `target_latency` is in seconds.
+    `min_gain` is a share of the latency (0.01 is 1 %): a run ends when tuning a tenth longer, at least a minute, is expected
+    to take off less.
     """
 
     seconds: float | None = None
     trials: int | None = None
     target_latency: float | None = None
+    min_gain: float | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ from workers.networks.rewriting import (
     fix_reshapes,
     sums_to_additions,
 )
-from workers.networks.shapes import with_static_shapes
+from workers.networks.shapes import set_static_shapes
 
 Simplifier = Callable[[ModelProto], ModelProto]
 Pass = Callable[[ModelProto], str | None]
@@ -60,33 +61,34 @@ def clean(
     simplifier: Simplifier | None = None,
     limits: Limits = DEFAULT,
 ) -> tuple[ModelProto, list[str]]:
-    """A copy of a checked network with static shapes, made ready for import, and what was done in plain sentences.
+    """A checked network with static shapes, made ready for import, and what was done in plain sentences.
 
-    `input_shapes` by input name may leave out static inputs. `simplifier` (onnxsim unless given) may fail: the passes
-    here do the needful without it. Raises NetworkError for shapes that do not fit.
+    `model` is used up: its weights may be gigabytes, and are not copied. `input_shapes` by input name may leave out static
+    inputs. `simplifier` (onnxsim unless given) may fail: the passes here do the needful without it. Raises NetworkError for
+    shapes that do not fit.
     """
-    work = ModelProto()
-    work.CopyFrom(model)
     report: list[str] = []
-    if work.functions:
-        work = onnx.inliner.inline_local_functions(work)
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
         report.append("local functions were written out")
-    before = {value.name for value in work.graph.input}
-    _apply(drop_weight_inputs, work, report)
-    _apply(drop_unused_inputs, work, report)
-    dropped = before - {value.name for value in work.graph.input}
-    work = with_static_shapes(work, {name: s for name, s in input_shapes.items() if name not in dropped}, limits)
-    work = _simplified(work, simplifier or _onnxsim, report)
+    before = {value.name for value in model.graph.input}
+    _apply(drop_weight_inputs, model, report)
+    _apply(drop_unused_inputs, model, report)
+    dropped = before - {value.name for value in model.graph.input}
+    set_static_shapes(model, {name: s for name, s in input_shapes.items() if name not in dropped}, limits)
+    model = _simplified(model, simplifier or _onnxsim, report)
     # The passes change shapes on the way; inference finds them again.
-    del work.graph.value_info[:]
+    del model.graph.value_info[:]
     for step in PASSES:
-        _apply(step, work, report)
-    operators, weights = prune(work)
+        _apply(step, model, report)
+    operators, weights = prune(model)
     if operators:
         report.append(f"{operators} operators that nothing reads were dropped")
     if weights:
         report.append(f"{weights} constants that nothing reads were dropped")
-    return work, report
+    # An input that was read for its shape alone has lost its last reader.
+    _apply(drop_unused_inputs, model, report)
+    return model, report
 
 
 @contextmanager
@@ -111,8 +113,12 @@ def _apply(step: Pass, model: ModelProto, report: list[str]) -> None:
 def _onnxsim(model: ModelProto) -> ModelProto:
     with without("torch"):  # onnxsim loads it for parts that are not used here: over a second, and 190 MB
         import onnxsim
-    # No random checks here: the verification against the reference covers the whole way.
-    result, _ = onnxsim.simplify(model, check_n=0, certify=False)
+    # By way of files: handed over as bytes, the weights would be in memory seven times at once.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "network.onnx")
+        path.write_bytes(model.SerializeToString())
+        # No random checks here: the verification against the reference covers the whole way.
+        result, _ = onnxsim.simplify(str(path), check_n=0, certify=False)
     return result
 
 

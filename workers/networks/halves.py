@@ -30,9 +30,12 @@ def halves_to_singles(model: ModelProto) -> str | None:
     if not _widened(graph):
         return None
     heads = [value for value in graph.input if _is_half(value)]
-    tails = [value for value in graph.output if _is_half(value)]
+    handed_on = {value.name for value in heads}  # an input that is an output as it is
+    tails = [value for value in graph.output if _is_half(value) and value.name not in handed_on]
     rename(graph, {value.name: f"{value.name}__single" for value in heads})
     last = {value.name for value in tails}
+    for tensor in graph.initializer:  # a constant may be an output
+        tensor.name = f"{tensor.name}__single" if tensor.name in last else tensor.name
     for node in graph.node:
         node.output[:] = [f"{name}__single" if name in last else name for name in node.output]
     rename(graph, {name: f"{name}__single" for name in last})

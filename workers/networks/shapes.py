@@ -68,16 +68,14 @@ def tensor_shapes(model: ModelProto, limits: Limits = DEFAULT, dynamic: int | No
     return Inference(bare, limits).run()
 
 
-def with_static_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]], limits: Limits = DEFAULT) -> ModelProto:
-    """A copy of `model` whose inputs have the static `shapes`, by input name; static inputs may be left out.
+def set_static_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]], limits: Limits = DEFAULT) -> None:
+    """Gives the inputs of `model` the static `shapes`, by input name; static inputs may be left out.
 
     One symbol means one number everywhere. Raises NetworkError naming the input and dimension that is missing,
     contradicts the network or makes tensors too large.
     """
-    fixed = ModelProto()
-    fixed.CopyFrom(model)
-    weights = {tensor.name for tensor in fixed.graph.initializer}
-    inputs = {value.name: value for value in fixed.graph.input if value.name not in weights}
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = {value.name: value for value in model.graph.input if value.name not in weights}
     unknown = sorted(set(shapes) - set(inputs))
     if unknown:
         raise NetworkError(
@@ -87,16 +85,15 @@ def with_static_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]], l
     for name, value in inputs.items():
         _fix(value, shapes.get(name), symbols)
     # What was declared for the dynamic network may contradict the static one: inference finds these again.
-    del fixed.graph.value_info[:]
-    for value in fixed.graph.output:
+    del model.graph.value_info[:]
+    for value in model.graph.output:
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param in symbols:
                 dim.dim_value = symbols[dim.dim_param]
-    found = tensor_shapes(fixed, limits)
-    for value in fixed.graph.output:
+    found = tensor_shapes(model, limits)
+    for value in model.graph.output:
         shape = found.get(value.name, shape_of(value))
         value.type.CopyFrom(helper.make_tensor_type_proto(shape.dtype, shape.dims))
-    return fixed
 
 
 def _fix(value: ValueInfoProto, wanted: Sequence[Dimension] | None, symbols: dict[str, int]) -> None:

@@ -15,6 +15,7 @@ from workers.messages.events import Event
 from workers.messages.spec import Budget
 from workers.pipeline.accounts import since
 from workers.pipeline.books import INFINITE, Books
+from workers.pipeline.gain import GainRule
 from workers.pipeline.record import Measurement, measurement_of, outcome_of
 from workers.pipeline.watched import watched
 
@@ -64,6 +65,7 @@ class TuningLoop:
                     backend.remember(operator, identity)
             setting = Setting(seed, peak_flops, slots_per_operator=self._shares())
             self._scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))
+            self._gain = GainRule(budget.min_gain, self._scheduler)
         self._saved, self._interval = clock.now(), CHECKPOINT_SECONDS
 
     def resume(
@@ -88,6 +90,7 @@ class TuningLoop:
             self._scheduler.restore(checkpoint["scheduler"])
         for operator, seconds, terms in slots:
             self._books.slot(operator, seconds, terms)
+            self._gain.remember(seconds, terms)
         self._slot = len(slots)
         for measurement in measurements:
             outcome = outcome_of(measurement)
@@ -100,7 +103,7 @@ class TuningLoop:
             self._scheduler.observe(self._progress(operator))
 
     def run(self) -> str:
-        """Tunes; returns why it ended: "seconds", "trials", "target", "exhausted", "stopped" or "paused"."""
+        """Tunes; returns why it ended: "seconds", "trials", "target", "gain", "exhausted", "stopped" or "paused"."""
         reason = self._warm_up() or self._slots()
         self._tell("batch", saving=True, slot=self._slot, measurements=[], **self._books.totals())
         self._tell("finished", reason=reason, **self._books.totals(), report=self.report())
@@ -143,8 +146,7 @@ class TuningLoop:
         self._tell("phase", name="tuning", text="giving slots to the operators that promise most")
         while not (reason := self._over()):
             with self._account("decision/choose"):
-                progress = [self._progress(operator) for operator in range(len(self._proposers))]
-                decision = self._scheduler.choose(progress, self._slot_seconds())
+                decision = self._scheduler.choose(self._everyone(), self._slot_seconds())
             if decision is None:
                 return "exhausted"
             self._give(decision)
@@ -165,6 +167,7 @@ class TuningLoop:
         self._books.slot(operator, ended - began, decision.terms)
         with self._account("decision/observe"):
             self._scheduler.observe(self._progress(operator))
+            expected = self._gain.observe(ended - began, self._everyone())
         self._tell(
             "slot",
             saving=ended - self._saved >= self._interval,
@@ -175,7 +178,7 @@ class TuningLoop:
             trials=self._books.trials - trials,
             before=_finite(before),
             after=_finite(self._books.best[operator]),
-            decision={"rule": decision.rule, **decision.terms},
+            decision={"rule": decision.rule, **decision.terms, **expected},
             latency=_finite(self._books.latency),
         )
 
@@ -211,10 +214,13 @@ class TuningLoop:
             return "trials"
         if budget.seconds is not None and self._clock.now() >= budget.seconds:
             return "seconds"
-        return None
+        return "gain" if self._gain.holds else None
 
     def _progress(self, operator: int) -> Progress:
         return self._books.progress(operator, self._proposers[operator].exhausted)
+
+    def _everyone(self) -> list[Progress]:
+        return [self._progress(operator) for operator in range(len(self._proposers))]
 
     def _slot_seconds(self) -> float:
         """Expected length of the next slot in seconds: the mean of those so far."""

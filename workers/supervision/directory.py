@@ -143,6 +143,12 @@ class DirectoryJournal:
             return "continue"
         return "pause" if word == "pause" else "stop" if word == "stop" else "continue"
 
+    def clear(self) -> None:
+        """Forgets every event."""
+        os.ftruncate(self._file, 0)
+        os.fsync(self._file)
+        self._size = self.trials = 0
+
     def clear_control(self) -> None:
         """Forgets an earlier pause or stop."""
         (self.path / "control").unlink(missing_ok=True)

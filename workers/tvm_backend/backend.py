@@ -17,7 +17,7 @@ from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import Limits
 from workers.tvm_backend.hardware import vector_lanes
-from workers.tvm_backend.importer import Imported, import_network
+from workers.tvm_backend.importer import import_network
 from workers.tvm_backend.operators import extract, operators
 from workers.tvm_backend.pool import Pool
 from workers.tvm_backend.programs import Workload, save_workloads
@@ -26,7 +26,8 @@ KERNEL_LIMITS = Limits()
 
 
 class LocalBackend:
-    """Compiles on every core, runs on `spec.threads` threads. Owns its workers; close it."""
+    """Compiles on every core, runs on `spec.threads` threads. `layout` and `notes` are its `Imported`'s. Owns its workers;
+    close it."""
 
     def __init__(
         self,
@@ -45,14 +46,16 @@ class LocalBackend:
         try:
             target = tvm.target.Target(spec.target)
             report("importing", "importing the network and folding its constants")
-            self.imported: Imported = import_network(model, spec.inputs, target, spec.layout, spec.balance)
-            extracted = extract(self.imported.mod, target)
+            imported = import_network(model, spec.inputs, target, spec.layout, spec.balance)
+            self.layout, self.notes = imported.layout, imported.notes
+            extracted = extract(imported.mod, target)
+            del imported  # with the weights, which only the process that compiles the whole network needs
             report("spaces", f"drawing up the design spaces of {len(extracted)} operators")
             workloads = [Workload.generate(task.mod, target) for task in extracted]
             self.workloads = workloads
             save_workloads(workloads, work_dir / "workloads.json")
             self._operators = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
-            footprint = sum(one.weight * known.weight_bytes for one, known in zip(extracted, workloads, strict=True))
+            footprint = sum(one.weight * known.touched for one, known in zip(extracted, workloads, strict=True))
             self._pool.load(work_dir / "workloads.json", {"name": evaluator[0], "parameters": evaluator[1]}, footprint)
         except BaseException:
             self.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,10 @@ import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 
-from workers.tvm_backend import winograd
+from workers.tvm_backend import constants, winograd
 from workers.tvm_backend.hardware import vector_lanes
 
-LAYOUTS = {"NHWC": {"relax.nn.conv2d": ["NHWC", "HWIO"]}}
+NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
 
 
 class ImportFailed(Exception):
@@ -28,6 +28,15 @@ class Imported:
     mod: tvm.IRModule
     layout: str
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How convolutions are laid out; with a machine's `balance` those that it pays for are transformed."""
+
+    name: str
+    layout: str
+    balance: float | None = None
 
 
 def unsupported(operators: Iterable[str]) -> list[str]:
@@ -46,28 +55,51 @@ def import_network(
     """Imports with static `shapes`, convolutions in NHWC where the conversion holds (layout "auto" or "NHWC"), else NCHW.
 
     With the machine's `balance`, FLOP that it does while a byte comes from memory, convolutions are transformed where that
-    makes them cheaper. Raises ImportFailed. What holds is what converts and lowers; that it also computes the same is for
-    the verification.
+    makes them cheaper. A way that does not hold is named in the notes, with the reason, and the next one tried; raises
+    ImportFailed when none does. What holds is what converts and lowers; that it also computes the same is for the
+    verification.
     """
-    mod = _frontend(model, shapes)
+    kinds = {node.op_type for node in model.graph.node}
+    return _imported(_frontend(model, shapes), target, _ways(kinds, layout, balance))
+
+
+def _imported(
+    mod: tvm.IRModule, target: tvm.target.Target, ways: Sequence[Way], refused: tuple[str, ...] = ()
+) -> Imported:
+    """In the first of `ways` that holds; `refused` says which did not, and why."""
+    way, *others = ways
+    try:
+        lowered, notes = _lowered(mod, target, way)
+    except Exception as error:  # TVM raises whatever its C++ throws
+        refused = (*refused, f"{way.name} does not hold here ({_last_line(error)})")
+        if not others:
+            raise ImportFailed(f"TVM cannot lower this network: {'; '.join(refused)}") from error
+    else:
+        return Imported(lowered, way.layout, (*(f"{why}: imported in {way.name}" for why in refused), *notes))
+    return _imported(mod, target, others, refused)
+
+
+def _ways(kinds: set[str], layout: str, balance: float | None) -> list[Way]:
+    """For a network of these operator types, the best first."""
+    if "Conv" not in kinds:
+        return [Way("its own layout", "none")]
+    ways = [Way("NCHW", "NCHW")]
+    if layout in {"auto", "NHWC"}:
+        ways.insert(0, Way("NHWC", "NHWC"))
+        # A quantised network's sums are whole numbers, and the transforms would blur them.
+        if balance is not None and not kinds & {"Round", "DynamicQuantizeLinear"}:
+            ways.insert(0, Way("NHWC with Winograd's minimal filtering", "NHWC", balance))
+    return ways
+
+
+def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tvm.IRModule, list[str]]:
     notes: list[str] = []
-    if any(node.op_type in {"Round", "DynamicQuantizeLinear"} for node in model.graph.node):
-        balance = None  # a quantised network's sums are whole numbers, and the transforms would blur them
-    convolutions = any(node.op_type == "Conv" for node in model.graph.node)
-    if layout in {"auto", "NHWC"} and convolutions:
-        try:
-            return _imported_nhwc(mod, target, balance)
-        except Exception as error:  # TVM raises whatever its C++ throws
-            notes.append(f"layout NHWC does not hold here ({_last_line(error)}): the network stays in NCHW")
-    return Imported(_lower(mod, target), "NCHW" if convolutions else "none", tuple(notes))
-
-
-def _imported_nhwc(mod: tvm.IRModule, target: tvm.target.Target, balance: float | None) -> Imported:
-    converted, count = relax.transform.ConvertLayout(LAYOUTS["NHWC"])(mod), 0
-    if balance is not None:
-        converted, count = winograd.transformed(converted, vector_lanes(target), balance)
-    notes = (f"convolutions computed by Winograd's minimal filtering: {count}",) if count else ()
-    return Imported(_lower(converted, target), "NHWC", notes)
+    if way.layout == "NHWC":
+        mod = relax.transform.ConvertLayout(NHWC)(mod)
+    if way.balance is not None:
+        mod, count = winograd.transformed(mod, vector_lanes(target), way.balance)
+        notes += [f"convolutions computed by Winograd's minimal filtering: {count}"] if count else []
+    return _lower(mod, target), notes
 
 
 def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRModule:
@@ -83,6 +115,7 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         relax.transform.FastMathTransform(),
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
+        constants.Fold(),
         relax.transform.LegalizeOps(),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),

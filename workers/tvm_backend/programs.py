@@ -16,6 +16,7 @@ from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.schedule import Trace
 from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
 from tvm_ffi import structural_hash
+from tvm_ffi.serialization import from_json_graph_str
 
 from workers.engine.space import Sketch
 from workers.tvm_backend.traces import Family, decided, families, read_back
@@ -55,10 +56,16 @@ class Workload:
         return tuple(int(place) for place in self.mod["main"].attrs.get("layout_free_buffers", ()))
 
     @cached_property
-    def weight_bytes(self) -> int:
-        """Of those arguments."""
-        tensors = argument_tensors(self.mod)
-        return sum(math.prod(tensors[p][0]) * tvm.DataType(tensors[p][1]).bits // 8 for p in self.weights)
+    def touched(self) -> int:
+        """Bytes of all arguments."""
+        return sum(math.prod(shape) * tvm.DataType(dtype).bits // 8 for shape, dtype in argument_tensors(self.mod))
+
+    @cached_property
+    def batch(self) -> int:
+        """Members of a batch of products with constant matrices, as Winograd's filtering makes it: what transforms its
+        tiles, before and behind it, gives each core some tiles of every member. 1 for other operators."""
+        shapes = [shape for shape, _ in argument_tensors(self.mod)]
+        return next((shapes[place][0] for place in self.weights if len(shapes[place]) == 3), 1)
 
     @cached_property
     def context(self) -> ms.TuneContext:
@@ -138,7 +145,7 @@ def load_workloads(path: Path, target: tvm.target.Target) -> list[Workload]:
     return [
         Workload(mod, tuple(_trace(mod, text) for text in row["traces"]), target)
         for row in json.loads(path.read_text())
-        for mod in [tvm.ir.load_json(row["mod"])]
+        for mod in [from_json_graph_str(row["mod"])]  # tvm.ir.load_json looks first for what older versions wrote
     ]
 
 

@@ -10,7 +10,6 @@ from apps.dashboard.methods.numbers import (
     EAGER,
     FIRST,
     FOREST,
-    POOL,
     RANKING,
     REGRESSION,
     RUNS_500,
@@ -143,7 +142,7 @@ PUBLISHED = (
         "With the walks and timings of the publication. Takes hours.",
         f"{CHAMELEON}, 3.2, 3.3, Tables 7 to 9",
         parts("sequential", "ppo", "adaptive", "xgboost", "fixed"),
-        (*AGENT, *CLUSTERS, *REGRESSION, *RUNS_500, *FIRST, *POOL, *EAGER),
+        (*AGENT, *CLUSTERS, *REGRESSION, *RUNS_500, *FIRST, *EAGER),
         more="Both parts together: AE + AS of the ablations.",
     ),
     Words(
@@ -162,7 +161,7 @@ ABLATIONS = (
     Words("chameleon-ae", "Chameleon: the agent alone", "AutoTVM with the agent in place of annealing. Takes hours.",
           f"{CHAMELEON}, 4.1: AE", {**_AUTOTVM, "explorer": "ppo"}, (*AGENT, *REGRESSION, *RUNS_500, *FIRST, *EAGER)),
     Words("chameleon-sa-as", "Chameleon: the sampling alone", "AutoTVM that measures one configuration of each kind. Takes "
-          "hours.", f"{CHAMELEON}, 4.2: SA + AS", {**_AUTOTVM, "sampler": "adaptive"}, (*_AUTOTVM_NUMBERS, *CLUSTERS, *POOL)),
+          "hours.", f"{CHAMELEON}, 4.2: SA + AS", {**_AUTOTVM, "sampler": "adaptive"}, (*_AUTOTVM_NUMBERS, *CLUSTERS)),
     Words("adatune-evaluator", "AdaTune: the timing alone", "AutoTVM that stops timing once the times agree. Takes hours.",
           f"{ADATUNE}; the authors' program", {**_AUTOTVM, "evaluator": "adaptive"},
           (*ANNEALING, *REGRESSION, *BATCHES, *FIRST, *EAGER)),

@@ -14,7 +14,10 @@ from django.utils.safestring import SafeString
 from apps.dashboard import humans
 
 register = template.Library()
-for _name in ("latency", "duration", "ratio", "count", "size", "flops", "rate", "bandwidth", "whole"):
+_NAMES = (
+    "latency", "duration", "ratio", "count", "size", "flops", "rate", "bandwidth", "whole", "percent", "short",
+)  # fmt: skip
+for _name in _NAMES:
     register.filter(_name, getattr(humans, _name))
 
 SPARK_WIDTH, SPARK_HEIGHT = 96, 24
@@ -46,7 +49,7 @@ def spark(points: Sequence[tuple[float, float]]) -> SafeString:
     if len(points) < 2:
         return SafeString("")
     first, last = points[0][0], points[-1][0]
-    values = [math.log(value) for _, value in points]
+    values = [math.log(max(value, 1e-15)) for _, value in points]  # a child may tell anything
     low, high = min(values), max(values)
     path, before = [], 0.0
     for number, ((clock, _), value) in enumerate(zip(points, values, strict=True)):
@@ -78,3 +81,9 @@ def shape_of(sizes: Sequence[Any] | None) -> str:
     if sizes is None:
         return "any shape"
     return " x ".join("?" if size is None else str(size) for size in sizes) or "a single number"
+
+
+@register.simple_tag
+def spread(seconds: float, spread: float) -> str:
+    """A latency with its spread."""
+    return humans.latency(seconds, spread)

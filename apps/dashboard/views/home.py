@@ -23,7 +23,7 @@ from apps.catalog.services import create_network
 from apps.core import clock
 from apps.core.access import owned
 from apps.core.errors import Refused
-from apps.dashboard import figures
+from apps.dashboard import figures, paces
 from apps.tuning import services
 from apps.tuning.models import TuningRun
 from workers.messages import Budget
@@ -55,6 +55,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def example(request: HttpRequest) -> HttpResponse:
     """Uploads the example network as if the user had."""
     try:
+        paces.check(paces.EXAMPLES, request.user, EXAMPLE, "examples")
         network = create_network(request.user, f"{EXAMPLE}.onnx", _written(EXAMPLE))
     except Refused as error:
         messages.error(request, f"{error.reason}. Next step: {error.next_step}.")

@@ -17,7 +17,7 @@ from apps.catalog.models import Network
 from apps.catalog.services import create_network
 from apps.core.access import owned
 from apps.core.errors import Refused
-from apps.dashboard import figures
+from apps.dashboard import figures, paces
 from apps.dashboard.compared import picture
 from apps.dashboard.forms import Sizes
 from apps.tuning import services
@@ -44,6 +44,7 @@ def _upload(request: HttpRequest) -> HttpResponse:
         file = request.FILES.get("file")
         if file is None or file.name is None:
             raise Refused("file", "no file came with the form", "choose the network's file")
+        paces.check(paces.UPLOADS, request.user, file.name, "uploads")
         network = create_network(request.user, file.name, file.chunks())
     except Refused as error:
         return _refused(request, error)

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from apps.catalog.models import Network, Target
 from apps.core.access import owned
 from apps.core.errors import Refused
-from apps.dashboard import methods, streams
+from apps.dashboard import methods, report, streams, words
 from apps.dashboard.forms import NewRun
 from apps.tuning import services
 from apps.tuning.live import snapshot
@@ -80,7 +80,8 @@ def _started(request: HttpRequest, form: NewRun) -> TuningRun:
 @never_cache
 def run(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = _run(request, pk)
-    context = {"run": found, "snapshot": snapshot(found), "method": methods.TITLES.get(found.method, found.method)}
+    title = methods.TITLES.get(found.method, found.method)
+    context = {"run": found, "snapshot": snapshot(found), "method": title, "words": words.PAGE}
     return render(request, "dashboard/run.html", context | _left(found))
 
 
@@ -130,7 +131,8 @@ def downloads(request: HttpRequest, pk: UUID) -> HttpResponse:
 def _left(found: TuningRun) -> dict[str, Any]:
     compiling = Job.objects.filter(run=found, task=Job.Task.COMPILE)
     return {
-        "artifacts": list(found.artifacts.all()[:5]),
+        "artifacts": list(found.artifacts.all()[: 2 * Artifact.KEPT]),
+        "kept": Artifact.KEPT,
         "compiling": compiling.filter(state__in=ACTIVE).first(),
         "failed": compiling.filter(state="failed").first() if not found.artifacts.exists() else None,
         "over": found.job.state in OVER,
@@ -140,6 +142,7 @@ def _left(found: TuningRun) -> dict[str, Any]:
 _FILES = {
     "log.jsonl": (streams.log_lines, "application/x-ndjson"),
     "measurements.csv": (streams.measurement_table, "text/csv"),
+    "report.html": (report.pieces, "text/html; charset=utf-8"),
 }
 
 

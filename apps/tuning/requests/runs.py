@@ -49,7 +49,7 @@ def create_run(
     _check_budget(budget)
     try:
         with transaction.atomic():
-            _check_active(owner)
+            check_active(owner)
             job = Job.objects.create(task=Job.Task.TUNE, owner=owner, network=network, target=target)
             run = TuningRun.objects.create(
                 job=job,
@@ -66,6 +66,7 @@ def create_run(
                 budget_seconds=budget.seconds,
                 budget_trials=budget.trials,
                 budget_latency=budget.target_latency,
+                budget_gain=budget.min_gain,
                 reuse=reuse,
             )
             _find_baselines(run)
@@ -104,8 +105,11 @@ def _work(run: TuningRun) -> tuple[Any, ...]:
     return run.shapes, run.machine["threads"], run.machine["tvm"]
 
 
-def _check_active(owner: Any) -> None:
-    """Inside a transaction: the owner's row is locked, so that of two that come at once the second counts the first."""
+def check_active(owner: Any) -> None:
+    """Inside a transaction: raises Refused where one more would be one too many.
+
+    The owner's row is locked, so that of two that come at once the second counts the first.
+    """
     get_user_model().objects.select_for_update(no_key=True).filter(pk=owner.pk).first()
     active = Job.objects.filter(owner=owner, task=Job.Task.TUNE, state__in=ACTIVE).count()
     if active >= MAX_ACTIVE_RUNS:
@@ -140,12 +144,19 @@ def _check_choices(method: str, parts: Mapping[str, str], layout: str, seed: int
 
 def _check_budget(budget: Budget) -> None:
     """At least one limit, all of them finite and more than nothing; raises Refused."""
-    limits = {"time": budget.seconds, "trials": budget.trials, "target latency": budget.target_latency}
+    limits = {
+        "time": budget.seconds,
+        "trials": budget.trials,
+        "target latency": budget.target_latency,
+        "expected gain": budget.min_gain,
+    }
     given = {name: limit for name, limit in limits.items() if limit is not None}
     if not given:
-        raise Refused("budget", "it has no limit", "give a time, a number of trials or a latency to reach")
+        raise Refused("budget", "it has no limit", "give a time, trials, a latency to reach or a gain to be expected")
     for name, limit in given.items():
         if not (math.isfinite(limit) and limit > 0):
             raise Refused(limit, f"the {name} of a budget must be greater than 0", "give another number")
     if budget.trials is not None and budget.trials > MAX_TRIALS:
         raise Refused(budget.trials, f"a run measures at most {MAX_TRIALS} configurations", "give a smaller number")
+    if budget.min_gain is not None and budget.min_gain >= 1:
+        raise Refused(budget.min_gain, "no gain is the whole latency", "give a share under 1, 0.01 is 1 %")

@@ -11,6 +11,7 @@ from apps.core.errors import Refused
 from apps.tuning import dispatch
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.artifacts import compile_if_measured
+from apps.tuning.requests.runs import check_active
 from apps.tuning.states import ACTIVE, State
 from apps.tuning.transitions import announce, move
 
@@ -47,6 +48,7 @@ def _resume(job: Job) -> bool:
     if job.state == State.RUNNING and job.wanted == Job.Wanted.PAUSE:
         return _want(job, "continue")
     if job.state in (State.PAUSED, State.FAILED):
+        check_active(job.owner)
         TuningRun.objects.filter(job=job).update(finished_reason="")
         moved = move(job.pk, State.QUEUED, wanted="continue", fruitless=0, error="", next_step="", ended=None)
         dispatch.queue(job)

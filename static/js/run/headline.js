@@ -1,10 +1,8 @@
 // The line of facts, the big number, the controls and what went wrong.
 
 import { count, duration, latency, ratio } from "../format.js";
+import { words } from "./words.js";
 
-const REASONS = {
-  seconds: "time is up", trials: "all trials used", target: "target latency reached", exhausted: "everything was tried", stopped: "stopped",
-};
 const SPEAK = 10000; // ms between two announcements of the big number
 
 export class Headline {
@@ -67,9 +65,9 @@ export class Headline {
   #gains() {
     const { run, baselines, end_to_end: whole, curve } = this.state;
     const box = this.part("gains"), parts = [];
-    const ours = whole.filter((p) => p.seconds && p.verified !== false).at(-1)?.seconds;
-    const mine = ours || run.latency;
-    if (mine) for (const line of baselines) parts.push([ratio(line.seconds / mine), `against ${line.name}`]);
+    const ours = whole.filter((p) => p.seconds && p.verified).at(-1)?.seconds;
+    const mine = ours || run.latency, of = ours ? "" : ", sum of operators";
+    if (mine) for (const line of baselines) parts.push([ratio(line.seconds / mine), `against ${line.name}${of}`]);
     if (run.latency && curve.length && !baselines.some((line) => /untuned/i.test(line.name))) parts.push([ratio(curve[0][1] / run.latency), "since first measured"]);
     if (ours) parts.push([latency(ours), "end to end, verified"]);
     const text = JSON.stringify(parts);
@@ -111,6 +109,6 @@ export function stateWord(run) {
   if (run.state === "running" && run.wanted === "pause") return ["paused", "pausing"];
   if (run.state === "queued") return ["queued", "waiting for a worker"];
   if (run.state === "interrupted") return ["interrupted", "interrupted, goes on by itself"];
-  if (run.state === "done") return ["done", REASONS[run.finished_reason] ? `done: ${REASONS[run.finished_reason]}` : "done"];
+  if (run.state === "done") return ["done", words.reasons[run.finished_reason] ? `done: ${words.reasons[run.finished_reason]}` : "done"];
   return [run.state, run.state];
 }

@@ -3,26 +3,9 @@
 import { count, latency, percent, short, significant } from "../format.js";
 import { spark } from "./spark.js";
 import { svg } from "./svg.js";
+import { words } from "./words.js";
 
 const RESORT = 5000; // ms: rows must not run away under the reader
-const RULES = {
-  rescue: "nothing valid yet",
-  gamma: "its first slot",
-  bonus: "uncertain, worth a look",
-  belief: "largest gain expected",
-  round_robin: "its turn",
-  sequential: "next in order",
-  random: "by chance",
-  linear: "behind its share of the work",
-  warm_up: "its first slot",
-  epsilon: "by chance, to explore",
-  greedy: "largest gain expected",
-  softmax: "by chance, larger gains more often",
-  gradient: "steepest descent",
-  tie: "all alike",
-  oracle: "known to pay",
-  remainder: "what is left",
-};
 
 const speed = (o) => (o.best && o.flops ? o.flops / o.best : null);
 
@@ -52,8 +35,7 @@ function rate(state, o) {
 
 function why(o) {
   if (!o.rule) return "";
-  const word = RULES[o.rule] || o.rule.replaceAll("_", " ");
-  return word;
+  return words.rules[o.rule] || o.rule.replaceAll("_", " ");
 }
 
 function whyInFull(o) {
@@ -165,7 +147,8 @@ export class Operators {
       element.append(cell);
     }
     cells.swatch = document.createElement("span");
-    cells.text = document.createElement("span");
+    cells.text = document.createElement("a");
+    cells.text.href = `operators/${operator.index}/`;
     cells.name.append(cells.swatch, cells.text);
     cells.name.title = operator.name;
     cells.line = svg("polyline", { points: "" });

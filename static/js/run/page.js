@@ -91,7 +91,12 @@ function events(list, acknowledge) {
   want(...names);
 }
 
-const words = { live: "", lost: "The connection is lost; trying again. What is shown is from before.", gone: "This run is not there any more, or not yours. Sign in again, or go back to the list." };
+const words = {
+  live: "",
+  lost: "The connection is lost; trying again. What is shown is from before.",
+  crowded: "Your account has as many pages open on runs as it may; this one stands still. Close some, and it goes on.",
+  gone: "This run is not there any more, or not yours. Sign in again, or go back to the list.",
+};
 const status = $('[data-part="connection"]');
 new Line(root.dataset.socket, () => state.seq, {
   onEvents: events,

@@ -41,6 +41,7 @@ export class Line {
   #lost(event) {
     clearTimeout(this.watchdog);
     if (event.code === 4404) { this.onStatus("gone"); return; }
+    if (event.code === 4429) { this.onStatus("crowded"); this.#soon(LONGEST); return; }
     this.onStatus("lost");
     this.#soon(Math.min(LONGEST, 500 * 2 ** this.failures++) * (0.75 + Math.random() / 2));
   }

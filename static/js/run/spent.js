@@ -3,12 +3,9 @@
 import { duration, percent } from "../format.js";
 import { look } from "./look.js";
 import { svg } from "./svg.js";
+import { words } from "./words.js";
 
 const ROW = 24;
-export const WORDS = {
-  build: "building", measure: "measuring", search: "searching", decision: "deciding", wait: "waiting", start: "starting up",
-  bookkeeping: "keeping books", overhead: "overhead", checkpoint: "saving",
-};
 
 export class Spent {
   constructor(box, state) {
@@ -18,7 +15,7 @@ export class Spent {
   }
 
   rows() {
-    const all = Object.entries(this.state.spent).map(([name, seconds]) => ({ name: WORDS[name] || name, seconds }));
+    const all = Object.entries(this.state.spent).map(([name, seconds]) => ({ name: words.spent[name] || name, seconds }));
     const total = all.reduce((sum, row) => sum + row.seconds, 0) || 1;
     return all.map((row) => ({ ...row, share: row.seconds / total })).sort((a, b) => b.seconds - a.seconds);
   }

@@ -1,0 +1,181 @@
+"""How one operator of a run got on: its best so far, its slots with what was expected of them, and what failed."""
+
+from __future__ import annotations
+
+from bisect import bisect, bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import Any
+
+from apps.tuning.history import History, repeated
+from apps.tuning.live import thinned
+from apps.tuning.models import Measurement, Operator, TuningRun
+from apps.tuning.paging import by_number
+
+STEPS, SLOTS, SPANS = 600, 100, 2000
+"""As many steps of the best so far, slots, and places of slots as a page shows; of more an even choice."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The best time in seconds that the scheduler believed in before a slot, with its standard deviation."""
+
+    mean: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class Given:
+    """A slot: `began` and `ended` on the run's clock, `own` the operator's own time when it ended."""
+
+    number: int
+    began: float
+    ended: float
+    own: float
+    trials: int
+    before: float | None
+    after: float | None
+    rule: str
+    expected: Expected | None
+
+    @property
+    def within(self) -> bool | None:
+        """Whether what came is no further from what was expected than its spread; None where nothing was."""
+        if self.expected is None or self.after is None:
+            return None
+        return abs(self.after - self.expected.mean) <= self.expected.spread
+
+
+@dataclass(frozen=True)
+class Step:
+    """A new best: when by the run's clock and by the operator's own time, after how many trials, and its seconds."""
+
+    clock: float
+    own: float
+    trials: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Course:
+    """`own` is the time of all `count` slots, `won` what they took off the time of one call, both in seconds.
+
+    `given` are slots with what was expected of them, `spans` when more of them (began, ended).
+    """
+
+    steps: Sequence[Step]
+    given: Sequence[Given]
+    spans: Sequence[tuple[float, float]]
+    count: int
+    own: float
+    won: float
+    failures: Mapping[str, int]
+
+    @property
+    def expected(self) -> int:
+        """Of the slots shown, those before which something was believed and after which something came."""
+        return sum(slot.within is not None for slot in self.given)
+
+    @property
+    def within(self) -> int:
+        return sum(slot.within is True for slot in self.given)
+
+
+def course(run: TuningRun, operator: Operator) -> Course:
+    """Reads an operator's measurements a page at a time, and of its slots all times but few decisions."""
+    slots = list(
+        run.slots.filter(operator=operator.index)
+        .order_by("number")
+        .values_list("number", "began", "ended", "before", "after")
+    )
+    spans = [(began, ended) for _, began, ended, _, _ in slots]
+    own = _OwnTime(spans)
+    history, reached, failures = _measured(run, operator)
+    # Of a single operator both grow together.
+    steps = [
+        Step(clock, own.at(clock), int(trials), seconds)
+        for (clock, _), (trials, seconds) in zip(history.curve, history.sparks[operator.index], strict=True)
+    ]
+    return Course(
+        steps=thinned(steps, STEPS),
+        given=_given(run, thinned([number for number, *_ in slots], SLOTS), own, reached),
+        spans=thinned(spans, SPANS),
+        count=len(slots),
+        own=own.whole,
+        won=sum(max(0.0, before - after) for *_, before, after in slots if before is not None and after is not None),
+        failures=dict(failures.most_common()),
+    )
+
+
+def _measured(run: TuningRun, operator: Operator) -> tuple[History, dict[int, int], Counter[str]]:
+    """The best so far, the configurations known at the end of each slot, and failures by cause."""
+    history, reached, failures, known = History([operator], repeated(run)), dict[int, int](), Counter[str](), 0
+    tried = Measurement.objects.filter(run=run, operator=operator.index).exclude(cause="duplicate")
+    rows = by_number(tried, "clock", "seconds", "configuration", "cause", "round", "slot")
+    for clock, batch in groupby(rows, key=itemgetter(1)):
+        seen = []
+        for _, _, seconds, configuration, cause, round_, slot in batch:
+            seen.append((operator.index, seconds, configuration))
+            known += round_ == 0
+            reached[slot] = known
+            if seconds is None:
+                failures[cause] += 1
+        history.add(clock, seen)
+    return history, reached, failures
+
+
+def _given(run: TuningRun, numbers: Sequence[int], own: _OwnTime, reached: Mapping[int, int]) -> list[Given]:
+    rows = run.slots.filter(number__in=numbers).order_by("number")
+    return [
+        Given(
+            number=slot.number,
+            began=slot.began,
+            ended=slot.ended,
+            own=own.at(slot.ended),
+            trials=slot.trials,
+            before=slot.before,
+            after=slot.after,
+            rule=slot.rule,
+            expected=_expected(slot.decision.get("belief"), reached.get(slot.number)),
+        )
+        for slot in rows
+    ]
+
+
+def _expected(belief: Mapping[str, Any] | None, configurations: int | None) -> Expected | None:
+    """What was believed of as many configurations as the slot came to; it may be longer or shorter than was thought."""
+    if not belief or configurations is None:
+        return None
+    mean, spread = (_between(belief["x"], belief[name], configurations) / 1e3 for name in ("mean_ms", "spread_ms"))
+    return Expected(mean, spread)
+
+
+def _between(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
+    """Linear between the points, and the outermost beyond them."""
+    place = bisect_left(xs, x)
+    if place in (0, len(xs)):
+        return ys[max(0, place - 1)]
+    part = (x - xs[place - 1]) / (xs[place] - xs[place - 1])
+    return ys[place - 1] + part * (ys[place] - ys[place - 1])
+
+
+class _OwnTime:
+    """From the run's clock to the seconds of an operator's own slots; `slots` are (began, ended) in order."""
+
+    def __init__(self, slots: Sequence[tuple[float, float]]) -> None:
+        self._slots = slots
+        self._before = list(accumulate((ended - began for began, ended in slots), initial=0.0))
+
+    @property
+    def whole(self) -> float:
+        return self._before[-1]
+
+    def at(self, clock: float) -> float:
+        place = bisect(self._slots, clock, key=itemgetter(0))
+        if not place:
+            return 0.0
+        began, ended = self._slots[place - 1]
+        return self._before[place - 1] + min(clock, ended) - began

@@ -1,0 +1,67 @@
+"""What stands in a report, and the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.contrib.staticfiles import finders
+from django.template.loader import render_to_string
+
+from apps.core import clock
+from apps.dashboard import figures, words
+from apps.dashboard.methods import TITLES
+from apps.dashboard.report import tables
+from apps.dashboard.report.story import coloured, story, titled
+from apps.tuning.live import snapshot, thinned
+from apps.tuning.models import TuningRun
+
+SHEETS = ("tokens", "page", "run", "report")
+STEPS, SLOTS = 100, 200
+"""As many rows of a table under a chart; of more an even choice."""
+_DARK = re.compile(r':root\[data-theme="dark"\] (\{[^}]*\})')
+
+
+def pieces(run: TuningRun) -> Iterator[bytes]:
+    """The file, made when it is asked for. A snapshot bounds what is held and written, however long the run was."""
+    yield render_to_string("dashboard/report.html", _told(run)).encode()
+
+
+def _told(run: TuningRun) -> dict[str, Any]:
+    drawn = snapshot(run)
+    operators = drawn["operators"]
+    colours = coloured(operators)
+    names = {operator["index"]: titled(operator) for operator in operators}
+    shares = tables.shares(operators, colours)
+    return {
+        "style": style(),
+        "run": run,
+        "made": clock.now(),
+        "method": TITLES.get(run.method, run.method),
+        "ending": words.ending(run),
+        "budget": figures.budget(run),
+        "verified": figures.verified(run),
+        "compared": tables.compared(run),
+        "story": story(drawn, colours),
+        "curve": thinned(drawn["curve"], STEPS),
+        "slots": [(row, names.get(row[1], "")) for row in thinned(drawn["slots"], SLOTS)],
+        "shares": shares,
+        "most": max((max(one.time, one.gain) for one in shares), default=1.0),
+        "spent": tables.spent(run.spent),
+        "rows": tables.rows(run, operators, colours),
+        "failures": tables.failures(run),
+        "facts": tables.facts(run),
+        "notes": run.started_facts.get("notes") or [],
+        "artifact": run.artifacts.first(),
+    }
+
+
+@cache
+def style() -> str:
+    """The site's own style; without a script to ask for the theme, the reader's system says which one it is."""
+    sheets = [Path(str(finders.find(f"css/{name}.css"))).read_text(encoding="utf-8") for name in SHEETS]
+    # Paper is light whatever the screen is.
+    return _DARK.sub(r"@media screen and (prefers-color-scheme: dark) {\n:root \1\n}", "\n".join(sheets))

@@ -1,0 +1,124 @@
+"""The report's tables: paid against won, the clock, the operators, what there is to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count
+
+from apps.dashboard import words
+from apps.dashboard.figures import Speed, speed, verified
+from apps.dashboard.report.story import OTHERS, Told, titled
+from apps.tuning.models import TuningRun
+
+MOST = 10
+"""Operators with a bar of their own; the others share one."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What part of the slots' time operators were paid, and what part of the gain they won."""
+
+    name: str
+    colour: int
+    time: float
+    gain: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operator; `won` are seconds off the network's latency for a minute of its slots."""
+
+    operator: Told
+    name: str
+    colour: int
+    speed: Speed
+    won: float | None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A baseline, and how many times faster the tuned network is."""
+
+    name: str
+    seconds: float
+    spread: float
+    threads: int
+    ratio: float | None
+
+
+def shares(operators: Sequence[Told], colours: Mapping[int, int]) -> list[Share]:
+    """The costly first, the cheap ones together."""
+    time = sum(operator["seconds"] for operator in operators) or 1.0
+    gain = sum(operator["gain"] for operator in operators) or 1.0
+    rows = [
+        Share(titled(one), colours.get(one["index"], OTHERS), one["seconds"] / time, one["gain"] / gain)
+        for one in sorted(operators, key=lambda one: -one["seconds"])
+        if one["seconds"] or one["gain"]
+    ]
+    if len(rows) <= MOST + 1:
+        return rows
+    rest = rows[MOST:]
+    together = Share(f"{len(rest)} others", OTHERS, sum(one.time for one in rest), sum(one.gain for one in rest))
+    return [*rows[:MOST], together]
+
+
+def spent(seconds: Mapping[str, float]) -> list[tuple[str, float, float]]:
+    """(words, seconds, share) of what the clock went into, largest first."""
+    whole = sum(seconds.values()) or 1.0
+    ranked = sorted(seconds.items(), key=lambda item: -item[1])
+    return [(words.named(words.SPENT, name), took, took / whole) for name, took in ranked]
+
+
+def rows(run: TuningRun, operators: Sequence[Told], colours: Mapping[int, int]) -> list[Row]:
+    """By their part of the latency, largest first."""
+    ranked = sorted(operators, key=lambda one: -one["weight"] * (one["best"] or 0.0))
+    return [
+        Row(
+            operator=one,
+            name=titled(one),
+            colour=colours.get(one["index"], OTHERS),
+            speed=speed(run, one["weight"], one["flops"], one["best"]),
+            won=60 * one["gain"] / one["seconds"] if one["seconds"] else None,
+        )
+        for one in ranked
+    ]
+
+
+def compared(run: TuningRun) -> list[Compared]:
+    ours = verified(run) or run.latency
+    return [
+        Compared(
+            line["name"], line["seconds"], line["spread"], line["threads"], line["seconds"] / ours if ours else None
+        )
+        for line in run.baselines
+    ]
+
+
+def failures(run: TuningRun) -> list[tuple[str, int]]:
+    """(words, count) by kind, most first."""
+    failed = run.measurements.filter(seconds=None).exclude(cause="duplicate").order_by().values_list("cause")
+    counted = failed.annotate(count=Count("pk")).order_by("-count")
+    return [(words.named(words.CAUSES, cause), count) for cause, count in counted]
+
+
+def facts(run: TuningRun) -> list[tuple[str, Any]]:
+    """With what the run was made; the page leaves out what is not known."""
+    told, machine, hardware = run.started_facts, run.machine, run.target.hardware
+    return [
+        ("Processor", hardware.get("name") or run.target.name),
+        ("System", " on ".join(filter(None, [hardware.get("system"), hardware.get("machine")]))),
+        ("Instruction sets", ", ".join(hardware.get("flags") or ())),
+        ("TVM target", " ".join(f"{key}={value}" for key, value in machine["tvm"].items())),
+        ("Threads", told.get("threads", machine["threads"])),
+        ("Seed", run.seed),
+        ("Layout", told.get("layout", run.layout)),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in sorted(_versions(run).items()))),
+    ]
+
+
+def _versions(run: TuningRun) -> dict[str, str]:
+    found: dict[str, str] = run.started_facts.get("versions") or run.target.versions
+    return found

@@ -1,0 +1,120 @@
+"""An operator's page, and a report opened as a file, in a real browser: light and dark, by keyboard, and offline."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.chromium import chromium, complaints, dark, needs_chromium, size, until
+from tests.browser.site import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+PAPER = "return getComputedStyle(document.documentElement).backgroundColor"
+SIZES = "return [document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+ASKED = "return performance.getEntriesByType('resource').map((e) => e.name)"
+LINKS = "#operators tbody td.name a"
+
+
+@pytest.fixture
+def run(site: Site) -> str:
+    """A finished run with a baseline and a verified network."""
+    network = site.tell("network", name="squeezenet")["network"]
+    run = str(site.tell("run", network=network)["run"])
+    told = site.tell("tell", run=run, slots=120)
+    clock = 3.0 + 1.5 * 120
+    line = {"kind": "baseline", "clock": clock, "name": "ONNX Runtime", "spread": 2e-5, "runs": 40, "threads": 2}
+    whole = {"kind": "end_to_end", "clock": clock, "spread": 1e-5, "runs": 40, "verified": True, "error": ""}
+    site.tell("events", run=run, told=[line | {"seconds": told["latency"] * 1.3}])
+    site.tell("events", run=run, told=[whole | {"seconds": told["latency"] * 1.05, "latency": told["latency"]}])
+    site.tell("conclude", run=run)
+    return run
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Any]:
+    """Somebody who was sent a file."""
+    needs_chromium()
+    driver = chromium(tmp_path / "reader")
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def seen(browser: Any, path: Path, width: int = 1280) -> str:
+    """Keeps a picture of the whole page; returns the colour of its paper."""
+    size(browser, width, 900)
+    _, height = browser.execute_script(SIZES)
+    size(browser, width, height)
+    assert browser.save_screenshot(str(path))
+    assert path.stat().st_size > 20_000
+    return str(browser.execute_script(PAPER))
+
+
+def both(browser: Any, folder: Path, name: str) -> None:
+    papers = []
+    for shade in ("light", "dark"):
+        dark(browser, shade == "dark")
+        papers.append(seen(browser, folder / f"{name}-{shade}.png"))
+    assert papers == ["rgb(250, 250, 248)", "rgb(18, 20, 23)"]
+
+
+def test_an_operator_is_reached_and_read_without_a_mouse(site: Site, browser: Any, run: str, tmp_path: Path) -> None:
+    browser.get(f"{site.url}/runs/{run}/")
+    link = until(lambda: browser.find_elements("css selector", LINKS))[0]
+    name = link.text
+    link.send_keys(Keys.ENTER)
+    until(lambda: "/operators/" in browser.current_url)
+    assert browser.find_element("css selector", "h1").text == name
+    assert len(browser.find_elements("css selector", "svg.chart polyline")) == 2
+    assert browser.find_elements("css selector", "circle.came")
+    for summary in browser.find_elements("css selector", "details.as-table > summary"):
+        summary.send_keys(Keys.ENTER)
+    tables = browser.find_elements("css selector", "details[open] table tbody")
+    assert len(tables) == 2
+    assert all(table.find_elements("css selector", "tr") for table in tables)
+    browser.refresh()
+    both(browser, tmp_path, "operator")
+    assert complaints(browser) == []
+    size(browser, 390, 844)
+    assert browser.execute_script(SIZES)[0] <= 390
+    seen(browser, tmp_path / "operator-narrow.png", 390)
+    browser.find_element("css selector", "a[rel=next], a[rel=prev]").send_keys(Keys.ENTER)
+    until(lambda: browser.find_element("css selector", "h1").text != name)
+
+
+def test_a_report_opens_from_a_file_without_a_site(
+    site: Site, browser: Any, reader: Any, run: str, tmp_path: Path
+) -> None:
+    browser.get(f"{site.url}/runs/{run}/")
+    link = browser.find_element("css selector", "#downloads a[href$='report.html']").get_attribute("href")
+    cookies = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in browser.get_cookies())
+    with urllib.request.urlopen(urllib.request.Request(link, headers={"Cookie": cookies}), timeout=60) as answer:
+        assert answer.headers["Content-Disposition"].startswith("attachment")
+        file = tmp_path / "report.html"
+        file.write_bytes(answer.read())
+    reader.get(file.as_uri())
+    assert reader.find_element("css selector", "h1").text == "squeezenet"
+    assert reader.execute_script(ASKED) == []
+    assert len(reader.find_elements("css selector", "svg.chart path.lane")) == 9
+    both(reader, tmp_path, "report")
+    size(reader, 390, 844)
+    assert reader.execute_script(SIZES)[0] <= 390
+    seen(reader, tmp_path / "report-narrow.png", 390)
+    assert printed(reader, tmp_path / "report-print.png") == "rgb(26, 30, 35)"
+    assert complaints(reader) == []
+
+
+def printed(reader: Any, path: Path) -> str:
+    """Keeps a picture as wide as the text of an A4 page, printed from a dark screen; returns the colour of its text."""
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    reader.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
+    seen(reader, path, 688)
+    assert reader.execute_script(SIZES)[0] <= 688
+    return str(reader.execute_script("return getComputedStyle(document.body).color"))

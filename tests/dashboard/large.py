@@ -1,0 +1,48 @@
+"""A long run, written past the journal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.tuning.journal.inserting import insert
+from apps.tuning.models import Job, Measurement, Operator, Slot, TuningRun
+from tests.apps.rows import Site
+
+MEASUREMENTS, SLOTS = 100_000, 6250
+
+
+def large(site: Site) -> TuningRun:
+    """A run of 30 operators and 100,000 measurements, every thousandth a new best."""
+    run, _, _ = site.claimed(operators=30)
+    first = Job.objects.get(pk=run.job_id).last_seq
+    columns = (
+        "run", "seq", "operator", "configuration", "identity", "round", "sketch", "choices", "asked", "seconds", "spread",
+        "runs", "stopped", "cause", "error", "build_seconds", "measure_seconds", "origin", "clock", "slot",
+    )  # fmt: skip
+
+    def measurement(n: int) -> list[Any]:
+        failed = n % 11 == 9
+        seconds = None if failed else 1e-3 * (1.0 + 1e5 / (1 + n)) if n % 1000 < 30 else 1.0
+        cause = "timeout" if failed else ""
+        return [run.pk, first + 1 + n, n % 30, f"{n:032x}", "x", 0, 0, [n], None, seconds, 0.0, 3, "", cause, "", 0.1, 0.1,
+                "explorer", n // 16 * 1.5, n // 16]  # fmt: skip
+
+    insert(Measurement, columns, (measurement(n) for n in range(MEASUREMENTS)))
+    Slot.objects.bulk_create(
+        [
+            Slot(run=run, seq=first + 16 * n, number=n + 1, operator=n % 30, began=1.5 * n, ended=1.5 * n + 1.5, trials=16,
+                 before=1.0, after=1.0, rule="belief", decision={"operators": {str(i): [1.0, 1.0] for i in range(30)}})
+            for n in range(SLOTS)
+        ],
+        batch_size=500,
+    )  # fmt: skip
+    Job.objects.filter(pk=run.job_id).update(last_seq=first + MEASUREMENTS)
+    Operator.objects.filter(run=run).update(best_seconds=2e-3, trials=3333, slots=208, seconds=312.0)
+    TuningRun.objects.filter(pk=run.pk).update(
+        latency=0.9,
+        trials=MEASUREMENTS,
+        slots_count=SLOTS,
+        clock=1.5 * SLOTS,
+        spent={"build": 6000.0, "measure": 3000.0},
+    )
+    return TuningRun.objects.get(pk=run.pk)

@@ -1,0 +1,296 @@
+"""One operator of a run: its course, what was expected of its slots, and the page."""
+
+from __future__ import annotations
+
+import re
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.dashboard import course as courses
+from apps.dashboard.course import SLOTS, SPANS, STEPS, Course, course
+from apps.dashboard.course_charts import charts
+from apps.tuning import services
+from apps.tuning.models import Measurement, Operator, Slot, TuningRun
+from tests.apps.rows import Site, Told
+from tests.dashboard.large import large
+
+HOSTILE = "</title></svg><script>alert(1)</script>"
+
+
+def given(told: Told, number: int, seconds: list[float | None], belief: Any = None, **changes: Any) -> list[Any]:
+    """A slot of the first operator: its batch, and its own event, of two seconds after one of somebody else's."""
+    told.clock += 1.0
+    began = told.clock
+    told.clock += 1.5
+    batch = told.batch(*seconds) | {"slot": number}
+    decision = {"rule": "belief", "decided_by_belief": True, "operators": {}, "belief": belief}
+    slot = told.slot() | {"slot": number, "began": began, "ended": told.clock, "trials": len(seconds)}
+    return [batch, slot | {"decision": decision} | changes]
+
+
+def believed(x: list[int], mean_ms: list[float], spread_ms: list[float]) -> dict[str, Any]:
+    fit = {"acceptance": 0.31, "autocorrelation": 12.5, "segments": 2, "points": 40}
+    return {"x": x, "mean_ms": mean_ms, "spread_ms": spread_ms, **fit}
+
+
+def kept(site: Site, *, operators: int = 1) -> tuple[TuningRun, Callable[[list[Any]], None], Told]:
+    run, held, told = site.claimed(operators)
+    return run, lambda events: services.write(held, events), told
+
+
+def of(run: TuningRun, index: int = 0) -> Course:
+    run.refresh_from_db()
+    return course(run, run.operators.get(index=index))
+
+
+def page(client: Client, run: TuningRun, index: int = 0) -> str:
+    return client.get(reverse("operator", args=[run.pk, index])).content.decode()
+
+
+def test_the_best_so_far_falls_on_two_clocks(site: Site) -> None:
+    run, write, told = kept(site)
+    write([told.batch(4e-3)])
+    write(given(told, 1, [3e-3, 5e-3]))
+    write(given(told, 2, [6e-3]))
+    write(given(told, 3, [None, 1e-3]))
+    found = of(run)
+    assert [(step.trials, step.seconds) for step in found.steps] == [(1, 4e-3), (3, 3e-3), (6, 1e-3)]
+    warm_up, first, last = (step.own for step in found.steps)
+    # Its own time stands still while others have the machine.
+    assert warm_up == 0.0
+    assert 0.0 < first <= 2.0 < 4.0 < last <= found.own
+    assert found.own == pytest.approx(sum(slot.ended - slot.began for slot in found.given))
+    assert last < found.steps[-1].clock
+    assert [slot.own for slot in found.given] == pytest.approx([found.own / 3, found.own * 2 / 3, found.own])
+    assert found.failures == {"timeout": 1}
+
+
+def test_a_figure_that_was_measured_again_counts_as_it_was_found_then(site: Site) -> None:
+    run, write, told = kept(site)
+    lucky = told.measurement(0, 1e-3, choices=[7])
+    again = told.measurement(0, 3e-3, choices=[7], round=1)
+    for measured in ([lucky], [told.measurement(0, 2e-3)], [again]):
+        write([told.batch() | {"measurements": measured}])
+    found = of(run)
+    assert [step.seconds for step in found.steps] == [1e-3, 2e-3]
+    assert found.steps[-1].seconds == run.operators.get().best_seconds
+
+
+def test_what_was_built_before_is_no_trial_and_no_failure(site: Site) -> None:
+    run, write, told = kept(site)
+    write(
+        [told.batch(2e-3) | {"measurements": [told.measurement(0, None, cause="duplicate"), told.measurement(0, 2e-3)]}]
+    )
+    found = of(run)
+    assert [step.trials for step in found.steps] == [1]
+    assert found.failures == {}
+
+
+def expectations(site: Site) -> list[tuple[float, float, bool | None]]:
+    """Of slots that came to as many configurations as was thought, to more, and to fewer than any point is for."""
+    run, write, told = kept(site)
+    write(given(told, 1, [9e-3] * 4, after=9e-3))
+    write(given(told, 2, [8e-3] * 4, believed([6, 8, 12], [8.5, 8.0, 7.0], [0.1, 0.2, 0.4]), before=9e-3, after=8.1e-3))
+    write(given(told, 3, [7e-3] * 2, believed([9, 12], [8.0, 5.0], [0.1, 0.4]), before=8.1e-3, after=7e-3))
+    write(given(told, 4, [7e-3], believed([20, 40], [6.0, 5.0], [0.1, 0.2]), before=7e-3, after=7e-3))
+    found = of(run)
+    assert found.given[0].expected is None
+    assert (found.within, found.expected) == (2, 3)
+    shown = [(slot.expected, slot.within) for slot in found.given[1:]]
+    return [(told.mean, told.spread, within) for told, within in shown if told is not None]
+
+
+def check_expectations(site: Site) -> None:
+    assert expectations(site) == [
+        (pytest.approx(8e-3), pytest.approx(0.2e-3), True),
+        (pytest.approx(7e-3), pytest.approx(0.2e-3), True),
+        (pytest.approx(6e-3), pytest.approx(0.1e-3), False),
+    ]
+
+
+def test_what_was_expected_is_for_as_many_configurations_as_the_slot_came_to(site: Site) -> None:
+    check_expectations(site)
+
+
+@pytest.mark.mutation
+def test_an_expectation_for_another_number_of_configurations_would_be_noticed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courses, "_between", lambda xs, ys, x: ys[0])
+    with pytest.raises(AssertionError):
+        check_expectations(site)
+
+
+def test_nothing_is_expected_of_a_slot_in_which_nothing_was_measured(site: Site) -> None:
+    run, write, told = kept(site)
+    write(given(told, 1, [], believed([6, 8], [8.5, 8.0], [0.1, 0.2]), after=None))
+    (slot,) = of(run).given
+    assert (slot.expected, slot.within) == (None, None)
+
+
+def test_the_charts_show_what_was_expected_beside_what_came(site: Site) -> None:
+    run, write, told = kept(site)
+    write(given(told, 1, [9e-3] * 2, after=9e-3))
+    write(given(told, 2, [8e-3] * 2, believed([3, 4], [8.5, 8.0], [0.1, 0.3]), before=9e-3, after=8e-3))
+    write(given(told, 3, [8e-3] * 2, believed([5, 6], [5.0, 4.0], [0.1, 0.3]), before=8e-3, after=8e-3))
+    own, clock = charts(run, of(run))
+    assert own is not None
+    assert clock is not None
+    assert [dot.within for dot in own.came] == [True, False]
+    assert own.bands.count("M") == own.means.count("M") == 2
+    assert "Slot 3: expected 4.00 ms ± 0.30, came to 8.00 ms" in own.came[1].words
+    assert clock.slots.count("M") == 3
+    # Higher is slower: the second slot came to far more than was expected of it.
+    expected = float(re.findall(r" ([\d.]+)h", own.means)[1])
+    assert own.came[1].y < expected
+
+
+def test_of_many_slots_few_decisions_are_read(site: Site) -> None:
+    run, _, _ = site.claimed(1)
+    Slot.objects.bulk_create(
+        Slot(run=run, seq=n, number=n, operator=0, began=n, ended=n + 1.0, trials=1, rule="belief",
+             before=1.0, after=0.5, decision={"operators": {}})
+        for n in range(1, 5001)
+    )  # fmt: skip
+    with CaptureQueriesContext(connection) as asked:
+        found = of(run)
+    read = []
+    for query in asked:
+        if '"decision"' in query["sql"]:
+            with connection.cursor() as cursor:
+                cursor.execute(query["sql"])
+                read.append(len(cursor.fetchall()))
+    assert read == [SLOTS]
+    assert (found.count, len(found.given), len(found.spans)) == (5000, SLOTS, SPANS)
+    assert (found.given[0].number, found.given[-1].number) == (1, 5000)
+    assert found.own == pytest.approx(5000.0)
+    assert found.won == pytest.approx(2500.0)
+
+
+def test_of_many_steps_an_even_choice_is_drawn(site: Site) -> None:
+    run, _, _ = site.claimed(1)
+    Measurement.objects.bulk_create(
+        Measurement(run=run, seq=100 + n, operator=0, configuration=f"{n:032x}", sketch=0, choices=[n], seconds=1.0 / n,
+                    clock=float(n))
+        for n in range(1, 3001)
+    )  # fmt: skip
+    found = of(run)
+    assert len(found.steps) == STEPS
+    assert found.steps[-1].seconds == 1.0 / 3000
+
+
+def test_the_page_says_all_of_it(site: Site, ada: Client) -> None:
+    run, write, told = kept(site, operators=2)
+    write([told.batch(9e-3), told.batch(2e-3, operator=1)])
+    write(given(told, 1, [8e-3, None], believed([2, 3], [8.5, 8.1], [0.1, 0.3]), before=9e-3, after=8e-3))
+    text = page(ada, run)
+    for words in (
+        "#0</span> conv_0", "8.00 ms", "It lay inside in 1 of 1 slots", "took too long", "40 points fitted",
+        "acceptance 0.31", "largest gain expected", "slot 1, proposed by explorer", "the only one",
+        "Generated code is not kept",
+    ):  # fmt: skip
+        assert words in text, words
+    assert reverse("operator", args=[run.pk, 1]) in text
+    assert reverse("run", args=[run.pk]) in text
+    # 1 MFLOP in 8 ms, of 100 GFLOPS; 8 of 8 + 2 x 2 ms.
+    assert "125 MFLOPS" in text
+    assert "0.1 %" in text
+    assert "66.7 %" in text
+
+
+def test_knobs_are_shown_as_the_log_keeps_them(site: Site, ada: Client) -> None:
+    run, write, told = kept(site)
+    made = told.measurement(0, 1e-3, choices=[11, 22, 33], asked=[11, 22, 44])
+    write([told.batch() | {"measurements": [made]}])
+    text = page(ada, run)
+    assert re.findall(r'<td class="num">(\d+)</td>', text[text.index("Knob</th>") : text.index("Generated code")]) == [
+        "0", "1", "2", "11", "22", "33",
+    ]  # fmt: skip
+    assert "asked for was 11 22 44" in text
+
+
+def test_an_operator_without_anything_says_so(site: Site, ada: Client) -> None:
+    run, _, _ = kept(site)
+    text = page(ada, run)
+    assert "Nothing was tried yet" in text
+    assert '<svg class="chart"' not in text
+
+
+def test_an_operator_of_failures_only_says_why(site: Site, ada: Client) -> None:
+    run, write, told = kept(site)
+    write([told.batch(None, None, None)])
+    text = page(ada, run)
+    assert "None of its 3 configurations ran" in text
+    assert "took too long" in text
+    assert "None ran yet." in text
+
+
+def test_before_its_first_slot_an_operator_has_a_curve_by_tuning_time(site: Site, ada: Client) -> None:
+    run, write, told = kept(site)
+    write([told.batch(2e-3)])
+    text = page(ada, run)
+    assert "comes from the warm-up" in text
+    assert text.count('<svg class="chart"') == 1
+
+
+def test_names_and_figures_of_a_child_cannot_break_out(site: Site, ada: Client) -> None:
+    run, write, told = kept(site)
+    hostile = told.measurement(0, 1e-3, identity=HOSTILE, origin=HOSTILE)
+    other = told.measurement(0, None, cause="</script><b>")
+    write([told.batch() | {"measurements": [hostile, other]}])
+    fit = {**believed([3], [1.0], [0.1]), "points": HOSTILE}
+    write(given(told, 1, [1e-4], decision={"rule": HOSTILE, "belief": fit}))
+    Operator.objects.filter(run=run).update(name=HOSTILE)
+    text = page(ada, run)
+    assert "<script>alert" not in text
+    assert "</script><b>" not in text
+
+
+def test_a_latency_of_nothing_makes_no_page_fail(site: Site, ada: Client) -> None:
+    run, write, told = kept(site)
+    write([told.batch() | {"measurements": [told.measurement(0, 0.0), told.measurement(0, -1.0)]}])
+    assert ada.get(reverse("operator", args=[run.pk, 0])).status_code == 200
+    assert ada.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("index", [1, 99, 10**30])
+def test_an_operator_that_is_not_there_is_not_found(site: Site, ada: Client, index: int) -> None:
+    run, _, _ = kept(site)
+    assert ada.get(f"/runs/{run.pk}/operators/{index}/").status_code == 404
+
+
+def test_an_operator_is_there_for_its_owner_alone(site: Site, ada: Client, bob: Client) -> None:
+    run, _, _ = kept(site)
+    address = reverse("operator", args=[run.pk, 0])
+    assert ada.get(address).status_code == 200
+    assert bob.get(address).status_code == 404
+    assert Client().get(address).status_code == 302
+    assert ada.post(address).status_code == 405
+
+
+def test_an_operator_of_100_000_measurements_is_read_in_little_memory(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = large(site)
+    began = time.perf_counter()
+    found = of(run, 7)
+    took = time.perf_counter() - began
+    tracemalloc.start()
+    try:
+        of(run, 7)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    with capsys.disabled():
+        print(f"\none operator of 100,000 measurements: {took:.2f} s, {peak / 2**20:.0f} MiB at most")  # noqa: T201
+    assert found.steps[-1].seconds == min(step.seconds for step in found.steps)
+    assert took < 1.5
+    assert peak < 20 * 2**20

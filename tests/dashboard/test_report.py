@@ -1,0 +1,212 @@
+"""A run as one file: whole, offline, safe, and no larger for a long run."""
+
+from __future__ import annotations
+
+import re
+import tracemalloc
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.catalog.models import Network
+from apps.dashboard import report
+from apps.dashboard.report.page import style
+from apps.dashboard.report.story import COLOURS, OTHERS, coloured, story
+from apps.tuning import services
+from apps.tuning.live import snapshot
+from apps.tuning.models import Artifact, Job, Operator, TuningRun
+from tests.apps.rows import Site, Told
+from tests.dashboard.large import large
+
+HOSTILE = "</style></title><script>alert(1)</script>"
+OUTSIDE = re.compile(
+    r"\b(?:src|href|action|srcset|poster)\s*=|url\(|@import|<script|<link|<iframe|\sstyle=|\son\w+=", re.I
+)
+
+
+def file_of(run: TuningRun) -> str:
+    return b"".join(report.pieces(TuningRun.objects.select_related("job", "network", "target").get(pk=run.pk))).decode()
+
+
+def tuned(site: Site, operators: int = 2) -> tuple[TuningRun, services.Claim, Told]:
+    """A run with a latency, slots, a baseline and a verified network."""
+    run, held, told = site.claimed(operators)
+    for index in range(operators):
+        services.write(held, [told.batch(9e-3 + index, operator=index)])
+    for index in range(operators):
+        slot = told.slot(index) | {"before": 9e-3 + index, "after": 8e-3, "slot": 1 + index}
+        services.write(held, [told.batch(8e-3, None, operator=index), slot])
+    line = {"seconds": 0.048, "spread": 1e-3, "runs": 9, "threads": 2}
+    services.write(held, [told.event("baseline", name="ONNX Runtime", **line)])
+    whole = {"seconds": 0.024, "spread": 1e-4, "runs": 9, "latency": 0.024, "verified": True, "error": ""}
+    services.write(held, [told.event("end_to_end", **whole)])
+    run.refresh_from_db()
+    return run, held, told
+
+
+def ended(run: TuningRun, held: services.Claim, told: Told, reason: str = "trials") -> TuningRun:
+    services.conclude(held, "finished", last={"kind": "finished", "clock": told.clock, "reason": reason})
+    run.refresh_from_db()
+    return run
+
+
+def check_offline(text: str) -> None:
+    assert not OUTSIDE.findall(text)
+    assert "http" not in text.replace('http-equiv="Content-Security-Policy"', "")
+
+
+def test_a_report_tells_the_run(site: Site) -> None:
+    run, held, told = tuned(site)
+    ended(run, held, told)
+    text = file_of(run)
+    for words in (
+        "squeezenet", "a machine", "done: all trials used", "24.0 ms", "2.00 x", "against ONNX Runtime",
+        "2 took too long", "#0 conv_0", "#1 conv_1", "measuring", "100 trials", "tvm 0.27", "Seed", "Threads", "NHWC",
+        "llvm", "x, 1 x 3 x 8 x 8", str(run.pk),
+    ):  # fmt: skip
+        assert words in text, words
+    # 8 + 2 x 8 ms; the compiled network is as fast, ONNX Runtime half as fast.
+    assert text.count("24.0 ms") >= 3
+
+
+def test_a_report_needs_nothing_but_itself(site: Site) -> None:
+    run, held, told = tuned(site)
+    text = file_of(ended(run, held, told))
+    check_offline(text)
+    assert "default-src 'none'" in text
+    assert text.count('<svg class="chart"') == 1
+    assert text.startswith("<!doctype html>")
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(
+    "word",
+    ['<img src="x">', "<a href='/runs/'>", "@import 'x'", "url(x)", "<script>1</script>", "https://example.org"],
+)
+def test_a_report_that_needs_more_would_be_noticed(site: Site, word: str) -> None:
+    run, _, _ = site.claimed()
+    with pytest.raises(AssertionError):
+        check_offline(file_of(run) + word)
+
+
+def test_a_report_has_the_colours_of_the_site_light_and_dark_and_light_on_paper() -> None:
+    assert "--page: #fafaf8" in style()
+    dark = style().index("@media screen and (prefers-color-scheme: dark)")
+    assert style().index("--page: #121417") > dark
+    assert "data-theme" not in style()
+    assert "@media print" in style()
+
+
+def test_a_report_says_whether_the_outputs_were_checked(site: Site) -> None:
+    run, _, _ = tuned(site)
+    assert "computed what ONNX Runtime computes" in file_of(run)
+    whole = run.end_to_end
+    TuningRun.objects.filter(pk=run.pk).update(end_to_end=[])
+    assert "was not compiled" in file_of(run)
+    TuningRun.objects.filter(pk=run.pk).update(end_to_end=whole)
+    job = services.request_artifact(run, site.ada)
+    verdict = {"passed": True, "sentence": "y: at most 0.1 % of its largest value off", "reason": ""}
+    made = Artifact.objects.create(run=run, job=job, sha256="b" * 64, size=3, state="ready", ratio=1.0, verdict=verdict)
+    assert "at most 0.1 % of its largest value off" in file_of(run)
+    assert "b" * 64 in file_of(run)
+    Artifact.objects.filter(pk=made.pk).update(state="rejected", verdict={"passed": False, "reason": "y: 3 is not 2"})
+    text = file_of(run)
+    assert "y: 3 is not 2" in text
+    assert "not offered" in text
+
+
+def test_a_network_that_computes_something_else_is_not_called_faster(site: Site) -> None:
+    run, held, told = tuned(site)
+    TuningRun.objects.filter(pk=run.pk).update(end_to_end=[])
+    whole = {"seconds": 0.001, "spread": 1e-4, "runs": 9, "latency": 0.024, "verified": False, "error": "y differs"}
+    services.write(held, [told.event("end_to_end", **whole)])
+    text = file_of(run)
+    assert "end to end, verified" not in text
+    assert "2.00 x" in text  # by the sum of the operators
+
+
+def test_names_and_words_of_a_child_cannot_break_out(site: Site) -> None:
+    run, held, told = tuned(site)
+    Network.objects.filter(pk=run.network_id).update(name=HOSTILE)
+    Operator.objects.filter(run=run).update(name=HOSTILE)
+    facts = run.started_facts | {"notes": [HOSTILE], "versions": {HOSTILE: HOSTILE}, "layout": HOSTILE}
+    line = {"name": HOSTILE, "seconds": 0.1, "spread": 0.0, "threads": 2}
+    TuningRun.objects.filter(pk=run.pk).update(
+        started_facts=facts, baselines=[line], spent={HOSTILE: 1.0}, shapes={HOSTILE: [1]}, method=HOSTILE[:60]
+    )
+    services.write(held, [told.batch() | {"measurements": [told.measurement(0, None, cause="</style><b>")]}])
+    TuningRun.objects.filter(pk=run.pk).update(spent={HOSTILE: 1.0})
+    Job.objects.filter(pk=run.job_id).update(error=HOSTILE, next_step=HOSTILE)
+    text = file_of(run)
+    assert "<script" not in text
+    assert text.count("</style>") == text.count("</title>") == 1
+    assert text.count("&lt;script&gt;alert(1)") > 8
+
+
+def test_a_run_that_has_not_begun_has_a_report(site: Site, ada: Client) -> None:
+    run = site.run()
+    text = file_of(run)
+    assert "never listed" in text
+    assert "Nothing was measured" in text
+    assert "No slot was given" in text
+    check_offline(text)
+
+
+def test_a_run_of_failures_only_has_a_report(site: Site) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(None, None), told.batch(None, operator=1), told.slot(0)])
+    text = file_of(ended(run, held, told))
+    assert "not every operator has a configuration that ran" in text
+    assert "3 took too long" in text
+    assert '<svg class="chart"' not in text
+
+
+def test_each_dear_operator_has_a_lane_and_the_others_share_one(site: Site) -> None:
+    run, _, _ = tuned(site, operators=COLOURS + 3)
+    drawn = snapshot(run)
+    colours = coloured(drawn["operators"])
+    found = story(drawn, colours)
+    assert found is not None
+    assert [lane.colour for lane in found.lanes] == [*range(COLOURS), OTHERS]
+    assert found.lanes[-1].name == "3 others"
+    assert [lane.slots.count("M") for lane in found.lanes] == [*[1] * COLOURS, 3]
+    # The last operator is the dearest, by its weight and by its first latency.
+    assert found.lanes[0].name == f"#{COLOURS + 2} conv_{COLOURS + 2}"
+    assert all(found.plot.bottom < lane.y < found.plot.foot for lane in found.lanes)
+
+
+def test_before_every_operator_was_measured_none_has_a_colour(site: Site) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(1e-3), told.slot(0)])
+    assert coloured(snapshot(run)["operators"]) == {}
+
+
+def test_the_downloads_offer_the_report_to_its_owner_alone(site: Site, ada: Client, bob: Client) -> None:
+    run, held, told = tuned(site)
+    ended(run, held, told, "stopped")
+    address = reverse("run-file", args=[run.pk, "report.html"])
+    assert address in ada.get(reverse("run", args=[run.pk])).content.decode()
+    answer = ada.get(address)
+    assert answer["Content-Disposition"] == 'attachment; filename="squeezenet-report.html"'
+    assert answer["Content-Type"].startswith("text/html")
+    assert b"done: stopped" in b"".join(answer)
+    assert bob.get(address).status_code == 404
+
+
+def test_a_report_of_100_000_measurements_is_small_and_made_in_little_memory(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = large(site)
+    file_of(site.run())  # what is read once a process is not this run's
+    tracemalloc.start()
+    try:
+        text = file_of(run)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    with capsys.disabled():
+        print(f"\nreport of 100,000 measurements: {len(text) / 1e6:.2f} MB, {peak / 2**20:.0f} MiB at most")  # noqa: T201
+    assert len(text) < 1_000_000
+    assert peak < 40 * 2**20
+    assert text.count("<tr") < 500

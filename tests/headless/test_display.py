@@ -1,0 +1,58 @@
+"""What a run tells at its end, however it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from workers.headless.display import summary
+from workers.supervision import Ending
+
+RESULT = {
+    "passed": True,
+    "latency": {"median": 0.002, "lower_quartile": 0.0019, "upper_quartile": 0.0021},
+    "onnxruntime": {"median": 0.003},
+    "ratio": 2 / 3,
+    "verdict": {"sentence": "equal"},
+}
+
+
+def batch(clock: float, trials: int, latency: float | None, **spent: float) -> dict[str, Any]:
+    return {"kind": "batch", "clock": clock, "trials": trials, "latency": latency, "measurements": [], "spent": spent}
+
+
+def finished(clock: float, trials: int, reason: str, **spent: float) -> dict[str, Any]:
+    report = {"spent": spent, "search": {"fits": trials}, "differs_from_round_robin": 0}
+    return {
+        "kind": "finished", "clock": clock, "trials": trials, "latency": 0.004, "reason": reason, "report": report,
+    }  # fmt: skip
+
+
+SLOT = {"kind": "slot", "clock": 3.0, "trials": 16, "decision": {"differs_from_round_robin": True}}
+STILL = {"kind": "log", "clock": 44.0, "level": "info", "text": "still tuning"}
+
+
+def told(events: list[dict[str, Any]], ending: Ending) -> dict[str, Any]:
+    return dict(summary(events, ending, RESULT, [{"known": 0}, {"known": 3}])["figures"])
+
+
+def test_a_run_that_said_its_reason_tells_what_it_said() -> None:
+    events = [batch(2.0, 8, None, build=1.0), SLOT, batch(4.0, 24, 0.004, build=3.0)]
+    last = finished(8.0, 24, "trials", build=4.0, search=4.0)
+    found = told([*events, last], Ending("finished", last=last))
+    assert (found["seconds"], found["trials"], found["reason"]) == (8.0, 24, "trials")
+    assert found["share"] == {"build": 0.5, "search": 0.5}
+    assert (found["complete_after"], found["search"], found["slots"]) == (4.0, {"fits": 24}, 1)
+
+
+@pytest.mark.parametrize("paused", [False, True], ids=["in its first attempt", "after a pause"])
+def test_a_child_that_was_killed_when_stopped_leaves_the_figures_of_what_it_saved(paused: bool) -> None:
+    before = [finished(5.0, 24, "paused", build=4.0, search=1.0)] if paused else []
+    events = [batch(4.0, 24, 0.004, build=4.0), *before, SLOT, batch(40.0, 60, 0.002, build=30.0, search=10.0), STILL]
+    ending = Ending("stopped", forced=True)
+    found = told(events, ending)
+    assert (found["seconds"], found["trials"], found["sum_of_operators"]) == (40.0, 60, 0.002)
+    assert found["share"] == {"build": 0.75, "search": 0.25}
+    assert (found["reason"], found["search"]) == ("stopped", {})
+    assert summary(events, ending, RESULT, [])["lines"][-1].endswith("1 unlike round-robin")

@@ -1,0 +1,61 @@
+"""How a command ends that the system refuses something."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from workers.headless.entry import run_command
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def ended(run: Callable[[argparse.Namespace], int], out: str = "there") -> int:
+    command = SimpleNamespace(add_arguments=lambda parser: parser.add_argument("--out"), run=run)
+    return run_command(
+        argparse.ArgumentParser(), [("write", command, "writes")], "all is kept", ["write", "--out", out]
+    )
+
+
+def full(arguments: argparse.Namespace) -> int:
+    with open("/dev/full", "w") as file:
+        file.write("x")
+    return 0
+
+
+def test_a_full_disk_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(full) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("there: No space left on device; make room")
+    assert said.endswith("; all is kept\n")
+    assert said.count("\n") == 1
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(lambda arguments: bool(tmp_path.read_text())) == 1
+    said = capsys.readouterr().err
+    assert said == f"{tmp_path}: Is a directory; put that right; all is kept\n"
+
+
+def test_a_benchmark_that_has_no_room_for_a_cell_says_so(tmp_path: Path) -> None:
+    program = (
+        "import argparse, resource, sys; from pathlib import Path; from types import SimpleNamespace\n"
+        "from workers.benchmarks.cells import Cells, Key\n"
+        "from workers.headless.entry import run_command\n"
+        "key = Key('speed', 'n', 'ours', 0, 'NHWC', '1 minute', 'cpu', 2, '1')\n"
+        "run = lambda arguments: Cells(Path(arguments.out)).keep(key, 'tiny', {'state': 'done', 'rows': 'x' * 9000})\n"
+        "command = SimpleNamespace(add_arguments=lambda parser: parser.add_argument('--out'), run=run)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))\n"
+        "sys.exit(run_command(argparse.ArgumentParser(), [('keep', command, '')], 'cells are kept', sys.argv[1:]))"
+    )
+    argv = [sys.executable, "-c", program, "keep", "--out", tmp_path]
+    ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
+    assert ran.stderr.startswith(f"{tmp_path}: File too large; make room")
+    assert not list(tmp_path.glob("*.json"))
