@@ -84,16 +84,17 @@ class Convolution:
         return math.ceil(height / filtering.outputs), math.ceil(width / filtering.outputs)
 
     def plain_cost(self, balance: float) -> float:
-        """Of the plain convolution, in FLOP: its own, and `balance` for each byte of its weights, which come from memory."""
+        """Of the plain convolution, in FLOP: its own, or `balance` for each byte of its weights, whichever is more: they come
+        from memory while it computes."""
         weights = KERNEL**2 * self.channels * self.filters
-        return 2.0 * weights * self.batch * math.prod(self.outputs) + balance * 4 * weights
+        return max(2.0 * weights * self.batch * math.prod(self.outputs), balance * 4 * weights)
 
     def cost(self, filtering: Filtering, balance: float) -> float:
-        """The same of the transformed one, whose tiles are written and read twice."""
+        """The same of the transformed one, and of its tiles, which are written and read twice."""
         places, tiles = filtering.inputs**2, self.batch * math.prod(self.tiles(filtering))
         weights = places * self.channels * self.filters
         moved = 2 * 4 * places * tiles * (self.channels + self.filters)
-        return 2.0 * weights * tiles + CACHED * moved + balance * 4 * weights
+        return max(2.0 * weights * tiles, balance * 4 * weights) + CACHED * moved
 
 
 def chosen(convolution: Convolution, lanes: int, balance: float) -> Filtering | None:
