@@ -64,7 +64,7 @@ def batch(clock: float, operator: int, number: int, seconds: float, at: int = 0)
     return {"kind": "batch", "clock": clock, "measurements": [measurement], "failures": 0}
 
 
-TWO = [{"name": name, "weight": 1} for name in "ab"]
+TWO = [{"name": name, "key": name, "weight": 1} for name in "ab"]
 BETWEEN = [
     batch(1.0, 0, 0, 6.0), batch(1.5, 1, 0, 3.0),
     batch(2.0, 0, 1, 1.0),  # luck: it takes 5
