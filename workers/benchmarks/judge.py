@@ -28,7 +28,7 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
     from workers.tvm_backend.arguments import Arguments
     from workers.tvm_backend.handover import Handover
-    from workers.tvm_backend.operators import extract
+    from workers.tvm_backend.operators import extract, footprint
     from workers.tvm_backend.programs import Workload, argument_tensors, compile_program, key_of
     from workers.tvm_backend.stopwatch import Stopwatch, timed
 
@@ -38,8 +38,7 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     records = ms.database.JSONDatabase(work_dir=order["work_dir"])
     evaluator, cores, latency = method("auto").make_evaluator(), runtime.spread_threads(), 0.0
     handover = Handover(target)
-    footprint = sum(task.weight * workload.touched for task, workload in zip(extracted, workloads, strict=True))
-    arguments = Arguments(footprint, handover)
+    arguments = Arguments(footprint(extracted, workloads), handover)
     for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
         schedule = records.query_schedule(task.mod, target, task.name)
         if schedule is None:

@@ -14,6 +14,7 @@ import tvm_ffi
 from numpy.typing import NDArray
 
 from workers.tvm_backend.handover import Handover
+from workers.tvm_backend.programs import tensor_bytes
 
 MOVED = 1 << 16
 """Bytes; smaller weights are loaded in microseconds wherever they are."""
@@ -72,7 +73,7 @@ class Arguments:
         }
         resting = self._rest(operator, [(p, *shape, p in weights) for p, shape in enumerate(shapes) if p not in moving])
         parts = [
-            self._handover.parts(tensor, _bytes(shapes[place]), batch if len(shapes[place][0]) == 3 else 1)
+            self._handover.parts(tensor, tensor_bytes(*shapes[place]), batch if len(shapes[place][0]) == 3 else 1)
             for place, tensor in sorted(resting.items(), reverse=True)
             if place not in weights
         ]
@@ -119,10 +120,6 @@ class Arguments:
         tensor = tvm.runtime.empty(shape, dtype=dtype, device=self._device)
         self._fill(tensor)
         return tensor
-
-
-def _bytes(shape: tuple[tuple[int, ...], str]) -> int:
-    return math.prod(shape[0]) * int(tvm.DataType(shape[1]).bits) // 8
 
 
 def _aligned(values: NDArray[np.float32], size: int) -> NDArray[np.float32]:

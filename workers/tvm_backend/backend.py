@@ -18,7 +18,7 @@ from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import Limits
 from workers.tvm_backend.hardware import vector_lanes
 from workers.tvm_backend.importer import import_network
-from workers.tvm_backend.operators import extract, operators
+from workers.tvm_backend.operators import extract, footprint, operators
 from workers.tvm_backend.pool import Pool
 from workers.tvm_backend.programs import Workload, save_workloads
 
@@ -55,8 +55,8 @@ class LocalBackend:
             self.workloads = workloads
             save_workloads(workloads, work_dir / "workloads.json")
             self._operators = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
-            footprint = sum(one.weight * known.touched for one, known in zip(extracted, workloads, strict=True))
-            self._pool.load(work_dir / "workloads.json", {"name": evaluator[0], "parameters": evaluator[1]}, footprint)
+            timing = {"name": evaluator[0], "parameters": evaluator[1]}
+            self._pool.load(work_dir / "workloads.json", timing, footprint(extracted, workloads))
         except BaseException:
             self.close()
             raise

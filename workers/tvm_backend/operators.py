@@ -13,7 +13,7 @@ from tvm.s_tir.meta_schedule.relax_integration import extract_tasks
 from workers.engine.space import Operator
 from workers.engine.start import Machine, first_configurations
 from workers.tvm_backend.importer import calls
-from workers.tvm_backend.programs import Workload, argument_tensors, key_of
+from workers.tvm_backend.programs import Workload, key_of
 
 FIRST = 4
 
@@ -42,7 +42,7 @@ def operators(
     """The engine's view; `work` is max(FLOPs, bytes x machine balance)."""
     found = []
     for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
-        flops, size = float(estimate_tir_flops(task.mod)), _argument_bytes(task.mod)
+        flops, size = float(estimate_tir_flops(task.mod)), float(workload.touched)
         found.append(
             Operator(
                 index=index,
@@ -59,5 +59,6 @@ def operators(
     return found
 
 
-def _argument_bytes(mod: tvm.IRModule) -> float:
-    return float(sum(math.prod(shape) * tvm.DataType(dtype).bits / 8 for shape, dtype in argument_tensors(mod)))
+def footprint(extracted: Sequence[Extracted], workloads: Sequence[Workload]) -> int:
+    """Bytes that one inference reads and writes."""
+    return sum(task.weight * workload.touched for task, workload in zip(extracted, workloads, strict=True))

@@ -58,7 +58,7 @@ class Workload:
     @cached_property
     def touched(self) -> int:
         """Bytes of all arguments."""
-        return sum(math.prod(shape) * tvm.DataType(dtype).bits // 8 for shape, dtype in argument_tensors(self.mod))
+        return sum(tensor_bytes(shape, dtype) for shape, dtype in argument_tensors(self.mod))
 
     @cached_property
     def batch(self) -> int:
@@ -117,6 +117,10 @@ def argument_tensors(mod: tvm.IRModule) -> list[tuple[tuple[int, ...], str]]:
         (tuple(int(n) for n in info.shape), str(info.dtype))
         for info in ArgInfo.from_entry_func(mod, remove_preproc=True)
     ]
+
+
+def tensor_bytes(shape: tuple[int, ...], dtype: str) -> int:
+    return math.prod(shape) * int(tvm.DataType(dtype).bits) // 8
 
 
 def compile_program(schedule: Schedule, target: tvm.target.Target) -> tvm.runtime.Module:
