@@ -6,7 +6,8 @@ from pathlib import Path
 
 os.environ["DATA_DIR"] = tempfile.mkdtemp(prefix="tuningsite-tests-")
 os.environ["REDIS_URL"] = "memory://"
-for _name in ("ALLOWED_HOSTS", "ORIGINS", "BIND", "TLS", "PROXIES", "DEBUG", "UPLOAD_LIMIT", "ALLOW_TORCH_EXPORT"):
+_SET = "ALLOWED_HOSTS ORIGINS BIND TLS PROXIES DEBUG UPLOAD_LIMIT QUOTA ALLOW_TORCH_EXPORT"
+for _name in _SET.split():
     os.environ.pop(_name, None)
 
 from tuningsite.settings import *  # noqa: E402, F403

@@ -16,7 +16,7 @@ import onnx
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from workers.baselines.inputs import seeded_inputs
-from workers.networks.examples import EXAMPLES, example_bytes
+from workers.networks.examples import EXAMPLES, example, example_bytes
 from workers.networks.inspect import inspect
 
 SEED = 0
@@ -38,6 +38,11 @@ def bvlc_alexnet(cache: Path) -> Path:
 def vgg19(cache: Path) -> Path:
     """575 MB."""
     return light(cache, "vgg19")
+
+
+def vgg16(cache: Path) -> Path:
+    """553 MB."""
+    return _cached(cache, "vgg16", lambda: _bytes(_vgg16()))
 
 
 def resnet50(cache: Path) -> Path:
@@ -104,6 +109,7 @@ ZOO: dict[str, Callable[[Path], Path]] = {
     "transformer_encoder": transformer_encoder,
     "resnet50": resnet50,
     "bvlc_alexnet": bvlc_alexnet,
+    "vgg16": vgg16,
     "vgg19": vgg19,
     **{
         name: (lambda cache, name=name: light(cache, name))
@@ -154,6 +160,24 @@ def shaped_like() -> ModelProto:
 def _normal(random: np.random.Generator, name: str, *shape: int) -> TensorProto:
     fan_in = int(np.prod(shape[1:])) or 1
     return constant(name, (random.standard_normal(shape) * np.sqrt(2 / fan_in)).astype(np.float32))
+
+
+def _vgg16() -> ModelProto:
+    """VGG-19 without the fourth convolution of its last three blocks (Simonyan & Zisserman 2015, Table 1: E and D)."""
+    model = example("vgg19", SEED)
+    graph = model.graph
+    convolutions = [node for node in graph.node if node.op_type == "Conv"]
+    for convolution in (convolutions[place] for place in (7, 11, 15)):
+        relu = next(node for node in graph.node if convolution.output[0] in node.input)
+        for reader in graph.node:
+            reader.input[:] = [convolution.input[0] if n == relu.output[0] else n for n in reader.input]
+        graph.node.remove(convolution)
+        graph.node.remove(relu)
+    read = {name for node in graph.node for name in node.input}
+    for place in reversed(range(len(graph.initializer))):
+        if graph.initializer[place].name not in read:
+            del graph.initializer[place]
+    return model
 
 
 def _tiny() -> ModelProto:

@@ -18,6 +18,7 @@ from daphne import http_protocol
 from daphne.cli import CommandLineInterface
 from daphne.server import Server
 from django.conf import settings
+from twisted.internet.threads import deferToThread
 
 from apps.core.spooled_body import BODY
 
@@ -31,19 +32,33 @@ def is_upload(method: bytes, target: bytes) -> bool:
     return method == b"POST" and target.startswith(tuple(path.encode() for path in settings.UPLOAD_PATHS))
 
 
+def _no_room(session: str, length: int) -> str:
+    """Why the account of a session may not upload so many bytes, or ""."""
+    # Django is set up by the application, which the server loads after this module.
+    from apps.dashboard.full import refusal
+
+    return refusal(session, length)
+
+
+def _undecided(failure: Any) -> None:
+    """The application will say what is wrong with the database."""
+
+
 def _dropped(data: bytes) -> None:
     """Receives nothing more of a refused request."""
 
 
 class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne has no types
     """Answers 413 as soon as its body is, or is said to be, over the limit, and closes the connection. An upload of
-    unknown size is answered 411 before it begins: Django reads no form without a length.
+    unknown size is answered 411 before it begins: Django reads no form without a length. One that its account has no room for
+    is answered 413 while it arrives, as soon as the database has said so.
 
     A body that Twisted keeps in a file is `body`, and Daphne finds nothing to read.
     """
 
     _left = 0
     _refused = False
+    _whole = False
     _closing: Any = None
     content: Any
     body: Any = None
@@ -64,6 +79,13 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
         super().gotLength(length if refused is None else 0)
         if refused is not None:
             self._refuse(*refused)
+        elif upload and length and (session := self.received_cookies.get(settings.SESSION_COOKIE_NAME.encode())):
+            deferToThread(_no_room, session.decode("latin-1"), length).addCallbacks(self._judged, _undecided)
+
+    def _judged(self, reason: str) -> None:
+        """Of a body that was quicker the application says the same."""
+        if reason and not self._whole and self.channel is not None:
+            self._refuse(b"413 Request Entity Too Large", reason.encode() + b"\n")
 
     def handleContentChunk(self, data: bytes) -> None:
         self._left -= len(data)
@@ -73,6 +95,7 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
             super().handleContentChunk(data)
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        self._whole = True
         if not self._refused:
             super().requestReceived(command, path, version)
 

@@ -10,6 +10,7 @@ TLS                 1 when the site is reached by https, through a proxy that se
                     X-Forwarded-For the address it was asked from
 PROXIES             that proxy's addresses, separated by commas, when it is not on this machine
 UPLOAD_LIMIT        bytes of one network (default 2 GB)
+QUOTA               what the networks and compiled libraries of one account may take, like 500MB or 50GiB (default 20GB)
 ALLOW_TORCH_EXPORT  1 takes torch.export files (.pt2): loading one can run code of whoever made it, in a sandbox
 LOG_LEVEL           default INFO
 DEBUG               1 shows errors to everybody who asks: for developers only
@@ -25,6 +26,7 @@ from typing import Any
 import dj_database_url
 from csp.constants import NONE, SELF
 
+from apps.core.amounts import bytes_of
 from apps.operations.queue_address import socket_path, url_of
 from tuningsite.private import make_private
 from tuningsite.secret import secret_key
@@ -75,6 +77,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "apps.dashboard.full.FullAccount",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -142,6 +145,8 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 UPLOAD_LIMIT = int(os.environ.get("UPLOAD_LIMIT") or 2_000_000_000)
+QUOTA_WRITTEN = os.environ.get("QUOTA") or "20GB"
+QUOTA = bytes_of(QUOTA_WRITTEN) or 0
 ALLOW_TORCH_EXPORT = os.environ.get("ALLOW_TORCH_EXPORT") == "1"
 BODY_LIMIT = 2 << 20  # bytes of any other request
 UPLOAD_PATHS = ("/networks/",)

@@ -21,7 +21,7 @@ def create_network(owner: Any, name: str, chunks: Iterable[bytes]) -> Network:
     """Streams an upload to the disk and has it inspected; the same content again is the same network.
 
     Nothing of the content is looked at here; a torch.export file is converted first, by a worker's child. Raises Refused
-    for a wrong ending, too many bytes, no bytes or a full disk.
+    for a wrong ending, too many bytes, no bytes, a full disk or a full account.
     """
     file, ending = _known(name)
     stored = _stored(file, ending, chunks)
@@ -31,7 +31,7 @@ def create_network(owner: Any, name: str, chunks: Iterable[bytes]) -> Network:
             if new or network.state == Network.State.REJECTED:
                 Network.objects.filter(pk=network.pk).update(state=Network.State.INSPECTING, error="", next_step="")
                 network.refresh_from_db()
-                network_added.send(Network, network=network)
+                network_added.send(Network, network=network, uploaded=True)
     except DatabaseError as error:
         raise Refused(file, f"it cannot be kept ({error})", "try again") from error
     return network

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect, bisect_left
+from bisect import bisect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from operator import itemgetter
-from typing import Any
 
 from apps.tuning.history import History, repeated
 from apps.tuning.live import thinned
 from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.paging import by_number
+from workers.messages.causes import UNBUILT
+from workers.messages.foretold import Foretold, foretold
 
 STEPS, SLOTS, SPANS = 600, 100, 2000
 """As many steps of the best so far, slots, and places of slots as a page shows; of more an even choice."""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """The best time in seconds that the scheduler believed in before a slot, with its standard deviation."""
-
-    mean: float
-    spread: float
 
 
 @dataclass(frozen=True)
@@ -39,14 +32,14 @@ class Given:
     before: float | None
     after: float | None
     rule: str
-    expected: Expected | None
+    expected: Foretold | None
 
     @property
     def within(self) -> bool | None:
-        """Whether what came is no further from what was expected than its spread; None where nothing was."""
+        """Whether what came is where it was expected with a chance of CHANCE; None where nothing was."""
         if self.expected is None or self.after is None:
             return None
-        return abs(self.after - self.expected.mean) <= self.expected.spread
+        return self.expected.holds(self.after)
 
 
 @dataclass(frozen=True)
@@ -113,7 +106,7 @@ def course(run: TuningRun, operator: Operator) -> Course:
 def _measured(run: TuningRun, operator: Operator) -> tuple[History, dict[int, int], Counter[str]]:
     """The best so far, the configurations known at the end of each slot, and failures by cause."""
     history, reached, failures, known = History([operator], repeated(run)), dict[int, int](), Counter[str](), 0
-    tried = Measurement.objects.filter(run=run, operator=operator.index).exclude(cause="duplicate")
+    tried = Measurement.objects.filter(run=run, operator=operator.index).exclude(cause__in=UNBUILT)
     rows = by_number(tried, "clock", "seconds", "configuration", "cause", "round", "slot")
     for clock, batch in groupby(rows, key=itemgetter(1)):
         seen = []
@@ -139,27 +132,10 @@ def _given(run: TuningRun, numbers: Sequence[int], own: _OwnTime, reached: Mappi
             before=slot.before,
             after=slot.after,
             rule=slot.rule,
-            expected=_expected(slot.decision.get("belief"), reached.get(slot.number)),
+            expected=foretold(slot.decision.get("belief"), reached.get(slot.number), slot.before),
         )
         for slot in rows
     ]
-
-
-def _expected(belief: Mapping[str, Any] | None, configurations: int | None) -> Expected | None:
-    """What was believed of as many configurations as the slot came to; it may be longer or shorter than was thought."""
-    if not belief or configurations is None:
-        return None
-    mean, spread = (_between(belief["x"], belief[name], configurations) / 1e3 for name in ("mean_ms", "spread_ms"))
-    return Expected(mean, spread)
-
-
-def _between(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
-    """Linear between the points, and the outermost beyond them."""
-    place = bisect_left(xs, x)
-    if place in (0, len(xs)):
-        return ys[max(0, place - 1)]
-    part = (x - xs[place - 1]) / (xs[place] - xs[place - 1])
-    return ys[place - 1] + part * (ys[place] - ys[place - 1])
 
 
 class _OwnTime:

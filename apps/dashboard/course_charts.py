@@ -65,11 +65,12 @@ def _against_own(plot: Plot, points: str, believed: Sequence[Given]) -> Chart:
     for slot in believed:
         if slot.expected is None or slot.after is None:
             continue
-        x, mean, spread = plot.x(slot.own), slot.expected.mean, slot.expected.spread
-        top, bottom = plot.y(mean + spread), plot.y(mean - spread)
+        x, told = plot.x(slot.own), slot.expected
+        top, bottom = plot.y(told.before), plot.y(told.low)
         bands.append(f"M{x:.1f} {top:.1f}V{max(bottom, top + 1):.1f}")
-        means.append(f"M{x - 4:.1f} {plot.y(mean):.1f}h8")
-        words = f"Slot {slot.number}: expected {humans.latency(mean, spread)}, came to {humans.latency(slot.after)}"
+        means.append(f"M{x - 4:.1f} {plot.y(told.mean):.1f}h8")
+        between = f"{humans.latency(told.low)} to {humans.latency(told.before)}"
+        words = f"Slot {slot.number}: expected {between}, came to {humans.latency(slot.after)}"
         came.append(Came(x, plot.y(slot.after), slot.within is True, words))
     return Chart(plot, points, "".join(bands), "".join(means), came)
 

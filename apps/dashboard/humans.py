@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from apps.core import amounts
+
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 NONE = "–"
 """Also for what a row lacks: a template hands an empty text over for it."""
@@ -59,15 +61,15 @@ def ratio(value: float | None) -> str:
     return f"{significant(value)} x" if value and _number(value) else NONE
 
 
-def _scaled(value: float | None, unit: str, thousand: int = 1000) -> str:
+def _scaled(value: float | None, unit: str) -> str:
     if not _number(value):
         return NONE
     assert value is not None
-    for prefix in ("", "k" if thousand == 1000 else "Ki", "M", "G", "T"):
+    for prefix in ("", "k", "M", "G", "T"):
         if abs(value) < 999.5 or prefix == "T":
             number = f"{value:.0f}" if not prefix else significant(value)
             return f"{number} {prefix}{unit}".rstrip()
-        value /= thousand
+        value /= 1000
     return NONE
 
 
@@ -78,7 +80,10 @@ def count(value: float | None) -> str:
 
 def size(value: float | None) -> str:
     """4.96 MB."""
-    return _scaled(value, "B")
+    if not _number(value):
+        return NONE
+    assert value is not None
+    return amounts.shown(value)
 
 
 def flops(value: float | None) -> str:

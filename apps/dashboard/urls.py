@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from apps.dashboard.views import home, methods, networks, operators, runs, sign_in, targets
+from apps.dashboard.views import home, methods, networks, operators, runs, sign_in, storage, targets
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -19,6 +19,7 @@ urlpatterns = [
     path("networks/<uuid:pk>/", networks.network, name="network"),
     path("networks/<uuid:pk>/runs", networks.compared, name="compared"),
     path("networks/<uuid:pk>/state", networks.shown, name="network-state"),
+    path("networks/<uuid:pk>/delete", storage.delete_network, name="delete-network"),
     path("targets/", targets.targets, name="targets"),
     path("targets/<uuid:pk>/measure", targets.remeasure, name="remeasure"),
     path("methods/", methods.methods_page, name="methods"),
@@ -31,4 +32,6 @@ urlpatterns = [
     path("runs/<uuid:pk>/downloads/", runs.downloads, name="downloads"),
     path("runs/<uuid:pk>/downloads/<str:name>", runs.file, name="run-file"),
     path("artifacts/<uuid:pk>/download", runs.artifact, name="artifact"),
+    path("artifacts/<uuid:pk>/delete", storage.delete_library, name="delete-library"),
+    path("storage/", storage.storage, name="storage"),
 ]

@@ -17,6 +17,7 @@ from apps.tuning.history import History, repeated
 from apps.tuning.journal import artifact_row, slot_row
 from apps.tuning.models import Event, Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number
+from workers.messages.causes import UNBUILT
 
 CURVE, SLOTS, POINTS, SPARK, LOG = 5000, 5000, 3000, 40, 200
 
@@ -40,7 +41,7 @@ def frames(run: TuningRun, after_seq: int, limit: int = 200) -> tuple[list[dict[
 def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
     operators = list(run.operators.all())
     history, scatter = History(operators, repeated(run)), _Scatter()
-    measured = Measurement.objects.filter(run=run, seq__lte=seq).exclude(cause="duplicate")
+    measured = Measurement.objects.filter(run=run, seq__lte=seq).exclude(cause__in=UNBUILT)
     rows = by_number(measured, "clock", "operator", "seconds", "configuration", "cause")
     for clock, batch in groupby(rows, key=itemgetter(1)):
         history.add(clock, (scatter.seen(row) for row in batch))
@@ -105,6 +106,7 @@ def _facts(run: TuningRun) -> dict[str, Any]:
         "latency": run.latency,
         "trials": run.trials,
         "failures": run.failures,
+        "expected": run.expected,
         "eta_seconds": eta(run),
         "finished_reason": run.finished_reason,
         "error": run.job.error,

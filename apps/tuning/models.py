@@ -74,9 +74,10 @@ class Job(models.Model):
 class TuningRun(models.Model):
     """The Job that optimises a network on a target. Figures below `created` are kept by the journal (services.write).
 
-    `shapes` (by input) and `machine` ({tvm, threads, peak_flops, bandwidth}) are as they were when the run was asked
+    `shapes` (by input) and `machine` ({tvm, threads, peak_flops, bandwidth, versions}) are as they were when the run was asked
     for: what is chosen or measured later is for later runs. `reuse` starts it from what earlier runs found: `known_from`
-    names them, each with the number of its last event then, once the first attempt has chosen them.
+    names them, each with the number of its last event then, once the first attempt has chosen them. `expected` is what
+    was last told of the gain ahead: {gain, unknown: shares of the latency, seconds}.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -103,6 +104,7 @@ class TuningRun(models.Model):
     trials = models.PositiveIntegerField(default=0)
     failures = models.PositiveIntegerField(default=0)
     clock = models.FloatField(default=0.0)
+    expected: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     spent: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     phase = models.TextField(blank=True)
     started_facts: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
@@ -144,8 +146,9 @@ class TuningRun(models.Model):
 class Operator(models.Model):
     """One tunable tensor program of a run. `best_seconds` is of one call; it counts `weight` times.
 
-    `space` says what the choices and times of its measurements mean (equal `key` and `space`: comparable), `known` how
-    many points earlier runs gave.
+    `knobs` are those of each sketch, by which its choices are read (messages.knobs; empty: never told), `space` says what
+    the choices and times of its measurements mean (equal `key` and `space`: comparable), `known` how many points earlier
+    runs gave.
     """
 
     run = models.ForeignKey(TuningRun, models.CASCADE, related_name="operators", db_index=False)
@@ -158,6 +161,7 @@ class Operator(models.Model):
     work = models.FloatField()
     configurations = models.FloatField()
     sketches: models.JSONField[Any, Any] = models.JSONField(default=list)
+    knobs: models.JSONField[Any, Any] = models.JSONField(default=list, blank=True)
     space = models.CharField(max_length=64, blank=True)
     known = models.PositiveIntegerField(default=0)
     best_seconds = models.FloatField(null=True, blank=True)

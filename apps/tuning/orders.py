@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from apps.tuning.paging import by_number
 from apps.tuning.rounds import settled
 from workers.messages.known import encode_known
 from workers.messages.orders import best_of, compile_order, tune_order
+from workers.messages.tuning_log import FILE, encode_row, measurement_row
 
 TOLD = (
     "operator", "sketch", "choices", "identity", "round", "seconds", "spread", "runs", "stopped", "cause", "error",
@@ -67,8 +67,7 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
 
 
 def _compile(run: TuningRun, work_dir: Path) -> dict[str, Any]:
-    lines = (json.dumps(line, sort_keys=True, separators=(",", ":")) for line in tuning_log(run))
-    log = _written(work_dir / "tuning_log.jsonl", lines)
+    log = _written(work_dir / FILE, map(encode_row, tuning_log(run)))
     layout = run.started_facts.get("layout", "auto")
     return compile_order(run.spec(), work_dir, run.network.name, layout, best(run), run.latency, log, run.clock)
 
@@ -119,6 +118,6 @@ def tuning_log(run: TuningRun) -> Iterator[dict[str, Any]]:
     for seq, payload in by_number(run.events.filter(seq__lte=last), "payload"):
         while waiting is not None and waiting[0] < seq:
             number, clock, slot, *row = waiting
-            yield {"kind": "measurement", "seq": number, "clock": clock, "slot": slot, **told(row)}
+            yield {"seq": number, **measurement_row(told(row), clock, slot)}
             waiting = next(measurements, None)
         yield payload

@@ -11,5 +11,5 @@ def settled(run: TuningRun) -> QuerySet[Measurement]:
     """What ran and was not measured again, fastest first, of equals the first."""
     mine = {name: OuterRef(name) for name in ("run", "operator", "configuration")}
     later = Measurement.objects.filter(**mine, round__gt=OuterRef("round"), seconds__isnull=False)
-    ran = run.measurements.filter(seconds__isnull=False).exclude(cause="duplicate")
+    ran = run.measurements.filter(seconds__isnull=False)
     return ran.filter(~Exists(later)).order_by("seconds", "seq")

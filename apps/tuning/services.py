@@ -1,8 +1,8 @@
 """The only door through which jobs and runs are changed.
 
-For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure; they raise Refused for
-a user's mistake. For workers: claim, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the
-launcher: reconcile, sweep. An upload is apps.catalog.services.create_network.
+For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, remove_network,
+remove_library; they raise Refused for a user's mistake. For workers: claim, then Claim.order, write, heartbeat, conclude;
+they raise LeaseLost. For the launcher: reconcile, sweep. An upload is apps.catalog.services.create_network.
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ from apps.core.errors import Refused
 from apps.tuning.journal import write
 from apps.tuning.leases import Claim, LeaseLost, claim, conclude, heartbeat
 from apps.tuning.reconcile import reconcile
-from apps.tuning.requests import choose_shapes, create_run, ensure_local_target, remeasure, request, request_artifact
+from apps.tuning.requests import (
+    choose_shapes,
+    create_run,
+    ensure_local_target,
+    remeasure,
+    remove_library,
+    remove_network,
+    request,
+    request_artifact,
+)
 from apps.tuning.sweep import sweep
 
 __all__ = [
@@ -26,6 +35,8 @@ __all__ = [
     "heartbeat",
     "reconcile",
     "remeasure",
+    "remove_library",
+    "remove_network",
     "request",
     "request_artifact",
     "sweep",

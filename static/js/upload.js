@@ -13,6 +13,11 @@ if (form) {
   zone.addEventListener("drop", (event) => { if (event.dataTransfer.files.length) send(event.dataTransfer.files[0]); });
 
   function send(file) {
+    // Said before it is sent: the server would say the same when it has all of it.
+    if (file.size > Number(form.dataset.room)) {
+      fail(`${file.name} has ${(file.size / 1e6).toFixed(1)} MB. ${form.dataset.full}`);
+      return;
+    }
     const request = new XMLHttpRequest();
     const content = new FormData(form);
     content.set("file", file);
@@ -27,9 +32,10 @@ if (form) {
     };
     request.onload = () => {
       let answer = null;
-      try { answer = JSON.parse(request.responseText); } catch { /* not ours: a proxy's page */ }
+      try { answer = JSON.parse(request.responseText); } catch { /* refused before it was whole, or a proxy's page */ }
+      const plain = request.getResponseHeader("Content-Type")?.startsWith("text/plain") && request.responseText;
       if (answer?.location) location.assign(answer.location);
-      else fail(answer?.error || `The server answered ${request.status}.`);
+      else fail(answer?.error || plain || `The server answered ${request.status}.`);
     };
     request.onerror = () => fail("The connection broke. Try again.");
     request.send(content);

@@ -96,6 +96,8 @@ def test_session_times_every_run_with_the_given_clock(zoo_cache: Path) -> None:
         session.time(1)
     session.bind(seeded_inputs(inspect(tiny(zoo_cache)), 0))
     assert session.time(4).tolist() == [0.25] * 4
+    assert len(session.time(4, longest=1.0)) == 2  # a look at the clock between two runs costs a tick, too
+    assert len(session.time(4, longest=0.0)) == 1
 
 
 def test_latency_gives_quartiles_and_standard_error() -> None:

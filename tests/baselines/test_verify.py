@@ -42,11 +42,50 @@ def test_what_differs_fails_with_the_reason(found: dict[str, np.ndarray], words:
 
 def test_no_outputs_and_a_broken_reference_never_pass() -> None:
     assert not compare({}, {}).passed
-    nan = {"y": np.full(3, np.nan)}
-    assert not compare(nan, nan).passed
     zero = {"y": np.zeros(3)}
     assert compare(zero, zero).passed
     assert not compare({"y": np.full(3, 1e-9)}, zero).passed
+
+
+SCORES = np.where(np.tri(8, dtype=bool), np.random.default_rng(6).standard_normal((3, 8, 8)), -np.inf)
+SCORES[0, 7, 0], SCORES[1, 7, 1] = np.inf, np.nan
+
+
+def test_what_is_masked_in_the_reference_may_be_and_the_rest_is_compared() -> None:
+    verdict = compare({"y": SCORES * 1.0005}, {"y": SCORES})
+    assert verdict.passed, verdict.reason
+    finite = SCORES[np.isfinite(SCORES)]
+    assert verdict.outputs[0].difference == pytest.approx(5e-4 * np.abs(finite).max(), rel=1e-3)
+    assert verdict.outputs[0].scale == np.abs(finite).max()
+    json.dumps(verdict.to_json(), allow_nan=False)
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ((0, 0, 1), np.inf), ((0, 0, 1), np.nan), ((0, 0, 1), -1e30), ((1, 7, 1), -np.inf), ((1, 7, 1), 0.0),
+        ((2, 7, 0), -np.inf), ((2, 7, 0), np.nan),
+    ],
+)  # fmt: skip
+def test_a_mask_in_another_place_or_of_another_kind_is_noticed(place: tuple[int, ...], value: float) -> None:
+    broken = SCORES.copy()
+    broken[place] = value
+    assert "1 of its values, or of the reference's, are not finite" in compare({"y": broken}, {"y": SCORES}).reason
+
+
+@pytest.mark.mutation
+def test_a_wrong_score_beside_a_mask_is_noticed() -> None:
+    broken = SCORES.copy()
+    broken[2, 5, 5] += 0.1
+    assert "differs" in compare({"y": broken}, {"y": SCORES}).reason
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_outputs_without_a_finite_value_never_pass(value: float) -> None:
+    none = {"y": np.full((2, 3), value)}
+    assert "nothing to compare" in compare(none, none).reason
 
 
 STEPPED = Tolerance(0.0, "", step=0.25, steps=2, share=0.05)
@@ -73,6 +112,16 @@ def test_a_reference_that_any_output_would_match_is_no_reference() -> None:
     """A Softmax over a thousand classes, quantised to 256 steps, is all zeros."""
     flat = {"q": np.zeros(1000)}
     assert "0 quantisation steps, too few" in compare(flat, flat, {"q": STEPPED}).reason
+
+
+def test_quantised_outputs_may_be_masked_too() -> None:
+    steps = Tolerance(0.0, "", step=(0.25, 4.0), steps=2, share=0.5, axis=1)
+    wanted = np.random.default_rng(3).integers(-100, 100, (8, 2, 5)) * np.asarray([0.25, 4.0]).reshape(2, 1)
+    wanted[:, 0, :2] = -np.inf
+    for channel, passes in ((0, False), (1, True)):
+        found = wanted.copy()
+        found[0, channel, 4] += 4.0
+        assert compare({"q": found}, {"q": wanted}, {"q": steps}).passed is passes
 
 
 def test_channels_have_steps_of_their_own() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.tvm, pytest.mark.timeout(600)]
+from tests.command_line import Told
 
-Told = Callable[..., tuple[int, str, str]]
+pytestmark = [pytest.mark.tvm, pytest.mark.timeout(600)]
 
 FACTORY = """
 import torch

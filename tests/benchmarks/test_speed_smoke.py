@@ -16,10 +16,9 @@ import pytest
 from onnx import helper
 
 from tests import zoo
+from tests.command_line import Told
 
 pytestmark = [pytest.mark.tvm, pytest.mark.timeout(600)]  # searches of TVM's take minutes beside other work
-
-Told = Callable[..., tuple[int, str, str]]
 
 
 def cells(out: Path) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,8 @@ import pytest
 from workers.benchmarks.cells import DONE, VOID, Cell
 from workers.benchmarks.latency_table import table as latency_table
 from workers.benchmarks.progress import Progress
-from workers.benchmarks.speed_table import blocks, table
+from workers.benchmarks.speed_blocks import blocks
+from workers.benchmarks.speed_table import table
 from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns
 
 
@@ -123,12 +124,12 @@ def test_libraries_take_turns_and_one_that_fails_is_left_out() -> None:
     assert found["errors"] == {"torch.compile": "no C++ compiler"}
 
 
-def latencies(name: str, ours: float, errors: dict[str, str], **more: float) -> Cell:
+def latencies(name: str, ours: float, errors: dict[str, str], cpu: str = "A CPU", **more: float) -> Cell:
     def figures(seconds: float) -> dict[str, float]:
         return {"median": seconds, "lower_quartile": 0.9 * seconds, "upper_quartile": 1.1 * seconds}
 
     measured = {OURS: ours, ONNX_RUNTIME: 1e-3, **{n.replace("_", "."): s for n, s in more.items()}}
-    key = {"arm": "auto", "budget": "10 minutes", "seed": 0, "cores": 2}
+    key = {"arm": "auto", "budget": "10 minutes", "seed": 0, "cpu": cpu, "cores": 2}
     return {
         "key": key, "name": name, "state": DONE, "reason": "", "tuning": {"sum_of_operators": 0.8 * ours},
         "latencies": {n: figures(seconds) for n, seconds in measured.items()}, "errors": errors,
@@ -143,6 +144,15 @@ def test_latencies_stand_side_by_side_with_their_geometric_mean_and_what_is_miss
     assert "not given" in said
     assert "2.00 x ONNX Runtime (2 networks), 0.50 x PyTorch (1 networks)" in said
     assert "one: torch.compile: no C++ compiler" in said
+
+
+@pytest.mark.mutation
+def test_a_geometric_mean_is_of_one_machine() -> None:
+    said = latency_table([latencies("one", 1e-3, {}), latencies("one", 4e-3, {}, cpu="Another CPU")])
+    assert "(auto, 10 minutes, seed 0, A CPU, 2 threads): 1.00 x ONNX Runtime (1 networks)" in said
+    assert "(auto, 10 minutes, seed 0, Another CPU, 2 threads): 4.00 x ONNX Runtime (1 networks)" in said
+    for cpu in ("A CPU", "Another CPU"):
+        assert sum(line.startswith("one") and f" {cpu}, 2 threads " in line for line in said.splitlines()) == 1
 
 
 def test_the_time_left_is_that_of_this_cell_and_of_those_to_come() -> None:

@@ -87,3 +87,33 @@ def test_a_correction_moves_no_improvement_of_another_operator() -> None:
 def test_a_correction_moves_no_improvement_by_another_configuration() -> None:
     found = tallied((0, 6.0), (1, 1.0), (2, 3.0), (1, 5.0))
     assert found["curve"] == [[1.0, 12.0], [2.0, 10.0], [3.0, 6.0]]
+
+
+def told_slots(*slots: tuple[float, float, float], failures: int = 0) -> dict[str, Any]:
+    """Figures of slots (before, after, low_ms) of one operator; each measures two programs after so many failures."""
+    tally, number = Tally([{"name": "a", "weight": 1}]), 0
+    for before, after, low in slots:
+        measured = []
+        for seconds in (*[None] * failures, before, after):
+            number += 1
+            cause = "" if seconds else "duplicate"
+            measured.append(
+                {"operator": 0, "sketch": 0, "choices": [number], "seconds": seconds, "cause": cause, "round": 0}
+            )
+        tally.hear({"kind": "batch", "clock": float(number), "measurements": measured})
+        belief = {"x": [2, 4, 6], "mean_ms": [low] * 3, "low_ms": [low, low - 0.1, low - 0.2]}
+        slot = {"operator": 0, "before": before, "after": after, "trials": 2, "decision": {"belief": belief}}
+        tally.hear({"kind": "slot", **slot})
+    return tally.figures()
+
+
+def test_a_tally_counts_the_slots_that_ended_where_it_was_told() -> None:
+    """In the second slot 4 configurations are known: 0.1 ms less than at 2 is still inside."""
+    found = told_slots((9e-3, 9e-3, 8.0), (9e-3, 7.95e-3, 8.0), (7.95e-3, 5e-3, 6.0))
+    assert (found["foretold"], found["held"]) == (3, 2)
+    # Duplicates are no configurations: 0.2 ms less is told of more than there are.
+    assert told_slots((9e-3, 9e-3, 8.0), (9e-3, 7.85e-3, 8.0), failures=5)["held"] == 1
+
+
+def test_a_tally_of_a_method_that_tells_nothing_counts_none() -> None:
+    assert (tallied((0, 4.0))["foretold"], tallied((0, 4.0))["held"]) == (0, 0)

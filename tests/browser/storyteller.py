@@ -93,10 +93,17 @@ class Storyteller:
         return {"network": str(found.pk)}
 
     def run(
-        self, network: str, operators: int = 12, seconds: float = 180.0, method: str = "auto", start: bool = True
+        self,
+        network: str,
+        operators: int = 12,
+        seconds: float = 180.0,
+        method: str = "auto",
+        start: bool = True,
+        gain: float | None = None,
     ) -> dict[str, Any]:
         row = Network.objects.get(pk=network)
-        run = services.create_run(self.owner, row, self.target, method, Budget(seconds=seconds))
+        budget = Budget(seconds=seconds, min_gain=gain)
+        run = services.create_run(self.owner, row, self.target, method, budget)
         key = str(run.pk)
         if start:
             held = services.claim(run.job_id, "teller")

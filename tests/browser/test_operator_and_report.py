@@ -74,6 +74,8 @@ def test_an_operator_is_reached_and_read_without_a_mouse(site: Site, browser: An
     assert browser.find_element("css selector", "h1").text == name
     assert len(browser.find_elements("css selector", "svg.chart polyline")) == 2
     assert browser.find_elements("css selector", "circle.came")
+    knobs = browser.find_element("css selector", "table.knobs").text
+    assert knobs.count("loop of 56, outer to inner") == 8
     for summary in browser.find_elements("css selector", "details.as-table > summary"):
         summary.send_keys(Keys.ENTER)
     tables = browser.find_elements("css selector", "details[open] table tbody")

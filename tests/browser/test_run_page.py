@@ -111,6 +111,21 @@ def test_reload_and_second_tab_show_the_same(site: Site, browser: Any, run: str,
     assert browser.execute_script(FIGURES) == live
 
 
+def test_what_more_time_should_bring_is_said_live_and_after_a_reload(site: Site, browser: Any) -> None:
+    network = site.tell("network", name="a run with a limit of gain")["network"]
+    run = str(site.tell("run", network=network, gain=0.004)["run"])
+    open_run(browser, site, run)
+    ahead = lambda: browser.find_element("css selector", "[data-part=ahead]")  # noqa: E731
+    assert not ahead().is_displayed()
+    reaches(browser, site.tell("tell", run=run, slots=8)["seq"])
+    until(lambda: ahead().text == "expected of 1 min more: too early to say; ends under 0.4 %")
+    reaches(browser, site.tell("tell", run=run, slots=42)["seq"])
+    until(lambda: ahead().text == "expected of 1 min more: 1.0 % less latency; ends under 0.4 %")
+    browser.refresh()
+    until(lambda: ahead().text == "expected of 1 min more: 1.0 % less latency; ends under 0.4 %")
+    assert complaints(browser) == []
+
+
 def test_stop_and_keep_best_stops(site: Site, browser: Any, run: str) -> None:
     site.tell("tell", run=run, slots=14)
     open_run(browser, site, run)
@@ -194,7 +209,7 @@ def test_plots_share_one_time_axis(site: Site, browser: Any, run: str) -> None:
 def test_no_page_scrolls_sideways(site: Site, browser: Any, run: str, width: int) -> None:
     site.tell("tell", run=run, slots=14)
     size(browser, width, 844)
-    for path in ("/", "/networks/", "/targets/", "/runs/new", f"/runs/{run}/"):
+    for path in ("/", "/networks/", "/storage/", "/targets/", "/runs/new", f"/runs/{run}/"):
         browser.get(site.url + path)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width, path
         assert complaints(browser) == []
@@ -299,6 +314,26 @@ def test_a_ratio_says_of_what_it_is(site: Site, browser: Any) -> None:
     until(lambda: "end to end, verified" in gains())
     assert "2.00 x against ONNX Runtime" in gains()
     assert "sum of operators" not in gains()
+
+
+DRAWN = """
+const chart = window.Chart.getChart("curve"), {min, max} = chart.scales.y;
+return {points: chart.data.datasets[1].data.map((p) => p.y), min, max};
+"""
+
+
+def test_a_library_that_computes_something_else_is_not_on_the_chart(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    whole = {"kind": "end_to_end", "spread": 0.0, "runs": 9, "latency": 0.004, "verified": True, "error": ""}
+    right = {**whole, "clock": 61.0, "seconds": 0.005}
+    wrong = {**whole, "clock": 62.0, "seconds": 1e-9, "verified": False, "error": "it differs"}
+    # Told last: where it is drawn, what was told before it is too.
+    line = {"kind": "baseline", "clock": 63.0, "name": "ONNX Runtime", "seconds": 50.0, "spread": 0.0, "threads": 2}
+    site.tell("events", run=run, told=[right, wrong, line])
+    drawn = until(lambda: (found := browser.execute_script(DRAWN))["max"] > 50.0 and found)
+    assert drawn["points"] == [0.005]
+    assert drawn["min"] > 1e-9
 
 
 def test_a_page_too_many_says_so_and_goes_on_when_there_is_room(site: Site, browser: Any, run: str) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +88,8 @@ def compile_order(tuned: tuple[Path, str], work: Path) -> dict[str, Any]:
     with DirectoryJournal(tuned[0]) as journal:
         operators = next(event["operators"] for event in journal.events() if event["kind"] == "operators")
         measurements = journal.history().measurements
+    log = work / "tuning_log.jsonl"
+    log.write_text("".join(json.dumps({"kind": "measurement", **row}) + "\n" for row in measurements))
     return {
         "task": "compile",
         "spec": tuned[1],
@@ -93,7 +98,7 @@ def compile_order(tuned: tuple[Path, str], work: Path) -> dict[str, Any]:
         "layout": "auto",
         "best": best_of(measurements, operators),
         "latency": 1e-5,
-        "log": str(tuned[0] / "journal.jsonl"),
+        "log": str(log),
     }
 
 
@@ -107,6 +112,39 @@ def test_compile_verifies_and_packs(tuned: tuple[Path, str], tmp_path: Path) -> 
     assert end_to_end["verified"]
     baseline = next(event for event in heard if event["kind"] == "baseline")
     assert (baseline["name"], baseline["threads"]) == ("ONNX Runtime", THREADS)
+
+
+def test_what_is_packed_is_what_was_chosen_in_the_network(tuned: tuple[Path, str], tmp_path: Path) -> None:
+    order = compile_order(tuned, tmp_path)
+    log = Path(order["log"])
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    equals = [{**row, "seconds": row["seconds"] and order["best"][str(row["operator"])]["seconds"]} for row in rows]
+    log.write_text("".join(json.dumps(row) + "\n" for row in equals))
+    result = ask({**order, "clock": 3600.0})
+    with zipfile.ZipFile(result["archive"]) as packed:
+        metadata = json.loads(packed.read("metadata.json"))
+        records = packed.read("database_tuning_record.json").decode().splitlines()
+    rehearsal, shipped = metadata["rehearsal"], metadata["operators"]
+    assert result["rehearsal"] == rehearsal
+    assert rehearsal["operators"] > 0
+    others = [i for i, kept in shipped.items() if kept["choices"] != order["best"][i]["choices"]]
+    assert len(others) == rehearsal["changed"]
+    script = [sys.executable, str(Path(result["archive"]).parent / "artifact" / "run.py"), "--json", "--seconds", "0"]
+    said = subprocess.run(script, capture_output=True, text=True, check=True).stdout
+    assert len(json.loads(said)["seconds"]) == 1
+    assert sorted(json.loads(record)[1][1][0] for record in records) == sorted(k["seconds"] for k in shipped.values())
+
+
+def test_a_network_with_a_scalar_for_input_is_tuned_verified_and_run(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Mul", ["x", "s"], ["m"]), helper.make_node("Relu", ["m"], ["y"])]
+    model = zoo.model_of(nodes, {"x": [4, 16], "s": []}, {"y": [4, 16]}, [])
+    path = tmp_path / "scaled.onnx"
+    path.write_bytes(model.SerializeToString())
+    spec = spec_of(path, budget=Budget(trials=2)).to_json()
+    (tmp_path / "run").mkdir()
+    with DirectoryJournal(tmp_path / "run") as journal:
+        supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path / "run")}, journal)
+    assert ask(compile_order((tmp_path / "run", spec), tmp_path / "run"))["passed"]
 
 
 def test_compile_refuses_configurations_of_another_operator(tuned: tuple[Path, str], tmp_path: Path) -> None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from workers.child import artifact, baseline, describe
 from workers.child.pulse import Pulse
-from workers.child.tune import PATIENCE, TurnLock
+from workers.child.tasks import Task
+from workers.child.tune import PATIENCE
+from workers.child.turn import TurnLock
 from workers.landscapes import SimulatedClock
+from workers.messages.channel import ControlReader
 from workers.messages.events import Event
+from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 
 BEAT = 10.0  # s between beats
@@ -94,3 +103,74 @@ def test_waiting_for_a_turn_is_no_hang_and_a_turn_that_hangs_is_one(
     leave.set()
     other.join(10)
     assert beats(pulse, events, clock, 60.0) == 6
+
+
+class Reached(Exception):
+    """What the lock is taken for; here that is all."""
+
+
+def reached(*_: Any) -> Any:
+    raise Reached
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TVM's part of measuring this machine, without a change to the tests' own process."""
+    from workers.tvm_backend import runtime
+
+    runtime.load()
+    from workers.tvm_backend import peak
+
+    monkeypatch.setattr(peak, "measure_peak", reached)
+    monkeypatch.setattr(runtime, "environment", lambda threads: {})
+    monkeypatch.setattr(runtime, "spread_threads", lambda: [0])
+    monkeypatch.setattr(runtime, "on_core", lambda cores: nullcontext())
+
+
+def compiling(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Task:
+    monkeypatch.setattr(artifact, "_build", lambda *_: None)
+    monkeypatch.setattr(artifact, "_verify", reached)
+    return artifact.compile_artifact
+
+
+def comparing(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Task:
+    monkeypatch.setattr(baseline, "onnxruntime", reached)
+    return baseline.measure_baselines
+
+
+def describing(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Task:
+    request.getfixturevalue("machine")
+    return describe.describe_hardware
+
+
+@pytest.mark.parametrize("prepared", [compiling, comparing, pytest.param(describing, marks=pytest.mark.tvm)])
+def test_no_task_is_given_up_while_others_measure(
+    prepared: Callable[..., Task], pulse: Pulse, events: list[Event], clock: SimulatedClock, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
+    task, ended = prepared(monkeypatch, request), list[type[BaseException]]()
+    order = {"spec": RunSpec("net.onnx", {"kind": "llvm"}, 1, 1e11, 1e10).to_json(), "work_dir": str(tmp_path)}
+    pulse.patience = math.inf
+
+    def work() -> None:
+        try:
+            task(order, ControlReader(), pulse)
+        except Exception as error:
+            ended.append(type(error))
+
+    with MeasureLock().exclusive():
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        deadline = time.monotonic() + 30
+        while not pulse._waits and not ended and time.monotonic() < deadline:
+            time.sleep(0.01)
+        pulse.beat()  # of the phase that it told
+        assert beats(pulse, events, clock, 7200.0) == 720
+        assert events[-1]["text"] == "still waiting for a turn on this machine"
+        assert not ended
+    worker.join(30)
+    assert ended == [Reached]
+    # With its turn begins its patience.
+    spared = int(pulse.patience / BEAT)
+    assert spared - 1 <= beats(pulse, events, clock, pulse.patience) <= spared
+    assert beats(pulse, events, clock, 3600.0) == 0

@@ -18,7 +18,7 @@ from workers.landscapes import Recording, ReplayBackend, SimulatedClock, Synthet
 
 Make = Callable[[], Backend]
 
-CAUSES = {"", "duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device"}
+CAUSES = {"", "duplicate", "large", "invalid", "build", "crash", "timeout", "memory", "run", "device"}
 OPERATORS = synthetic_operators(1, 6)
 SEEDS = range(8)
 

@@ -48,7 +48,7 @@ def addresses(site: Site, run: TuningRun) -> list[str]:
 
 
 def test_everything_is_there_for_its_owner(site: Site, ada: Client, told: TuningRun) -> None:
-    for address in ["/", "/networks/", "/targets/", "/runs/new", *addresses(site, told)]:
+    for address in ["/", "/networks/", "/storage/", "/targets/", "/runs/new", *addresses(site, told)]:
         assert ada.get(address).status_code == 200, address
 
 
@@ -71,7 +71,7 @@ def test_somebody_elses_things_are_in_no_list(site: Site, bob: Client, told: Tun
 
 
 def test_strangers_are_sent_to_sign_in(site: Site, told: TuningRun) -> None:
-    for address in ["/", "/networks/", "/targets/", "/runs/new", *addresses(site, told)]:
+    for address in ["/", "/networks/", "/storage/", "/targets/", "/runs/new", *addresses(site, told)]:
         answer = Client().get(address)
         assert answer.status_code == 302, address
         assert answer["Location"].startswith("/login/")
@@ -81,6 +81,7 @@ def test_pages_have_no_inline_code_and_a_strict_policy(site: Site, ada: Client, 
     pages = [
         "/",
         "/networks/",
+        "/storage/",
         "/targets/",
         "/runs/new",
         *addresses(site, told)[:1],

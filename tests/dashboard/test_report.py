@@ -124,6 +124,11 @@ def test_a_network_that_computes_something_else_is_not_called_faster(site: Site)
     text = file_of(run)
     assert "end to end, verified" not in text
     assert "2.00 x" in text  # by the sum of the operators
+    drawn = snapshot(run)
+    found = story(drawn, coloured(drawn["operators"]))
+    assert found is not None
+    assert (found.wholes, [line.kind for line in found.lines]) == ([], ["dashed", "strong"])
+    assert found.plot.low > 0.001
 
 
 def test_names_and_words_of_a_child_cannot_break_out(site: Site) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +16,13 @@ from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
 from workers.engine.evaluator.fixed import PAPER as RUNS_500
 from workers.engine.explorer.evolutionary import METASCHEDULE as EVOLUTION
 from workers.engine.explorer.ppo import PAPER as PPO_PAPER
-from workers.engine.methods import BEST, METHODS, ROLES, Method, method
+from workers.engine.methods import BEST, MEASURED, METHODS, ROLES, Method, method
 from workers.engine.methods.rules import check_legal
 from workers.engine.sampler.adaptive import PAPER as SAMPLING_PAPER
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.search import COUNTERS
 
+README = Path(__file__).parents[2] / "README.md"
 QUICK = {
     "simulated_annealing": {"chains": 16, "steps": 20},
     "ppo": {"episodes": 16, "together": 8, "steps": 8, "minibatch": 64},
@@ -216,6 +218,16 @@ def test_a_replaced_sampler_brings_its_pool() -> None:
     assert method("autotvm", {"sampler": "diverse"}).parameters["search"] == {"first": 64, "pool": 8.0}
     assert method("auto", {"sampler": "adaptive"}).search.pool == 8
     assert method("chameleon", {"sampler": "greedy"}).parameters["search"] == {"first": 16}
+
+
+def test_auto_says_no_more_than_the_readme_s_table() -> None:
+    """A row: network, ours, ONNX Runtime, their ratio, ..."""
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([\d.]+) \|", README.read_text(), re.MULTILINE)
+    for name in MEASURED:
+        assert name in METHODS["auto"].summary
+        ratios = [float(ratio) for network, ratio in rows if network.startswith(name)]
+        assert ratios, f"{name} is in no row"
+        assert max(ratios) < 1
 
 
 def test_auto_is_another_s_name_for_what_measures_best() -> None:

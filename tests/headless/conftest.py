@@ -1,46 +1,27 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests import zoo
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.command_line import Start, Told, starter, teller
 
 
 @pytest.fixture(scope="session")
-def command(machine_cache: Path, lock_of_its_own: None) -> Callable[..., subprocess.Popen[str]]:
+def command(machine_cache: Path, lock_of_its_own: None) -> Start:
     """Starts `python -m workers.headless` with these arguments."""
-
-    def start(*arguments: object) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "workers.headless", *map(str, arguments)],
-            env={**os.environ, "XDG_CACHE_HOME": str(machine_cache)},
-            cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-
-    return start
+    return starter(["-m", "workers.headless"], machine_cache)
 
 
 @pytest.fixture(scope="session")
-def told(command: Callable[..., subprocess.Popen[str]]) -> Callable[..., tuple[int, str, str]]:
+def told(command: Start) -> Told:
     """Runs a command to its end: exit code, standard output, standard error."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with command(*arguments) as process:
-            out, errors = process.communicate(timeout=120)
-        return process.returncode, out, errors
-
-    return run
+    return teller(command, 120)
 
 
 @pytest.fixture(scope="session")
-def tuned(told: Callable[..., tuple[int, str, str]], zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tuned(told: Told, zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The --out directory of a run of the tiny network, from nothing."""
     out = tmp_path_factory.mktemp("tuned")
     code, said, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 40, "--out", out)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from workers.headless.display import summary
+from workers.headless.display import Display, summary
+from workers.messages.spec import Budget
 from workers.supervision import Ending
 
 RESULT = {
@@ -14,6 +15,7 @@ RESULT = {
     "latency": {"median": 0.002, "lower_quartile": 0.0019, "upper_quartile": 0.0021},
     "onnxruntime": {"median": 0.003},
     "ratio": 2 / 3,
+    "rehearsal": None,
     "verdict": {"sentence": "equal"},
 }
 
@@ -56,3 +58,22 @@ def test_a_child_that_was_killed_when_stopped_leaves_the_figures_of_what_it_save
     assert found["share"] == {"build": 0.75, "search": 0.25}
     assert (found["reason"], found["search"]) == ("stopped", {})
     assert summary(events, ending, RESULT, [])["lines"][-1].endswith("1 unlike round-robin")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "least", "words"),
+    [
+        (0.001, None, "expected of 1 min 12 s more: 1.2 % less\n"),
+        (0.001, 0.005, "expected of 1 min 12 s more: 1.2 % less (ends under 0.5 %)\n"),
+        (0.011, None, "expected of 1 min 12 s more: too early to say\n"),
+    ],
+)
+def test_a_run_says_what_more_time_should_bring(
+    capsys: pytest.CaptureFixture[str], unknown: float, least: float | None, words: str
+) -> None:
+    display = Display(Budget(min_gain=least))
+    expected = {"gain": 0.012, "unknown": unknown, "seconds": 72.0}
+    display.hear({**SLOT, "decision": {**SLOT["decision"], "expected": expected}})
+    display.hear(SLOT)
+    display.hear(batch(4.0, 24, 0.004, build=3.0) | {"failures": 0})
+    assert capsys.readouterr().err.endswith(words)

@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,10 +15,9 @@ from typing import Any
 import pytest
 
 from tests import zoo
+from tests.command_line import Start
 
 pytestmark = [pytest.mark.tvm, pytest.mark.faults]
-
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests import zoo
+from tests.command_line import Told
 from workers.headless.errors import UserMistake
 from workers.headless.landscape import _of_this_machine, recording_name
 from workers.landscapes import Costs, CurveRecording, SpaceRecording
 from workers.landscapes.calibration import every_part
 
 pytestmark = pytest.mark.tvm
-
-Told = Callable[..., tuple[int, str, str]]
 
 
 def test_curves_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_path: Path) -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import zoo
+from tests.command_line import Told
 from workers.headless.errors import UserMistake
 from workers.headless.records import keep_records
 from workers.messages.events import encode
 from workers.messages.known import decode_known
-
-Told = Callable[..., tuple[int, str, str]]
 
 
 def journal(out: Path, *seconds: float | None, space: str = "s", torn: str = "") -> Path:

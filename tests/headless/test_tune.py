@@ -15,10 +15,9 @@ import onnx
 import pytest
 
 from tests import zoo
+from tests.command_line import Told
 
 pytestmark = pytest.mark.tvm
-
-Told = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

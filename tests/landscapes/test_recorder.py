@@ -22,6 +22,7 @@ from tests.landscapes.recorded import (
     watch,
 )  # fmt: skip
 from workers.engine.evaluator import FixedEvaluator, fixed
+from workers.engine.evaluator.estimate import LONGEST_TIMING
 from workers.engine.methods import METHODS, method
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
@@ -41,13 +42,11 @@ from workers.landscapes import (
 from workers.landscapes.costs import UNITS, key_of
 from workers.landscapes.recorder import Watch, record_curves, record_spaces
 from workers.landscapes.recorder.part import Part
-from workers.landscapes.spaces import LONGEST
 from workers.landscapes.subspace import subspace
 from workers.landscapes.synthetic import PEAK_FLOPS
 from workers.messages.events import Event
 from workers.messages.spec import Budget
 from workers.pipeline import TuningLoop
-from workers.tvm_backend import stopwatch
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +254,6 @@ def test_a_space_answers_every_configuration_and_the_evaluator_does_the_measurin
 
 def test_a_slow_program_is_given_up_where_the_machine_gives_it_up(space: SpaceRecording) -> None:
     """500 runs of 0.1 s are 50 s; a measuring process ends them after 8."""
-    assert LONGEST == stopwatch.LONGEST
     slow = tuple(replace(part, times=np.where(np.isfinite(part.times), 0.1, np.nan)) for part in space.parts)
     landscape = SpaceLandscape(SpaceRecording(space.header, slow), SimulatedClock(), FixedEvaluator(**fixed.PAPER), 0)
     grid = landscape.operators()[0].sketches[0].grid()[:40].tolist()
@@ -265,7 +263,7 @@ def test_a_slow_program_is_given_up_where_the_machine_gives_it_up(space: SpaceRe
     assert {outcome.runs for outcome in timed} <= {80, 81}  # rounding
     assert timed[0].seconds == pytest.approx(0.1)
     most = float(np.nan_to_num(slow[0].overhead).max())
-    assert landscape.spent()["measure"] < len(outcomes) * (LONGEST + 0.2 + most)
+    assert landscape.spent()["measure"] < len(outcomes) * (LONGEST_TIMING + 0.2 + most)
 
 
 def test_work_is_charged_by_counters_and_repeats_itself(space: SpaceRecording) -> None:

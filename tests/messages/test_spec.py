@@ -27,3 +27,9 @@ def test_a_limit_that_nobody_knows_is_refused_and_not_forgotten() -> None:
     text = json.dumps({**json.loads(SPEC.to_json()), "budget": {"max_regret": 1.0}})
     with pytest.raises(TypeError, match="max_regret"):
         RunSpec.from_json(text)
+
+
+def test_operators_that_nobody_knows_are_refused() -> None:
+    text = json.dumps({**json.loads(SPEC.to_json()), "operators": "some"})
+    with pytest.raises(ValueError, match="'some' is unknown; use 'all' or 'compute'"):
+        RunSpec.from_json(text)

@@ -108,7 +108,15 @@ def test_sum_of_many_and_of_one_become_adds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "kept"), [(0.0, 6.0, False), (0.0, None, False), (-1.0, 1.0, True), (0.0, -1.0, True)]
+    ("low", "high", "kept"),
+    [
+        (0.0, 6.0, False),
+        (0.0, None, False),
+        (-1.0, 1.0, True),
+        (0.0, -1.0, True),
+        (0.0, 1e9, True),
+        (0.0, 3.4028235e38, False),
+    ],
 )
 def test_only_clips_from_zero_are_rewritten(low: float, high: float | None, kept: bool) -> None:
     weights = [constant("w", np.full((1, 1, 1, 1), 4, np.float32)), constant("low", np.float32(low))]

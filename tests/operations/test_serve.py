@@ -16,10 +16,10 @@ COUNT = 48  # 3 MiB
 
 
 @contextmanager
-def served(folder, limit):
+def served(folder, limit, **environment):
     """A site that answers and takes uploads of `limit` bytes."""
     found = Site(folder)
-    found.environment["UPLOAD_LIMIT"] = str(limit)
+    found.environment |= {"UPLOAD_LIMIT": str(limit), **environment}
     try:
         found.migrate()
         words = ["-b", "127.0.0.1", "-p", str(found.port), "--no-server-name", "tuningsite.asgi:application"]
@@ -98,6 +98,33 @@ def test_only_uploads_have_the_limit_of_uploads(site):
     assert status(site, "/networks/", [f"Content-Length: {2 * COUNT * len(PIECE)}"], [])[0] == 413
     assert status(site, "/networks/", length, [], "PUT")[0] == 413
     eventually(lambda: spooled(site) == 0, 10, "the end of the request")
+
+
+SIGNED_IN = """
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+owner = get_user_model().objects.create_user("owner")
+session = SessionStore()
+session[SESSION_KEY], session[HASH_SESSION_KEY] = str(owner.pk), owner.get_session_auth_hash()
+session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+session.create()
+result = session.session_key
+"""
+
+
+def test_an_upload_that_its_account_has_no_room_for_is_refused_before_its_body(tmp_path):
+    """After one piece of it the answer is there; the rest is never sent."""
+    with served(tmp_path, 3 << 20, QUOTA="1MB") as site:
+        cookie = f"Cookie: sessionid={site.ask(SIGNED_IN)}"
+        assert status(site, "/networks/", [cookie, f"Content-Length: {COUNT * len(PIECE)}"], [PIECE]) == (
+            413,
+            len(PIECE),
+        )
+        assert spooled(site) == 0
+        fitting = [cookie, f"Content-Length: {8 * len(PIECE)}"]
+        assert status(site, "/networks/", fitting, [PIECE] * 8)[0] == 403, site.logs()  # a form without its token
+        made_up = ["Cookie: sessionid=nobody", f"Content-Length: {COUNT * len(PIECE)}"]
+        assert status(site, "/networks/", made_up, [PIECE] * COUNT)[0] not in (0, 413)
 
 
 def test_an_upload_of_unknown_size_is_refused_before_its_body(site):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class Simulation:
     faults: Mapping[str, float] | None = None
     history: History = field(default_factory=History)
     known: Mapping[int, Known] = field(default_factory=dict)
+    tuned: Collection[int] | None = None
     wish: Wish = field(default_factory=Wish)
     landscape: Callable[[SimulatedClock], Landscape] | None = None
     lines: list[str] = field(default_factory=list)
@@ -55,7 +56,7 @@ class Simulation:
         backend = _Watched(made(clock), self)
         loop = TuningLoop(
             backend, self.method, self.budget, self.seed, PEAK_FLOPS, clock, self._emit, self.wish, self.history.spent,
-            self.known,
+            self.known, self.tuned,
         )  # fmt: skip
         loop.resume(self.history.checkpoint, self.history.measurements, self.history.slots)
         return loop.run()

@@ -22,7 +22,7 @@ from workers.landscapes import SyntheticLandscape, synthetic_operators
 from workers.messages.events import Event
 from workers.messages.spec import Budget
 from workers.pipeline import gain
-from workers.pipeline.gain import KNOWN, PATIENCE, STEEP, TERM, GainRule, expected_gain
+from workers.pipeline.gain import KNOWN, LEAST, LONGER, PATIENCE, SELDOM, STEEP, TERM, GainRule
 
 INF = float("inf")
 TURNS: Scheduler = RoundRobin()
@@ -40,6 +40,10 @@ def operator(
 ) -> Progress:
     made = Operator(index, f"op{index}", f"k{index}", weight, WORK, 0.0, WORK, (), ())
     return Progress(made, curve, slots, seconds, exhausted)
+
+
+def expected_gain(progress: Sequence[Progress], scheduler: Scheduler) -> float:
+    return gain.expected_gain(progress, scheduler).gain
 
 
 def power(steepness: float, count: int = 1000, first: float = 1e-3) -> list[float]:
@@ -164,12 +168,53 @@ def test_the_rule_knows_what_the_log_kept() -> None:
     assert twin.holds
 
 
-def test_without_a_limit_nothing_is_expected_and_nothing_told() -> None:
+def test_without_a_limit_it_is_told_now_and_then_and_ends_nothing() -> None:
+    rule, told = GainRule(None, TURNS), []
+    for _ in range(12):
+        told.append(TERM in rule.observe(SELDOM / 3, [operator(0, flat())]))
+        assert not rule.holds
+    assert told == [True, *[False, False, True] * 3, False, False]
+
+
+def test_how_far_ahead_is_looked_is_told_with_what_is_expected() -> None:
+    assert gain.expected_gain([operator(0, power(0.2), seconds=60.0)], TURNS).seconds == LEAST
+    assert gain.expected_gain([operator(0, power(0.2), seconds=3000.0)], TURNS).seconds == LONGER * 3000.0
+
+
+def test_what_stands_for_operators_of_which_little_is_known_is_told_apart() -> None:
+    """3,000 s: a tenth longer is g = 0.1 for each."""
+    known, new, untried = (
+        operator(0, power(0.2)),
+        operator(1, flat(1e-3), slots=KNOWN - 1),
+        operator(2, flat(1e-3), slots=0),
+    )
+    found = gain.expected_gain([known, new, untried], TURNS)
+    latency, little = known.best + 2e-3, 1e-3 * (1 - 1.1**-STEEP) + 1e-3
+    assert found.unknown == pytest.approx(little / latency)
+    assert found.gain - found.unknown == pytest.approx(known.best * (1 - 1.1**-0.2) / latency)
+    assert gain.expected_gain([known], TURNS).unknown == 0.0
+    nothing = gain.expected_gain([operator(0, [INF] * 8)], TURNS)
+    assert (nothing.gain, nothing.unknown) == (1.0, 1.0)
+
+
+def test_a_run_tells_what_is_expected_whoever_schedules(tmp_path: Path) -> None:
+    """And goes on telling it where it would have told it, when it was paused."""
+    unbroken = simulated("dynatune")
+    told = {slot["slot"]: slot["decision"].get(TERM) for slot in slots(unbroken)}
+    assert told[1] is not None
+    assert 0 < sum(expected is None for expected in told.values()) < len(told)
+    assert all(0 <= e["unknown"] <= e["gain"] <= 1 and e["seconds"] >= LEAST for e in told.values() if e is not None)
+    batches = sum(event["kind"] == "batch" for event in unbroken.events)
+    first = simulated("dynatune", wish=Wish("pause", batches // 2))
+    second = simulated("dynatune", history=kept(tmp_path, first.lines))
+    again = {slot["slot"]: slot["decision"].get(TERM) for slot in [*slots(first), *slots(second)]}
+    # A pause ends a slot early: behind it the run is another one, of as many looks.
+    whole = min(len(slots(first)) - 1, len(told))
+    assert [again[number] for number in range(1, whole + 1)] == [told[number] for number in range(1, whole + 1)]
+    lengths = [slot["ended"] - slot["began"] for slot in [*slots(first), *slots(second)]]
     rule = GainRule(None, TURNS)
-    for _ in range(PATIENCE):
-        assert rule.observe(1000.0, [operator(0, flat())]) == {}
-    assert not rule.holds
-    assert all(TERM not in event["decision"] for event in simulated("dynatune").events if event["kind"] == "slot")
+    for number, seconds in enumerate(lengths, 1):
+        assert (again[number] is not None) == (TERM in rule.observe(seconds, [operator(0, flat())]))
 
 
 LONG = 1200.0

@@ -34,3 +34,12 @@ def test_attempts_without_progress_are_counted_in_a_row(tmp_path: Path) -> None:
     assert [order["trials"] for order in attempts] == [0, 0, 0, 1, 1, 1]
     assert "3 attempts" in ending.detail
     assert "it fell over" in ending.detail
+
+
+def test_a_child_that_finds_no_room_is_tried_again_and_at_last_the_reason_is_told(tmp_path: Path) -> None:
+    with DirectoryJournal(tmp_path) as journal:
+        order = {"vice": "complaining"}
+        ending = restart_until_progress_stops(journal, lambda _: order, partial(supervise, journal=journal, argv=TOY))
+        assert [event["text"] for event in journal.events()] == ["no room"] * 3
+    assert ending.kind == "crashed"
+    assert ending.detail == "3 attempts in a row saved no measurement; the last one: no room"

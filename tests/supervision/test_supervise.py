@@ -282,6 +282,16 @@ def test_leaving_without_a_word_is_a_crash_with_the_last_words() -> None:
     assert "last words" in ending.log
 
 
+def test_a_child_that_says_why_it_leaves_has_crashed_for_that_reason() -> None:
+    journal = MemoryJournal()
+    ending = run(journal, "complaining")
+    assert (ending.kind, ending.cause, ending.detail) == ("crashed", "exit", "no room")
+    assert journal.events[-1]["text"] == "no room"
+    ending = run(journal, "complaining", die=True)
+    assert (ending.kind, ending.cause) == ("crashed", "signal")
+    assert "SIGKILL" in ending.detail
+
+
 def test_a_failure_in_the_users_words_is_no_crash() -> None:
     ending = run(MemoryJournal(), "refusing")
     assert ending.kind == "failed"

@@ -154,6 +154,17 @@ def test_every_task_has_a_bound_on_all_its_files(tmp_path, work):
         assert terms.disk >= terms.limits.file_size
 
 
+def test_what_waits_for_the_machine_has_no_end_for_its_whole_and_a_file_that_is_read_has_one(tmp_path, work):
+    """A benchmark of hours may hold the measuring lock; what a file of somebody else says that it waits for is nothing."""
+    network = str(zoo.tiny(tmp_path))
+    order = {"network": network, "source": network, "spec": json.dumps({"network": network}), "work_dir": str(work)}
+    for task in ("tune", "compile", "baseline", "landscape", "hardware"):
+        assert terms_of({**order, "task": task}).deadlines.total is None
+    assert terms_of({**order, "task": "inspect"}).deadlines.total < 30
+    if landlock.supported() >= landlock.SCOPED:
+        assert terms_of({**order, "task": "convert"}).deadlines.total < 180
+
+
 def test_every_task_has_a_bound_on_its_processes_where_the_kernel_has_one(tmp_path, work, monkeypatch):
     """Root has none; what it is for others follows from how many threads they have."""
     network = str(zoo.tiny(tmp_path))

@@ -136,6 +136,13 @@ def leaving(wire: EventWriter, control: ControlReader, order: dict[str, Any]) ->
     sys.exit("last words")
 
 
+def complaining(wire: EventWriter, control: ControlReader, order: dict[str, Any]) -> None:
+    wire.emit({**log("no room"), "level": "error"})
+    if order.get("die"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.exit(1)
+
+
 def aborting(wire: EventWriter, control: ControlReader, order: dict[str, Any]) -> None:
     wire.emit(batch(0))
     os.abort()
@@ -154,7 +161,7 @@ VICES = {
     vice.__name__: vice
     for vice in (
         counting, family, steady, stubborn, hoarding, littering, spinning, chattering, raw, endless, hanging, lingering,
-        leaving, aborting, refusing, telling,
+        leaving, complaining, aborting, refusing, telling,
     )
 }  # fmt: skip
 

@@ -62,6 +62,18 @@ def test_weights_are_others_with_every_call_until_the_storage_is_through(additio
     assert distinct(called(addition, 4 * size, 8)) == 4
 
 
+def test_integers_are_indices_that_exist_in_every_tensor_and_are_not_all_one_row() -> None:
+    from workers.tvm_backend.arguments import Arguments, indices_below
+
+    table, indices, rows = ((1000, 64), "float32"), ((1, 128), "int64"), ((1, 128, 64), "float32")
+    assert indices_below([table, indices, rows]) == 64
+    assert indices_below([rows, indices, rows]) == 1
+    assert indices_below([indices, rows]) == 1
+    (given,) = islice(Arguments(1 << 20, handover()).of(0, [table, indices, rows], (0,)).calls, 1)
+    drawn = given[1].numpy()
+    assert 0 <= drawn.min() < drawn.max() < 64
+
+
 def test_a_network_with_one_operator_keeps_its_weights(addition: Any) -> None:
     assert distinct(called(addition, 4 * int(np.prod(WEIGHTS)), 4)) == 1
 
@@ -72,7 +84,7 @@ def test_views_with_an_offset_would_be_noticed(addition: Any) -> None:
 
     class Views(Arguments):
         def _next(self, shape: tuple[int, ...]) -> Any:
-            kept = self.__dict__.setdefault("kept", self._random((self._size // 4,), "float32"))
+            kept = self.__dict__.setdefault("kept", self._random((self._size // 4,), "float32", True, 1))
             self._cursor = (self._cursor + 4 * int(np.prod(shape))) % self._size
             return kept._create_view(shape, relative_byte_offset=self._cursor)
 

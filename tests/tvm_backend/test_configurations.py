@@ -29,16 +29,15 @@ class Compiled:
         import tvm
 
         from workers.tvm_backend.importer import import_network
-        from workers.tvm_backend.operators import extract
-        from workers.tvm_backend.programs import Workload
+        from workers.tvm_backend.library import Network
 
         spec = spec_of(path)
         self.shape = spec.inputs["x"]
         self.target = tvm.target.Target(spec.target)
         model = model or cleaned(spec.network, spec.inputs)
         self.imported = import_network(model, spec.inputs, self.target, balance=spec.balance)
-        self.extracted = extract(self.imported.mod, self.target)
-        self.workloads = [Workload.generate(task.mod, self.target) for task in self.extracted]
+        self.network = Network.of(self.imported, self.target)
+        self.extracted, self.workloads = self.network.extracted, self.network.workloads
 
     def drawn(self, rng: np.random.Generator) -> dict[int, tuple[int, tuple[int, ...], float]]:
         """A random valid configuration of every operator."""
@@ -62,10 +61,10 @@ class Compiled:
         import tvm
         from tvm import relax
 
-        from workers.tvm_backend.library import compile_network, database
+        from workers.tvm_backend.library import compile_network
 
-        records = database(self.extracted, self.workloads, best, None) if best else None
-        machine = relax.VirtualMachine(compile_network(self.imported, records, self.target), tvm.cpu())
+        built = self.network.compiled(best) if best else compile_network(self.imported, None, self.target)
+        machine = relax.VirtualMachine(built, tvm.cpu())
         output = machine["main"](tvm.runtime.tensor(x))
         return np.asarray((output if hasattr(output, "numpy") else output[0]).numpy())
 
@@ -97,10 +96,8 @@ def test_random_configurations_of_all_operators_compute_what_the_reference_compu
 def test_every_operator_is_scheduled_by_its_record(network: tuple[Path, Compiled]) -> None:
     from tvm import relax, tirx
 
-    from workers.tvm_backend.library import database
-
     _, compiled = network
-    records = database(compiled.extracted, compiled.workloads, compiled.drawn(np.random.default_rng(1)), None)
+    records = compiled.network.database(compiled.drawn(np.random.default_rng(1)))
     with compiled.target, records:
         mod = relax.transform.MetaScheduleApplyDatabase()(compiled.imported.mod)
     functions = [function for function in mod.functions.values() if isinstance(function, tirx.PrimFunc)]

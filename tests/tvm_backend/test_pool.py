@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pytest
 
 from tests import zoo
 from tests.tvm_backend.local import local_backend, target
+from workers.child.__main__ import passing
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
 
@@ -101,6 +103,30 @@ def test_a_worker_out_of_memory_says_so_and_lives(monkeypatch: pytest.MonkeyPatc
     ours.close()
     thread.join(5)
     assert not thread.is_alive()
+
+
+def test_what_wants_more_memory_than_a_worker_may_have_costs_no_other_candidate(backend: Any) -> None:
+    for member in backend._pool.members:
+        pid = member.process.pid
+        assert resource.prlimit(pid, resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+        used = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.prlimit(pid, resource.RLIMIT_AS, (used, used))
+    outcomes = backend.measure(convolutions(backend, seed=31, count=12), {})
+    assert sum(o.cause not in ("", "duplicate") for o in outcomes) <= len(backend._pool.members)
+    assert all(o.seconds for o in backend.measure(convolutions(backend, seed=32), {}))
+
+
+def test_a_worker_that_does_not_start_is_told_so_that_the_run_goes_on(
+    zoo_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that swaps it may the next time."""
+    target()
+    from workers.tvm_backend import pool
+
+    monkeypatch.setattr(pool, "START_TIMEOUT", 0.0)
+    with pytest.raises(pool.PoolError, match=r"a measuring worker did not start: .* run 'manage.py doctor'") as caught:
+        local_backend(zoo.tiny(zoo_cache), tmp_path)
+    assert passing(caught.value, "tune")
 
 
 def test_running_out_of_memory_is_the_candidates_outcome(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:

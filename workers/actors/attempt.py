@@ -11,6 +11,7 @@ from dataclasses import replace
 from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal
 from workers.actors.lease import renewed
+from workers.messages.names import READING
 from workers.sandbox.lock import MeasureLock
 from workers.supervision import Ending, LeaseLost
 from workers.supervision.terms import Unconfined, terms_of
@@ -18,7 +19,6 @@ from workers.supervision.terms import Unconfined, terms_of
 from apps.core.errors import Refused  # isort: skip
 from apps.tuning import services  # isort: skip
 
-READING = ("inspect", "convert")  # an uploaded file, which may mean harm
 CHECK = "check the file with onnx.checker.check_model, or export it again"
 ONNX = "export the network as .onnx and upload that"
 BEAT, PAUSE = 0.5, 2.5  # s: together less than what a worker has when the whole site is stopped

@@ -35,7 +35,7 @@ def measure(order: Order) -> dict[str, Any]:
     seconds = np.empty(0)
     if order.runs:
         session.bind(seeded_inputs(inspection, order.seeds[0], order.shapes, order.vocabulary), order.warm_up)
-        seconds = session.time(order.runs)
+        seconds = session.time(order.runs, order.longest)
     return answer(NAME, order, seconds, references, onnxruntime.__version__)
 
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 class Order:
     """`shapes` by input name for dynamic inputs, `vocabulary` bounds integer inputs. One reference is stored per seed.
 
-    `runs` are timed after `warm_up` seconds, with the inputs of the first seed; 0 runs take references only.
+    `runs` are timed after `warm_up` seconds, with the inputs of the first seed, fewer when they take over `longest` seconds;
+    0 runs take references only.
     """
 
     network: str
@@ -25,6 +26,7 @@ class Order:
     threads: int = 1
     runs: int = 50
     warm_up: float = 0.2
+    longest: float = 60.0
 
     @classmethod
     def from_json(cls, text: str) -> Order:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -51,16 +52,18 @@ class OnnxRuntimeSession:
         while self._clock() < end:
             self._session.run(self._names, self._inputs)
 
-    def time(self, n: int) -> NDArray[np.float64]:
-        """Seconds of each of `n` runs, the library's call alone. Raises RuntimeError before `bind`."""
+    def time(self, n: int, longest: float = math.inf) -> NDArray[np.float64]:
+        """Seconds of each of `n` runs, the library's call alone, or of fewer, but one, once `longest` seconds are over.
+        Raises RuntimeError before `bind`."""
         if self._inputs is None:
             raise RuntimeError("no inputs are bound; call bind(inputs) first")
-        seconds = np.empty(n)
-        for i in range(n):
+        seconds: list[float] = []
+        end = self._clock() + longest
+        while len(seconds) < n and not (seconds and self._clock() >= end):
             began = self._clock()
             self._session.run(self._names, self._inputs)
-            seconds[i] = self._clock() - began
-        return seconds
+            seconds.append(self._clock() - began)
+        return np.asarray(seconds)
 
     def _given(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         return {name: array for name, array in inputs.items() if name in self._wanted}

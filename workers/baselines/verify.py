@@ -86,8 +86,8 @@ def compare(
     reference: Mapping[str, NDArray[Any]],
     tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
 ) -> Verdict:
-    """Every output of the reference must be there, of the same type and shape and finite, and differ by no more than its
-    tolerance allows (that of float32 unless given)."""
+    """Every output of the reference must be there, of the same type and shape, and differ by no more than its tolerance
+    allows (that of float32 unless given). Where the reference is not finite (a masked score) it must be the same."""
     verdicts = [_one(name, outputs.get(name), reference[name], tolerances.get(name, SINGLE)) for name in reference]
     verdicts += [
         OutputVerdict(name, False, None, None, "the reference has no such output")
@@ -110,21 +110,37 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
     if tolerance.labels:
         return _labels(name, found, wanted, tolerance)
     y, ref = (np.asarray(a, np.float64) for a in (found, wanted))
-    for array, whose in ((ref, "the reference"), (y, "it")):
-        if not np.isfinite(array).all():
-            return failed(f"{whose} has {np.count_nonzero(~np.isfinite(array))} values that are not finite")
-    if tolerance.step and ref.size:
-        return _steps(name, y, ref, tolerance, wanted.dtype)
+    finite = np.isfinite(y) & np.isfinite(ref)
+    if reason := _odd(y[~finite], ref[~finite], finite.size):
+        return failed(reason)
+    sizes = np.broadcast_to(tolerance.sizes(ref.shape), ref.shape)[finite] if tolerance.step else None
+    y, ref = y[finite], ref[finite]
+    if sizes is not None and ref.size:
+        return _steps(name, y, ref, sizes, tolerance, wanted.dtype)
     difference, scale = _figures(y, ref)
     reason = _excess(difference, scale, tolerance)
     return OutputVerdict(name, not reason, difference, scale, reason, None, tolerance)
 
 
+def _odd(y: NDArray[np.float64], ref: NDArray[np.float64], size: int) -> str:
+    """What is wrong with the elements, of `size`, of which one or both are not finite; nothing where they are the same."""
+    others = np.count_nonzero(~((y == ref) | (np.isnan(y) & np.isnan(ref))))
+    if others:
+        return f"{others} of its values, or of the reference's, are not finite and not the same"
+    return "none of its values is finite: there is nothing to compare" if len(ref) == size > 0 else ""
+
+
 def _steps(
-    name: str, y: NDArray[np.float64], ref: NDArray[np.float64], tolerance: Tolerance, kept: np.dtype[Any]
+    name: str,
+    y: NDArray[np.float64],
+    ref: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    tolerance: Tolerance,
+    kept: np.dtype[Any],
 ) -> OutputVerdict:
-    """Numbers, or their logarithms, that are quantisation steps apart; `kept` is how the outputs were stored."""
-    sizes, reason = tolerance.sizes(ref.shape), ""
+    """Numbers, or their logarithms, that are quantisation steps of these `sizes` apart; `kept` is how the outputs were
+    stored."""
+    reason = ""
     difference, scale = _figures(y, ref)
     if tolerance.logarithms:
         reason = _excess(difference, scale, tolerance)

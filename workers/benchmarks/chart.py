@@ -108,8 +108,9 @@ def bars(groups: Mapping[str, Mapping[str, Interval]], title: str, word: str, pa
     names = list(dict.fromkeys(name for group in groups.values() for name in group))
     if not names:
         return
-    highest = [interval.high for group in groups.values() for interval in group.values()]
-    up = Scale.of([*highest, level], HEIGHT - BOTTOM, TOP, False)
+    drawn = [interval for group in groups.values() for interval in group.values()]
+    shown = [value for interval in drawn for value in (interval.median, *(interval.bounds or ()))]
+    up = Scale.of([*shown, level], HEIGHT - BOTTOM, TOP, False)
     parts = [*_up(up, word)]
     room = (WIDTH - RIGHT - LEFT) / len(groups)
     width = 0.8 * room / len(names)
@@ -146,14 +147,15 @@ def stacks(columns: Mapping[str, Mapping[str, float]], title: str, path: Path) -
     _write(path, title, [*parts, *_legend(parts_named[:20])])
 
 
-def _bar(left: float, width: float, interval: Interval, up: Scale, place: int) -> list[str]:
+def _bar(left: float, width: float, interval: Interval, up: Scale, place: int) -> Iterator[str]:
     top, bottom, middle = up.place(interval.median), up.place(0.0), left + width / 2
-    return [
+    yield (
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{0.9 * width:.1f}" height="{bottom - top:.1f}" '
-        f'fill="{COLOURS[place % len(COLOURS)]}"><title>{interval}</title></rect>',
-        f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{up.place(interval.low):.1f}" y2="{up.place(interval.high):.1f}" '
-        'stroke="black"/>',
-    ]
+        f'fill="{COLOURS[place % len(COLOURS)]}"><title>{interval}</title></rect>'
+    )
+    if interval.bounds is not None:
+        low, high = (up.place(bound) for bound in interval.bounds)
+        yield f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{low:.1f}" y2="{high:.1f}" stroke="black"/>'
 
 
 def _drawn(line: Line, across: Scale, up: Scale, place: int, stepped: bool) -> Iterator[str]:

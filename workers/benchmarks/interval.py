@@ -8,25 +8,34 @@ from dataclasses import dataclass
 import numpy as np
 
 RESAMPLES = 10_000
+FEWEST = 5
+"""The range of five values holds the true median with 94 %, that of four with 88 %: too far from 95 %."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Median of n values and the 2.5 % and 97.5 % quantiles of the medians of resamples."""
+    """Median of `count` values; `bounds` are the 2.5 % and 97.5 % quantiles of the medians of resamples, None where there
+    are fewer than FEWEST values."""
 
     median: float
-    low: float
-    high: float
+    bounds: tuple[float, float] | None
     count: int
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Interval:
         """Of at least one value; the bootstrap is seeded."""
         found = np.asarray(values, dtype=np.float64)
+        median, count = float(np.median(found)), len(found)
+        if count < FEWEST:
+            return cls(median, None, count)
         rng = np.random.default_rng(0)
-        medians = np.median(found[rng.integers(0, len(found), (RESAMPLES, len(found)))], axis=1)
+        medians = np.median(found[rng.integers(0, count, (RESAMPLES, count))], axis=1)
         low, high = np.percentile(medians, [2.5, 97.5])
-        return cls(float(np.median(found)), float(low), float(high), len(found))
+        return cls(median, (float(low), float(high)), count)
 
     def __str__(self) -> str:
-        return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
+        """The median with its bounds, or with how few values it is of."""
+        if self.bounds is None:
+            return f"{self.median:.2f} (n = {self.count})"
+        low, high = self.bounds
+        return f"{self.median:.2f} [{low:.2f}, {high:.2f}]"

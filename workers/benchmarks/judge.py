@@ -33,7 +33,8 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     from workers.tvm_backend.stopwatch import Stopwatch, timed
 
     target = tvm.target.Target(spec.target)
-    extracted = extract(imported(order, spec, target).mod, target)
+    module, _ = imported(order, spec, target)
+    extracted = extract(module.mod, target)
     workloads = [Workload(task.mod, (), target) for task in extracted]
     records = ms.database.JSONDatabase(work_dir=order["work_dir"])
     evaluator, cores, latency = method("auto").make_evaluator(), runtime.spread_threads(), 0.0

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-import shutil
 import sys
-import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workers.baselines.session import WARM_UP
 from workers.benchmarks import ours
-from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key, is_open
+from workers.benchmarks.cells import Cell, Cells, Key, is_open
+from workers.benchmarks.filling import add_cell_arguments, fill, tuned_once, verdict
 from workers.benchmarks.identity import TUNING, product_version
 from workers.benchmarks.latency_table import table
 from workers.benchmarks.machine import Machine, Network, all_opened
@@ -20,6 +19,7 @@ from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
 from workers.benchmarks.turns import ONNX_RUNTIME, OURS, Block, in_turns, pair, verified
 from workers.engine.methods import METHODS
+from workers.headless.arguments import out_directory
 from workers.headless.errors import UserMistake
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
@@ -31,9 +31,30 @@ OVERHEAD = 180.0  # s beside the tuning
 EAGER, COMPILED = "PyTorch", "torch.compile"
 
 
+@dataclass(frozen=True)
+class Part:
+    """One cell to be filled; `factory` makes the PyTorch module of the network, where it was given."""
+
+    network: Network
+    key: Key
+    spec: RunSpec
+    amount: ours.Amount
+    factory: str | None
+
+    @property
+    def label(self) -> str:
+        return self.network.name
+
+    def is_open(self, cells: Cells, again_void: bool) -> bool:
+        """Whether it has to be run: missing, or measured beside another module."""
+        found = cells.find(self.key, self.network.name)
+        beside = found and found.get("torch")  # a budget that was too small says nothing of a module
+        stale = bool(beside and self.factory and beside["factory"] != self.factory)
+        return stale or is_open(found, again_void)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("networks", nargs="*", metavar="NETWORK.onnx")
-    parser.add_argument("--out", required=True, help="directory of the cells; a second run goes on where one ended")
+    add_cell_arguments(parser)
     parser.add_argument("--minutes", type=float, default=10.0, help="of tuning for each network")
     parser.add_argument("--trials", type=int, default=None, help="instead of --minutes")
     parser.add_argument("--method", default="auto")
@@ -42,13 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--torch", action="append", default=[], metavar="NAME=FILE.py:FUNCTION",
         help="the function that makes the PyTorch module NAME.onnx was exported from; runs its code",
     )  # fmt: skip
-    parser.add_argument("--again-void", action="store_true", help="run cells again that ended without counting")
-    parser.add_argument("--table", action="store_true", help="run nothing, print what is there")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when every cell is there, 1 when some broke off."""
-    out = Path(arguments.out).resolve()
+    out = out_directory(arguments.out)
     cells = Cells(out / "cells")
     broken = 0 if arguments.table else _fill(arguments, cells, out)
     found = cells.all(KIND)
@@ -59,33 +78,29 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _fill(arguments: argparse.Namespace, cells: Cells, out: Path) -> int:
+    """Runs what is missing; how many cells broke off."""
+    parts = planned(arguments)
+    missing = [part for part in parts if part.is_open(cells, arguments.again_void)]
+    if len(missing) < len(parts):
+        sys.stderr.write(f"{len(parts) - len(missing)} of {len(parts)} cells are there already\n")
+    progress = Progress([part.amount.seconds + OVERHEAD for part in missing])
+    return fill(missing, cells, out, progress, _cell, lambda cell: cell["reason"] or "done")
+
+
+def planned(arguments: argparse.Namespace) -> list[Part]:
+    """A cell a network; raises UserMistake."""
     networks, factories = _checked(arguments)
-    machine = Machine.here()
-    missing = []
-    for network in networks:
-        key = _key(network, arguments, machine)
-        found = cells.find(key, network.name)
-        wanted = factories.get(network.name)
-        stale = found is not None and wanted and found["torch"]["factory"] != wanted
-        if is_open(found, arguments.again_void) or stale:
-            missing.append((network, key))
-    if len(missing) < len(networks):
-        sys.stderr.write(f"{len(networks) - len(missing)} of {len(networks)} cells are there already\n")
-    amount = ours.Amount(arguments.minutes, arguments.trials)
-    progress = Progress([amount.seconds + OVERHEAD] * len(missing))
-    broken = 0
-    for network, key in missing:
-        progress.begin(network.name)
-        work = out / "work" / key.digest
-        spec = machine.spec(network, arguments.method, arguments.seed)
-        cell = _cell(spec, amount, factories.get(network.name), work, progress)
-        cells.keep(key, network.name, cell)
-        if cell["state"] == FAILED:
-            broken += 1
-        else:
-            shutil.rmtree(work, ignore_errors=True)
-        progress.end(cell["reason"] or "done")
-    return broken
+    machine, amount = Machine.here(), ours.Amount(arguments.minutes, arguments.trials)
+    return [
+        Part(
+            network,
+            _key(network, arguments, machine),
+            machine.spec(network, arguments.method, arguments.seed),
+            amount,
+            factories.get(network.name),
+        )
+        for network in networks
+    ]
 
 
 def _checked(arguments: argparse.Namespace) -> tuple[list[Network], dict[str, str]]:
@@ -121,46 +136,27 @@ def _key(network: Network, arguments: argparse.Namespace, machine: Machine) -> K
     )
 
 
-def _cell(spec: RunSpec, amount: ours.Amount, factory: str | None, work: Path, progress: Progress) -> Cell:
-    work.mkdir(parents=True, exist_ok=True)
-    try:
-        return _measured(spec, _tuned(spec, amount, work, progress), factory, work, progress)
-    except ours.Incomplete as incomplete:
-        return {"state": VOID, "reason": str(incomplete), "torch": {"factory": factory}}
-    except Exception as failure:  # other networks are still to come
-        (work / "failure").write_text(traceback.format_exc())
-        return {"state": FAILED, "reason": f"{str(failure)[-600:] or type(failure).__name__} (see {work})"}
+def _cell(part: Part, work: Path, progress: Progress) -> Cell:
+    tuning = tuned_once(work, lambda: ours.tuned(part.spec, part.amount, work, progress.show, progress.tick))
+    return _measured(part, tuning, work, progress)
 
 
-def _tuned(spec: RunSpec, amount: ours.Amount, work: Path, progress: Progress) -> dict[str, Any]:
-    """A tuning that ended before its cell did is not repeated."""
-    kept = work / "tuning.json"
-    if kept.is_file() and (work / "library" / "model.so").is_file():
-        return dict(json.loads(kept.read_text()))
-    tuning = ours.tuned(spec, amount, work, progress.show, progress.tick)
-    partial = work / "tuning.partial"
-    partial.write_text(json.dumps(tuning))
-    partial.replace(kept)
-    return tuning
-
-
-def _measured(spec: RunSpec, tuning: dict[str, Any], factory: str | None, work: Path, progress: Progress) -> Cell:
+def _measured(part: Part, tuning: dict[str, Any], work: Path, progress: Progress) -> Cell:
     notes: dict[str, Any] = {}
     with MeasureLock().exclusive():
         progress.show("verifying", FINALS)
-        wrong = verified(spec, work / "library", work)
-        libraries = pair(spec, work / "library", work)
-        if factory is not None:
-            libraries |= _torch(spec, factory, work, notes, progress)
+        wrong = verified(part.spec, work / "library", work)
+        libraries = pair(part.spec, work / "library", work)
+        if part.factory is not None:
+            libraries |= _torch(part.spec, part.factory, work, notes, progress)
         turns = in_turns(libraries, TURNS, RUNS, lambda text: progress.show(text, FINALS))
     for name in (OURS, ONNX_RUNTIME):
         if name in turns.errors:
             raise PartFailed(f"{name}: {turns.errors[name]}")
     return {
-        "state": VOID if wrong else DONE,
-        "reason": f"it computes something else than ONNX Runtime: {wrong}" if wrong else "",
+        **verdict(wrong),
         "tuning": tuning,
-        "torch": {"factory": factory, **notes},
+        "torch": {"factory": part.factory, **notes},
         **turns.to_json(),
     }
 

@@ -13,17 +13,17 @@ from workers.benchmarks.turns import ONNX_RUNTIME, OURS
 OTHERS = ("PyTorch", "torch.compile")
 SAME_OUTPUT = 1e-3
 HEAD = (
-    "network", "tuned for", "TVM", "sum", "end/sum", "ONNX Runtime", "TVM / ORT", "turns", *OTHERS,
+    "network", "machine", "tuned for", "TVM", "sum", "end/sum", "ONNX Runtime", "TVM / ORT", "turns", *OTHERS,
     *(f"TVM / {name}" for name in OTHERS),
 )  # fmt: skip
 
 
 def table(cells: Sequence[Cell]) -> str:
-    """Rows, geometric means by budget, and what is missing and why."""
+    """Rows, geometric means by method, budget and machine, and what is missing and why."""
     done = [cell for cell in cells if cell["state"] == DONE]
     parts = [aligned([HEAD, *(_row(cell) for cell in done)])] if done else []
-    for budget in sorted({_budget(cell) for cell in done}):
-        parts.append(_mean([cell for cell in done if _budget(cell) == budget], budget))
+    for terms in sorted({_terms(cell) for cell in done}):
+        parts.append(_mean([cell for cell in done if _terms(cell) == terms], terms))
     parts += [note for cell in cells for note in _notes(cell)]
     return "".join([*parts, NOTES])
 
@@ -34,14 +34,19 @@ NOTES = (
 )
 
 
-def _budget(cell: Cell) -> str:
-    return f"{cell['key']['arm']}, {cell['key']['budget']}, seed {cell['key']['seed']}, {cell['key']['cores']} threads"
+def _terms(cell: Cell) -> str:
+    return f"{cell['key']['arm']}, {cell['key']['budget']}, seed {cell['key']['seed']}, {_machine(cell)}"
+
+
+def _machine(cell: Cell) -> str:
+    return f"{cell['key']['cpu']}, {cell['key']['cores']} threads"
 
 
 def _row(cell: Cell) -> tuple[str, ...]:
     turns = cell["ratios"][OURS]
     return (
         cell["name"],
+        _machine(cell),
         str(cell["key"]["budget"]),
         _shown(cell, OURS),
         milliseconds(cell["tuning"]["sum_of_operators"]),
@@ -71,13 +76,13 @@ def _shown(cell: Cell, name: str) -> str:
     return f"{milliseconds(latency['median'])} ± {1e3 * spread:.2g}"
 
 
-def _mean(cells: Sequence[Cell], budget: str) -> str:
+def _mean(cells: Sequence[Cell], terms: str) -> str:
     told = []
     for name in (ONNX_RUNTIME, *OTHERS):
         ratios = [found for cell in cells if (found := ratio(cell, name)) is not None]
         if ratios:
             told.append(f"{geometric_mean(ratios):.2f} x {name} ({len(ratios)} networks)")
-    return f"geometric mean ({budget}): {', '.join(told)}\n"
+    return f"geometric mean ({terms}): {', '.join(told)}\n"
 
 
 def _notes(cell: Cell) -> list[str]:

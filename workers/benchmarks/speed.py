@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
-import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from workers.benchmarks import chart, ours
-from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key, is_open
+from workers.benchmarks.cells import DONE, VOID, Cell, Cells, Key, is_open
 from workers.benchmarks.curve import Curve
+from workers.benchmarks.filling import add_cell_arguments, fill, tuned_once, verdict
 from workers.benchmarks.identity import IMPORT, STOCK, TUNING, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress, human
-from workers.benchmarks.speed_table import blocks, table
+from workers.benchmarks.speed_blocks import THEIRS, blocks
+from workers.benchmarks.speed_table import table
 from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns, pair, verified
 from workers.engine.methods import METHODS
+from workers.headless.arguments import out_directory
 from workers.headless.errors import UserMistake
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 from workers.tvm_backend import runtime
 
 KIND = "speed"
-THEIRS = ("stock", "warm")
 TURNS, RUNS = 5, 40
 FINALS = 30.0  # s for the turns
 OVERHEAD = 120.0  # s of a cell beside its tuning, until one was seen
@@ -50,8 +50,7 @@ class Part:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("networks", nargs="*", metavar="NETWORK.onnx")
-    parser.add_argument("--out", required=True, help="directory of the cells; a second run goes on where one ended")
+    add_cell_arguments(parser)
     parser.add_argument(
         "--arms", default="stock,warm,autotvm,auto", help="stock, warm (TVM's tune_relax) and methods of ours"
     )
@@ -63,18 +62,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--layout", choices=("same", "free"), default="same",
         help="same: TVM's arms tune the module that ours tune; free: they get the plain import, as a user would",
     )  # fmt: skip
-    parser.add_argument("--again-void", action="store_true", help="run cells again that ended without counting")
-    parser.add_argument("--table", action="store_true", help="run nothing, print what is there")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when every cell is there, 1 when some broke off."""
-    out = Path(arguments.out).resolve()
+    out = out_directory(arguments.out)
     cells = Cells(out / "cells")
-    broken = 0
-    if not arguments.table:
-        broken = _fill(planned(arguments), cells, out, arguments.again_void)
-    return _report(cells, out) or min(1, broken)
+    broken = 0 if arguments.table else _fill(planned(arguments), cells, out, arguments.again_void)
+    _report(cells, out)
+    return min(1, broken)
 
 
 def checked(arguments: argparse.Namespace) -> tuple[list[Network], list[int], list[str]]:
@@ -134,20 +130,12 @@ def _fill(parts: list[Part], cells: Cells, out: Path, again_void: bool) -> int:
     if len(missing) < len(parts):
         sys.stderr.write(f"{len(parts) - len(missing)} of {len(parts)} cells are there already\n")
     progress = Progress([_estimate(part, cells.all(KIND)) for part in missing])
-    broken = 0
-    for part in missing:
-        progress.begin(part.label)
-        began = progress.now()
-        work = out / "work" / part.key.digest
-        cell = _cell(part, work, progress)
-        cells.keep(part.key, part.network.name, {**cell, "wall": progress.now() - began})
-        if cell["state"] == FAILED:
-            broken += 1
-        else:
-            shutil.rmtree(work, ignore_errors=True)
-        progress.end(_told(cell))
+
+    def told(cell: Cell) -> str:
         _draw(cells, out)
-    return broken
+        return _told(cell)
+
+    return fill(missing, cells, out, progress, _cell, told)
 
 
 def _estimate(part: Part, known: list[Cell]) -> float:
@@ -160,18 +148,10 @@ def _estimate(part: Part, known: list[Cell]) -> float:
 
 
 def _cell(part: Part, work: Path, progress: Progress) -> Cell:
-    """The cell's content; a broken part is a failed cell, and its directory stays."""
-    work.mkdir(parents=True, exist_ok=True)
-    try:
-        tuning = _kept(work) or _tuned(part, work, progress)
-        if tuning.get("missing"):
-            return {"state": VOID, "reason": _without_records(tuning), "tuning": tuning}
-        return _finals(part, work, tuning, progress)
-    except ours.Incomplete as incomplete:
-        return {"state": VOID, "reason": str(incomplete)}
-    except Exception as failure:  # hours of other cells are still to come
-        (work / "failure").write_text(traceback.format_exc())
-        return {"state": FAILED, "reason": f"{str(failure)[-600:] or type(failure).__name__} (see {work})"}
+    tuning = tuned_once(work, lambda: _tuned(part, work, progress))
+    if tuning.get("missing"):
+        return {"state": VOID, "reason": _without_records(tuning), "tuning": tuning}
+    return _finals(part, work, tuning, progress)
 
 
 def _without_records(tuning: dict[str, Any]) -> str:
@@ -179,24 +159,12 @@ def _without_records(tuning: dict[str, Any]) -> str:
     return f"no valid record of {', '.join(tuning['missing'])} ({tuning['failures']} failures; {why})"
 
 
-def _kept(work: Path) -> dict[str, Any] | None:
-    """A tuning that ended before its cell did."""
-    path = work / "tuning.json"
-    found = dict(json.loads(path.read_text())) if path.is_file() else None
-    return found if found is not None and (found.get("missing") or (work / "library" / "model.so").is_file()) else None
-
-
 def _tuned(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
     shutil.rmtree(work)  # TVM's database appends to what it finds
     work.mkdir()
     if isinstance(part.amount, ours.Amount):
-        tuning = ours.tuned(part.spec, part.amount, work, progress.show, progress.tick)
-    else:
-        tuning = _theirs(part, work, progress)
-    partial = work / "tuning.partial"
-    partial.write_text(json.dumps(tuning))
-    partial.replace(work / "tuning.json")
-    return tuning
+        return ours.tuned(part.spec, part.amount, work, progress.show, progress.tick)
+    return _theirs(part, work, progress)
 
 
 def _theirs(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
@@ -239,8 +207,7 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
         raise PartFailed("; ".join(f"{name}: {error}" for name, error in turns.errors.items()))
     curve = Curve.of(tuning["curve"])
     return {
-        "state": VOID if wrong else DONE,
-        "reason": f"it computes something else than ONNX Runtime: {wrong}" if wrong else "",
+        **verdict(wrong),
         "tuning": {**tuning, "curve": curve.points},
         "end_to_end": asdict(ended),
         "onnxruntime": asdict(theirs),
@@ -273,10 +240,9 @@ def _draw(cells: Cells, out: Path) -> None:
         chart.lines(block.lines, block.title, words, out / f"speed-{block.name}-{block.layout}.svg")
 
 
-def _report(cells: Cells, out: Path) -> int:
+def _report(cells: Cells, out: Path) -> None:
     found = cells.all(KIND)
     if not found:
         raise UserMistake(f"--out {out} holds no cells yet; name networks to fill them")
     _draw(cells, out)
     sys.stdout.write(table(found))
-    return 0

@@ -16,11 +16,15 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workers.benchmarks.part import Tell, answer, leave
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
+
+if TYPE_CHECKING:
+    from workers.networks.inspect import Inspection
+    from workers.tvm_backend.importer import Imported
 
 BUILD_TIMEOUT = 120.0
 """Seconds. TVM's default of 30 may not even do for the import that every batch begins with; who did not finish is no peer."""
@@ -94,12 +98,12 @@ def search(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
         import tvm
 
         target = tvm.target.Target(spec.target)
-        module = imported(order, spec, target)
+        module, network = imported(order, spec, target)
         database = _tuned(order, spec, module, target, observed, warm, tell)
         seconds = time.monotonic() - began
         compiled = bool(observed.weights) and not observed.missing
         if compiled:
-            _compile(order, spec, module, database, target)
+            _compile(order, spec, module, network, database, target)
     return {
         "seconds": seconds,
         "curve": observed.pairs,
@@ -114,21 +118,24 @@ def search(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     }
 
 
-def imported(order: dict[str, Any], spec: RunSpec, target: Any) -> Any:
-    """The module our own runs tune ("same"), or what a user would hand to TVM ("free")."""
+def imported(order: dict[str, Any], spec: RunSpec, target: Any) -> tuple[Imported, Inspection]:
+    """The module our own runs tune ("same"), or what a user would hand to TVM ("free"); and the network it was made of, which
+    is looked at in some milliseconds."""
+    from workers.networks.inspect import inspect_model
     from workers.tvm_backend.importer import Imported, import_network
 
     if order["layout"] == "same":
         from workers.networks.clean import cleaned
 
         model = cleaned(spec.network, spec.inputs)
-        return import_network(model, spec.inputs, target, spec.layout, spec.balance)
+        return import_network(model, spec.inputs, target, spec.layout, spec.balance), inspect_model(model)
     import onnx
     import tvm
     from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
 
-    mod = from_onnx(onnx.load(spec.network), shape_dict=spec.inputs, keep_params_in_input=False)
+    model = onnx.load(spec.network)
+    mod = from_onnx(model, shape_dict=spec.inputs, keep_params_in_input=False)
     # The passes of TVM's static_shape_tuning pipeline before its search.
     passes = [
         relax.transform.DecomposeOpsForInference(),
@@ -136,7 +143,7 @@ def imported(order: dict[str, Any], spec: RunSpec, target: Any) -> Any:
         relax.get_pipeline("zero"),
     ]
     with target:
-        return Imported(tvm.transform.Sequential(passes)(mod), "NCHW", ())
+        return Imported(tvm.transform.Sequential(passes)(mod), "NCHW", ()), inspect_model(model)
 
 
 def _tuned(
@@ -187,7 +194,9 @@ def _callback(ms: Any, observed: Observed) -> Any:
     return derived_object(Watch)()
 
 
-def _compile(order: dict[str, Any], spec: RunSpec, module: Any, database: Any, target: Any) -> None:
+def _compile(
+    order: dict[str, Any], spec: RunSpec, module: Imported, network: Inspection, database: Any, target: Any
+) -> None:
     import tvm
     from tvm import relax
 
@@ -202,7 +211,7 @@ def _compile(order: dict[str, Any], spec: RunSpec, module: Any, database: Any, t
         with target, database:
             executable = tvm.compile(relax.transform.MetaScheduleApplyDatabase(enable_warning=True)(module.mod), target)
     export(executable, folder / "model.so")
-    describe({"name": order["name"]}, spec, module.layout, folder)
+    describe({"name": order["name"]}, spec, module.layout, folder, network)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers.benchmarks.curve import settle, summed
+from workers.messages.causes import UNBUILT
 from workers.messages.events import Event
+from workers.messages.foretold import foretold
 
 Truth = Callable[[dict[str, Any]], float]
 Program = tuple[int, ...]
@@ -44,7 +46,8 @@ class Tally:
         self._told: list[list[Told]] = [[] for _ in operators]
         self._trials, self._seconds, self._slots = [0] * count, [0.0] * count, [0] * count
         self._clock = 0.0
-        self._believed = 0
+        self._believed = self._foretold = self._held = 0
+        self._configurations = [0] * count
         self.choices: list[int] = []
         self._finished: Event = {}
 
@@ -52,15 +55,14 @@ class Tally:
         if event["kind"] == "batch":
             self._batch(event)
         elif event["kind"] == "slot":
-            self.choices.append(event["operator"])
-            self._slots[event["operator"]] += 1
-            self._believed += bool(event["decision"].get("decided_by_belief"))
+            self._slot(event)
         elif event["kind"] == "finished":
             self._finished = event
 
     def figures(self) -> dict[str, Any]:
         """`curve`: (seconds of tuning, latency in s) where it fell. An operator's `series`: (trials, seconds spent in
-        it, steps walked, its best in s) where it fell."""
+        it, steps walked, its best in s) where it fell. `foretold` counts slots of whose end something was told with a
+        chance (`messages.foretold`), `held` those that came so."""
         report = self._finished.get("report", {})
         series = [_settled(told) for told in self._told]
         curve = summed(series, [operator["weight"] for operator in self._operators])
@@ -87,7 +89,19 @@ class Tally:
             "search": report.get("search", {}),
             "slots": len(self.choices),
             "decided_by_belief": self._believed,
+            "foretold": self._foretold,
+            "held": self._held,
         }
+
+    def _slot(self, event: Event) -> None:
+        operator, decision = event["operator"], event["decision"]
+        self.choices.append(operator)
+        self._slots[operator] += 1
+        self._believed += bool(decision.get("decided_by_belief"))
+        told = foretold(decision.get("belief"), self._configurations[operator], event["before"])
+        if told is not None and event["trials"] and event["after"] is not None:
+            self._foretold += 1
+            self._held += told.holds(event["after"])
 
     def _batch(self, event: Event) -> None:
         measured = event["measurements"]
@@ -100,7 +114,9 @@ class Tally:
 
     def _measurement(self, measurement: dict[str, Any]) -> None:
         operator = measurement["operator"]
-        self._trials[operator] += measurement["cause"] != "duplicate"
+        built = measurement["cause"] not in UNBUILT
+        self._trials[operator] += built
+        self._configurations[operator] += built and not measurement["round"]
         if measurement["seconds"] is None:
             return
         program = measurement["sketch"], *measurement.get("asked", measurement["choices"])

@@ -30,7 +30,7 @@ def measure(order: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_interop_threads(1)
     network = factory_named(order["factory"])().eval()
     inputs, wanted = load_reference(order["reference"])
-    tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in inputs.values()]
+    tensors = [torch.from_numpy(np.asarray(array, order="C")) for array in inputs.values()]
     with torch.inference_mode():
         called = torch.compile(network) if order["compiled"] else network
         found = _first(called(*tensors))

@@ -9,7 +9,11 @@ import traceback
 from workers.child.pulse import Pulse
 from workers.child.tasks import task_named
 from workers.messages.channel import ControlReader, EventWriter
+from workers.messages.names import READING
 from workers.networks.errors import NetworkError
+
+LASTING = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
+"""What is not there, or not allowed, is not so at the next attempt either."""
 
 
 class RunClock:
@@ -33,11 +37,22 @@ def main() -> int:
     except Exception as error:
         traceback.print_exc()
         reason, next_step = explain(error)
+        if passing(error, order.get("task", "")):
+            # No `failed`, which is final: the next attempt may find the machine better. After the third, this is the reason.
+            pulse.tell("log", level="error", text=reason)
+            return 1
         pulse.tell("failed", error=type(error).__name__, reason=reason, next_step=next_step)
         return 1
     finally:
         pulse.close()
     return 0
+
+
+def passing(error: Exception, task: str) -> bool:
+    """Whether the machine had no room, no process or no time to spare, and what was asked for is not to blame."""
+    if task in READING:
+        return False
+    return bool(getattr(error, "passing", isinstance(error, OSError) and not isinstance(error, LASTING)))
 
 
 def explain(error: Exception) -> tuple[str, str]:

@@ -21,20 +21,25 @@ from workers.baselines.order import Latency
 from workers.baselines.verify import Verdict, compare
 from workers.child.peers import SEEDS, ArtifactFailed, half_range, onnxruntime, run_script
 from workers.child.pulse import Pulse
+from workers.child.rehearsal import rehearsed
+from workers.child.turn import TurnLock
+from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
 from workers.networks.check import load
 from workers.networks.clean import cleaned
 from workers.networks.inspect import Inspection, inspect_model
 from workers.networks.tolerance import Tolerance, tolerances
-from workers.sandbox.lock import MeasureLock
 
 if TYPE_CHECKING:
     import tvm
 
     from workers.tvm_backend.importer import Imported
+    from workers.tvm_backend.library import Configuration, Network
 
 ROUNDS, RUNS = 3, 40
+PATIENCE = 3600.0
+"""s without an event until a compilation counts as hung; a large network is built several times over between two."""
 SHIPPED = Path(__file__).resolve().parent / "shipped"
 
 
@@ -44,16 +49,15 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     Tells `baseline` and `end_to_end` events and a result {passed, verdict, latency, ratio, archive}; `archive` is null when
     the outputs differ: what is wrong is never offered.
     """
+    pulse.patience = PATIENCE
     spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
     folder = work / "artifact"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
-    with MeasureLock().shared():
-        layout, network = _build(order, spec, folder)
-        describe(order, spec, layout, folder, network)
+    rehearsal = _build(order, spec, folder, pulse)
     pulse.tell("phase", name="verifying", text="running the library against ONNX Runtime")
-    with MeasureLock().exclusive():
+    with TurnLock(pulse).exclusive():
         verdict, ours, theirs = _verify(spec, folder, work)
     for name, latency in theirs.items():
         pulse.tell(
@@ -80,37 +84,57 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
         passed=verdict.passed,
         verdict=verdict.to_json(),
         latency=asdict(ours),
-        onnxruntime=asdict(theirs["ONNX Runtime"]),
-        ratio=ours.median / theirs["ONNX Runtime"].median,
+        onnxruntime=asdict(theirs[ONNX_RUNTIME]),
+        ratio=ours.median / theirs[ONNX_RUNTIME].median,
+        rehearsal=rehearsal,
         archive=archive and str(archive),
     )
 
 
-def _build(order: dict[str, Any], spec: RunSpec, folder: Path) -> tuple[str, Inspection]:
-    """Writes model.so and the MetaSchedule database; returns the layout, and what the cleaned network is."""
+def _build(order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse) -> dict[str, Any] | None:
+    """Writes model.so, the MetaSchedule database, metadata.json and run.py; returns what the rehearsal found."""
     from workers.tvm_backend import runtime
 
+    os.environ.update(runtime.pool(spec.threads))
     runtime.load(spec.target)
     import tvm
 
-    from workers.tvm_backend.library import compile_network, database, export, linker
-    from workers.tvm_backend.operators import extract
-    from workers.tvm_backend.programs import Workload, key_of
+    from workers.tvm_backend.library import Network, export, linker
 
     linker()
-    target = tvm.target.Target(spec.target)
-    imported, network = import_cleaned(spec, target, order.get("layout") or spec.layout, spec.balance)
-    extracted = extract(imported.mod, target)
-    workloads = [Workload.generate(task.mod, target) for task in extracted]
+    cores, lock = runtime.spread_threads(), TurnLock(pulse)
+    with lock.shared():
+        target = tvm.target.Target(spec.target)
+        imported, inspection = import_cleaned(spec, target, order.get("layout") or spec.layout, spec.balance)
+        network = Network.of(imported, target)
+        best = _best(order, network)
+    log = Path(order["log"]) if order.get("log") else None
+    chosen, built, rehearsal = rehearsed(network, best, log, order.get("clock", 0.0), inspection, cores, pulse)
+    with lock.shared():
+        network.database(chosen, folder)
+        export(built, folder / "model.so")
+        told = rehearsal.to_json() if rehearsal else None
+        shipped = {str(index): _shipped(order, index, found) for index, found in chosen.items()}
+        describe({**order, "best": shipped, "rehearsal": told}, spec, imported.layout, folder, inspection)
+    return told
+
+
+def _best(order: dict[str, Any], network: Network) -> dict[int, Configuration]:
+    """By index; raises ArtifactFailed where the network's operators are others than those that were tuned."""
+    from workers.tvm_backend.programs import key_of
+
     best = {}
     for index, found in order["best"].items():
         number = int(index)
-        if number >= len(extracted) or key_of(extracted[number].mod) != found["key"]:
+        if number >= len(network.extracted) or key_of(network.extracted[number].mod) != found["key"]:
             raise ArtifactFailed(f"operator {index} is not the one that was tuned: the versions changed; tune again")
         best[number] = (found["sketch"], tuple(found["choices"]), found["seconds"])
-    records = database(extracted, workloads, best, folder)
-    export(compile_network(imported, records, target), folder / "model.so")
-    return imported.layout, network
+    return best
+
+
+def _shipped(order: dict[str, Any], index: int, configuration: Configuration) -> dict[str, Any]:
+    sketch, choices, seconds = configuration
+    return {"key": order["best"][str(index)]["key"], "sketch": sketch, "choices": choices, "seconds": seconds}
 
 
 def import_cleaned(
@@ -124,15 +148,12 @@ def import_cleaned(
     return import_network(model, spec.inputs, target, layout, balance), inspect_model(model)
 
 
-def describe(
-    order: dict[str, Any], spec: RunSpec, layout: str, folder: Path, network: Inspection | None = None
-) -> None:
-    """Writes metadata.json and run.py beside model.so. `network` is the cleaned one; without it the file is cleaned again."""
+def describe(order: dict[str, Any], spec: RunSpec, layout: str, folder: Path, network: Inspection) -> None:
+    """Writes metadata.json and run.py beside model.so; `network` is what was compiled."""
     from workers.tvm_backend.hardware import detect
     from workers.tvm_backend.runtime import versions
 
     hardware = detect()
-    network = network or inspect_model(cleaned(spec.network, spec.inputs))
     metadata = {
         "network": order["name"],
         "inputs": _ports(network.inputs),
@@ -143,6 +164,7 @@ def describe(
         "method": spec.method,
         "layout": layout,
         "operators": order.get("best", {}),
+        "rehearsal": order.get("rehearsal"),
         "versions": versions(),
         "hardware": hardware.name,
         "requires": {"system": hardware.system, "machine": hardware.machine, "cpu_flags": list(hardware.flags)},
@@ -167,7 +189,7 @@ def _verify(spec: RunSpec, folder: Path, work: Path) -> tuple[Verdict, Latency, 
     for _ in range(ROUNDS):
         theirs += onnxruntime(spec, work, runs=RUNS)["seconds"]
         ours += run_script(spec, folder, "--runs", str(RUNS), "--json")["seconds"]
-    return (failed or verdicts)[0], Latency.of(np.asarray(ours)), {"ONNX Runtime": Latency.of(np.asarray(theirs))}
+    return (failed or verdicts)[0], Latency.of(np.asarray(ours)), {ONNX_RUNTIME: Latency.of(np.asarray(theirs))}
 
 
 def _compared(allowed: dict[str, Tolerance], spec: RunSpec, folder: Path, work: Path, reference: Path) -> Verdict:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from workers.baselines.order import Latency
-from workers.child.artifact import describe, import_cleaned
+from workers.child.artifact import PATIENCE, describe, import_cleaned
 from workers.child.peers import half_range, onnxruntime, run_script
 from workers.child.pulse import Pulse
+from workers.child.turn import TurnLock
+from workers.messages.baselines import ONNX_RUNTIME, UNTUNED
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
 from workers.networks.inspect import Inspection
-from workers.sandbox.lock import MeasureLock
 
 RUNS, UNTUNED_RUNS = 60, 5
 
@@ -23,11 +24,11 @@ RUNS, UNTUNED_RUNS = 60, 5
 def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order: {spec, name, work_dir}. Tells two `baseline` events and an empty result."""
     spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
-    lock = MeasureLock()
+    pulse.patience, lock = PATIENCE, TurnLock(pulse)
     pulse.tell("phase", name="baseline", text="measuring ONNX Runtime")
     with lock.exclusive():
         seconds = onnxruntime(spec, work, RUNS)["seconds"]
-    _tell(pulse, spec, "ONNX Runtime", seconds)
+    _tell(pulse, spec, ONNX_RUNTIME, seconds)
     pulse.tell("phase", name="baseline", text="compiling the network untuned")
     folder = work / "untuned"
     shutil.rmtree(folder, ignore_errors=True)
@@ -37,7 +38,7 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
         describe(order, spec, layout, folder, network)
     with lock.exclusive():
         seconds = run_script(spec, folder, "--runs", str(UNTUNED_RUNS), "--json")["seconds"]
-    _tell(pulse, spec, "TVM untuned", seconds)
+    _tell(pulse, spec, UNTUNED, seconds)
     pulse.tell("result", task="baseline")
 
 

@@ -6,10 +6,14 @@ import os
 from typing import Any
 
 from workers.child.pulse import Pulse
+from workers.child.turn import TurnLock
 from workers.messages.channel import ControlReader
 from workers.networks.errors import NetworkError
 from workers.networks.inspect import inspect
 from workers.networks.precision import INTEGER_OPERATORS
+
+PATIENCE = 600.0
+"""s without an event until a measurement of the machine counts as hung; it takes a quarter of a minute."""
 
 
 def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
@@ -31,9 +35,9 @@ def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse)
 
 def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order: {peak: bool}. Tells a result {hardware, peak | null}; the peak is measured alone on the machine."""
-    from workers.sandbox.lock import MeasureLock
     from workers.tvm_backend import runtime
 
+    pulse.patience = PATIENCE
     pulse.tell("phase", name="detecting", text="looking at this machine")
     runtime.load()
     from workers.tvm_backend.hardware import detect
@@ -45,7 +49,7 @@ def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Puls
         # Read when the first kernel makes TVM's thread pool; without it the ceiling would be that of half the cores.
         os.environ.update(runtime.environment(hardware.cores))
         cores = runtime.spread_threads()
-        with MeasureLock().exclusive(), runtime.on_core(cores):
+        with TurnLock(pulse).exclusive(), runtime.on_core(cores):
             found = measure_peak(hardware.target, hardware.cores)
         peak = {"flops": found.flops, "bandwidth": found.bandwidth}
     pulse.tell("result", task="hardware", hardware=hardware.to_json(), peak=peak, versions=runtime.versions())

@@ -16,6 +16,8 @@ from workers.sandbox.spawn import spawn
 SEEDS = (0, 1, 2)
 PATIENCE = 300.0
 """Seconds for one process; a library that hangs must not keep the measuring lock."""
+LONGEST = 60.0
+"""Seconds for the timed runs of one process: of a slow network there are fewer."""
 
 
 class ArtifactFailed(Exception):
@@ -26,12 +28,15 @@ class ArtifactFailed(Exception):
 
 def run_script(spec: RunSpec, folder: Path, *arguments: str) -> dict[str, Any]:
     """What `run.py --json` in `folder` answers; raises ArtifactFailed."""
-    return _ask([sys.executable, str(folder / "run.py"), *arguments], "", {"TVM_NUM_THREADS": str(spec.threads)})
+    argv = [sys.executable, str(folder / "run.py"), "--seconds", str(LONGEST), *arguments]
+    return _ask(argv, "", {"TVM_NUM_THREADS": str(spec.threads)})
 
 
 def onnxruntime(spec: RunSpec, work: Path, runs: int) -> dict[str, Any]:
     """Reference outputs for every seed under `work`, and the seconds of `runs` runs; raises ArtifactFailed."""
-    order = Order(spec.network, str(work / "references"), dict(spec.inputs), {}, SEEDS, spec.threads, runs)
+    order = Order(
+        spec.network, str(work / "references"), dict(spec.inputs), {}, SEEDS, spec.threads, runs, longest=LONGEST
+    )
     return _ask([sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json(), {})
 
 

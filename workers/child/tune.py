@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from workers.child.heap import give_back
 from workers.child.pulse import Pulse
+from workers.child.turn import TurnLock
 from workers.engine.known import Known, known_points, space_of
 from workers.engine.methods import Method, method
 from workers.engine.ports import Backend
 from workers.engine.space import Operator
+from workers.engine.thrift import Thrift
+from workers.messages import knobs
 from workers.messages.channel import ControlReader
 from workers.messages.known import decode_known
-from workers.messages.spec import RunSpec
+from workers.messages.spec import ALL, RunSpec
 from workers.networks.check import load
 from workers.networks.clean import clean
 from workers.networks.precision import how_computed
 from workers.pipeline import TuningLoop
-from workers.sandbox.lock import MeasureLock
 
 PATIENCE = 600.0
 """s without an event until a tuning counts as hung; an import, or a plan whose every program times out, takes less."""
-
-
-class TurnLock(MeasureLock):
-    """Says that it waits: another run's turn, or a benchmark's whole run, may outlast any patience."""
-
-    def __init__(self, pulse: Pulse, path: Path | None = None) -> None:
-        super().__init__(path)
-        self._pulse = pulse
-
-    @contextmanager
-    def _holding(self, operation: int) -> Iterator[float]:
-        with self._pulse.waiting(super()._holding(operation)) as waited:
-            yield waited
 
 
 def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
@@ -65,6 +53,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
             control.wanted,
             order.get("spent"),
             known,
+            None if spec.operators == ALL else [operator.index for operator in operators if operator.computes],
         )
         loop.resume(order.get("checkpoint"), order.get("measurements", ()), order.get("slots", ()))
         loop.run()
@@ -97,6 +86,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         Path(order["work_dir"]),
         TurnLock(pulse),
         lambda phase, text: pulse.tell("phase", name=phase, text=text),
+        Thrift(),
     )
     pulse.tell(
         "started",
@@ -134,6 +124,9 @@ def _described(operator: Operator, space: str, known: Known | None) -> dict[str,
         "bytes": operator.bytes,
         "work": operator.work,
         "sketches": [len(sketch.knobs) for sketch in operator.sketches],
+        "knobs": [
+            [knobs.told(knob.name, knob.kind, knob.options) for knob in sketch.knobs] for sketch in operator.sketches
+        ],
         "configurations": float(operator.size),
         "space": space,
         "known": len(known.points) if known else 0,

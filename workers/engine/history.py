@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from workers.engine.known import NOTHING, Known
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
+from workers.messages.causes import LARGE, UNBUILT
 
-DUPLICATE = "duplicate"
 INVALID = "invalid"
 DEVICE = "device"
 DOUBT, LUCK = 3.0, 0.1
@@ -22,7 +22,7 @@ that."""
 
 @dataclass
 class SketchHistory:
-    """Points of one sketch in the order of observation; `streak` counts duplicates and invalid ones since the last
+    """Points of one sketch in the order of observation; `streak` counts what was not built and invalid ones since the last
     program."""
 
     visited: set[tuple[int, ...]] = field(default_factory=set)
@@ -63,7 +63,7 @@ class History:
         return [configuration for configuration in configurations if not self.is_visited(configuration)]
 
     def add(self, outcome: Outcome) -> None:
-        """One outcome. Failures are points of speed 0; a duplicate teaches only that it is one; a device's failure
+        """One outcome. Failures are points of speed 0; what was not built teaches nothing; a device's failure
         says nothing about the configuration, which may be proposed again."""
         asked, found = outcome.candidate.configuration, outcome.configuration
         self._seconds += _cost(outcome)
@@ -76,8 +76,8 @@ class History:
             return
         self.visit(asked)
         self.visit(found)
-        if outcome.cause == DUPLICATE or outcome.identity in self._identities:
-            self.duplicates += 1
+        if outcome.cause in UNBUILT or outcome.identity in self._identities:
+            self.duplicates += outcome.cause != LARGE
             seen.streak += 1
             return
         if outcome.identity:

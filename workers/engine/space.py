@@ -7,6 +7,7 @@ look-ups: each knob carries a row of features per option.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,10 @@ Choices = NDArray[np.int32]
 Features = NDArray[np.float32]
 
 _GRID_LIMIT = 100_000
+
+PRODUCTS = re.compile("conv|matmul|dense|gemm")
+"""In the names of convolutions and dense layers, all that the papers tune. A convolution's transforms by Winograd are none:
+they have a single configuration."""
 
 SPACE_VERSION = 4
 """Raised when an option of a knob makes another program than before, or a program's time means something else."""
@@ -142,6 +147,11 @@ class Operator:
     def size(self) -> int:
         """Number of configurations over all sketches."""
         return sum(sketch.size for sketch in self.sketches)
+
+    @property
+    def computes(self) -> bool:
+        """Whether it is a convolution or a dense layer, by its name."""
+        return bool(PRODUCTS.search(self.name))
 
     def holds(self, configuration: Configuration) -> bool:
         """Whether a configuration lies in this space, which what was read back or recorded need not."""

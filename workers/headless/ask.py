@@ -37,28 +37,32 @@ class Listener:
     def heartbeat(self) -> Control:
         return "continue"
 
+    def result(self) -> Event | None:
+        """The `result` event, None without one. Raises UserMistake or Failure when the child told that it failed."""
+        for event in self.events:
+            if event["kind"] == "failed":
+                raise refusal(event)
+        return next((event for event in reversed(self.events) if event["kind"] == "result"), None)
 
-def confined(order: Mapping[str, Any], journal: Journal, seconds: float | None = None) -> Ending:
-    """Supervises the order under the terms of its task, its `work_dir` beneath it; `seconds` where those name no end."""
+
+def confined(order: Mapping[str, Any], journal: Journal) -> Ending:
+    """Supervises the order under the terms of its task, its `work_dir` beneath it."""
     try:
         terms = terms_of(order)
     except OSError as error:
         raise UserMistake(str(error)) from None
-    return terms.supervise(order, journal, total=terms.deadlines.total or seconds, stop=GRACE)
+    return terms.supervise(order, journal, stop=GRACE)
 
 
-def ask(order: Mapping[str, Any], hear: Callable[[Event], None] | None = None, seconds: float = 900.0) -> Event:
+def ask(order: Mapping[str, Any], hear: Callable[[Event], None] | None = None) -> Event:
     """The child's result event. Raises UserMistake when it refused the input, Failure when it broke.
 
     Paths of the order must be absolute. Without a `work_dir` it gets one for this question alone.
     """
     listener = Listener(hear)
     with tempfile.TemporaryDirectory(prefix="tuningsite-", ignore_cleanup_errors=True) as own:
-        ending = confined({"work_dir": own, **order}, listener, seconds)
-    for event in listener.events:
-        if event["kind"] == "failed":
-            raise refusal(event)
-    results = [event for event in listener.events if event["kind"] == "result"]
-    if not results:
+        ending = confined({"work_dir": own, **order}, listener)
+    result = listener.result()
+    if result is None:
         raise Failure(f"the {order['task']} process ended early: {ending.detail}\n{ending.log[-2000:]}")
-    return results[-1]
+    return result

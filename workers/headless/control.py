@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from workers.headless.errors import UserMistake
-from workers.headless.tune import RUN
+from workers.headless.run_directory import RUN
+from workers.headless.whole import write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,5 @@ def run(arguments: argparse.Namespace) -> int:
     directory = Path(arguments.out) / RUN
     if not (directory / "journal.jsonl").is_file():
         raise UserMistake(f"{arguments.out}: no run was started there; name the directory given as --out")
-    partial = directory / "control.partial"
-    partial.write_text(arguments.word)
-    partial.replace(directory / "control")
+    write_whole(directory / "control", arguments.word)
     return 0

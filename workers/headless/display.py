@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +25,7 @@ class Display:
         self._moving = False
         self._phase = ""
         self._slots = 0
+        self._ahead = ""
         self.stopping = False
 
     @contextmanager
@@ -61,12 +63,14 @@ class Display:
                 self._show(f"{known} of {len(event['operators'])} operators known from earlier runs", now=True)
         elif kind == "slot":
             self._slots += 1
+            if expected := event["decision"].get("expected"):
+                self._ahead = f", {ahead(expected, self._budget.min_gain)}"
         elif kind == "batch":
             latency = event["latency"]
             text = f"{1e3 * latency:.3f} ms" if latency else "not all operators measured yet"
             self._show(
                 f"{human(event['clock'])}  {text}  {event['trials']} trials, {event['failures']} failed, "
-                f"{self._slots} slots{self._left(event)}"
+                f"{self._slots} slots{self._left(event)}{self._ahead}"
             )
 
     def _left(self, event: Event) -> str:
@@ -93,6 +97,8 @@ class Display:
         if not now and moment < self._due:
             return
         self._due = moment + (0.2 if self._terminal else 10.0)
+        if self._terminal and not now:
+            text = text[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be written over
         sys.stderr.write(f"\r\033[K{text}" if self._terminal else f"{text}\n")
         self._moving = self._terminal
         sys.stderr.flush()
@@ -116,6 +122,14 @@ class _Shown:
 def known_operators(operators: Sequence[dict[str, Any]]) -> int:
     """Operators of which earlier runs found something."""
     return sum(bool(operator.get("known")) for operator in operators)
+
+
+def ahead(expected: Mapping[str, float], least: float | None) -> str:
+    """What tuning a tenth longer should still bring, and below what a run ends that has that limit."""
+    early = expected["unknown"] > expected["gain"] / 2
+    told = "too early to say" if early else f"{100 * expected['gain']:.1f} % less"
+    limit = "" if least is None else f" (ends under {100 * least:g} %)"
+    return f"expected of {human(expected['seconds'])} more: {told}{limit}"
 
 
 def human(seconds: float) -> str:
@@ -160,6 +174,7 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         "slots_decided_by_belief": believed,
         "search": said.get("report", {}).get("search", {}),
         "verified": result["passed"],
+        "rehearsal": result["rehearsal"],
         "operators": len(operators),
         "operators_known": known_operators(operators),
         "reason": said["reason"],
@@ -175,4 +190,6 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         f"outputs: {result['verdict']['sentence']}",
         f"slots: {slots}, {believed} decided by the belief, {differs} unlike round-robin",
     ]
+    if result["rehearsal"]:
+        lines.append(result["rehearsal"]["sentence"])
     return {"figures": figures, "lines": lines}

@@ -13,7 +13,8 @@ from workers.supervision import Control, Journal
 IMPORTS, LOAD, IMPORT = "process/imports", "start/load", "start/import"
 STEPS = {
     "importing": LOAD, "spaces": "start/spaces", "started": "start/describe", "operators": "end of the start",
-    "compiling": "artifact/compile", "verifying": "artifact/verify", "end_to_end": "artifact/pack", "result": "end",
+    "compiling": "artifact/compile", "rehearsing": "artifact/rehearse", "verifying": "artifact/verify",
+    "end_to_end": "artifact/pack", "result": "end",
 }  # fmt: skip
 """Accounts that begin with an event, by its kind or its phase's name; a second "importing" is the network's own."""
 

@@ -10,12 +10,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from workers.engine.errors import EngineError
-from workers.engine.methods import method
-from workers.headless.ask import Listener, ask, confined, refusal
+from workers.headless.arguments import check_method, network_file, out_directory
+from workers.headless.ask import Listener, ask, confined
 from workers.headless.display import Display
 from workers.headless.errors import Failure, UserMistake
-from workers.headless.machine import this_machine
+from workers.headless.machine import spec_fields, this_machine
 from workers.landscapes import Costs, CurveRecording, LandscapeError, SpaceRecording
 from workers.messages.spec import Budget, RunSpec
 
@@ -40,11 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when the landscape is there, 130 when stopped; raises UserMistake or Failure."""
-    out = Path(arguments.out).resolve()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserMistake(f"--out {arguments.out}: {error.strerror}; name a directory that can be made") from None
+    out = out_directory(arguments.out)
     if arguments.word == "calibrate":
         return _calibrate(out, ask({"task": "hardware", "peak": False})["hardware"])
     spec, hardware = _spec(arguments)
@@ -94,12 +89,8 @@ def _recorded(order: dict[str, Any]) -> Path | None:
     with display.stops_on_interrupt():
         ending = confined(order, display.over(listener))
     display.end()
-    for event in listener.events:
-        if event["kind"] == "failed":
-            raise refusal(event)
-    results = [event for event in listener.events if event["kind"] == "result"]
-    if results:
-        return Path(results[-1]["path"]) if results[-1]["path"] else None
+    if (result := listener.result()) is not None:
+        return Path(result["path"]) if result["path"] else None
     if display.stopping:
         return None
     raise Failure(f"the recording ended early: {ending.detail}; the same command goes on\n{ending.log[-2000:]}")
@@ -135,29 +126,20 @@ def _calibrate(out: Path, hardware: dict[str, Any]) -> int:
 
 
 def _spec(arguments: argparse.Namespace) -> tuple[RunSpec, dict[str, Any]]:
-    try:
-        method(arguments.method)
-    except EngineError as error:
-        raise UserMistake(f"--method {arguments.method}: {error}") from None
+    check_method(arguments.method, {})
     for name in ("trials", "seeds", "operators", "configurations"):
         if getattr(arguments, name) < 1:
             raise UserMistake(f"--{name} {getattr(arguments, name)} must be a whole number from 1 on")
-    network = Path(arguments.network).resolve()
-    if not network.is_file():
-        raise UserMistake(f"{arguments.network}: there is no such file; name an ONNX file")
+    network = network_file(arguments.network).resolve()
     inspection = ask({"task": "inspect", "network": str(network)})["inspection"]
     machine = this_machine(arguments.measure_again)
-    hardware = machine["hardware"]
     spec = RunSpec(
         network=str(network),
-        target=hardware["target"],
-        threads=hardware["cores"],
-        peak_flops=machine["peak"]["flops"],
-        bandwidth=machine["peak"]["bandwidth"],
+        **spec_fields(machine),
         inputs=_shapes(inspection),
         method=arguments.method,
     )
-    return spec, hardware
+    return spec, machine["hardware"]
 
 
 def _shapes(inspection: dict[str, Any]) -> dict[str, list[int]]:

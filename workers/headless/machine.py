@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from workers.headless.ask import ask
+from workers.headless.whole import write_whole
 
 
 def cache() -> Path:
@@ -26,10 +28,19 @@ def this_machine(measure_again: bool = False) -> dict[str, Any]:
     found = ask({"task": "hardware", "peak": True})
     result = {name: found[name] for name in ("hardware", "peak", "versions")}
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(result))
-    partial.replace(path)
+    write_whole(path, json.dumps(result))
     return result
+
+
+def spec_fields(machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a RunSpec that are the machine's, all cores of it; `machine` as `this_machine` gives it."""
+    hardware, peak = machine["hardware"], machine["peak"]
+    return {
+        "target": hardware["target"],
+        "threads": hardware["cores"],
+        "peak_flops": peak["flops"],
+        "bandwidth": peak["bandwidth"],
+    }
 
 
 def _kept(path: Path) -> dict[str, Any] | None:

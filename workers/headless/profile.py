@@ -12,6 +12,7 @@ from typing import Any
 
 from workers.headless.heard import Heard
 from workers.headless.memory import Memory
+from workers.messages.causes import UNBUILT
 from workers.messages.events import Event
 from workers.pipeline.accounts import Accounts
 
@@ -109,7 +110,7 @@ class Profile:
         elif event["kind"] == "batch":
             for measurement in event["measurements"]:
                 paid = self._operators[measurement["operator"]]
-                paid.configurations += measurement["cause"] != "duplicate"
+                paid.configurations += measurement["cause"] not in UNBUILT
                 self._compiled += measurement["build_seconds"]
                 if event["slot"] == 0:
                     paid.seconds += measurement["build_seconds"] + measurement["measure_seconds"]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from workers.headless.errors import UserMistake
+from workers.headless.whole import write_whole
 from workers.messages.known import Name, Point, encode_known, point_of, records
 from workers.supervision.directory import DamagedJournal, events_in
 
@@ -24,9 +25,7 @@ def keep_records(directories: Sequence[str], run: str, path: Path) -> None:
                 f"--records {directory}: it holds no journal of a run that can be read ({error}); "
                 "name the --out directory of an earlier tune"
             ) from None
-    partial = path.with_suffix(".partial")
-    partial.write_text(encode_known(records({name: points[::-1] for name, points in found.items()})))
-    partial.replace(path)
+    write_whole(path, encode_known(records({name: points[::-1] for name, points in found.items()})))
 
 
 def _measured(path: Path) -> dict[Name, list[Point]]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.evaluator.estimate import SHORTEST_RUN
+from workers.engine.evaluator.estimate import LONGEST_TIMING, SHORTEST_RUN
+from workers.engine.evaluator.timing import timed_runs
 from workers.engine.ports import Candidate, Evaluator, Outcome
 from workers.engine.space import Configuration, Knob, Operator, Sketch
 from workers.landscapes import files
@@ -18,8 +19,6 @@ from workers.landscapes.curves import CAUSES
 from workers.landscapes.landscape import APPLY_SECONDS, Landscape
 
 ARRAYS = ("times", "first", "causes", "build", "overhead")
-LONGEST = 8.0
-"""Seconds for all runs of one program: where a measuring process gives a slow one up, a replay does."""
 Grid = dict[str, NDArray[Any]]
 
 
@@ -125,8 +124,9 @@ class SpaceLandscape(Landscape):
                 candidate, candidate.configuration, identity, None, cause=cause,
                 build_seconds=build, measure_seconds=overhead,
             )  # fmt: skip
-        rng = np.random.default_rng([self._seed, candidate.operator, first, candidate.round])
-        times, stopped = self._timed(part.times[row], None if candidate.round else incumbent, rng)
+        draws = _Draws(part.times[row], np.random.default_rng([self._seed, candidate.operator, first, candidate.round]))
+        incumbent = None if candidate.round else incumbent
+        times, stopped = timed_runs(self._evaluator, incumbent, draws.runs, lambda: draws.left)
         seconds, spread = self._evaluator.estimate(times)
         return Outcome(
             candidate,
@@ -140,23 +140,22 @@ class SpaceLandscape(Landscape):
             measure_seconds=overhead + float(np.maximum(times, SHORTEST_RUN).sum()),
         )
 
-    def _timed(
-        self, recorded: NDArray[np.float64], incumbent: float | None, rng: np.random.Generator
-    ) -> tuple[list[float], str]:
-        """Seconds of the runs, and why they ended."""
-        runs = rng.permutation(recorded[np.isfinite(recorded)])
-        times: list[float] = []
-        left = LONGEST
-        while (wanted := self._evaluator.more(times, incumbent)) > 0:
-            if times and left <= 0:
-                return times, "late"
-            fits = int(left / max(times[-1], SHORTEST_RUN)) if times else 1
-            wanted = max(1, min(wanted, fits))
-            fresh = runs[len(times) : len(times) + wanted]
-            more = [*fresh.tolist(), *rng.choice(runs, wanted - len(fresh)).tolist()]
-            left -= sum(max(time, SHORTEST_RUN) for time in more)
-            times += more
-        return times, self._evaluator.verdict(times, incumbent)
+
+class _Draws:
+    """Runs of one program, drawn from the recorded ones; `left` is what a measuring process would still give it, in s."""
+
+    def __init__(self, recorded: NDArray[np.float64], rng: np.random.Generator) -> None:
+        self._runs, self._rng = rng.permutation(recorded[np.isfinite(recorded)]), rng
+        self._made = 0
+        self.left = LONGEST_TIMING
+
+    def runs(self, count: int) -> list[float]:
+        """Seconds of `count` more: each recorded one once, then any of them."""
+        fresh = self._runs[self._made : self._made + count]
+        more = [*fresh.tolist(), *self._rng.choice(self._runs, count - len(fresh)).tolist()]
+        self._made += count
+        self.left -= sum(max(run, SHORTEST_RUN) for run in more)
+        return more
 
 
 def _row(operator: Operator) -> dict[str, Any]:

@@ -5,16 +5,18 @@ Every event has `kind` and `clock` (seconds of tuning time). The kinds and their
 started      versions, hardware, threads, seed, layout, method: with what the run was made
 phase        name ("importing", "spaces", "warm-up", "tuning", "finishing"), text
 operators    operators: [{index, name, key, weight, flops, bytes, work, sketches: [knob count], configurations,
-             space: what its choices and times mean, known: points of earlier runs}]
+             knobs: those of each sketch (messages.knobs), space: what its choices and times mean, known: points of
+             earlier runs}]
 batch        slot, measurements: [{operator, sketch, choices, identity, round, seconds | null, spread, runs, stopped, cause,
              error, build_seconds, measure_seconds, origin}], latency (s, weighted sum of the best; null until complete),
              trials, failures, spent: {category: seconds since the start}
-slot         slot, operator, began, ended, trials, before, after (s), decision {rule, scores, ...}, latency,
+slot         slot, operator, began, ended, trials, before, after (s), decision {rule, scores, ...}, latency; of a slot now and
+             then decision.expected {gain, unknown: shares of the latency, seconds}: what so many more are expected to bring,
              checkpoint (also on the last batch): opaque JSON of the pipeline, not in every slot
 end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bool), error
 baseline     name, seconds, spread, runs, threads
 result       task, and what it found: inspection, onnx (a path), hardware and peak, or artifact (see workers/child)
-log          level ("info", "warning", "error"), text
+log          level ("info", "warning", "error": why this attempt breaks off, which the next one may not), text
 finished     reason ("seconds", "trials", "target", "gain", "exhausted", "stopped", "paused"; "done" for other tasks)
 failed       error, reason, next_step: a fault of the run itself, in the user's words
 """

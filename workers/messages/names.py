@@ -18,3 +18,6 @@ QUEUE_OF = {
     ACTOR_COMPILE: QUEUE_PREPARE,
     ACTOR_BASELINE: QUEUE_PREPARE,
 }
+
+READING = ("inspect", "convert")
+"""Tasks that read an uploaded file, which may mean harm: what breaks them is the file's fault, and not tried again."""

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+ALL, COMPUTE = "all", "compute"
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -28,6 +30,8 @@ class RunSpec:
 
     `target` is TVM's target dict. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the target's measured ceilings on
     `threads` threads. `parts` overrides parts of the method by role, for example {"scheduler": "round_robin"}.
+    `operators`: ALL get slots, or with COMPUTE convolutions and dense layers only, as in the papers; the others keep the first
+    configuration that works.
     """
 
     network: str
@@ -39,9 +43,13 @@ class RunSpec:
     method: str = "dynatune"
     parts: dict[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
-    operators: str = "all"
+    operators: str = ALL
     layout: str = "auto"
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.operators not in (ALL, COMPUTE):
+            raise ValueError(f"operators {self.operators!r} is unknown; use {ALL!r} or {COMPUTE!r}")
 
     @property
     def balance(self) -> float:

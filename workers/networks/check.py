@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import stat
 from pathlib import Path
 
 import onnx
@@ -13,6 +12,7 @@ from workers.networks.errors import NetworkError
 from workers.networks.limits import DEFAULT, Limits
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import check_structure
+from workers.networks.upload import check_file
 from workers.networks.wire import BROKEN, Walk
 
 EXTENSION = ".onnx"
@@ -54,20 +54,8 @@ def _with_output_shapes(bare: ModelProto) -> ModelProto:
 
 
 def _read(path: Path, limits: Limits) -> bytes:
-    if path.suffix.lower() != EXTENSION:
-        raise NetworkError(path.name, f"only {EXTENSION} files are read here", "export the network to ONNX")
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise NetworkError(path.name, f"it cannot be read ({error.strerror})", "upload it again") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise NetworkError(path.name, "this is not a file", "upload the .onnx file itself")
-    if status.st_size == 0:
+    if not check_file(path, EXTENSION, limits.file_bytes):
         raise NetworkError(path.name, "the file is empty", BROKEN)
-    if status.st_size > limits.file_bytes:
-        raise NetworkError(
-            path.name, f"it has {status.st_size} bytes, {limits.file_bytes} are allowed", "use a smaller network"
-        )
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as buffer:
         Walk(buffer, limits).run()
         return buffer[:]

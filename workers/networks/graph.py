@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from workers.networks.inspect import used_names
-from workers.networks.shape import subgraphs
+from workers.networks.shape import nested
 
 Array = NDArray[Any]
 
@@ -67,14 +66,11 @@ def rewired(node: NodeProto, inputs: Sequence[str], output: str) -> NodeProto:
 
 def uses(model: ModelProto) -> Counter[str]:
     """How often each name is read: by operators, subgraphs and as an output of the network."""
-    found: Counter[str] = Counter(value.name for value in model.graph.output)
-    pending = [model.graph]
-    while pending:
-        for node in pending.pop().node:
+    found: Counter[str] = Counter()
+    for graph in nested(model.graph):
+        found.update(value.name for value in graph.output)
+        for node in graph.node:
             found.update(node.input)
-            inner = list(subgraphs(node))
-            pending += inner
-            found.update(value.name for graph in inner for value in graph.output)
     return found
 
 
@@ -88,13 +84,11 @@ def rename(graph: GraphProto, names: Mapping[str, str]) -> None:
             name = names[name]
         return name
 
-    pending = [graph]
-    while pending:
-        for node in pending.pop().node:
+    for found in nested(graph):
+        for node in found.node:
             for position, name in enumerate(node.input):
                 if name in names:
                     node.input[position] = final(name)
-            pending += list(subgraphs(node))
 
 
 def replace_nodes(graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
@@ -111,7 +105,7 @@ def prune(model: ModelProto) -> tuple[int, int]:
     graph = model.graph
     gone = 0
     while True:
-        read = used_names(model)
+        read = uses(model)
         kept = [node for node in graph.node if any(name in read for name in node.output)]
         if len(kept) == len(graph.node):
             break

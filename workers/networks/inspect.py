@@ -14,6 +14,7 @@ from onnx import ModelProto, ValueInfoProto, helper
 from workers.networks.check import load
 from workers.networks.errors import NetworkError, shown
 from workers.networks.flops import flops_by_type
+from workers.networks.graph import uses
 from workers.networks.limits import DEFAULT, Limits
 from workers.networks.precision import INTEGER_OPERATORS, check_types, precision
 from workers.networks.shape import Dimension, TensorShape, shape_of
@@ -119,23 +120,8 @@ def _check_ports(model: ModelProto, limits: Limits) -> None:
 def real_inputs(model: ModelProto) -> list[ValueInfoProto]:
     """Graph inputs that are neither weights nor unused."""
     weights = {tensor.name for tensor in model.graph.initializer}
-    read = used_names(model)
+    read = uses(model)
     return [value for value in model.graph.input if value.name not in weights and value.name in read]
-
-
-def used_names(model: ModelProto) -> set[str]:
-    """Names that an operator, a subgraph or an output of the network reads."""
-    names = {value.name for value in model.graph.output}
-    pending = [model.graph]
-    while pending:
-        graph = pending.pop()
-        for node in graph.node:
-            names.update(node.input)
-            for attribute in node.attribute:
-                inner = [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
-                pending += inner
-                names.update(value.name for graph in inner for value in graph.output)
-    return names
 
 
 def opset(model: ModelProto) -> int:

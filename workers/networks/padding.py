@@ -25,18 +25,16 @@ def pad_channels(model: ModelProto) -> str | None:
     weights, readers = Weights(graph), uses(model)
     makers = {name: node for node in graph.node for name in node.output}
     behind: dict[str, NodeProto] = {}
-    padded = 0
     for node in graph.node:
         chain = _chain(node, makers, readers) if node.op_type == "GlobalAveragePool" else None
-        if chain is None:
-            continue
-        channels = _pad(chain, weights, readers)
+        channels = None if chain is None else _pad(chain, weights, readers)
         if channels is not None:
-            behind[node.output[0]] = _pick(node, channels, weights)
-            padded += 1
-    if padded:
-        replace_nodes(graph, [one for node in graph.node for one in (node, *_following(node, behind))])
-    return f"{padded} convolutions were padded to whole vectors of channels" if padded else None
+            pick = _pick(node, channels, weights)
+            behind[pick.input[0]] = pick
+    if not behind:
+        return None
+    replace_nodes(graph, [one for node in graph.node for one in (node, *_following(node, behind))])
+    return f"{len(behind)} convolutions were padded to whole vectors of channels"
 
 
 def _chain(pool: NodeProto, makers: dict[str, NodeProto], readers: dict[str, int]) -> NodeProto | None:
@@ -78,5 +76,5 @@ def _pick(pool: NodeProto, channels: int, weights: Weights) -> NodeProto:
 
 
 def _following(node: NodeProto, behind: dict[str, NodeProto]) -> list[NodeProto]:
-    picked = [pick for pick in behind.values() if node.output and pick.input[0] == node.output[0]]
-    return picked
+    """What picks the channels of this pooling, by the name of its padded output."""
+    return [behind[name] for name in node.output if name in behind]

@@ -8,18 +8,18 @@ ONNX Runtime's integer kernels round: differences of one step do not arise, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
-from workers.networks.graph import Array, Weights, attribute, replace_nodes, rewired
+from workers.networks.graph import Array, attribute, replace_nodes
 from workers.networks.inference import evaluate
+from workers.networks.integers import IntegerTensors, Scaled, Stored
 from workers.networks.precision import PAIRS
 from workers.networks.quantized_operators import SUMS, operators_to_pairs
 from workers.networks.shape import subgraphs
-from workers.networks.shapes import tensor_shapes
 
 _RANGES = {
     TensorProto.UINT8: (0, 255),
@@ -32,53 +32,27 @@ _MOVING = frozenset({"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "U
 _AVERAGING = frozenset({"AveragePool", "GlobalAveragePool"})
 
 
-@dataclass(frozen=True)
-class Scaled:
-    """A real tensor: the tensor named `integers` times `scale`, one number or one a channel (with the tensor's rank).
-
-    `span`: the least and the greatest integer it may hold; None where it holds others than integers, or any.
-    """
-
-    integers: str
-    scale: Array
-    span: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A tensor of stored integers of type `dtype`: the float32 tensor named `integers`, within `span`, plus `zero`."""
-
-    integers: str
-    zero: Array
-    dtype: int
-    span: tuple[float, float] | None
-
-
 def quantization_to_arithmetic(model: ModelProto) -> str | None:
     """Writes out QuantizeLinear, DequantizeLinear and the operators on integers, wherever their scales are constant."""
     sentence = operators_to_pairs(model)
     if not any(node.op_type in PAIRS for node in model.graph.node):
         return sentence
-    writing = _Writing(model)
+    tensors = IntegerTensors(model)
+    rules = _Rules(tensors, list(model.opset_import))
     for node in model.graph.node:
-        writing.node(node)
+        rules.write(node)
     for value in model.graph.output:
-        writing.tensor(value.name)
-    replace_nodes(model.graph, writing.nodes)
+        tensors.real(value.name)
+    replace_nodes(model.graph, tensors.nodes)
     return "quantised integers were written as float32 numbers"
 
 
-class _Writing:
-    """The operators one after the other; `nodes` are the new ones. A tensor is made only where its integers do not do."""
+class _Rules:
+    """What becomes of each operator, one after the other. A rule says whether it took the operator."""
 
-    def __init__(self, model: ModelProto) -> None:
-        self.nodes: list[NodeProto] = []
-        self._opsets = list(model.opset_import)
-        self._weights = Weights(model.graph)
-        self._shapes = tensor_shapes(model)
-        self._scaled: dict[str, Scaled] = {}
-        self._stored: dict[str, Stored] = {}
-        self._made: set[str] = set()
+    def __init__(self, tensors: IntegerTensors, opsets: list[OperatorSetIdProto]) -> None:
+        self._tensors, self._opsets = tensors, opsets
+        self._weights, self._scaled, self._stored = tensors.weights, tensors.scaled, tensors.stored
         self._rules: dict[str, Callable[[NodeProto], bool]] = {
             "DequantizeLinear": self._dequantize,
             "QuantizeLinear": self._quantize,
@@ -89,7 +63,7 @@ class _Writing:
             **dict.fromkeys((*_MOVING, *_AVERAGING, "Relu"), self._passing),
         }
 
-    def node(self, node: NodeProto) -> None:
+    def write(self, node: NodeProto) -> None:
         """Takes the next operator of the network."""
         # com.microsoft has the pairs too, for integers of 16 bits in older operator sets.
         standard = node.domain in ("", "ai.onnx") or node.op_type in PAIRS
@@ -97,27 +71,8 @@ class _Writing:
         if rule is not None and rule(node):
             return
         for name in _read(node):
-            self.tensor(name)
-        self.nodes.append(node)
-
-    def tensor(self, name: str) -> None:
-        """Makes the tensor `name` itself, for a reader that cannot do with its integers."""
-        if name in self._made:
-            return
-        if name in self._scaled:
-            one = self._scaled[name]
-            if one.integers in self._weights:
-                self._weights.put(name, self._weights.get(one.integers) * one.scale)
-            elif np.all(one.scale == 1):
-                self._emit("Identity", [one.integers], name)
-            else:
-                self._emit("Mul", [one.integers, self._constant(f"{name}__scale", one.scale)], name)
-        elif name in self._stored:
-            kept = self._stored[name]
-            self._emit("Cast", [self._shifted(kept.integers, kept.zero, f"{name}__stored")], name, to=kept.dtype)
-        else:
-            return
-        self._made.add(name)
+            self._tensors.real(name)
+        self._tensors.nodes.append(node)
 
     def _dequantize(self, node: NodeProto) -> bool:
         source, scale, zero = [*node.input, ""][:3]
@@ -125,10 +80,10 @@ class _Writing:
         constant = scale in self._weights and (not zero or zero in self._weights)
         if source in self._weights and constant and attribute(node, "block_size", 0):
             return self._evaluated(node)
-        zeros = self._along(zero, node) if zero in self._weights else np.zeros((), np.float32)
+        zeros = self._tensors.along(zero, node) if zero in self._weights else np.zeros((), np.float32)
         if source in self._weights and constant:
-            integers = self._constant(f"{out}__integers", self._weights.get(source).astype(np.float32) - zeros)
-            self._scaled[out] = Scaled(integers, self._along(scale, node))
+            integers = self._tensors.constant(f"{out}__integers", self._weights.get(source).astype(np.float32) - zeros)
+            self._scaled[out] = Scaled(integers, self._tensors.along(scale, node))
             return True
         known = self._stored.get(source)
         if known is not None and constant and np.array_equal(known.zero, zeros):
@@ -136,22 +91,22 @@ class _Writing:
         else:
             integers, span = self._centred(node, source, zero, zeros), None
         if scale in self._weights:
-            self._scaled[out] = Scaled(integers, self._along(scale, node), span)
+            self._scaled[out] = Scaled(integers, self._tensors.along(scale, node), span)
         else:
-            self.tensor(scale)
-            self._emit("Mul", [integers, scale], out)
+            self._tensors.real(scale)
+            self._tensors.emit("Mul", [integers, scale], out)
         return True
 
     def _centred(self, node: NodeProto, source: str, zero: str, zeros: Array) -> str:
         """Stored integers that come from elsewhere as float32 numbers, less their zero, which may be found at run time."""
-        self.tensor(source)
+        self._tensors.real(source)
         out = node.output[0]
-        real = self._emit("Cast", [source], f"{out}__stored", to=TensorProto.FLOAT)
+        real = self._tensors.emit("Cast", [source], f"{out}__stored", to=TensorProto.FLOAT)
         if not zero or zero in self._weights:
-            return self._shifted(real, -zeros, f"{out}__integers")
-        self.tensor(zero)
-        shift = self._emit("Cast", [zero], f"{out}__zero", to=TensorProto.FLOAT)
-        return self._emit("Sub", [real, shift], f"{out}__integers")
+            return self._tensors.shifted(real, -zeros, f"{out}__integers")
+        self._tensors.real(zero)
+        shift = self._tensors.emit("Cast", [zero], f"{out}__zero", to=TensorProto.FLOAT)
+        return self._tensors.emit("Sub", [real, shift], f"{out}__integers")
 
     def _quantize(self, node: NodeProto) -> bool:
         source, scale, zero = [*node.input, ""][:3]
@@ -161,13 +116,13 @@ class _Writing:
         dtype = self._stored_type(node, zero)
         if scale not in self._weights or (zero and zero not in self._weights) or dtype not in _RANGES:
             return False
-        step, low, high = self._along(scale, node), *_RANGES[dtype]
-        zeros = self._along(zero, node) if zero else np.zeros((), np.float32)
+        step, low, high = self._tensors.along(scale, node), *_RANGES[dtype]
+        zeros = self._tensors.along(zero, node) if zero else np.zeros((), np.float32)
         span = (float(low - zeros), float(high - zeros)) if zeros.size == 1 else None
         known = self._scaled.get(source)
         if known is None:
-            self.tensor(source)
-            value = self._emit("Div", [source, self._constant(f"{out}__step", step)], f"{out}__steps")
+            self._tensors.real(source)
+            value = self._tensors.emit("Div", [source, self._tensors.constant(f"{out}__step", step)], f"{out}__steps")
         else:
             factor = (known.scale / step).astype(np.float32)
             value = known.integers
@@ -175,17 +130,13 @@ class _Writing:
                 self._stored[out] = Stored(value, zeros, dtype, known.span)
                 return True
             if not np.all(factor == 1):
-                value = self._emit("Mul", [value, self._constant(f"{out}__factor", factor)], f"{out}__steps")
-        self._stored[out] = Stored(self._rounded(value, low - zeros, float(high - low), out), zeros, dtype, span)
+                value = self._tensors.emit(
+                    "Mul", [value, self._tensors.constant(f"{out}__factor", factor)], f"{out}__steps"
+                )
+        self._stored[out] = Stored(
+            self._tensors.rounded(value, low - zeros, float(high - low), out), zeros, dtype, span
+        )
         return True
-
-    def _rounded(self, value: str, least: Array, levels: float, out: str) -> str:
-        """To the nearest integer, of two the even one; from `least` to `least` + `levels`. A layout passes through Relu."""
-        value = self._emit("Round", [value], f"{out}__round")
-        value = self._emit("Relu", [self._shifted(value, -least, f"{out}__shifted")], f"{out}__above")
-        room = self._emit("Sub", [self._constant(f"{out}__levels", np.asarray(levels)), value], f"{out}__room")
-        left = self._emit("Relu", [room], f"{out}__left")
-        return self._emit("Sub", [self._constant(f"{out}__greatest", least + levels), left], f"{out}__integers")
 
     def _cast(self, node: NodeProto) -> bool:
         """The int32 sums of an integer operator on their way to real numbers."""
@@ -225,7 +176,7 @@ class _Writing:
         if bias is None:
             return False
         out = f"{node.output[0]}__integers"
-        self._copy(node, [left.integers, right.integers, *bias], out)
+        self._tensors.rewire(node, [left.integers, right.integers, *bias], out)
         shape = [-1 if place == channel else 1 for place in range(right.scale.ndim)] if scale.size > 1 else []
         self._scaled[node.output[0]] = Scaled(out, scale.reshape(shape))
         return True
@@ -242,7 +193,7 @@ class _Writing:
         else:
             return None
         units = real.astype(np.float64) / (scale if scale.size > 1 else float(scale.reshape(())))
-        return (self._constant(f"{name}__units", units),)
+        return (self._tensors.constant(f"{name}__units", units),)
 
     def _passing(self, node: NodeProto) -> bool:
         """An operator that commutes with a scale: it is done on the integers."""
@@ -256,11 +207,11 @@ class _Writing:
             span = known.span if node.op_type in _MOVING else None
             if node.op_type == "Relu" and known.span:
                 span = (0.0, max(0.0, known.span[1]))
-            self._copy(node, [known.integers, *node.input[1:]], out)
+            self._tensors.rewire(node, [known.integers, *node.input[1:]], out)
             self._scaled[node.output[0]] = replace(known, integers=out, span=span)
             return True
         if kept is not None and kept.zero.size == 1 and node.op_type in _MOVING:
-            self._copy(node, [kept.integers, *node.input[1:]], out)
+            self._tensors.rewire(node, [kept.integers, *node.input[1:]], out)
             self._stored[node.output[0]] = replace(kept, integers=out)
             return True
         return False
@@ -280,33 +231,6 @@ class _Writing:
         if tensor is not None:
             return int(tensor.data_type)
         return int(attribute(node, "output_dtype", 0)) or int(TensorProto.UINT8)
-
-    def _along(self, name: str, node: NodeProto) -> Array:
-        """A constant scale or zero as float32: one number, or one a channel in the rank of the quantised tensor."""
-        values = self._weights.get(name).astype(np.float32)
-        if values.size == 1:
-            return values.reshape(())
-        shape = self._shapes.get(node.input[0])
-        rank = len(shape.dims) if shape is not None and shape.dims is not None else values.ndim
-        axis = int(attribute(node, "axis", 1)) % rank
-        return values.reshape([-1 if place == axis else 1 for place in range(rank)])
-
-    def _shifted(self, value: str, shift: Array, name: str) -> str:
-        if not np.any(shift):
-            return value
-        return self._emit("Add", [value, self._constant(f"{name}__by", shift)], name)
-
-    def _constant(self, name: str, values: Array) -> str:
-        return self._weights.put(name, np.asarray(values, np.float32))
-
-    def _copy(self, node: NodeProto, inputs: Sequence[str], output: str) -> None:
-        for name in inputs[1:]:
-            self.tensor(name)
-        self.nodes.append(rewired(node, inputs, output))
-
-    def _emit(self, kind: str, inputs: Sequence[str], output: str, **attributes: object) -> str:
-        self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
-        return output
 
 
 def _read(node: NodeProto) -> Iterator[str]:

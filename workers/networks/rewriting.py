@@ -6,8 +6,12 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.graph import Weights, attribute, rename, replace_nodes, uses
-from workers.networks.inspect import opset, used_names
+from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
+
+HIGHEST = 256.0
+"""Of a Clip's upper bound c: c - (c - x) keeps x to 1.5e-5 there, and to nothing at 1e9."""
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def drop_weight_inputs(model: ModelProto) -> str | None:
@@ -20,7 +24,7 @@ def drop_weight_inputs(model: ModelProto) -> str | None:
 
 def drop_unused_inputs(model: ModelProto) -> str | None:
     """Inputs that nothing reads go; the network is then fed without them."""
-    unused = {value.name for value in model.graph.input} - used_names(model)
+    unused = {value.name for value in model.graph.input} - uses(model).keys()
     return _drop_inputs(model, unused, "inputs that nothing reads were dropped", "input that nothing reads was dropped")
 
 
@@ -97,7 +101,7 @@ def clips_to_relus(model: ModelProto) -> str | None:
 
     A convolution's layout passes through Relu and Sub but not through Clip, which is imported opaque, nor Min, which is
     imported as stack and reduce. Below 0 and from c on the result is exact; between them it is rounded to half a unit
-    in the last place of c (2.4e-7 for c = 6).
+    in the last place of c (2.4e-7 for c = 6): Clips beyond HIGHEST stay what they are.
     """
     graph = model.graph
     if opset(model) < 7 or not any(node.op_type == "Conv" for node in graph.node):
@@ -108,13 +112,18 @@ def clips_to_relus(model: ModelProto) -> str | None:
     for node in graph.node:
         shape = shapes.get(node.input[0]) if node.op_type == "Clip" else None
         bounds = _bounds(node, weights) if shape is not None and shape.dtype == 1 else None
-        if bounds is None or bounds[0] != 0.0 or not bounds[1] > 0.0:
+        if bounds is None or bounds[0] != 0.0 or not _plain(bounds[1]):
             nodes.append(node)
             continue
         rewritten += 1
         nodes += _relus(node, bounds[1], weights)
     replace_nodes(graph, nodes)
     return f"{rewritten} Clips from 0 were written with Relu, through which a layout passes" if rewritten else None
+
+
+def _plain(upper: float) -> bool:
+    """Whether a Clip from 0 to `upper` can be written with Relu and without loss."""
+    return 0.0 < upper <= HIGHEST or upper >= LARGEST
 
 
 def _bounds(node: NodeProto, weights: Weights) -> tuple[float, float] | None:
@@ -130,7 +139,7 @@ def _bounds(node: NodeProto, weights: Weights) -> tuple[float, float] | None:
 
 def _relus(node: NodeProto, upper: float, weights: Weights) -> list[NodeProto]:
     source, result = node.input[0], node.output[0]
-    if upper >= float(np.finfo(np.float32).max):
+    if upper >= LARGEST:
         return [helper.make_node("Relu", [source], [result])]
     bound = weights.put(f"{result}__bound", np.asarray(upper, np.float32))
     return [

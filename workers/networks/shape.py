@@ -49,3 +49,13 @@ def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
         if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
+
+
+def nested(graph: GraphProto) -> Iterator[GraphProto]:
+    """The graph and those inside its operators, at any depth."""
+    pending = [graph]
+    while pending:
+        found = pending.pop()
+        yield found
+        for node in found.node:
+            pending += subgraphs(node)

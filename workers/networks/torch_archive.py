@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workers.networks.errors import NetworkError
-from workers.networks.torch_program import AGAIN, SMALLER, WHOLE, check_graph, check_sample, check_tensors
+from workers.networks.torch_program import AGAIN, WHOLE, check_graph, check_sample, check_tensors
+from workers.networks.upload import check_file
 
 EXTENSION = ".pt2"
 
@@ -67,16 +68,7 @@ def rewrite(source: Path, target: Path, limits: ArchiveLimits = DEFAULT) -> None
 
 
 def _check_file(path: Path, limits: ArchiveLimits) -> None:
-    if path.suffix.lower() != EXTENSION:
-        raise NetworkError(path.name, f"only {EXTENSION} files are converted", "export the network to ONNX")
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise NetworkError(path.name, f"it cannot be read ({error.strerror})", "upload it again") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise NetworkError(path.name, "this is not a file", f"upload the {EXTENSION} file itself")
-    if status.st_size > limits.file_bytes:
-        raise NetworkError(path.name, f"it has {status.st_size} bytes, {limits.file_bytes} are allowed", SMALLER)
+    check_file(path, EXTENSION, limits.file_bytes)
     if not zipfile.is_zipfile(path):
         raise NetworkError(
             path.name,

@@ -7,6 +7,7 @@ from typing import Any
 
 from workers.engine.ports import Clock, Outcome, Progress
 from workers.engine.space import Configuration, Operator
+from workers.messages.causes import UNBUILT
 from workers.pipeline.accounts import Accounts, grouped, since
 
 INFINITE = float("inf")
@@ -46,10 +47,10 @@ class Books:
         return {i: best for i, best in enumerate(self.best) if best != INFINITE}
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Duplicates are not trials: nothing was built for them."""
+        """What was not built is no trial."""
         for outcome in outcomes:
             self.tried[outcome.candidate.operator] += 1
-            if outcome.cause == "duplicate":
+            if outcome.cause in UNBUILT:
                 continue
             operator = outcome.candidate.operator
             self.trials += 1

@@ -1,9 +1,10 @@
-"""The stop rule "the expected gain is under x %": whether tuning a little longer would still pay."""
+"""How much tuning a little longer is expected to bring, and the stop rule "less than x %"."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from workers.engine.ports import Foreseeing, Progress, Scheduler
@@ -23,8 +24,20 @@ BACK = 4
 synthetic landscapes whose gains are rare and large, and so 0.1 %."""
 PATIENCE = 3
 """Slots in a row, at least, in which the expected gain is small: a belief's fit is a sample, and may be off once."""
-TERM = "expected_gain"
+SELDOM = 5.0
+"""Seconds of slots between two looks where no rule asks: a look costs what a decision costs, and is for eyes alone."""
+TERM = "expected"
 """Its name among the terms of a slot."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What tuning so many `seconds` longer should take off the network's present latency, as a share (0 to 1) of it: `gain`;
+    `unknown` is the part of it that stands for operators with fewer than KNOWN slots, of which little is known."""
+
+    gain: float
+    unknown: float
+    seconds: float
 
 
 class GainRule:
@@ -38,28 +51,32 @@ class GainRule:
         self._least, self._scheduler = least, scheduler
         self._spent = self._quiet = 0.0
         self._slots = 0
+        self._unseen = math.inf
 
     @property
     def holds(self) -> bool:
         return self._slots >= PATIENCE and self._quiet >= _longer(self._spent)
 
     def observe(self, seconds: float, progress: Sequence[Progress]) -> dict[str, Any]:
-        """A slot of so many seconds is over and the scheduler has seen it; returns the terms to tell with it."""
-        terms = {} if self._least is None else {TERM: short(expected_gain(progress, self._scheduler))}
+        """A slot of so many seconds is over and the scheduler has seen it; returns the terms to tell with it: what is
+        expected, of every slot where there is a limit and else of one now and then."""
+        looks = self._least is not None or self._unseen + seconds >= SELDOM
+        terms = {TERM: _told(expected_gain(progress, self._scheduler))} if looks else {}
         self.remember(seconds, terms)
         return terms
 
     def remember(self, seconds: float, terms: Mapping[str, Any]) -> None:
         """Of an earlier slot, in order."""
         self._spent += seconds
-        if self._least is not None and terms.get(TERM, math.inf) < self._least:
+        self._unseen = 0.0 if TERM in terms else self._unseen + seconds
+        if self._least is not None and TERM in terms and terms[TERM]["gain"] < self._least:
             self._quiet, self._slots = self._quiet + seconds, self._slots + 1
         else:
             self._quiet, self._slots = 0.0, 0
 
 
-def expected_gain(progress: Sequence[Progress], scheduler: Scheduler) -> float:
-    """Share (0 to 1) of the network's present latency that tuning a tenth longer, at least a minute, should take off.
+def expected_gain(progress: Sequence[Progress], scheduler: Scheduler) -> Expected:
+    """Of tuning a tenth longer, at least a minute.
 
     sum of weight x (best - expected best) / sum of weight x best, over operators. The time goes to operators in the
     proportions of their time so far, but none to exhausted ones: of every other, n configurations become (1 + g) n with
@@ -75,11 +92,16 @@ def expected_gain(progress: Sequence[Progress], scheduler: Scheduler) -> float:
     """
     latency = sum(latency_share(one) for one in progress)
     going = [one for one in progress if not one.exhausted]
-    spent = sum(one.seconds for one in going)
+    spent, longer = sum(one.seconds for one in going), _longer(sum(one.seconds for one in progress))
     if not (spent > 0 and math.isfinite(latency)):
-        return 1.0
-    growth = _longer(sum(one.seconds for one in progress)) / spent
-    return sum(latency_share(one) * _gain(one, growth, scheduler) for one in going) / latency
+        return Expected(1.0, 1.0, longer)
+    gains = [(one.slots >= KNOWN, latency_share(one) * _gain(one, longer / spent, scheduler)) for one in going]
+    unknown = sum(gain for known, gain in gains if not known)
+    return Expected(sum(gain for _, gain in gains) / latency, unknown / latency, longer)
+
+
+def _told(expected: Expected) -> dict[str, float]:
+    return {name: short(value) for name, value in asdict(expected).items()}
 
 
 def _longer(spent: float) -> float:

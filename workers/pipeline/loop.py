@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +33,7 @@ class TuningLoop:
     `emit` takes events in order; `wanted` says what the user wants, asked between batches. `peak_flops` is the target's
     ceiling in FLOP/s, `spent` the seconds by category of earlier attempts; `clock` counts on from what they took.
     `known` is what earlier runs found, by operator: it guides the search and never enters this run's figures.
+    `tuned` are indexes of the operators that get slots (None: all); the others keep the first configuration that works.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class TuningLoop:
         wanted: Callable[[], str],
         spent: dict[str, float] | None = None,
         known: Mapping[int, Known] | None = None,
+        tuned: Collection[int] | None = None,
     ) -> None:
         self._backend, self._method, self._budget = backend, method, budget
         self._clock, self._emit, self._wanted = clock, emit, wanted
         self._books = Books(backend.operators(), spent or {}, clock)
         self._account = self._books.accounts.spending
         self._seed, self._peak = seed, peak_flops
+        self._left_out = set[int]() if tuned is None else {o.index for o in backend.operators()} - set(tuned)
         self._slot = 0
         with self._account("start/searches"):
             known, neighbours, own = known or {}, Neighbours(), watched(method, self._books.accounts)
@@ -63,8 +66,9 @@ class TuningLoop:
             for operator, points in known.items():
                 for identity in sorted(points.settled):
                     backend.remember(operator, identity)
-            setting = Setting(seed, peak_flops, slots_per_operator=self._shares())
-            self._scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))
+            self._scheduler = scheduler_named(
+                method.scheduler, self._setting(), **method.parameters.get("scheduler", {})
+            )
             self._gain = GainRule(budget.min_gain, self._scheduler)
         self._saved, self._interval = clock.now(), CHECKPOINT_SECONDS
 
@@ -217,7 +221,8 @@ class TuningLoop:
         return "gain" if self._gain.holds else None
 
     def _progress(self, operator: int) -> Progress:
-        return self._books.progress(operator, self._proposers[operator].exhausted)
+        done = operator in self._left_out and self._books.best[operator] != INFINITE
+        return self._books.progress(operator, done or self._proposers[operator].exhausted)
 
     def _everyone(self) -> list[Progress]:
         return [self._progress(operator) for operator in range(len(self._proposers))]
@@ -228,13 +233,18 @@ class TuningLoop:
             return self._method.rhythm.slot_seconds
         return sum(self._books.seconds) / self._slot if self._slot else 1.0
 
-    def _shares(self) -> dict[int, int]:
-        """Slots an operator in the sequential order: AutoTVM's 1,000 trials each, or equal parts of the run's trials."""
-        operators = self._backend.operators()
-        trials = (self._budget.trials or 1000 * len(operators)) / max(len(operators), 1)
-        if self._budget.trials is None and self._budget.seconds is not None:
-            trials = 8.0 * self._budget.seconds / max(len(operators), 1)
-        return {operator.index: max(1, round(trials / self._method.rhythm.plan)) for operator in operators}
+    def _setting(self) -> Setting:
+        """With the shares of the sequential order: equal parts of the run's trials, or of the seconds that are left of it,
+        or else AutoTVM's 1,000 trials. They are shared among operators that have something to try after the warm-up."""
+        budget, seed, peak = self._budget, self._seed, self._peak
+        shared = [o.index for o in self._backend.operators() if o.size > 1 and o.index not in self._left_out]
+        count = max(len(shared), 1)
+        if budget.trials is None and budget.seconds is not None:
+            left = max(budget.seconds - self._clock.now(), 1.0)
+            return Setting(seed, peak, seconds_per_operator=left / count)
+        trials = 1000.0 if budget.trials is None else budget.trials / count
+        slots = max(1, round(trials / self._method.rhythm.plan))
+        return Setting(seed, peak, slots_per_operator=dict.fromkeys(shared, slots))
 
     @contextmanager
     def _claiming(self, account: str) -> Iterator[list[Outcome]]:

@@ -16,6 +16,7 @@ from workers.supervision.wires import Wires
 
 _TICK = 0.25  # s: the longest wait; memory and the log are looked at this often
 _LONGEST_WAIT = 1.0  # s that one wait adds to a child's silence: after a suspend everybody was silent
+_COMPLAINT = 2000  # characters of an error, at most
 
 
 class Attempt:
@@ -34,6 +35,7 @@ class Attempt:
         self._lines = LineBuffer()
         self._batch = Batch(journal, clock, deadlines.batch)
         self._last: Event | None = None
+        self._complaint = ""
         self._wanted: Control = "continue"
         self._quiet = 0.0
         self._began = clock()
@@ -63,7 +65,7 @@ class Attempt:
             violation = self._drain() or violation
         self._batch.flush()
         self._wires.read_log()
-        return verdict(self._so_far("crashed"), self._process, self._wanted, violation)
+        return verdict(self._so_far("crashed"), self._process, self._wanted, violation, self._complaint)
 
     def lost(self) -> Ending:
         """Ends the child of a job that another worker has; nothing more is written."""
@@ -91,6 +93,8 @@ class Attempt:
                 if event["kind"] in ("finished", "failed"):
                     self._last = event
                     self._kill_due = min(self._kill_due, self._clock() + self._deadlines.finish)
+                elif event["kind"] == "log" and event.get("level") == "error":
+                    self._complaint = str(event.get("text", ""))[:_COMPLAINT]
         except (ValueError, RecursionError) as error:
             reason = str(error)[:300] or type(error).__name__
             raise Violation("protocol", f"the child sent something that is not an event: {reason}") from error

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workers.messages.causes import UNBUILT
 from workers.messages.events import Event, decode, encode
 from workers.supervision.ports import Control, LeaseLost
 
@@ -39,8 +40,8 @@ class History:
 
     @property
     def trials(self) -> int:
-        """Measurements kept; duplicates are none."""
-        return sum(measurement.get("cause") != "duplicate" for measurement in self.measurements)
+        """Measurements kept of what was built."""
+        return sum(measurement.get("cause") not in UNBUILT for measurement in self.measurements)
 
 
 def _sync_directory(path: Path) -> None:
@@ -132,7 +133,7 @@ class DirectoryJournal:
             raise
         self._size += len(content)
         self.trials += sum(
-            measurement.get("cause") != "duplicate" for event in events for measurement in event.get("measurements", ())
+            measurement.get("cause") not in UNBUILT for event in events for measurement in event.get("measurements", ())
         )
 
     def heartbeat(self) -> Control:

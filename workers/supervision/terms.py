@@ -11,6 +11,7 @@ from typing import Any
 
 from workers.sandbox import landlock, protection, threads
 from workers.sandbox.lock import default_path, private_directory
+from workers.sandbox.memory import memory
 from workers.sandbox.spawn import Access, Limits
 from workers.supervision.ports import Deadlines, Ending, Journal
 from workers.supervision.supervisor import supervise
@@ -23,7 +24,6 @@ BYTES_A_SECOND = 100e6  # that both grow by with the file
 FEW, MANY = (512, 8), (4096, 32)
 """Threads that an order's child may have beyond what the user has now, and more for every processor: pools are as large."""
 CONVERSION = 120.0  # s from torch.export to ONNX; a large network takes some twenty
-_CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 class Unconfined(PermissionError):
@@ -59,15 +59,6 @@ class Terms:
             cwd=order["work_dir"],
             deadlines=replace(self.deadlines, **deadlines),  # type: ignore[arg-type]
         )
-
-
-def memory() -> int:
-    """Bytes this machine, or the control group we are in, has."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        return min(physical, int(_CGROUP.read_text()))
-    except (OSError, ValueError):  # no control group, or "max"
-        return physical
 
 
 def _processes(beyond: tuple[int, int]) -> int | None:
@@ -130,7 +121,7 @@ def _convert(order: Mapping[str, Any]) -> Terms:
 
 
 def _hardware(order: Mapping[str, Any]) -> Terms:
-    return _compiling((), order["work_dir"], total=600.0)
+    return _compiling((), order["work_dir"])
 
 
 def _tune(order: Mapping[str, Any]) -> Terms:
@@ -144,14 +135,16 @@ def _landscape(order: Mapping[str, Any]) -> Terms:
 
 def _compile(order: Mapping[str, Any]) -> Terms:
     log = (str(order["log"]),) if order.get("log") else ()
-    return _compiling((_network(order), *log), order["work_dir"], total=3600.0)
+    return _compiling((_network(order), *log), order["work_dir"])
 
 
 def _network(order: Mapping[str, Any]) -> str:
     return str(json.loads(order["spec"])["network"])
 
 
-def _compiling(read: tuple[str, ...], work_dir: str, total: float | None = None) -> Terms:
+def _compiling(read: tuple[str, ...], work_dir: str) -> Terms:
+    """Without an end for the whole: all of these wait for the measuring lock, however long others hold it. They say that
+    they wait, and one that hangs falls silent (workers.child.pulse)."""
     locks = default_path().parent
     private_directory(locks)
     return Terms(
@@ -159,7 +152,6 @@ def _compiling(read: tuple[str, ...], work_dir: str, total: float | None = None)
         access=Access(read=read, write=(str(work_dir), str(locks)), network=False),
         resident=int(RESIDENT_SHARE * memory()),
         disk=DISK,
-        deadlines=Deadlines(total=total),
         # Where there is no compiler, zig links, and keeps what it made; the home directory is closed to a child.
         # scikit-learn's joblib would warn that it finds no semaphores, which are in /dev/shm; nothing here needs them.
         env={"ZIG_GLOBAL_CACHE_DIR": str(Path(work_dir) / "zig"), "JOBLIB_MULTIPROCESSING": "0"},

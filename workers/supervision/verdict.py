@@ -16,8 +16,11 @@ from workers.supervision.ports import Ending, EndingKind
 _STOPPED: dict[Control, EndingKind] = {"pause": "paused", "stop": "stopped"}
 
 
-def verdict(known: Ending, process: Process, wanted: Control, violation: Violation | None) -> Ending:
-    """Ends the process and completes `known`, which holds its last event: the kind, the cause and how it left."""
+def verdict(known: Ending, process: Process, wanted: Control, violation: Violation | None, complaint: str) -> Ending:
+    """Ends the process and completes `known`, which holds its last event: the kind, the cause and how it left.
+
+    `complaint` is the last error that the child told of: why it left, where it left by itself.
+    """
     protection, problem = Protection(), ""
     try:
         protection = process.protection()
@@ -31,7 +34,7 @@ def verdict(known: Ending, process: Process, wanted: Control, violation: Violati
         return replace(found, kind=_said(known.last))
     if wanted in _STOPPED:
         return replace(found, kind=_STOPPED[wanted])
-    cause, detail = ("start", problem) if problem else _explain(code)
+    cause, detail = ("start", problem) if problem else _explain(code, complaint)
     return replace(found, kind="crashed", cause=cause, detail=detail)
 
 
@@ -42,7 +45,7 @@ def _said(last: Event) -> EndingKind:
     return "paused" if reason == "paused" else "stopped" if reason == "stopped" else "finished"
 
 
-def _explain(code: int) -> tuple[str, str]:
+def _explain(code: int, complaint: str) -> tuple[str, str]:
     if code == -signal.SIGXCPU:
         return "cpu", "it used up the processor time it was given"
     if code == -signal.SIGKILL:
@@ -51,4 +54,5 @@ def _explain(code: int) -> tuple[str, str]:
         with suppress(ValueError):
             return "signal", f"it was ended by {signal.Signals(-code).name}"
         return "signal", f"it was ended by signal {-code}"
-    return "exit", f"it exited with status {code} without saying that it had finished; its last output is kept"
+    silent = f"it exited with status {code} without saying that it had finished; its last output is kept"
+    return "exit", complaint or silent

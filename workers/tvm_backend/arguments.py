@@ -25,6 +25,8 @@ SWING = 0.1
 """Weights are between -SWING and SWING, all else between 0 and 1: sums of some hundred products are of the size of one, as
 in a network. Time may depend on values: erf is a call of the C library's, which answers early where they are large, and
 with sums of hundreds a transformer's GELUs looked a quarter faster than they are."""
+SMALLEST_TYPE = 127
+"""What a signed integer of eight bits holds."""
 DRAWN = 1 << 20
 """Values; larger tensors repeat them."""
 
@@ -60,7 +62,7 @@ class Arguments:
         self._size = min(footprint, MOST)
         self._storage: NDArray[np.float32] | None = None
         self._cursor = 0
-        self._resting: tuple[int, dict[int, Any]] | None = None
+        self._resting: tuple[int, int, dict[int, Any]] | None = None
 
     def of(
         self, operator: int, shapes: Sequence[tuple[tuple[int, ...], str]], weights: Sequence[int], batch: int = 1
@@ -71,7 +73,9 @@ class Arguments:
             for place in weights
             if shapes[place][1] == "float32" and MOVED <= 4 * math.prod(shapes[place][0]) <= self._size // 2
         }
-        resting = self._rest(operator, [(p, *shape, p in weights) for p, shape in enumerate(shapes) if p not in moving])
+        below = indices_below(shapes)
+        rest = [(p, *shape, p in weights) for p, shape in enumerate(shapes) if p not in moving]
+        resting = self._rest(operator, rest, below)
         parts = [
             self._handover.parts(tensor, tensor_bytes(*shapes[place]), batch if len(shapes[place][0]) == 3 else 1)
             for place, tensor in sorted(resting.items(), reverse=True)
@@ -97,29 +101,42 @@ class Arguments:
         begin, self._cursor = self._cursor // 4, self._cursor + size
         return tvm_ffi.from_dlpack(self._storage[begin : begin + math.prod(shape)].reshape(shape))
 
-    def _rest(self, operator: int, wanted: Sequence[tuple[int, tuple[int, ...], str, bool]]) -> dict[int, Any]:
+    def _rest(
+        self, operator: int, wanted: Sequence[tuple[int, tuple[int, ...], str, bool]], below: int
+    ) -> dict[int, Any]:
         """Views of storage that is kept while the operator stays the same; never two operators' at once.
 
         Packing its weights changes shapes from program to program, and may pad them.
         """
-        if self._resting is None or self._resting[0] != operator:
-            self._resting = (operator, {})
-        kept = self._resting[1]
+        if self._resting is None or self._resting[:2] != (operator, below):
+            self._resting = (operator, below, {})
+        kept = self._resting[2]
         for place, shape, dtype, weight in wanted:
             if place not in kept or math.prod(kept[place].shape) < math.prod(shape):
-                kept[place] = self._random(shape, dtype, weight)
+                kept[place] = self._random(shape, dtype, weight, below)
         return {place: kept[place]._create_view(shape) for place, shape, *_ in wanted}
 
-    def _random(self, shape: tuple[int, ...], dtype: str, weight: bool = True) -> Any:
-        if not dtype.startswith(("float", "bfloat")):
-            # Integers may be indices, and a gather does not check them: 0 exists everywhere.
-            return tvm.runtime.tensor(np.zeros(shape, dtype), self._device)
+    def _random(self, shape: tuple[int, ...], dtype: str, weight: bool, below: int) -> Any:
+        if not _is_float(dtype):
+            most = min(below, SMALLEST_TYPE) if tvm.DataType(dtype).bits <= 8 else below
+            drawn = np.random.default_rng(0).integers(0, most, shape)
+            return tvm.runtime.tensor(drawn.astype(dtype), self._device)
         if dtype in ("float16", "float32", "float64"):
             drawn = np.resize(self._weights if weight else self._values, shape)
             return tvm.runtime.tensor(drawn.astype(dtype, copy=False), self._device)
         tensor = tvm.runtime.empty(shape, dtype=dtype, device=self._device)
         self._fill(tensor)
         return tensor
+
+
+def indices_below(shapes: Sequence[tuple[tuple[int, ...], str]]) -> int:
+    """What integers are drawn below, as they may be indices and a gather does not check them: the smallest size of any
+    tensor of numbers that is read; the last one is written. Were all of them 0, an embedding's rows came from the caches."""
+    return max(1, min((size for shape, dtype in shapes[:-1] if _is_float(dtype) for size in shape), default=1))
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
 
 
 def _aligned(values: NDArray[np.float32], size: int) -> NDArray[np.float32]:

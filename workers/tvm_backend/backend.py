@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,8 +14,10 @@ import tvm
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Operator
 from workers.engine.start import Machine
+from workers.engine.thrift import Thrift
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
+from workers.sandbox.memory import memory
 from workers.sandbox.spawn import Limits
 from workers.tvm_backend.hardware import vector_lanes
 from workers.tvm_backend.importer import import_network
@@ -22,7 +25,11 @@ from workers.tvm_backend.operators import extract, footprint, operators
 from workers.tvm_backend.pool import Pool
 from workers.tvm_backend.programs import Workload, save_workloads
 
-KERNEL_LIMITS = Limits()
+SHARE = 0.5
+"""Of the machine's memory that one process of the pool may reserve: a candidate that wants more is an outcome, the run goes
+on."""
+LEAST = 6 * 2**30
+"""Bytes; libraries and threads' stacks reserve some of it without using it."""
 
 
 class LocalBackend:
@@ -38,11 +45,15 @@ class LocalBackend:
         work_dir: Path,
         lock: MeasureLock,
         report: Callable[[str, str], None],
+        thrift: Thrift | None = None,
     ) -> None:
-        """`report(phase, text)` tells what the long start is doing."""
+        """`report(phase, text)` tells what the long start is doing; what is not worth compiling to `thrift` ends as
+        "large"."""
         self._spent: dict[str, float] = defaultdict(float)
         self._seen: set[tuple[int, str]] = set()
-        self._pool = Pool(spec.threads, spec.threads, spec.target, work_dir, lock, KERNEL_LIMITS, self._charge)
+        thrift = thrift or Thrift(math.inf)
+        limits = Limits(address_space=max(LEAST, int(SHARE * memory())))
+        self._pool = Pool(spec.threads, spec.threads, spec.target, work_dir, lock, limits, self._charge, thrift)
         try:
             target = tvm.target.Target(spec.target)
             report("importing", "importing the network and folding its constants")

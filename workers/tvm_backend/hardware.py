@@ -11,6 +11,8 @@ from typing import Any
 
 import tvm
 
+from workers.sandbox.memory import memory
+
 CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -80,16 +82,6 @@ def usable_cores() -> int:
     except (OSError, ValueError):
         pass
     return max(1, cores)
-
-
-def memory() -> int:
-    """Bytes this process may use: the machine's, or the control group's limit."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        limit = (CGROUP / "memory.max").read_text().strip()
-        return total if limit == "max" else min(total, int(limit))
-    except (OSError, ValueError):
-        return total
 
 
 def cpu_name() -> str:

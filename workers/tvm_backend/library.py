@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from tvm.s_tir import meta_schedule as ms
 
 from workers.messages.linker import ADVICE, ZIG, find_linker
 from workers.tvm_backend.importer import Imported
-from workers.tvm_backend.operators import Extracted
+from workers.tvm_backend.operators import Extracted, extract
 from workers.tvm_backend.programs import Workload
+
+Configuration = tuple[int, tuple[int, ...], float]
+"""Of an operator: sketch, choices, and the seconds it took when it was timed alone."""
 
 
 class NoLinker(RuntimeError):
@@ -36,7 +40,7 @@ def linker() -> Callable[..., Any] | None:
 def database(
     extracted: list[Extracted],
     workloads: list[Workload],
-    best: Mapping[int, tuple[int, tuple[int, ...], float]],
+    best: Mapping[int, Configuration],
     directory: Path | None,
 ) -> ms.Database:
     """MetaSchedule's database with one record an operator: `best` is (sketch, choices, seconds) by operator.
@@ -77,6 +81,32 @@ def compile_network(imported: Imported, records: ms.Database | None, target: tvm
     with target:
         mod = tvm.transform.Sequential(passes if records is not None else [])(mod)
         return tvm.compile(mod, target=target)
+
+
+@dataclass(frozen=True)
+class Network:
+    """An imported network with its operators and their spaces, to be built with any of their configurations."""
+
+    imported: Imported
+    extracted: list[Extracted]
+    workloads: list[Workload]
+    target: tvm.target.Target
+
+    @classmethod
+    def of(cls, imported: Imported, target: tvm.target.Target) -> Network:
+        extracted = extract(imported.mod, target)
+        return cls(imported, extracted, [Workload.generate(task.mod, target) for task in extracted], target)
+
+    @property
+    def indices(self) -> dict[str, int]:
+        """Of the operators, by the names under which the network calls them."""
+        return {task.name: index for index, task in enumerate(self.extracted)}
+
+    def compiled(self, configurations: Mapping[int, Configuration]) -> relax.VMExecutable:
+        return compile_network(self.imported, self.database(configurations), self.target)
+
+    def database(self, configurations: Mapping[int, Configuration], directory: Path | None = None) -> ms.Database:
+        return database(self.extracted, self.workloads, configurations, directory)
 
 
 def export(executable: relax.VMExecutable, path: Path) -> None:

@@ -22,6 +22,8 @@ from typing import Any
 
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration
+from workers.engine.thrift import Thrift
+from workers.messages.causes import DUPLICATE, LARGE
 from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import Limits, Process, spawn
 from workers.tvm_backend.runtime import environment
@@ -33,7 +35,9 @@ START_TIMEOUT = 120.0
 
 
 class PoolError(RuntimeError):
-    """The workers cannot be started; the text says why and what to do."""
+    """The workers cannot be started; the text says why and what to do. A machine that swaps may do it the next time."""
+
+    passing = True
 
 
 class Dead(Exception):
@@ -72,9 +76,12 @@ class Member:
         try:
             if not self.connection.poll(max(left, 0)):
                 raise Dead("timeout", "the program did not finish in time")
-            return dict(json.loads(self.connection.recv_bytes()))
+            answer = dict(json.loads(self.connection.recv_bytes()))
         except (EOFError, ConnectionResetError):
             raise Dead("crash", f"the worker died: {describe_end(self.process)}") from None
+        if answer.get("cause") == "memory":  # what is left of it may not do for the next candidate either
+            raise Dead("memory", answer["error"])
+        return answer
 
 
 @dataclass
@@ -88,6 +95,7 @@ class Task:
     build_seconds: float = 0.0
     member: Member | None = field(default=None, repr=False)
     outcome: Outcome | None = None
+    size: float = 0.0
     times: tuple[float, ...] = ()
 
     def end(self, seconds: float | None = None, **fields: Any) -> None:
@@ -111,9 +119,10 @@ class Pool:
         lock: MeasureLock,
         limits: Limits,
         spent: Callable[[str, float], None],
+        thrift: Thrift,
     ) -> None:
         self.size, self.threads, self.target, self.work_dir = size, threads, target, work_dir
-        self.lock, self.limits, self.spent = lock, limits, spent
+        self.lock, self.limits, self.spent, self.thrift = lock, limits, spent, thrift
         self.order: dict[str, Any] | None = None
         self.tasks: list[Task] = []
         self.members: list[Member] = [self._start() for _ in range(size)]
@@ -191,6 +200,7 @@ class Pool:
         if "seconds" in answer:
             task.build_seconds = answer["seconds"]
             task.member = member
+            self.thrift.compiled(task.candidate.operator, task.size, task.build_seconds)
             return True
         if "identity" not in answer:
             cause = answer.get("cause") or ("invalid" if "invalid" in answer else "build")
@@ -199,10 +209,13 @@ class Pool:
         first = not task.identity
         task.identity = answer["identity"]
         task.choices = None if answer["choices"] is None else tuple(answer["choices"])
+        task.size = answer["size"]
         key = (task.candidate.operator, task.identity)
-        if first and task.candidate.round == 0 and key in seen:
-            task.end(cause="duplicate")
-            return True
+        if first and task.candidate.round == 0:
+            unbuilt = DUPLICATE if key in seen else "" if self.thrift.worth(key[0], task.size) else LARGE
+            if unbuilt:
+                task.end(cause=unbuilt)
+                return True
         seen.add(key)
         member.send("compile", COMPILE_TIMEOUT, id=task.id)
         return False
@@ -234,7 +247,9 @@ class Pool:
                 measure_seconds=answer["taken"],
             )
             task.times = tuple(answer["times"])
-            best[operator] = min(best.get(operator, float("inf")), answer["seconds"])
+            if answer["seconds"] < best.get(operator, float("inf")):
+                best[operator] = answer["seconds"]
+                self.thrift.fastest(operator, task.size)
 
     def _bury(self, member: Member, dead: Dead) -> list[Task]:
         """Blames the task in hand; gives back what else was lost with the worker."""

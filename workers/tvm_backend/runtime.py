@@ -39,20 +39,22 @@ def intrinsics_of(target: dict[str, Any]) -> str:
     return "arm_cpu" if triple.startswith(("aarch64", "arm")) else "x86"
 
 
-def environment(threads: int) -> dict[str, str]:
-    """Variables of every process that times kernels.
+def pool(threads: int) -> dict[str, str]:
+    """Variables of every process that runs kernels.
 
-    Without TVM_NUM_THREADS TVM takes half of the x86 cores; OMP_NUM_THREADS=1, meant for xgboost, would make kernels
-    serial unless TVM_NUM_THREADS is there. Binding is off because spawned processes inherit the affinity. A pool's thread
+    Without TVM_NUM_THREADS TVM takes half of the x86 cores. Binding is off because spawned processes inherit the affinity.
+    """
+    return {"TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0"}
+
+
+def environment(threads: int) -> dict[str, str]:
+    """Variables of every process that times kernels in turns with others.
+
+    OMP_NUM_THREADS=1, meant for xgboost, would make kernels serial unless TVM_NUM_THREADS is there. A pool's thread
     spins for its next task, 300,000 yields unless told otherwise, which is 0.2 s on the core where the next process is
     timed by then: most kernels looked 1.8 times as slow. 2,000 are enough from one call to the next.
     """
-    return {
-        "TVM_NUM_THREADS": str(threads),
-        "OMP_NUM_THREADS": "1",
-        "TVM_BIND_THREADS": "0",
-        "TVM_THREAD_POOL_SPIN_COUNT": "2000",
-    }
+    return {**pool(threads), "OMP_NUM_THREADS": "1", "TVM_THREAD_POOL_SPIN_COUNT": "2000"}
 
 
 def spread_threads() -> list[int]:

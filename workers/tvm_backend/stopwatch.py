@@ -7,17 +7,14 @@ import time
 from itertools import islice
 from typing import Any
 
-from workers.engine.evaluator.estimate import SHORTEST_RUN
+from workers.engine.evaluator.estimate import LONGEST_TIMING, SHORTEST_RUN
+from workers.engine.evaluator.timing import timed_runs
 from workers.engine.ports import Evaluator
 from workers.tvm_backend.arguments import Given
 from workers.tvm_backend.handover import Handover
 
 QUICK = 0.01
 """Seconds; a first call that is quicker is made twice, since it also wakes threads and fills caches."""
-
-
-LONGEST = 8.0
-"""Seconds for all runs of one program: 500 runs of a slow one are given up, what they said so far is not."""
 
 
 class Stopwatch:
@@ -55,15 +52,8 @@ class Stopwatch:
 
 
 def timed(
-    stopwatch: Stopwatch, evaluator: Evaluator, incumbent: float | None, longest: float = LONGEST
+    stopwatch: Stopwatch, evaluator: Evaluator, incumbent: float | None, longest: float = LONGEST_TIMING
 ) -> tuple[list[float], str]:
-    """Seconds of each run, and why they ended: the evaluator's verdict, or "late" after `longest` seconds."""
-    times: list[float] = []
+    """Seconds of each run, and why they ended, see `timed_runs`; "late" is after `longest` seconds."""
     end = time.perf_counter() + longest
-    while (wanted := evaluator.more(times, incumbent)) > 0:
-        left = end - time.perf_counter()
-        if times and left <= 0:
-            return times, "late"
-        fits = int(left / max(times[-1], SHORTEST_RUN)) if times else 1
-        times.extend(stopwatch.runs(max(1, min(wanted, fits))))
-    return times, evaluator.verdict(times, incumbent)
+    return timed_runs(evaluator, incumbent, stopwatch.runs, lambda: end - time.perf_counter())

@@ -3,7 +3,7 @@
 Orders come as JSON messages on a socket, one answer each:
 
 load     {workloads: path, target, evaluator: {name, parameters}, footprint} -> {operators}
-apply    {id, operator, sketch, choices}       -> {identity, choices | null} or {invalid}
+apply    {id, operator, sketch, choices}       -> {identity, choices | null, size} or {invalid}
 compile  {id}                                  -> {seconds} or {error}
 run      {id, incumbent | null}                -> {seconds, spread, runs, stopped, taken, times} or {error}
 drop     {}                                    -> {}: forgets every program
@@ -45,9 +45,11 @@ class Worker:
         from workers.engine.evaluator import evaluator_from
         from workers.tvm_backend.arguments import Arguments
         from workers.tvm_backend.handover import Handover
+        from workers.tvm_backend.hardware import vector_lanes
         from workers.tvm_backend.programs import load_workloads
 
         self.target = self.tvm.target.Target(target)
+        self.lanes = vector_lanes(self.target)
         self.workloads = load_workloads(Path(workloads), self.target)
         self.evaluator = evaluator_from(evaluator["name"], evaluator["parameters"])
         self.handover = Handover(self.target)
@@ -56,6 +58,7 @@ class Worker:
         return {"operators": len(self.workloads)}
 
     def apply(self, id: int, operator: int, sketch: int, choices: list[int]) -> Answer:
+        from workers.tvm_backend.code_size import code_size
         from workers.tvm_backend.programs import Invalid, key_of
 
         workload = self.workloads[operator]
@@ -65,7 +68,11 @@ class Worker:
             return {"invalid": str(error)}
         self.schedules[id] = (operator, schedule)
         found = workload.read_back(schedule, sketch, tuple(choices))
-        return {"identity": key_of(schedule.mod), "choices": None if found is None else list(found)}
+        return {
+            "identity": key_of(schedule.mod),
+            "choices": None if found is None else list(found),
+            "size": code_size(schedule.mod["main"], self.lanes),
+        }
 
     def compile(self, id: int) -> Answer:
         from workers.tvm_backend.programs import argument_tensors, compile_program

@@ -46,7 +46,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Story:
-    """`points` are of the line of the best so far, `wholes` places of end-to-end measurements."""
+    """`points` are of the line of the best so far, `wholes` places of verified end-to-end measurements."""
 
     plot: Plot
     points: str
@@ -60,7 +60,8 @@ def story(drawn: Mapping[str, Any], colours: Mapping[int, int]) -> Story | None:
     curve = [(clock, seconds) for clock, seconds in thinned(drawn["curve"], POINTS)]
     if not curve:
         return None
-    wholes = [(point["clock"], point["seconds"]) for point in drawn["end_to_end"] if point["seconds"]]
+    whole = [point for point in drawn["end_to_end"] if point["seconds"] and point["verified"]]
+    wholes = [(point["clock"], point["seconds"]) for point in whole]
     named = _named(drawn, [seconds for _, seconds in wholes])
     operators = {operator["index"]: operator for operator in drawn["operators"]}
     names = _names(operators, colours)

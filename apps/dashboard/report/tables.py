@@ -12,6 +12,7 @@ from apps.dashboard import words
 from apps.dashboard.figures import Speed, speed, verified
 from apps.dashboard.report.story import OTHERS, Told, titled
 from apps.tuning.models import TuningRun
+from workers.messages.causes import UNBUILT
 
 MOST = 10
 """Operators with a bar of their own; the others share one."""
@@ -99,7 +100,7 @@ def compared(run: TuningRun) -> list[Compared]:
 
 def failures(run: TuningRun) -> list[tuple[str, int]]:
     """(words, count) by kind, most first."""
-    failed = run.measurements.filter(seconds=None).exclude(cause="duplicate").order_by().values_list("cause")
+    failed = run.measurements.filter(seconds=None).exclude(cause__in=UNBUILT).order_by().values_list("cause")
     counted = failed.annotate(count=Count("pk")).order_by("-count")
     return [(words.named(words.CAUSES, cause), count) for cause, count in counted]
 

@@ -20,7 +20,7 @@ from apps.core.errors import Refused
 from apps.dashboard import figures, paces
 from apps.dashboard.compared import picture
 from apps.dashboard.forms import Sizes
-from apps.tuning import services
+from apps.tuning import quota, services
 from apps.tuning.models import TuningRun
 
 RUNS = 10
@@ -34,7 +34,14 @@ def networks(request: HttpRequest) -> HttpResponse:
         return _upload(request)
     rows = Network.objects.filter(owner=request.user)  # type: ignore[misc]
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
-    shown = {"page": page, "networks": page.object_list, "torch_export": settings.ALLOW_TORCH_EXPORT}
+    shown = {
+        "page": page,
+        "networks": page.object_list,
+        "torch_export": settings.ALLOW_TORCH_EXPORT,
+        "used": quota.used(request.user).whole,
+        "quota": settings.QUOTA,
+        "room": quota.room(request.user),
+    }
     return render(request, "dashboard/networks.html", shown)
 
 
@@ -44,20 +51,25 @@ def _upload(request: HttpRequest) -> HttpResponse:
         file = request.FILES.get("file")
         if file is None or file.name is None:
             raise Refused("file", "no file came with the form", "choose the network's file")
+        quota.check(request.user, file.name, file.size or 0)
         paces.check(paces.UPLOADS, request.user, file.name, "uploads")
         network = create_network(request.user, file.name, file.chunks())
     except Refused as error:
-        return _refused(request, error)
+        return refused(request, error)
     place = reverse("network", args=[network.pk])
     return JsonResponse({"location": place}) if _by_script(request) else redirect(place)
 
 
-def _refused(request: HttpRequest, error: Refused) -> HttpResponse:
-    text = f"{error.value}: {error.reason}. Next step: {error.next_step}."
+def refused(request: HttpRequest, error: Refused) -> HttpResponse:
+    """To an upload: as JSON for the page's script, else on the page."""
     if _by_script(request):
-        return JsonResponse({"error": text}, status=400)
-    messages.error(request, text)
+        return JsonResponse({"error": told(error)}, status=400)
+    messages.error(request, told(error))
     return redirect("networks")
+
+
+def told(error: Refused) -> str:
+    return f"{error.value}: {error.reason}. Next step: {error.next_step}."
 
 
 def _by_script(request: HttpRequest) -> bool:

@@ -11,11 +11,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from apps.core.access import owned
-from apps.dashboard import figures, words
+from apps.dashboard import figures, knobs, words
 from apps.dashboard.course import course
 from apps.dashboard.course_charts import charts
 from apps.tuning.models import Operator, TuningRun
 from apps.tuning.rounds import settled
+from workers.messages.causes import UNBUILT
 
 
 @require_GET
@@ -44,8 +45,15 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "own": own,
         "clock": clock,
         "best": best,
-        "knobs": list(enumerate(best.choices)) if best else [],
+        "knobs": knobs.settings(found, best) if best else [],
+        "named": bool(found.knobs),
         "failures": [(words.named(words.CAUSES, cause), count) for cause, count in told.failures.items()],
-        "tried": found.trials / found.configurations if found.configurations else None,
+        "tried": _tried(run, found),
         "belief": found.last_terms.get("belief"),
     }
+
+
+def _tried(run: TuningRun, found: Operator) -> float | None:
+    """The share of its space that was built and timed: what was timed again is no more of it."""
+    different = run.measurements.filter(operator=found.index, round=0).exclude(cause__in=UNBUILT)
+    return different.count() / found.configurations if found.configurations else None

@@ -109,13 +109,18 @@ def compile_best(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _answered(request: HttpRequest, found: TuningRun, act: Any) -> HttpResponse:
+    refusal = ""
     try:
         act()
     except Refused as error:
-        messages.error(request, f"{error.value}: {error.reason}. Next step: {error.next_step}.")
+        refusal = f"{error.value}: {error.reason}. Next step: {error.next_step}."
+    said_there = request.headers.get("HX-Target") == "downloads"
+    if refusal and not said_there:
+        messages.error(request, refusal)
     if request.headers.get("HX-Request"):
         found.refresh_from_db()
-        return render(request, "dashboard/_downloads.html", {"run": found} | _left(found))
+        shown = {"run": found, "refusal": refusal if said_there else ""}
+        return render(request, "dashboard/_downloads.html", shown | _left(found))
     return redirect("run", found.pk)
 
 

@@ -12,10 +12,12 @@ from apps.tuning.journal.rows import baseline, measured_whole, slot_row
 from apps.tuning.leases import Claim
 from apps.tuning.models import Checkpoint, Operator, Slot, TuningRun
 from workers.messages import Event as Told
+from workers.messages.causes import UNBUILT
 
 FIGURES = ("best_seconds", "trials", "failures", "slots", "seconds", "last_rule", "last_terms")
 _FIXED = ("key", "weight", "flops", "bytes", "work", "configurations", "sketches")
 _SHOWN = ("index", "name", "weight", "flops", "work", "configurations")
+_AHEAD = ("gain", "unknown", "seconds")
 _OF_SLOT = ("operator", "began", "ended", "trials", "before", "after", "decision", "latency")
 
 
@@ -87,10 +89,10 @@ class TuneRecorder(RunRecorder):
         """The operators; those known from an earlier attempt keep their figures."""
         for row in event["operators"]:
             fixed = {name: row[name] for name in _FIXED}
-            fixed |= {"name": row["name"][:300], "space": row.get("space", "")[:64], "known": row.get("known", 0)}
+            fixed |= {"name": row["name"][:300], "space": row.get("space", "")[:64], **_later(row)}
             operator, _ = Operator.objects.update_or_create(run=self.run, index=row["index"], defaults=fixed)
             self._operators[operator.index] = operator
-        rows = [{name: row[name] for name in _SHOWN} | {"known": row.get("known", 0)} for row in event["operators"]]
+        rows = [{name: row[name] for name in _SHOWN} | _later(row) for row in event["operators"]]
         return {"operators": rows}
 
     def _batch(self, event: Told, made: str) -> dict[str, Any]:
@@ -99,7 +101,7 @@ class TuneRecorder(RunRecorder):
         again: set[int] = set()
         rows = self._measured.fresh(event, made, self._operators.keys(), self._numbers.next)
         for row in rows:
-            if row.cause == "duplicate":
+            if row.cause in UNBUILT:
                 continue
             operator = self._operators[row.operator]
             operator.trials += 1
@@ -140,7 +142,10 @@ class TuneRecorder(RunRecorder):
         operator.slots += 1
         operator.seconds += event["ended"] - event["began"]
         operator.last_rule = rule
-        operator.last_terms = terms = {name: value for name, value in event["decision"].items() if name != "rule"}
+        terms = {name: value for name, value in event["decision"].items() if name != "rule"}
+        if ahead := terms.pop("expected", None):
+            self.run.expected = {name: finite(ahead[name]) for name in _AHEAD}
+        operator.last_terms = terms
         self._touched.add(index)
         self.run.slots_count += 1
         self.run.slots_by_belief += bool(terms.get("decided_by_belief"))
@@ -151,7 +156,13 @@ class TuneRecorder(RunRecorder):
             "terms": terms,
             "operator": {"slots": operator.slots, "seconds": operator.seconds},
             "latency": self.run.latency,
+            "expected": self.run.expected,
         }
+
+
+def _later(row: dict[str, Any]) -> dict[str, Any]:
+    """What an operator of an older run's log does not have."""
+    return {"known": row.get("known", 0), "knobs": row.get("knobs", [])}
 
 
 def _as_told(event: Told) -> dict[str, Any]:

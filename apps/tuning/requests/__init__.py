@@ -3,6 +3,7 @@
 from apps.tuning.requests.artifacts import compile_if_measured, request_artifact
 from apps.tuning.requests.machines import ensure_local_target, remeasure
 from apps.tuning.requests.queue import enqueue
+from apps.tuning.requests.removals import remove_library, remove_network
 from apps.tuning.requests.runs import MAX_ACTIVE_RUNS, MAX_TRIALS, create_run
 from apps.tuning.requests.shapes import choose_shapes
 from apps.tuning.requests.words import request
@@ -16,6 +17,8 @@ __all__ = [
     "enqueue",
     "ensure_local_target",
     "remeasure",
+    "remove_library",
+    "remove_network",
     "request",
     "request_artifact",
 ]

@@ -7,18 +7,24 @@ from typing import Any
 from django.db import transaction
 
 from apps.core.errors import Refused
+from apps.tuning import quota
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import ACTIVE
+from apps.tuning.transitions import tell
 
 
 def compile_if_measured(run: TuningRun) -> Job | None:
-    """Inside a transaction: an artifact of the best so far, if every operator has a best."""
-    operators = list(run.operators.values_list("best_seconds", flat=True))
-    if not operators or None in operators:
+    """Inside a transaction: an artifact of the best so far, if every operator has a best. Without room for it the run's
+    log says so."""
+    if not _measured(run):
         return None
-    waiting = Job.objects.filter(run=run, task=Job.Task.COMPILE, state__in=ACTIVE).first()
-    return waiting or enqueue(Job.Task.COMPILE, run.owner, run=run, network=run.network, target=run.target)
+    try:
+        return _compiling(run)
+    except Refused as error:
+        text = f"the best was not compiled: {error.reason}. Next step: {error.next_step}, then compile it on this page"
+        tell(run, "log", level="warning", text=text)
+        return None
 
 
 def request_artifact(run: TuningRun, owner: Any) -> Job:
@@ -27,9 +33,23 @@ def request_artifact(run: TuningRun, owner: Any) -> Job:
         raise Refused(run.pk, "there is no such run", "choose one of yours")
     with transaction.atomic():
         Job.objects.select_for_update().get(pk=run.job_id)
-        job = compile_if_measured(run)
-    if job is None:
-        open_ = run.operators.filter(best_seconds=None).count()
-        what = f"{open_} operators have no valid configuration yet" if open_ else "nothing was measured yet"
-        raise Refused(run, what, "wait, or give the run more time")
-    return job
+        if not _measured(run):
+            open_ = run.operators.filter(best_seconds=None).count()
+            what = f"{open_} operators have no valid configuration yet" if open_ else "nothing was measured yet"
+            raise Refused(run, what, "wait, or give the run more time")
+        return _compiling(run)
+
+
+def _measured(run: TuningRun) -> bool:
+    """Whether every operator has a best."""
+    operators = list(run.operators.values_list("best_seconds", flat=True))
+    return bool(operators) and None not in operators
+
+
+def _compiling(run: TuningRun) -> Job:
+    """The job that does it, a new one where there is none. Raises Refused where the owner has no room for the library."""
+    waiting = Job.objects.filter(run=run, task=Job.Task.COMPILE, state__in=ACTIVE).first()
+    if waiting is not None:
+        return waiting
+    quota.check_library(run.owner, run)
+    return enqueue(Job.Task.COMPILE, run.owner, run=run, network=run.network, target=run.target)

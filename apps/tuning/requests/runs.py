@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -18,6 +20,7 @@ from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import ACTIVE
 from apps.tuning.transitions import announce
 from workers.messages import Budget
+from workers.messages.baselines import BASELINES, PACKAGES
 
 MAX_TRIALS = 10_000_000
 MAX_ACTIVE_RUNS = 20
@@ -83,7 +86,8 @@ def _find_baselines(run: TuningRun) -> None:
     """Inside a transaction: baselines of an earlier run of the same work on the same machine, or a job that takes them."""
     runs = TuningRun.objects.filter(network=run.network, target=run.target).exclude(pk=run.pk).exclude(baselines=[])
     # Compared here: whether two JSON columns are equal, whatever the order of their keys, not every database can tell.
-    earlier = next((row for row in runs.order_by("-created").iterator(100) if _work(row) == _work(run)), None)
+    latest = runs.order_by("-created").iterator(100)
+    earlier = next((row for row in latest if _whole(row) and _work(row) == _work(run)), None)
     if earlier is not None:
         TuningRun.objects.filter(pk=run.pk).update(baselines=earlier.baselines)
         run.baselines = earlier.baselines
@@ -97,12 +101,28 @@ def _machine(target: Target) -> dict[str, Any]:
         "threads": target.threads,
         "peak_flops": target.peak_flops,
         "bandwidth": target.bandwidth,
+        "versions": _versions(),
     }
+
+
+def _versions() -> dict[str, str]:
+    """Of what baselines are taken with, as it is installed now; the site and its workers share one installation."""
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _work(run: TuningRun) -> tuple[Any, ...]:
     """What a baseline's time depends on; a peak that was measured anew changes nothing."""
-    return run.shapes, run.machine["threads"], run.machine["tvm"]
+    return run.shapes, run.machine["threads"], run.machine["tvm"], run.machine.get("versions")
+
+
+def _whole(run: TuningRun) -> bool:
+    """Not while they are being taken, nor where one failed: a later run tries that again."""
+    names = [line.get("name") for line in run.baselines]
+    return all(name in names for name in BASELINES)
 
 
 def check_active(owner: Any) -> None:

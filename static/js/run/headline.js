@@ -1,6 +1,6 @@
 // The line of facts, the big number, the controls and what went wrong.
 
-import { count, duration, latency, ratio } from "../format.js";
+import { count, duration, latency, percent, ratio } from "../format.js";
 import { words } from "./words.js";
 
 const SPEAK = 10000; // ms between two announcements of the big number
@@ -22,6 +22,7 @@ export class Headline {
     this.#set("trials", `${count(run.trials)} tried`);
     this.#set("failures", run.failures ? `${count(run.failures)} failed` : "none failed");
     this.#set("known", this.#known());
+    this.#set("ahead", this.#ahead());
     const [value, unit] = run.latency ? latency(run.latency).split(" ") : ["–", ""];
     this.#set("latency", value);
     this.#set("unit", unit);
@@ -59,6 +60,15 @@ export class Headline {
   #known() {
     const { operators } = this.state, known = operators.filter((operator) => operator.known).length;
     return known ? `${known} of ${operators.length} operators known from earlier runs` : "";
+  }
+
+  /** What tuning a tenth longer should still bring, and below what a run ends that has that limit. */
+  #ahead() {
+    const { expected, budget } = this.state.run;
+    if (!expected?.seconds) return "";
+    const told = expected.unknown > expected.gain / 2 ? "too early to say" : `${percent(expected.gain)} less latency`;
+    const limit = budget.gain ? `; ends under ${percent(budget.gain)}` : "";
+    return `expected of ${duration(expected.seconds)} more: ${told}${limit}`;
   }
 
   /** Ratios of whole networks once that was measured, else of the sum of operators, and they say so. */

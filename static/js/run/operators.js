@@ -49,9 +49,9 @@ function whyInFull(o) {
 }
 
 function expected({ terms }) {
-  const { x, mean_ms: mean, spread_ms: spread } = terms?.belief || {};
-  if (!x) return "";
-  return `Expected at configuration ${count(x.at(-1))}: ${latency(mean.at(-1) / 1e3)} ± ${significant(spread.at(-1), 2)} ms`;
+  const { x, mean_ms: mean, low_ms: low } = terms?.belief || {};
+  if (!low) return "";
+  return `Expected at configuration ${count(x.at(-1))}: ${latency(mean.at(-1) / 1e3)}, with 80 % not under ${latency(low.at(-1) / 1e3)}`;
 }
 
 export class Operators {

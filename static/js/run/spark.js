@@ -2,7 +2,7 @@
 
 const WIDTH = 72, TOP = 2, HEIGHT = 16;
 
-/** A step line on a logarithmic scale, and a band of mean and spread: it begins where the last slot was given. */
+/** A step line on a logarithmic scale, and the band in which the best is expected: it begins where the last slot was given. */
 export function spark({ spark: points, trials, terms }) {
   if (!points.length) return { line: "", band: "" };
   const ahead = believed(points, terms?.belief);
@@ -26,12 +26,9 @@ export function spark({ spark: points, trials, terms }) {
 
 /** [configuration, low, high] in seconds, the figure of then first; bounded, or a wide band would flatten the line. */
 function believed(points, belief) {
-  if (!belief || belief.x.length < 2) return [];
+  if (!belief?.low_ms || belief.x.length < 2) return [];
   const from = Math.max(points[0][0], 2 * belief.x[0] - belief.x[1]);
   const then = points.findLast(([trial]) => trial <= from) ?? points[0];
-  const bands = belief.x.map((x, i) => {
-    const mean = belief.mean_ms[i] / 1e3, spread = belief.spread_ms[i] / 1e3;
-    return [Math.max(x, from), Math.max(mean - spread, mean / 2), Math.min(mean + spread, points[0][1])];
-  });
+  const bands = belief.x.map((x, i) => [Math.max(x, from), Math.max(belief.low_ms[i] / 1e3, then[1] / 2), then[1]]);
   return [[from, then[1], then[1]], ...bands];
 }

@@ -106,6 +106,7 @@ export class RunState {
 
   _slot(event) {
     if (!this.#count(event.slot)) return null;
+    if (event.expected) this.run.expected = event.expected;
     this.slots.push(event.slot);
     const half = SLOTS / 2; // of the earlier half every other one, as a snapshot thins them
     if (this.slots.length > SLOTS) this.slots = this.slots.filter((_, i) => i >= half || i % 2 === 0);

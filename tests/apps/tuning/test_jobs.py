@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from apps.core import clock
 from apps.core.access import owned
 from apps.tuning import dispatch, services
 from apps.tuning.models import Artifact, Job, Outbox, TuningRun
-from apps.tuning.requests import MAX_ACTIVE_RUNS
+from apps.tuning.requests import MAX_ACTIVE_RUNS, runs
 from apps.tuning.states import LEGAL, IllegalTransition, State, step
 from tests.apps.rows import Site
 from workers.messages import Budget
+from workers.messages.baselines import BASELINES, PACKAGES
 
 MINUTE = timedelta(minutes=1)
 
@@ -368,21 +370,52 @@ def test_a_run_keeps_the_shapes_and_the_machine_it_was_started_with(site: Any) -
     assert '"threads": 2' in before
 
 
+def lines(seconds: float, *names: str) -> list[dict[str, Any]]:
+    return [{"name": name, "seconds": seconds} for name in names or BASELINES]
+
+
+def timed(run: TuningRun, seconds: float, *names: str) -> None:
+    """Its baselines were taken, all or these."""
+    TuningRun.objects.filter(pk=run.pk).update(baselines=lines(seconds, *names))
+
+
 @pytest.mark.parametrize(
     ("model", "change", "taken"),
     [(Target, {"peak_flops": 5.0}, True), (Target, {"threads": 3}, False), (Target, {"tvm": {"kind": "c"}}, False),
      (Network, {"shapes": {"x": [2, 3, 8, 8]}}, False)],
 )  # fmt: skip
 def test_baselines_are_of_the_same_work_and_machine(site: Any, model: Any, change: Any, taken: bool) -> None:
-    for number in range(2):
-        run = site.run()
-        TuningRun.objects.filter(pk=run.pk).update(baselines=[{"seconds": number}])
+    for seconds in (0.0, 1.0):
+        timed(site.run(), seconds)
     model.objects.update(**change)
     site.network.refresh_from_db()
     site.target.refresh_from_db()
     later = site.run()
-    assert later.baselines == ([{"seconds": 1}] if taken else [])
+    assert later.baselines == (lines(1.0) if taken else [])
     assert Job.objects.filter(run=later, task="baseline").exists() is not taken
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_baselines_of_other_versions_are_not_taken(site: Any, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed(site.run(), 1.0)
+    monkeypatch.setattr(runs, "version", lambda name: "0.1" if name == package else version(name))
+    later = site.run()
+    assert later.baselines == []
+    assert Job.objects.filter(run=later, task="baseline").exists()
+    timed(later, 2.0)
+    assert site.run().baselines == lines(2.0)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_baselines_that_were_not_all_taken_are_left(site: Any, name: str) -> None:
+    """One of the two failed, or is being measured."""
+    timed(site.run(), 1.0, name)
+    later = site.run()
+    assert later.baselines == []
+    assert Job.objects.filter(run=later, task="baseline").exists()
+    timed(later, 2.0)
+    timed(site.run(), 3.0, name)
+    assert site.run().baselines == lines(2.0)
 
 
 def test_an_account_has_so_many_runs_at_a_time(site: Any) -> None:

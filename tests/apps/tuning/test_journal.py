@@ -37,6 +37,7 @@ def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any
             row["gain"] += row["weight"] * max(0.0, before - after) if before is not None and after is not None else 0.0
             row.update(event["operator"], rule=event["slot"][7], terms=event["terms"])
             run["slots_count"] += 1
+            run["expected"] = event["expected"]
             run["slots_by_belief"] += bool(event["terms"].get("decided_by_belief"))
         elif kind == "state":
             run.update(
@@ -81,6 +82,31 @@ def test_a_batch_is_kept_with_its_figures(site: Any) -> None:
         (0.4, 3, 1, 0),
         (0.3, 1, 0, 1),
     ]
+
+
+def test_what_more_time_should_bring_is_kept_for_who_comes_later(site: Any) -> None:
+    run, held, told = site.claimed()
+    ahead = {"gain": 0.012, "unknown": 0.001, "seconds": 72.0}
+    looked = told.slot()
+    looked["decision"] = {**looked["decision"], "expected": ahead}
+    services.write(held, [told.batch(0.5), looked])
+    assert live.snapshot(run)["run"]["expected"] == ahead
+    services.write(held, [told.slot()])  # of which nothing was said
+    assert live.snapshot(run)["run"]["expected"] == ahead
+    frames, _ = live.frames(run, 0)
+    assert [frame["expected"] for frame in frames if frame["kind"] == "slot"] == [ahead, ahead]
+    # An attempt that goes on reads it from the slots.
+    assert [decision.get("expected") for _, _, decision in held.order()["slots"]] == [ahead, None]
+
+
+@pytest.mark.parametrize("told", ["much", {"gain": "much"}, {"gain": 0.1}, {"gain": 1e999, "unknown": 0, "seconds": 1}])
+def test_what_is_no_expectation_is_refused(site: Any, told: Any) -> None:
+    run, held, events = site.claimed()
+    slot = events.slot()
+    slot["decision"] = {**slot["decision"], "expected": told}
+    with pytest.raises(services.Refused, match="cannot be kept"):
+        services.write(held, [slot])
+    assert live.snapshot(run)["run"]["expected"] == {}
 
 
 def test_the_same_batch_twice_counts_once(site: Any) -> None:

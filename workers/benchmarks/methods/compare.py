@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,21 +23,38 @@ def grouped(cells: Sequence[Cell]) -> dict[tuple[str, str], dict[str, Runs]]:
     """(kind, network) -> arm -> seed -> cell, finished ones only.
 
     Of each network those on the same content with the same budget as the latest: a landscape recorded anew, or another
-    budget, is another comparison.
+    budget, is another comparison. Of each arm those of the definition, costs and version of its latest: a median over two
+    of them would be of neither.
     """
     done = sorted((cell for cell in cells if cell["state"] == DONE), key=lambda cell: str(cell.get("ended")))
-    current = {(cell["key"]["layout"], cell["name"]): _terms(cell) for cell in done}
+    current = {_group(cell): _terms(cell) for cell in done}
+    compared = [cell for cell in done if _terms(cell) == current[_group(cell)]]
+    editions = {(_group(cell), cell["key"]["arm"]): _edition(cell) for cell in compared}
     found: dict[tuple[str, str], dict[str, Runs]] = defaultdict(lambda: defaultdict(dict))
-    for cell in done:
-        group = cell["key"]["layout"], cell["name"]
-        if _terms(cell) == current[group]:
-            found[group][cell["key"]["arm"]][cell["key"]["seed"]] = cell
+    for cell in compared:
+        group, arm = _group(cell), cell["key"]["arm"]
+        if _edition(cell) == editions[group, arm]:
+            found[group][arm][cell["key"]["seed"]] = cell
     return {group: dict(arms) for group, arms in sorted(found.items())}
 
 
+def _group(cell: Cell) -> tuple[str, str]:
+    return cell["key"]["layout"], cell["name"]
+
+
 def _terms(cell: Cell) -> tuple[Any, ...]:
+    """What all arms of a comparison share: of the budget what stands before the arm's definition and costs."""
     key = cell["key"]
     return key.get("network"), key.get("budget", "").partition(" of ")[0], key.get("cpu"), key.get("cores")
+
+
+def _edition(cell: Cell) -> tuple[Any, ...]:
+    return cell["key"].get("budget"), cell["key"].get("version")
+
+
+def version_of(runs: Runs) -> str:
+    """Of the code that made the cells of an arm, as `grouped` left them."""
+    return str(next(iter(runs.values()))["key"].get("version"))
 
 
 def curve_of(cell: Cell) -> Curve:
@@ -100,29 +117,34 @@ def steps_a_search(base: Cell, arm: Cell) -> list[float]:
 
 def measuring(base: Cell, arm: Cell) -> list[float]:
     """How much less measuring time a trial takes; 0 when the result is over SLACK worse."""
-    spent = [cell["spent"].get("measure", 0.0) / max(cell["trials"], 1) for cell in (base, arm)]
-    if base["latency"] is None or not spent[1]:
+    if base["latency"] is None:
         return []
-    worse = arm["latency"] is None or arm["latency"] > base["latency"] * (1 + SLACK)
-    return [0.0 if worse else spent[0] / spent[1]]
+    if arm["latency"] is None or arm["latency"] > base["latency"] * (1 + SLACK):
+        return [0.0]
+    spent = [cell["spent"].get("measure", 0.0) / max(cell["trials"], 1) for cell in (base, arm)]
+    return [spent[0] / spent[1]] if spent[1] else []
 
 
 def quality(base: Cell, arm: Cell) -> list[float]:
     """How much faster the network is at the end."""
-    return [base["latency"] / arm["latency"]] if base["latency"] and arm["latency"] else []
+    return _faster([(base["latency"], arm["latency"])])
 
 
 def operator_quality(base: Cell, arm: Cell) -> list[float]:
     """How much faster every operator is at the end."""
     pairs = zip(base["operators"], arm["operators"], strict=True)
-    return [mine["best"] / theirs["best"] for mine, theirs in pairs if mine["best"] and theirs["best"]]
+    return _faster((mine["best"], theirs["best"]) for mine, theirs in pairs)
 
 
 def quality_in_time(base: Cell, arm: Cell) -> list[float]:
     """How much faster at half the base's tuning time: speed in equal time."""
     moment = base["seconds"] / 2
-    mine, theirs = curve_of(base).at(moment), curve_of(arm).at(moment)
-    return [mine / theirs] if mine and theirs else []
+    return _faster([(curve_of(base).at(moment), curve_of(arm).at(moment))])
+
+
+def _faster(latencies: Iterable[tuple[float | None, float | None]]) -> list[float]:
+    """Of (base, arm) in seconds; 0 where only the base has one: without those an arm would be judged by its good seeds."""
+    return [mine / theirs if theirs else 0.0 for mine, theirs in latencies if mine]
 
 
 def gained(base: Cell, arm: Cell) -> list[float]:
@@ -134,6 +156,11 @@ def gained(base: Cell, arm: Cell) -> list[float]:
 def not_scheduling(base: Cell, arm: Cell) -> list[float]:
     """Share of the clock of `arm` that no decision took."""
     return [1 - arm["spent"].get("decision", 0.0) / arm["seconds"]] if arm["seconds"] else []
+
+
+def held(base: Cell, arm: Cell) -> list[float]:
+    """Share of the slots of `arm` that ended where it was told before with a chance of `messages.foretold.CHANCE`."""
+    return [arm["held"] / arm["foretold"]] if arm.get("foretold") else []
 
 
 def near_the_end(cell: Cell) -> float | None:
@@ -149,6 +176,7 @@ def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         for arm, runs in sorted(arms.items()):
             finals = [1e3 * cell["latency"] for cell in runs.values() if cell["latency"]]
             row: dict[str, Any] = {"kind": kind, "network": network, "arm": arm, "seeds": len(runs)}
+            row["version"] = version_of(runs)
             figures = {
                 "latency_ms": finals,
                 "near": [near for cell in runs.values() if (near := near_the_end(cell)) is not None],
@@ -157,6 +185,8 @@ def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
             }
             for name, values in figures.items():
                 row[name] = vars(Interval.of(values)) if values else None
+            row["foretold"] = sum(cell.get("foretold", 0) for cell in runs.values())
+            row["held"] = sum(cell.get("held", 0) for cell in runs.values())
             total = sum(cell["seconds"] for cell in runs.values()) or 1.0
             parts = {part for cell in runs.values() for part in cell["spent"]}
             row["share"] = {
@@ -164,3 +194,18 @@ def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
             }
             rows.append(row)
     return rows
+
+
+def versions_apart(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A line for each network of a `summary` whose arms were made by different versions of the code."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        found[f"{row['network']} ({row['kind']})"][row["version"]].append(row["arm"])
+    lines = []
+    for where, versions in found.items():
+        if len(versions) > 1:
+            told = "; ".join(f"{version}: {', '.join(arms)}" for version, arms in versions.items())
+            lines.append(
+                f"{where}: different versions of the code ({told}); run all of them again to compare within one\n"
+            )
+    return "".join(lines)

@@ -19,14 +19,17 @@ def run_cell(
     arm: Method,
     seed: int,
     seconds: float,
+    asked: str,
     work: Path,
     show: Callable[[str], None],
     tick: Callable[[], None],
 ) -> dict[str, Any]:
-    """Tunes for `seconds`; raises PartFailed with the last line said. The library is made, verified and measured too."""
+    """Tunes the operators `asked` for (see `RunSpec`) for `seconds`; raises PartFailed with the last line said. The library is
+    made, verified and measured too."""
     base, changes = spelled(arm.name)
     arguments = [
         str(network.path), "--minutes", str(seconds / 60), "--seed", str(seed), "--method", base,
+        "--operators", asked,
         *(word for place, value in changes.items() for word in ("--part", f"{place}={value}")),
     ]  # fmt: skip
     told = run_tune(arguments, machine.cores, work, show, tick)

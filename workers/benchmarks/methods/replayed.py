@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from workers.engine.methods import Method, Rhythm
 from workers.engine.ports import Backend
 from workers.engine.scheduler import regret
 from workers.engine.search import FEATURES
-from workers.engine.space import Configuration
+from workers.engine.space import PRODUCTS, Configuration
 from workers.headless.errors import UserMistake
 from workers.landscapes import (
     Charged,
@@ -33,16 +32,13 @@ from workers.landscapes import (
 from workers.landscapes.calibration import completed, untimed
 from workers.landscapes.files import described
 from workers.messages.events import Event
-from workers.messages.spec import Budget
+from workers.messages.spec import ALL, Budget
 from workers.pipeline import TuningLoop
 from workers.sandbox.lock import MeasureLock
 
 CURVE, SPACE = "curve", "space"
 SPACE_TRIALS = 400
 KEPT_POINTS = 200
-ALL, COMPUTE = "all", "compute"
-PRODUCTS = re.compile("conv|matmul|dense|gemm")
-"""In the names of convolutions and dense layers, all that the papers tune."""
 
 
 @dataclass(frozen=True)

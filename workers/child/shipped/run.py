@@ -99,7 +99,7 @@ def aligned(array):
     """A copy that begins at a multiple of 64 bytes: the library's vector loads need it, numpy does not promise it."""
     import numpy as np
 
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")
     room = np.empty(array.nbytes + 64, np.uint8)
     begin = -room.ctypes.data % 64
     copy = room[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -112,6 +112,9 @@ def main():
     parser.add_argument("--inputs", help="an .npz with one array an input; random ones otherwise")
     parser.add_argument("--outputs", help="where to write the outputs, as .npz")
     parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="after so many the runs end, whatever --runs says"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print figures as JSON")
     arguments = parser.parse_args()
@@ -122,16 +125,17 @@ def main():
     _machine, network, tvm_ffi = load(metadata)
     arrays = dict(np.load(arguments.inputs)) if arguments.inputs else drawn(metadata, arguments.seed)
     tensors = [tvm_ffi.from_dlpack(aligned(arrays[port["name"]])) for port in metadata["inputs"]]
+    warm = time.perf_counter() + 0.2
     outputs = network(*tensors)
     if arguments.outputs:
         found = [outputs] if hasattr(outputs, "shape") else list(outputs)
         names = [port["name"] for port in metadata["outputs"]]
         np.savez(arguments.outputs, **{n: np.from_dlpack(o) for n, o in zip(names, found, strict=True)})
-    warm = time.perf_counter() + 0.2
     while arguments.runs and time.perf_counter() < warm:
         network(*tensors)
     times = []
-    for _ in range(max(arguments.runs, 0)):
+    end = time.perf_counter() + arguments.seconds
+    while len(times) < arguments.runs and not (times and time.perf_counter() >= end):
         began = time.perf_counter()
         network(*tensors)
         times.append(time.perf_counter() - began)

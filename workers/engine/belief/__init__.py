@@ -3,6 +3,7 @@
 from workers.engine.belief.belief import Belief, Diagnostics, Forecast, normal_improvement
 from workers.engine.belief.curves import CURVES, Curve, curve_named
 from workers.engine.belief.posterior import FAST, PAPER, Sampling
+from workers.engine.belief.records import Records
 
 __all__ = [
     "CURVES",
@@ -12,6 +13,7 @@ __all__ = [
     "Curve",
     "Diagnostics",
     "Forecast",
+    "Records",
     "Sampling",
     "curve_named",
     "normal_improvement",

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 SHORTEST_RUN = 200e-6
 """What a run takes at least (s): a measuring process repeats shorter programs inside one run."""
+LONGEST_TIMING = 8.0
+"""Seconds for all runs of one program: 500 runs of a slow one are given up, what they said so far is not."""
 SINGLE_RUN_SPREAD = 0.1
 KEPT_RUNS = 20
 """Single runs told of each program: what a landscape keeps."""

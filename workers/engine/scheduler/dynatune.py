@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.engine.belief import Belief
+from workers.engine.belief import Belief, Records
 from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.rule import GAMMA, PAPER_RULE, PRODUCT_RULE, Rule
 from workers.engine.scheduler.setting import (
@@ -21,6 +21,7 @@ from workers.engine.scheduler.setting import (
     short,
     work,
 )
+from workers.messages.foretold import CHANCE
 
 BAND = (0.5, 1.0, 2.0, 4.0)
 """Where the belief is shown: at so many slots from now."""
@@ -65,6 +66,7 @@ class DynaTune:
         self._slot_seconds = 0.0
         self._last = -1
         self._beliefs: dict[int, Belief] = {}
+        self._records = Records()
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
         """See `Scheduler`; `terms` has the chosen operator's two terms and a table of all, in ms, and its belief."""
@@ -90,6 +92,7 @@ class DynaTune:
         # Bytes from a cache are faster than the memory's bandwidth: such an operator's ceiling is unknown, and not reached.
         ceiling = self._peak if speed < 0.9 * self._peak else max(self._peak, 2 * speed)
         belief.observe(work(progress) / times, configurations_ahead(progress, self._slot_seconds), ceiling)
+        self._records.observe(index, progress.curve)
 
     def foreseen(self, progress: Progress, configurations: float) -> float:
         """See `Foreseeing`; the best so far where there is no belief yet."""
@@ -119,12 +122,14 @@ class DynaTune:
             "slot_seconds": self._slot_seconds,
             "last": self._last,
             "beliefs": {str(index): belief.state() for index, belief in self._beliefs.items()},
+            "records": self._records.state(),
         }
 
     def restore(self, state: State) -> None:
         """Inverse of `state`; later decisions are identical."""
         self._peak, self._latency = state["peak"], state["latency"]
         self._slot_seconds, self._last = state["slot_seconds"], state["last"]
+        self._records.restore(state["records"])
         self._beliefs = {}
         for index, kept in state["beliefs"].items():
             belief = self._fresh(int(index))
@@ -184,17 +189,22 @@ class DynaTune:
         return Index(index, reduction, scale * math.sqrt(c * math.log(slots + 1) / one.slots), False, share)
 
     def _told(self, one: Progress) -> dict[str, Any] | None:
-        """What is believed of the operator's best time in ms after `x` configurations, and how its fit went."""
+        """What is believed of the operator's best time in ms after `x` configurations (see `messages.foretold`), and how its
+        fit went."""
         belief, ahead = self._beliefs.get(one.operator.index), configurations_ahead(one, self._slot_seconds)
-        forecasts = [belief.forecast(slots * ahead) for slots in BAND] if belief is not None else []
-        times = [1e3 * work(one) / forecast.values for forecast in forecasts if forecast is not None]
-        if belief is None or not times:
+        if belief is None:
+            return None
+        configurations = [round(max(1.0, slots * ahead)) for slots in BAND]
+        forecasts = [belief.forecast(count) for count in configurations]
+        means = [1e3 * float(np.mean(work(one) / forecast.values)) for forecast in forecasts if forecast is not None]
+        if not means:
             return None
         told = belief.diagnostics()
         return {
-            "x": [len(one.curve) + round(max(1.0, slots * ahead)) for slots in BAND],
-            "mean_ms": [short(float(time.mean())) for time in times],
-            "spread_ms": [short(float(time.std())) for time in times],
+            "x": [len(one.curve) + count for count in configurations],
+            "mean_ms": [short(mean) for mean in means],
+            # Six digits: many a gain is a tenth of a per cent.
+            "low_ms": [float(f"{1e3 * self._records.least(one.curve, n, CHANCE):.6g}") for n in configurations],
             "acceptance": None if told.acceptance is None else short(told.acceptance),
             "autocorrelation": None if told.autocorrelation is None else short(told.autocorrelation),
             "segments": told.segments,

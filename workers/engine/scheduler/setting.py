@@ -13,12 +13,14 @@ from workers.engine.ports import Decision, Progress, Scheduler
 class Setting:
     """Of one run. `peak_flops` is the target's ceiling in FLOP/s.
 
-    `slots_per_operator`: the sequential scheduler's shares by operator index (missing: one slot).
+    The sequential scheduler's shares: `seconds_per_operator`, or, where that is None, `slots_per_operator` by operator index
+    (missing: one slot).
     """
 
     seed: int
     peak_flops: float
     slots_per_operator: Mapping[int, int] = field(default_factory=dict)
+    seconds_per_operator: float | None = None
 
 
 Factory = Callable[..., Scheduler]

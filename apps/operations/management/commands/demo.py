@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from apps.catalog import services as catalog
 from apps.catalog.models import Network, Target
+from apps.core.errors import Refused
 from apps.tuning import services
 from workers.messages import Budget
 
@@ -43,7 +44,10 @@ class Command(BaseCommand):
         target = services.ensure_local_target()
         network = Network.objects.filter(owner=owner, name=name).first()
         if network is None:
-            network = catalog.create_network(owner, f"{name}.onnx", _example(name))
+            try:
+                network = catalog.create_network(owner, f"{name}.onnx", _example(name))
+            except Refused as error:
+                raise CommandError(str(error)) from None
         _wait(lambda: _ready(network), "the network to be read")
         _wait(lambda: _ready(target), "this machine to be measured")
         run = services.create_run(owner, network, target, "auto", Budget(seconds=60.0 * options["minutes"]))

@@ -1,0 +1,53 @@
+"""What an account keeps, and making room."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib import messages
+from django.db.models import Count
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from apps.catalog.models import Network
+from apps.core.access import owned
+from apps.core.errors import Refused
+from apps.tuning import quota, services
+from apps.tuning.models import Artifact
+
+MOST = 100
+
+
+@require_GET
+def storage(request: HttpRequest) -> HttpResponse:
+    """The largest first: of them there are few."""
+    networks = Network.objects.filter(owner=request.user).exclude(state=Network.State.REJECTED)  # type: ignore[misc]
+    libraries = Artifact.objects.filter(run__owner=request.user, state=Artifact.State.READY)  # type: ignore[misc]
+    context = {
+        "used": quota.used(request.user),
+        "quota": settings.QUOTA,
+        "networks": networks.annotate(tuned=Count("runs")).order_by("-size", "name")[:MOST],
+        "libraries": libraries.select_related("run__network", "run__target").order_by("-size", "-created")[:MOST],
+        "most": MOST,
+    }
+    return render(request, "dashboard/storage.html", context)
+
+
+@require_POST
+def delete_network(request: HttpRequest, pk: UUID) -> HttpResponse:
+    try:
+        services.remove_network(owned(Network.objects.all(), request.user, pk=pk), request.user)
+    except Refused as error:
+        messages.error(request, f"{error.value}: {error.reason}. Next step: {error.next_step}.")
+    return redirect("storage")
+
+
+@require_POST
+def delete_library(request: HttpRequest, pk: UUID) -> HttpResponse:
+    found = Artifact.objects.filter(run__owner_id=request.user.pk, pk=pk).select_related("run").first()
+    if found is None:
+        raise Http404
+    services.remove_library(found, request.user)
+    return redirect("storage")

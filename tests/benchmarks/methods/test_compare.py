@@ -1,0 +1,120 @@
+"""Which cells are compared, and the ratios between two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.benchmarks.methods.finished import FAILED, FAST, SLOW, cell
+from workers.benchmarks.methods.claims import evaluated, table
+from workers.benchmarks.methods.compare import (
+    Measure,
+    gained,
+    grouped,
+    measurements_to_same,
+    measuring,
+    not_scheduling,
+    operator_quality,
+    quality,
+    quality_in_time,
+    ratios,
+    seconds_to_same,
+    steps_a_search,
+    summary,
+    time_to_same,
+    versions_apart,
+)
+
+
+def test_ratios_say_how_much_sooner_the_base_s_end_is_reached() -> None:
+    assert time_to_same(SLOW, FAST) == [2.0]
+    assert time_to_same(SLOW, FAST, slack=0.0) == [pytest.approx(80 / 60)]
+    assert measurements_to_same(SLOW, FAST) == [2.0]
+    assert time_to_same(FAST, SLOW) == [0.0]  # never reached counts as infinitely slow
+    assert quality_in_time(SLOW, FAST) == [pytest.approx(6.0 / 5.02)]
+    assert steps_a_search(SLOW, cell([[1, 5.0]], steps=50)) == [2.0]
+    assert gained(SLOW, SLOW) == [2.0]
+    assert operator_quality(SLOW, FAST) == [pytest.approx(5.0 / 4.9)]
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(
+    "measure",
+    [time_to_same, measurements_to_same, seconds_to_same, measuring, quality, operator_quality, quality_in_time],
+)
+def test_an_arm_that_failed_counts_as_the_worst_and_a_base_that_failed_not_at_all(measure: Measure) -> None:
+    """An arm that fails on two of five seeds is not judged by its three good ones."""
+    found = ratios(dict.fromkeys(range(5), SLOW), {seed: FAILED if seed > 2 else FAST for seed in range(5)}, measure)
+    assert found[3:] == [0.0, 0.0]
+    assert measure(FAILED, SLOW) == []
+
+
+def test_an_arm_that_is_not_complete_in_half_the_time_has_no_speed_there() -> None:
+    assert quality_in_time(SLOW, cell([[51, 1.0]])) == [0.0]
+    assert quality_in_time(cell([[51, 1.0]]), SLOW) == []
+
+
+def test_a_live_run_tells_the_steps_of_its_walks_as_a_whole() -> None:
+    def live(walks: int, steps: float) -> dict[str, Any]:
+        operator = {name: value for name, value in SLOW["operators"][0].items() if name != "calls"}
+        return {**SLOW, "operators": [operator], "search": {"walks": walks, "steps_to_best": steps}}
+
+    assert steps_a_search(live(10, 300.0), live(20, 200.0)) == [3.0]
+    assert steps_a_search(live(10, 300.0), live(0, 0.0)) == []
+
+
+def test_what_decisions_take_of_the_clock() -> None:
+    assert not_scheduling(SLOW, {**SLOW, "spent": {"decision": 2.0}}) == [pytest.approx(0.98)]
+    assert not_scheduling(SLOW, SLOW) == [1.0]
+
+
+def test_less_measuring_counts_only_with_the_same_result() -> None:
+    assert measuring(SLOW, cell([[1, 5.0]], spent={"measure": 10.0})) == [5.0]
+    assert measuring(SLOW, cell([[1, 5.2]], spent={"measure": 10.0})) == [0.0]
+
+
+def test_seeds_are_paired_and_a_missing_one_is_left_out() -> None:
+    assert ratios({0: SLOW, 1: SLOW}, {1: FAST, 2: FAST}, time_to_same) == [2.0]
+
+
+def ended(when: str, arm: str = "dynatune", seed: int = 0, **key: str) -> dict[str, Any]:
+    terms = {"arm": arm, "seed": seed, "budget": "50 trials of x at y", "version": "2", **key}
+    return {**cell(SLOW["curve"], key=terms), "ended": when}
+
+
+def test_what_was_measured_on_other_terms_is_not_compared() -> None:
+    cells = [
+        ended("1"),
+        ended("1", "old"),
+        ended("2", budget="90 trials of x"),
+        ended("2", "sequential", budget="90 trials of z"),
+    ]
+    assert set(grouped(cells)["curve", "net"]) == {"dynatune", "sequential"}
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(
+    "older",
+    [{"budget": "50 trials of w at y"}, {"budget": "50 trials of x at z"}, {"version": "1"}],
+    ids=["definition", "costs", "version"],
+)
+def test_medians_are_of_one_definition_and_version_of_an_arm(older: dict[str, str]) -> None:
+    """Ten seeds, then a preset, its costs or the code changed, and five of them were run again."""
+    new, old = [ended("2", seed=seed) for seed in range(5)], [ended("1", seed=seed, **older) for seed in range(10)]
+    cells = [*new, *old, *(ended("1", "sequential", seed, **older) for seed in range(10))]
+    arms = grouped(cells)["curve", "net"]
+    assert {seed: run["ended"] for seed, run in arms["dynatune"].items()} == dict.fromkeys(range(5), "2")
+    assert len(arms["sequential"]) == 10
+    assert [row["seeds"] for row in summary(cells)] == [5, 10]
+
+
+@pytest.mark.parametrize(("version", "apart"), [("1", True), ("2", False)])
+def test_arms_of_different_versions_are_said_to_be(version: str, apart: bool) -> None:
+    cells = [ended("1", "sequential", version=version), ended("2")]
+    row = evaluated(cells)[0]
+    assert row["apart"] == (["net (curve)"] if apart else [])
+    assert ("1.00 (n = 1), two versions" in table([row])) is apart
+    assert ("two versions" in row["ours"]) is apart
+    said = versions_apart(summary(cells))
+    assert ("2: dynatune; 1: sequential" in said) if apart else not said

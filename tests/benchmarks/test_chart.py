@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from workers.benchmarks.chart import bars
+from workers.benchmarks.interval import Interval
+
+
+@pytest.mark.parametrize(("seeds", "intervals"), [(4, 0), (5, 1)])
+def test_a_bar_of_a_few_seeds_has_no_interval(tmp_path: Path, seeds: int, intervals: int) -> None:
+    found = Interval.of([1.0 + seed for seed in range(seeds)])
+    bars({"net": {"dynatune": found}}, "Times faster", "times", tmp_path / "bars.svg")
+    root = ElementTree.parse(tmp_path / "bars.svg").getroot()
+    lines = [line for line in root.iter() if line.tag.endswith("line") and line.get("stroke") == "black"]
+    assert sum("stroke-dasharray" not in line.attrib for line in lines) == intervals
+    titles = [title.text for title in root.iter() if title.tag.endswith("title")]
+    assert titles == [str(found)]

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from workers.benchmarks.interval import Interval
+
+
+def test_the_interval_holds_the_median_and_shrinks_with_agreement() -> None:
+    wide, narrow = Interval.of([1.0, 2.0, 3.0, 4.0, 5.0]), Interval.of([3.0] * 5)
+    assert (wide.median, wide.bounds) == (3.0, (1.0, 5.0))
+    assert narrow.bounds == (3.0, 3.0)
+    assert Interval.of([1.0, 2.0, 3.0, 4.0, 5.0]) == wide
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(1, "1.00 (n = 1)"), (4, "2.50 (n = 4)"), (5, "3.00 [1.00, 5.00]")],
+)
+def test_a_few_values_bound_nothing_and_say_how_few_they_are(count: int, said: str) -> None:
+    assert str(Interval.of([float(value) for value in range(1, count + 1)])) == said

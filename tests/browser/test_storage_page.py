@@ -1,0 +1,52 @@
+"""Making room, in a real browser: by keyboard, and told before a large file is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.chromium import complaints, dark, until
+from tests.browser.site import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+NAME = "a network that is to be deleted again"
+ROW = f"//tr[.//a[text()='{NAME}']]"
+PAPER = "return getComputedStyle(document.documentElement).backgroundColor"
+
+
+def test_a_network_is_deleted_without_a_mouse(site: Site, browser: Any, tmp_path: Path) -> None:
+    site.tell("network", name=NAME)
+    browser.get(f"{site.url}/storage/")
+    assert "are in use" in browser.find_element("css selector", "main").text
+    summary = browser.find_element("xpath", f"{ROW}//summary")
+    assert summary.accessible_name == f"Delete {NAME}"
+    button = browser.find_element("xpath", f"{ROW}//button")
+    assert not button.is_displayed()
+    summary.send_keys(Keys.ENTER)
+    until(button.is_displayed)
+    for shade, paper in (("dark", "rgb(18, 20, 23)"), ("light", "rgb(250, 250, 248)")):
+        dark(browser, shade == "dark")
+        until(lambda wanted=paper: browser.execute_script(PAPER) == wanted)
+        assert browser.save_screenshot(str(tmp_path / f"storage-{shade}.png"))
+    button.send_keys(Keys.ENTER)
+    until(lambda: not browser.find_elements("xpath", ROW))
+    assert browser.current_url.endswith("/storage/")
+    assert complaints(browser) == []
+
+
+def test_a_file_that_there_is_no_room_for_is_not_sent(site: Site, browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "large.onnx"
+    file.write_bytes(b"x" * 1_000_000)
+    browser.get(f"{site.url}/networks/")
+    browser.execute_script("document.querySelector('[data-upload]').dataset.room = '999999'")
+    browser.find_element("css selector", "input[type=file]").send_keys(str(file))
+    status = until(lambda: browser.find_element("css selector", "[data-status]").text)
+    assert status.startswith("large.onnx has 1.0 MB. There is room for")
+    assert "Storage page" in status
+    assert browser.execute_script(
+        "return performance.getEntriesByType('resource').every((e) => !e.name.endsWith('/networks/'))"
+    )

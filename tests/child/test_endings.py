@@ -1,0 +1,69 @@
+"""How a child leaves that cannot do what it was asked for: for good, or so that it is tried again."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.child.__main__ import passing
+from workers.headless.ask import Listener
+from workers.messages.events import Event
+from workers.messages.names import READING
+from workers.messages.spec import RunSpec
+from workers.supervision import Ending, supervise
+
+LONG = "x" * 300
+"""No file has so long a name: the system says so as it says that there is no room, and it can be had anywhere."""
+
+
+def ended(order: dict[str, Any]) -> tuple[Ending, list[Event]]:
+    listener = Listener()
+    ending = supervise(order, listener)
+    return ending, [event for event in listener.events if event["kind"] == "failed" or event.get("level") == "error"]
+
+
+def compiling(work_dir: Path) -> dict[str, Any]:
+    spec = RunSpec("net.onnx", {"kind": "llvm"}, 1, 1e11, 1e10).to_json()
+    return {"task": "compile", "spec": spec, "work_dir": str(work_dir), "name": "net", "best": {}, "log": None}
+
+
+def test_what_the_system_refuses_now_is_tried_again_and_says_why(tmp_path: Path) -> None:
+    ending, told = ended(compiling(tmp_path / LONG))
+    assert (ending.kind, ending.cause, ending.exit_code) == ("crashed", "exit", 1)
+    assert "File name too long" in ending.detail
+    assert [(event["kind"], event["text"]) for event in told] == [("log", ending.detail)]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"task": "inspect", "network": f"/tmp/{LONG}"},
+        {"task": "convert", "source": f"/tmp/{LONG}", "allowed": True, "work_dir": "/tmp"},
+        compiling(Path("/proc/nowhere")),
+        compiling(Path("/dev/null/nowhere")),
+    ],
+    ids=["a file that is read", "a file that is converted", "nowhere", "no directory"],
+)
+def test_what_will_not_change_is_told_once_and_for_all(order: dict[str, Any]) -> None:
+    ending, told = ended(order)
+    assert ending.kind == "failed"
+    assert [event["kind"] for event in told] == ["failed"]
+    assert told[0]["reason"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.EIO])
+def test_a_machine_without_room_is_not_what_was_asked_for(number: int) -> None:
+    assert passing(OSError(number, "said"), "tune")
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "gone"), PermissionError(13, "not yours"), ValueError("wrong")])
+def test_what_is_gone_forbidden_or_wrong_stays_so(error: Exception) -> None:
+    assert not passing(error, "tune")
+
+
+@pytest.mark.parametrize("task", READING)
+def test_of_a_file_that_may_mean_harm_nothing_is_tried_again(task: str) -> None:
+    assert not passing(OSError(errno.ENOSPC, "said"), task)

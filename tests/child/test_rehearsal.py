@@ -1,0 +1,104 @@
+"""Which configurations are timed again in the network, and which of them are taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workers.child import rehearsal
+from workers.child.rehearsal import RIVALS, Rehearsal, affordable, choice, rivals, variants
+
+BEST = {0: (0, (1, 2), 1.0), 1: (1, (3,), 2.0), 2: (0, (4,), 3.0)}
+
+
+def row(operator: int, sketch: int, choices: Sequence[int], seconds: float | None, round: int = 0) -> dict[str, Any]:
+    return {
+        "kind": "measurement", "operator": operator, "sketch": sketch, "choices": list(choices), "seconds": seconds,
+        "round": round,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    rows = [
+        row(0, 0, (1, 2), 1.0),
+        row(0, 0, (5, 2), 1.09),
+        row(0, 1, (1, 2), 1.05),
+        row(0, 0, (7, 7), 1.01),
+        row(0, 0, (8, 8), 1.2),
+        row(0, 0, (9, 9), None),
+        row(1, 1, (3,), 2.0),
+        row(1, 1, (4,), 2.1),
+        row(1, 1, (4,), 2.5, round=1),
+        row(2, 0, (4,), 3.0),
+        {"kind": "slot", "text": "a measurement"},
+    ]
+    path = tmp_path / "tuning_log.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in rows))
+    return path
+
+
+def test_rivals_are_the_fastest_others_within_a_tenth(log: Path) -> None:
+    """Operator 1's rival was measured again and is slow; operator 2 has none."""
+    assert rivals(log, BEST, 2) == {0: [BEST[0], (0, (7, 7), 1.01), (1, (1, 2), 1.05)]}
+
+
+def test_an_operator_without_a_best_has_no_rivals(log: Path) -> None:
+    assert rivals(log, {1: BEST[1]}, 2) == {}
+
+
+def test_a_rehearsal_takes_a_tenth_of_the_tuning_time_and_a_gigabyte_of_weights() -> None:
+    assert affordable(tuned=120.0, build=7.0, weights=10**7) <= 0
+    assert affordable(tuned=300.0, build=7.0, weights=10**7) == 1
+    assert affordable(tuned=1200.0, build=7.0, weights=10**7) == RIVALS
+    assert affordable(tuned=1200.0, build=7.0, weights=250 * 10**6) == 3
+    assert affordable(tuned=1200.0, build=7.0, weights=600 * 10**6) == 0
+
+
+def test_a_network_is_built_for_the_best_and_for_each_row_of_rivals() -> None:
+    ranked = {0: [BEST[0], (0, (7, 7), 1.01), (0, (8, 8), 1.02)], 2: [BEST[2], (0, (6,), 3.1)]}
+    first, second, third = variants(BEST, ranked)
+    assert first == BEST
+    assert second == {0: (0, (7, 7), 1.01), 1: BEST[1], 2: (0, (6,), 3.1)}
+    assert third == {0: (0, (8, 8), 1.02), 1: BEST[1], 2: (0, (6,), 3.1)}
+    assert variants(BEST, {}) == [BEST]
+
+
+def heard(times: Sequence[float], noise: float, seed: int, drift: bool = True) -> list[list[dict[int, float]]]:
+    """By variant and round the seconds of operator 0; from round to round the machine's speed changes by half."""
+    random = np.random.default_rng(seed)
+    speed = np.where(np.arange(8) % 2, 1.5, 1.0) if drift else np.ones(8)
+    return [[{0: t * s * random.normal(1, noise)} for s in speed] for t in times]
+
+
+RANKED = {0: [BEST[0], (0, (7, 7), 1.01), (1, (1, 2), 1.05)]}
+
+
+def test_what_is_faster_in_the_network_is_chosen_however_the_machine_changes() -> None:
+    for seed in range(50):
+        assert choice(RANKED, heard((1.0, 0.8, 0.9), 0.02, seed)) == {0: RANKED[0][1]}
+
+
+def test_noise_chooses_nothing() -> None:
+    assert all(not choice(RANKED, heard((1.0, 1.0, 1.0), 0.01, seed)) for seed in range(50))
+
+
+@pytest.mark.mutation
+def test_without_a_threshold_noise_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "GAIN", 0.0)
+    assert any(choice(RANKED, heard((1.0, 1.0, 1.0), 0.01, seed)) for seed in range(50))
+
+
+def test_an_operator_that_was_not_heard_keeps_its_best() -> None:
+    assert choice({1: [BEST[1], (1, (4,), 2.1)]}, heard((1.0, 0.5), 0.0, 0)) == {}
+
+
+def test_a_sentence_for_the_user() -> None:
+    assert "3 of 9" in Rehearsal(9, 3, 2e-3, 1.9e-3).sentence
+    assert "1.900 ms" in Rehearsal(9, 3, 2e-3, 1.9e-3).sentence
+    assert "9 operators" in Rehearsal(9, 0).sentence

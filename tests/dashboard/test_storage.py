@@ -1,0 +1,134 @@
+"""An account sees what it keeps, is refused in time, and makes room by itself."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from apps.catalog.models import Network
+from apps.dashboard.full import FORM
+from apps.tuning import quota, services
+from apps.tuning.models import Artifact, Job, TuningRun
+from tests.apps.rows import Site
+
+TROUBLE = '<div class="notice" role="alert" data-part="trouble" hidden>'
+SCRIPT = {"X-Requested-With": "XMLHttpRequest"}
+
+
+class Unread:
+    """A body that must not be read."""
+
+    def read(self, *_: Any) -> bytes:
+        raise AssertionError("the body was read")
+
+    readline = read
+
+
+def announced(client: Client, size: int, path: str = "/networks/", **headers: str) -> Any:
+    """A POST that says how much follows, of which nothing may be looked at."""
+    form: Any = {"CONTENT_TYPE": "multipart/form-data; boundary=x", "CONTENT_LENGTH": str(size), "wsgi.input": Unread()}
+    return client.generic("POST", path, **form, **headers)
+
+
+def library(run: TuningRun, size: int = 100) -> Artifact:
+    job = Job.objects.create(task="compile", owner=run.owner, run=run, network=run.network, state="done")
+    return Artifact.objects.create(run=run, job=job, sha256="b" * 64, size=size, state="ready", ratio=1.0)
+
+
+def test_an_upload_without_room_is_refused_unread(site: Site, ada: Client, settings: Any) -> None:
+    settings.QUOTA = 1_000_005
+    answer = announced(ada, 1_200_000, HTTP_X_REQUESTED_WITH="XMLHttpRequest")
+    assert answer.status_code == 400
+    words = answer.json()["error"]
+    assert re.match(r"this upload: it has 1\.13 MB, and 5 B of your 1\.00 MB are in use\. Next step: delete on", words)
+    page = announced(ada, 1_200_000)
+    assert page["Location"] == "/networks/"
+    assert "are in use. Next step" in ada.get("/networks/").content.decode()
+
+
+@pytest.mark.mutation
+def test_an_upload_that_is_read_before_it_is_refused_is_noticed(
+    site: Site, ada: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.QUOTA = 1_000_005
+    monkeypatch.setattr(quota, "check", lambda *_: None)
+    with pytest.raises(AssertionError, match="was read"):
+        announced(ada, 1_200_000)
+
+
+def test_a_full_account_may_still_ask_for_what_is_small(site: Site, ada: Client, settings: Any) -> None:
+    """To make room above all; and who is nobody is sent to sign in."""
+    settings.QUOTA = 5
+    assert ada.post(reverse("delete-network", args=[site.network.pk])).status_code == 302
+    assert not Network.objects.exists()
+    assert Client().post("/networks/", {"x": "y" * (FORM + 1)})["Location"].startswith("/login/")
+
+
+def test_the_files_own_size_counts_where_the_request_said_little(site: Site, ada: Client, settings: Any) -> None:
+    settings.QUOTA = 100
+    file = SimpleUploadedFile("net.onnx", b"x" * 96)
+    answer = ada.post("/networks/", {"file": file}, headers=SCRIPT)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("net.onnx: it has 96 B, and 5 B of your 100 B are in use. Next step: ")
+    fits = SimpleUploadedFile("net.onnx", b"x" * 95)
+    assert ada.post("/networks/", {"file": fits}, headers=SCRIPT).status_code == 200
+
+
+def test_what_is_in_use_is_shown(site: Site, ada: Client, bob: Client, settings: Any) -> None:
+    settings.QUOTA = 1_000_000
+    library(site.run(), 600_000)
+    for address in ("/networks/", "/storage/"):
+        assert "600 kB of your 1.00 MB are in use" in ada.get(address).content.decode()
+        assert "0 B of your 1.00 MB are in use" in bob.get(address).content.decode()
+    assert 'data-room="399995"' in ada.get("/networks/").content.decode()
+
+
+def test_the_storage_page_lists_what_can_be_deleted(site: Site, ada: Client, bob: Client) -> None:
+    run = site.run()
+    made = library(run)
+    page = ada.get("/storage/").content.decode()
+    for name, key in (("delete-network", site.network.pk), ("delete-library", made.pk)):
+        assert reverse(name, args=[key]) in page
+    assert "Its 1 run, their logs" in page
+    assert reverse("run", args=[run.pk]) in page
+    others = bob.get("/storage/").content.decode()
+    assert "squeezenet" not in others
+    assert others.count("None yet.") == 2
+
+
+def test_somebody_elses_things_cannot_be_deleted(site: Site, ada: Client, bob: Client) -> None:
+    made = library(site.run())
+    for address in (reverse("delete-network", args=[site.network.pk]), reverse("delete-library", args=[made.pk])):
+        assert bob.post(address).status_code == 404
+        assert ada.get(address).status_code == 405
+        assert Client().post(address)["Location"].startswith("/login/")
+    assert (Network.objects.count(), Artifact.objects.count()) == (1, 1)
+
+
+def test_deleting_leads_back_and_says_what_stands_in_the_way(site: Site, ada: Client) -> None:
+    run = site.run()
+    made = library(run)
+    answer = ada.post(reverse("delete-network", args=[site.network.pk]), follow=True)
+    assert "squeezenet: something waits or works on it. Next step: stop its runs" in answer.content.decode()
+    assert ada.post(reverse("delete-library", args=[made.pk]))["Location"] == "/storage/"
+    assert not Artifact.objects.exists()
+    Job.objects.update(state="done")
+    ada.post(reverse("delete-network", args=[site.network.pk]))
+    assert not TuningRun.objects.exists()
+
+
+def test_a_library_there_is_no_room_for_is_said_where_it_was_asked_for(site: Site, ada: Client, settings: Any) -> None:
+    run, held, told = site.claimed(1)
+    services.write(held, [told.batch(0.5)])
+    settings.QUOTA = 5
+    address = reverse("compile", args=[run.pk])
+    answer = ada.post(address, headers={"HX-Request": "true", "HX-Target": "downloads"}).content.decode()
+    assert 'role="alert"' in answer
+    assert "5 B of your 5 B are in use. Next step: delete on the Storage page" in answer
+    assert 'role="alert"' not in ada.get(reverse("run", args=[run.pk])).content.decode().replace(TROUBLE, "")
+    assert "are in use" in ada.post(address, follow=True).content.decode()

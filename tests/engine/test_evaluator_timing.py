@@ -1,0 +1,54 @@
+"""When the runs of one program end, and how many are made at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from workers.engine.evaluator import FixedEvaluator, fixed
+from workers.engine.evaluator.timing import timed_runs
+
+
+class Program:
+    """Takes `seconds` a run; `asked` is how many were asked for at once, `left` the seconds that remain of `total`."""
+
+    def __init__(self, seconds: float, total: float) -> None:
+        self.seconds, self.left = seconds, total
+        self.asked: list[int] = []
+
+    def runs(self, count: int) -> list[float]:
+        self.asked.append(count)
+        self.left -= count * self.seconds
+        return [self.seconds] * count
+
+
+def timed(program: Program) -> tuple[int, str]:
+    """Runs made, and why they ended, for the 500 that the papers take."""
+    times, why = timed_runs(FixedEvaluator(**fixed.PAPER), None, program.runs, lambda: program.left)
+    assert set(times) == {program.seconds}
+    return len(times), why
+
+
+def test_a_program_that_fits_gets_every_run_its_evaluator_asks_for() -> None:
+    program = Program(1e-3, total=8.0)
+    assert timed(program) == (500, "complete")
+    assert program.asked == [1, 499]
+
+
+def test_a_slow_program_is_given_up_and_keeps_what_was_timed() -> None:
+    program = Program(0.125, total=8.0)
+    assert timed(program) == (64, "late")
+    assert program.asked == [1, 63]
+
+
+@pytest.mark.parametrize("total", [0.0, 0.5])
+def test_the_first_run_is_made_whatever_time_there_is(total: float) -> None:
+    program = Program(1.0, total)
+    assert timed(program) == (1, "late")
+    assert program.asked == [1]
+
+
+def test_short_programs_count_as_the_shortest_run() -> None:
+    """A stopwatch calls a program of 1 µs 200 times a run: 0.02 s have room for 99 more runs, not for 20,000."""
+    program = Program(1e-6, total=0.02)
+    timed(program)
+    assert program.asked[:2] == [1, 99]

@@ -1,0 +1,102 @@
+"""What a run takes over from what is in its directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.headless.errors import UserMistake
+from workers.headless.run_directory import RunDirectory
+from workers.messages.spec import Budget, RunSpec
+
+SPEC = RunSpec("a.onnx", {"kind": "llvm"}, 2, peak_flops=1e11, bandwidth=1e10, budget=Budget(trials=40))
+ROW = {"operator": 0, "sketch": 0, "choices": [1], "seconds": 0.1, "identity": "i", "cause": "", "round": 0}
+
+
+def told(*rows: dict[str, Any]) -> list[dict[str, Any]]:
+    """An attempt at another network that measured these, and was stopped."""
+    return [
+        {"kind": "operators", "clock": 50.0, "operators": [{"index": 0, "key": "another network's"}]},
+        {"kind": "batch", "clock": 60.0, "measurements": list(rows), "checkpoint": {"proposers": ["another's"]}},
+    ]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[RunDirectory]:
+    with RunDirectory.opened(tmp_path) as directory:
+        yield directory
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_an_attempt_that_measured_nothing_binds_no_later_run(directory: RunDirectory, resume: bool) -> None:
+    journal = directory.journal
+    journal.write(told())
+    spec = directory.begin(SPEC, (), resume)
+    order = directory.order(spec, journal.history())
+    assert (order["keys"], order["clock"], order["checkpoint"]) == ([], 0.0, None)
+    journal.write(told(ROW))
+    assert journal.trials == 1
+    assert directory.order(spec, journal.history())["keys"] == ["another network's"]
+
+
+def test_records_stay_with_the_run_that_was_given_them(directory: RunDirectory) -> None:
+    directory.known.write_text("of a run that died")
+    directory.begin(SPEC, (), resume=True)
+    assert directory.known.read_text() == "of a run that died"
+    directory.begin(SPEC, (), resume=False)
+    assert directory.known.read_text() != "of a run that died"
+
+
+def test_a_run_goes_on_with_the_peaks_that_it_began_with(directory: RunDirectory) -> None:
+    """They decide which convolutions are transformed, and so what the operators are."""
+    directory.begin(SPEC, (), resume=False)
+    directory.journal.write(told(ROW))
+    now = replace(SPEC, peak_flops=3e11, bandwidth=0.5e10, budget=Budget(trials=80))
+    spec = directory.begin(now, (), resume=True)
+    assert spec == replace(SPEC, budget=Budget(trials=80))
+    assert RunSpec.from_json((directory.path / "spec.json").read_text()) == spec
+
+
+@pytest.mark.parametrize("change", [{"seed": 5}, {"layout": "NCHW"}, {"network": "b.onnx"}])
+def test_a_run_goes_on_as_nothing_else(directory: RunDirectory, change: dict[str, Any]) -> None:
+    directory.begin(SPEC, (), resume=False)
+    directory.journal.write(told(ROW))
+    with pytest.raises(UserMistake, match=f"with other {next(iter(change))}; name another"):
+        directory.begin(replace(SPEC, **change), (), resume=True)
+    assert json.loads((directory.path / "spec.json").read_text()) == json.loads(SPEC.to_json())
+
+
+def test_a_second_run_is_refused_unless_it_says_that_it_goes_on(directory: RunDirectory, tmp_path: Path) -> None:
+    directory.begin(SPEC, (), resume=False)
+    directory.journal.write(told(ROW))
+    with pytest.raises(UserMistake, match=f"{tmp_path} holds a run already.*--resume"):
+        directory.begin(SPEC, (), resume=False)
+
+
+def test_a_directory_in_use_is_the_users_mistake(directory: RunDirectory, tmp_path: Path) -> None:
+    with pytest.raises(UserMistake, match="in use"), RunDirectory.opened(tmp_path):
+        pass
+
+
+def test_the_facts_are_those_told_last(directory: RunDirectory) -> None:
+    assert directory.facts() == ([], "auto")
+    directory.journal.write([{"kind": "started", "clock": 1.0, "layout": "NHWC"}, *told()])
+    assert directory.facts() == ([{"index": 0, "key": "another network's"}], "NHWC")
+
+
+def test_the_log_has_a_line_for_every_measurement_and_no_checkpoint(directory: RunDirectory) -> None:
+    batch = {"kind": "batch", "clock": 60.0, "slot": 3, "measurements": [ROW, ROW], "checkpoint": {"proposers": []}}
+    directory.journal.write([batch, {"kind": "finished", "clock": 61.0}])
+    lines = [json.loads(line) for line in directory.tuning_log().read_text().splitlines()]
+    measured = {**ROW, "kind": "measurement", "clock": 60.0, "slot": 3}
+    assert lines == [
+        measured,
+        measured,
+        {"kind": "batch", "clock": 60.0, "slot": 3},
+        {"kind": "finished", "clock": 61.0},
+    ]

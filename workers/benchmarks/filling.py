@@ -1,0 +1,96 @@
+"""Filling cells one after the other: what breaks off is told and run again the next time, what was tuned is not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key
+from workers.benchmarks.machine import Network
+from workers.benchmarks.ours import Incomplete
+from workers.benchmarks.progress import Progress
+from workers.headless.whole import write_whole
+
+
+class Part(Protocol):
+    """What a cell is of; `label` is for the line of progress."""
+
+    @property
+    def network(self) -> Network: ...
+    @property
+    def key(self) -> Key: ...
+    @property
+    def label(self) -> str: ...
+
+
+P = TypeVar("P", bound=Part)
+
+
+def add_cell_arguments(parser: argparse.ArgumentParser) -> None:
+    """Words of every benchmark of networks whose cells take a while."""
+    parser.add_argument("networks", nargs="*", metavar="NETWORK.onnx")
+    parser.add_argument("--out", required=True, help="directory of the cells; a second run goes on where one ended")
+    parser.add_argument("--again-void", action="store_true", help="run cells again that ended without counting")
+    parser.add_argument("--table", action="store_true", help="run nothing, print what is there")
+
+
+def fill(
+    parts: Sequence[P],
+    cells: Cells,
+    out: Path,
+    progress: Progress,
+    make: Callable[[P, Path, Progress], Cell],
+    told: Callable[[Cell], str],
+) -> int:
+    """How many cells broke off. `make` is given an empty directory, or what an earlier attempt left there, and ends as
+    `attempt` lets it; `told` says of a kept cell in a line what it found. "wall" is the seconds it took."""
+    broken = 0
+    for part in parts:
+        progress.begin(part.label)
+        began, work = progress.now(), out / "work" / part.key.digest
+        cell = attempt(work, partial(make, part, work, progress))
+        cells.keep(part.key, part.network.name, {**cell, "wall": progress.now() - began})
+        if cell["state"] == FAILED:
+            broken += 1
+        else:
+            shutil.rmtree(work, ignore_errors=True)
+        progress.end(told(cell))
+    return broken
+
+
+def attempt(work: Path, make: Callable[[], Cell]) -> Cell:
+    """What `make` gives; a void cell where a budget was too small, a failed one where anything broke: `work` stays then."""
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        return make()
+    except Incomplete as incomplete:
+        return {"state": VOID, "reason": str(incomplete)}
+    except Exception as failure:  # hours of other cells are still to come
+        (work / "failure").write_text(traceback.format_exc())
+        return {"state": FAILED, "reason": f"{str(failure)[-600:] or type(failure).__name__} (see {work})"}
+
+
+def tuned_once(work: Path, tune: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `tune` gives, kept in tuning.json beside the library that it leaves in work/library. A tuning that ended before
+    its cell did is not repeated, nor is one whose operators are `missing` a record."""
+    path = work / "tuning.json"
+    if path.is_file():
+        found: dict[str, Any] = json.loads(path.read_text())
+        if found.get("missing") or (work / "library" / "model.so").is_file():
+            return found
+    tuning = tune()
+    write_whole(path, json.dumps(tuning))
+    return tuning
+
+
+def verdict(wrong: str) -> Cell:
+    """State and reason of a cell whose library was verified: `wrong` says what it computes otherwise, "" nothing."""
+    if wrong:
+        return {"state": VOID, "reason": f"it computes something else than ONNX Runtime: {wrong}"}
+    return {"state": DONE, "reason": ""}

@@ -1,0 +1,132 @@
+"""Which cells of `benchmark speed` are compared with which, and what is read from their curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workers.benchmarks.cells import DONE, Cell
+from workers.benchmarks.chart import Line
+from workers.benchmarks.curve import Curve
+
+MILESTONES = (30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+"""Seconds of tuning at which the curves are read."""
+THEIRS = ("stock", "warm")
+"""Arms that are TVM's."""
+REFERENCE = THEIRS[0]
+
+
+@dataclass(frozen=True)
+class SpeedUp:
+    """Stock's own time to its final sum over ours; what it searched afterwards without finding anything is left out. A run
+    that never `arrived` gets at most the `ratio` to the whole of its own tuning time."""
+
+    ratio: float
+    arrived: bool
+
+
+@dataclass(frozen=True)
+class Block:
+    """Cells that are compared: one network on one machine, TVM's arms in one layout, ours in their own."""
+
+    name: str
+    layout: str
+    machine: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def title(self) -> str:
+        what = "the same module" if self.layout == "same" else "TVM's arms on the plain import"
+        return f"{self.name}, {what}, {self.machine}"
+
+    @property
+    def arms(self) -> list[tuple[str, str]]:
+        """(arm, budget), TVM's first."""
+        found = {(cell["key"]["arm"], cell["key"]["budget"]) for cell in self.cells}
+        return sorted(found, key=lambda arm: (arm[0] not in THEIRS, arm))
+
+    @property
+    def milestones(self) -> list[float]:
+        """Those that some run tuned long enough for."""
+        longest = max((cell["tuning"]["seconds"] for cell in self.cells if cell["state"] == DONE), default=0.0)
+        return [moment for moment in MILESTONES if moment <= longest]
+
+    @property
+    def lines(self) -> list[Line]:
+        """A line in ms to the end of its tuning for every finished cell."""
+        return [
+            Line(
+                cell["key"]["arm"],
+                [(seconds, 1e3 * latency) for seconds, latency in curve_of(cell).points],
+                cell["tuning"]["seconds"],
+            )
+            for cell in self.cells
+            if cell["state"] == DONE
+        ]
+
+    def of(self, arm: str, budget: str) -> list[Cell]:
+        """A cell a seed."""
+        return [cell for cell in self.cells if (cell["key"]["arm"], cell["key"]["budget"]) == (arm, budget)]
+
+    def stock(self, cell: Cell) -> Cell | None:
+        """The finished stock cell of its seed that was given the most trials; of the same operators where both tuned the
+        same module."""
+        found = [c for c in self._stocks(cell) if self.layout != "same" or key_of(c) == key_of(cell)]
+        return max(found, key=lambda stock: int(stock["tuning"]["trials"]), default=None)
+
+    def stray(self, cell: Cell) -> bool:
+        """Whether stock tuned with its seed, but other operators: the code that imports networks changed in between."""
+        return cell["state"] == DONE and self.stock(cell) is None and bool(self._stocks(cell))
+
+    def reached(self, cell: Cell) -> float | None:
+        """Seconds until its sum was that of stock's end; None where it never was, and where there is no stock."""
+        stock = self.stock(cell)
+        final = bar(stock) if stock else None
+        return None if final is None else curve_of(cell).time_to(final)
+
+    def speed_ups(self, cells: Sequence[Cell]) -> list[SpeedUp]:
+        """One a seed that stock has too."""
+        found = []
+        for cell in cells:
+            stock = self.stock(cell)
+            if stock is None or cell["state"] != DONE:
+                continue
+            reached = self.reached(cell)
+            taken = cell["tuning"]["seconds"] if reached is None else reached
+            found.append(SpeedUp(curve_of(stock).points[-1][0] / max(taken, 1e-9), reached is not None))
+        return found
+
+    def _stocks(self, cell: Cell) -> list[Cell]:
+        wanted = (REFERENCE, cell["key"]["seed"], DONE)
+        return [c for c in self.cells if (c["key"]["arm"], c["key"]["seed"], c["state"]) == wanted]
+
+
+def curve_of(cell: Cell) -> Curve:
+    """Of a finished cell."""
+    return Curve.of(cell["tuning"]["curve"])
+
+
+def key_of(cell: Cell) -> str:
+    """Of the operators that were tuned."""
+    return str(cell["tuning"].get("key"))
+
+
+def bar(stock: Cell) -> float | None:
+    """What is to be reached: stock's final sum by its own runner or by our stopwatch, whichever is less."""
+    judged, final = stock["tuning"].get("judged"), curve_of(stock).final
+    return final if judged is None or final is None else min(final, judged)
+
+
+def blocks(cells: Sequence[Cell]) -> list[Block]:
+    """In the order of their names; ours are in every layout that was measured."""
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        key = cell["key"]
+        found.setdefault((key["network"], f"{key['cpu']}, {key['cores']} threads"), []).append(cell)
+    made = []
+    for (_, machine), group in found.items():
+        layouts = sorted({cell["key"]["layout"] for cell in group} - {"own"}, reverse=True) or ["same"]
+        for layout in layouts:
+            chosen = tuple(cell for cell in group if cell["key"]["layout"] in (layout, "own"))
+            made.append(Block(group[-1]["name"], layout, machine, chosen))
+    return sorted(made, key=lambda block: (block.name, block.layout))

@@ -1,0 +1,167 @@
+"""Configurations that were about as fast as the best, timed again where they will run: in the network.
+
+Timed alone, an operator meets caches and neighbours that are only like the network's. Of configurations within a tenth of
+each other the fastest alone is often not the fastest there: a convolution of a MobileNet took 385 us and its rival 282,
+recorded as equals.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workers.baselines.inputs import seeded_inputs
+from workers.child.pulse import Pulse
+from workers.child.turn import TurnLock
+from workers.messages.orders import latest
+from workers.networks.inspect import Inspection
+
+if TYPE_CHECKING:
+    from tvm import relax
+
+    from workers.tvm_backend.library import Configuration, Network
+
+RIVALS = 3
+"""Of each operator, beside its best, at most; every one costs a build of the whole network."""
+SHARE = 0.1
+"""Of the tuning time that a rehearsal may take: after two minutes the same time brings more in tuning."""
+DEARER = 2.0
+"""Times what it takes to compile a network: its machine code is made when it is first run, which takes as long."""
+WITHIN = 1.1
+"""Times the best: slower ones alone do not win in the network."""
+GAIN = 0.02
+"""Of an operator's time in the network that a rival must save; less is noise."""
+HEAVY = 2**30
+"""Bytes of weights that all builds may hold together; of larger networks the best are taken as they are."""
+
+Best = Mapping[int, "Configuration"]
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """`operators` had rivals, `changed` of them another configuration than the fastest alone; seconds of an inference
+    with the fastest alone and with the chosen ones, in turns (None where nothing changed)."""
+
+    operators: int
+    changed: int
+    before: float | None = None
+    after: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        if self.before is None or self.after is None:
+            return f"in the network, too, the fastest of {self.operators} operators with rivals are the fastest"
+        return (
+            f"{self.changed} of {self.operators} operators with rivals are faster in the network with another "
+            f"configuration: {1e3 * self.before:.3f} ms before, {1e3 * self.after:.3f} ms with them"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "sentence": self.sentence}
+
+
+def rehearsed(
+    network: Network,
+    best: Best,
+    log: Path | None,
+    tuned: float,
+    inspection: Inspection,
+    cores: Sequence[int],
+    pulse: Pulse,
+) -> tuple[dict[int, Configuration], relax.VMExecutable, Rehearsal | None]:
+    """The configurations to ship, the network built with them, and what the rehearsal found: None where there was nothing
+    to choose from, or too little time: `tuned` are the seconds of tuning. `cores` are those of `runtime.spread_threads`."""
+    from workers.tvm_backend import rehearsal, runtime
+
+    def phase(name: str, text: str) -> None:
+        pulse.tell("phase", name=name, text=text)
+
+    lock, chosen = TurnLock(pulse), dict(best)
+    with lock.shared():
+        began = time.monotonic()
+        builds = [network.compiled(best)]
+        count = affordable(tuned, time.monotonic() - began, inspection.parameter_bytes)
+        candidates = rivals(log, best, count) if log and count > 0 else {}
+        builds += [network.compiled(variant) for variant in variants(best, candidates)[1:]]
+    if len(builds) == 1:
+        return chosen, builds[0], None
+    phase("rehearsing", f"timing rivals of {len(candidates)} operators in the network")
+    inputs = rehearsal.tensors(list(seeded_inputs(inspection, 0).values()))
+    with lock.exclusive(), runtime.on_core(cores):
+        heard = rehearsal.operator_seconds(builds, network.indices, inputs)
+    faster = choice(candidates, heard)
+    if not faster:
+        return chosen, builds[0], Rehearsal(len(candidates), 0)
+    del builds[1:]
+    phase("compiling", f"compiling the network with {len(faster)} other configurations")
+    with lock.shared():
+        builds.append(network.compiled(chosen | faster))
+    phase("rehearsing", "timing the network with and without them")
+    with lock.exclusive(), runtime.on_core(cores):
+        before, after = rehearsal.inference_seconds(builds, inputs)
+    if after >= before:
+        return chosen, builds[0], Rehearsal(len(candidates), 0)
+    return chosen | faster, builds[1], Rehearsal(len(candidates), len(faster), before, after)
+
+
+def affordable(tuned: float, build: float, weights: int) -> int:
+    """Rivals of each operator, so that their builds and that of the choice take at most SHARE of the seconds `tuned`, and all
+    of them hold at most HEAVY bytes of weights; `build` seconds and `weights` bytes are those of one."""
+    return min(RIVALS, int(SHARE * tuned / (DEARER * build)) - 1, HEAVY // max(weights, 1) - 1)
+
+
+def rivals(log: Path, best: Best, count: int) -> dict[int, list[Configuration]]:
+    """By operator, its best and then its `count` fastest others in the tuning log at `log` that took at most WITHIN times
+    the best; operators without a rival are left out."""
+    found: dict[int, set[Configuration]] = {}
+    for row in latest(_measurements(log)):
+        index = int(row["operator"])
+        if index in best and row["seconds"] <= WITHIN * best[index][2]:
+            found.setdefault(index, set()).add((int(row["sketch"]), tuple(row["choices"]), float(row["seconds"])))
+    candidates = {}
+    for index, configurations in found.items():
+        others = sorted((c for c in configurations if c[:2] != best[index][:2]), key=lambda c: c[2])
+        if others:
+            candidates[index] = [best[index], *others[:count]]
+    return candidates
+
+
+def _measurements(log: Path) -> list[dict[str, Any]]:
+    with log.open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines if '"measurement"' in line]
+    return [row for row in rows if row["kind"] == "measurement"]
+
+
+def variants(best: Best, candidates: Mapping[int, Sequence[Configuration]]) -> list[dict[int, Configuration]]:
+    """Networks to build: the first with every operator's best, the next with every operator's next rival, where it has
+    one."""
+    most = max((len(configurations) for configurations in candidates.values()), default=1)
+    return [
+        dict(best) | {index: ranked[min(place, len(ranked) - 1)] for index, ranked in candidates.items()}
+        for place in range(most)
+    ]
+
+
+def choice(
+    candidates: Mapping[int, Sequence[Configuration]], heard: Sequence[Sequence[Mapping[int, float]]]
+) -> dict[int, Configuration]:
+    """The rivals that beat their operator's best in the network by more than GAIN; `heard` are seconds by variant, round
+    and operator. Compared within rounds: a change of the machine's speed hits all who take turns."""
+    chosen = {}
+    for index, ranked in candidates.items():
+        if any(index not in told for told in heard[0]):
+            continue
+        ratios = [
+            float(np.median([told[index] / first[index] for told, first in zip(turns, heard[0], strict=True)]))
+            for turns in heard[: len(ranked)]
+        ]
+        fastest = int(np.argmin(ratios))
+        if ratios[fastest] < 1 - GAIN:
+            chosen[index] = ranked[fastest]
+    return chosen

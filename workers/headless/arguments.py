@@ -1,0 +1,139 @@
+"""What the words of a command line ask for, checked: a UserMistake names the word, the reason and the next step."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workers.engine.errors import EngineError
+from workers.engine.methods import method
+from workers.headless.ask import ask
+from workers.headless.errors import UserMistake
+from workers.headless.machine import spec_fields, this_machine
+from workers.headless.profile import Profile
+from workers.headless.torch_export import as_onnx
+from workers.messages.spec import Budget, RunSpec
+
+DEFAULT_MINUTES = 5.0
+"""Of tuning where no limit is given."""
+
+
+def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile) -> RunSpec:
+    """The run that the words of `tune` ask for: inspects the network, converts it into `out` where it has to be, and
+    measures this machine where no run did before."""
+    parts = dict(pair(text, "--part") for text in arguments.part)
+    check_method(arguments.method, parts)
+    _check_numbers(arguments)
+    given = network_file(arguments.network)
+    with profile.accounts.spending("command/inspect"):
+        network = str(as_onnx(given, out, arguments.allow_torch_export).resolve())
+        inspection = ask({"task": "inspect", "network": network})["inspection"]
+    with profile.accounts.spending("command/machine"):
+        machine = this_machine(arguments.measure_again)
+    return RunSpec(
+        network=network,
+        **spec_fields(machine),
+        inputs=input_shapes(inspection, dict(pair(text, "--shape") for text in arguments.shape)),
+        method=arguments.method,
+        parts=parts,
+        budget=_budget(arguments),
+        operators=arguments.operators,
+        layout=arguments.layout,
+        seed=arguments.seed,
+    )
+
+
+def out_directory(out: str) -> Path:
+    """That of --out, made where it is missing."""
+    path = Path(out).resolve()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserMistake(f"--out {out}: {error.strerror}; name a directory that can be made") from None
+    return path
+
+
+def network_file(network: str) -> Path:
+    """The file that is named, unread."""
+    path = Path(network)
+    if not path.is_file():
+        raise UserMistake(f"{network}: there is no such file; name an ONNX file")
+    return path
+
+
+def check_method(name: str, parts: Mapping[str, str]) -> None:
+    """Raises UserMistake for a method, or a part by its role, that does not exist."""
+    try:
+        method(name, parts)
+    except EngineError as error:
+        raise UserMistake(f"--method {name}: {error}") from None
+
+
+def percentage(text: str) -> float:
+    """1% is 0.01; without the sign nobody knows which of the two was meant. For argparse."""
+    number, sign, rest = text.partition("%")
+    try:
+        share = float(number) / 100
+    except ValueError:
+        share = math.nan
+    if not (sign and not rest and 0 < share < 1):
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0% and under 100%, with its sign, like 1%")
+    return share
+
+
+def pair(text: str, option: str) -> tuple[str, str]:
+    """NAME=VALUE in two."""
+    name, separator, value = text.partition("=")
+    if not separator or not name or not value:
+        raise UserMistake(f"{option} {text!r} must look like NAME=VALUE")
+    return name, value
+
+
+def input_shapes(inspection: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, list[int]]:
+    """Sizes of every input: those of `given` ("1,3,224,224", by the input's name), else the network's own."""
+    shapes: dict[str, list[int]] = {}
+    for port in inspection["inputs"]:
+        name, shape = port["name"], port["shape"]
+        if name in given:
+            try:
+                shape = [int(size) for size in given[name].split(",")]
+            except ValueError:
+                raise UserMistake(
+                    f"--shape {name}: sizes must be whole numbers separated by commas, like 1,3,224,224"
+                ) from None
+        if shape is None or not all(isinstance(size, int) for size in shape):
+            raise UserMistake(
+                f"input {name} has dynamic dimensions {shape}: give its sizes with --shape {name}=1,3,224,224"
+            )
+        shapes[name] = shape
+    for name in given:
+        if name not in shapes:
+            raise UserMistake(f"--shape {name}: the network has no such input; it has {', '.join(shapes)}")
+    return shapes
+
+
+def _check_numbers(arguments: argparse.Namespace) -> None:
+    for name, value in (
+        ("--minutes", arguments.minutes),
+        ("--trials", arguments.trials),
+        ("--target-ms", arguments.target_ms),
+    ):
+        # Of 1e308 minutes there are infinitely many seconds.
+        if value is not None and not 0 < 60 * value < math.inf:
+            raise UserMistake(f"{name} {value} must be a finite number greater than 0; give another one")
+    if arguments.seed < 0:
+        raise UserMistake(f"--seed {arguments.seed} must be a whole number from 0 on; give 0 if it does not matter")
+
+
+def _budget(arguments: argparse.Namespace) -> Budget:
+    limits = (arguments.minutes, arguments.trials, arguments.target_ms, arguments.min_gain)
+    minutes = arguments.minutes if any(limits) else DEFAULT_MINUTES
+    return Budget(
+        seconds=minutes and 60 * minutes,
+        trials=arguments.trials,
+        target_latency=arguments.target_ms and arguments.target_ms / 1e3,
+        min_gain=arguments.min_gain,
+    )

@@ -1,0 +1,123 @@
+"""A run in its directory beneath --out: the journal, and beside it the spec and the records that the run began with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from workers.headless.errors import UserMistake
+from workers.headless.records import keep_records
+from workers.headless.whole import write_whole
+from workers.messages.orders import tune_order
+from workers.messages.spec import RunSpec
+from workers.messages.tuning_log import FILE, encode_row, measurement_row
+from workers.supervision import DirectoryJournal, History
+from workers.supervision.directory import DamagedJournal, DirectoryBusy
+
+RUN = "run"
+"""The directory's name beneath --out."""
+PEAKS = ("peak_flops", "bandwidth")
+"""Fields of a spec that vary from measurement to measurement, and that the operators depend on."""
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Call `begin` once, then `order` for every attempt. Writing needs the journal open; what is kept can be read later."""
+
+    journal: DirectoryJournal
+
+    @classmethod
+    @contextmanager
+    def opened(cls, out: Path) -> Iterator[RunDirectory]:
+        """That of `out`, alone; raises UserMistake where another process writes to it or the journal is damaged."""
+        try:
+            journal = DirectoryJournal(out / RUN)
+        except (DirectoryBusy, DamagedJournal) as error:
+            raise UserMistake(str(error)) from None
+        with journal:
+            yield cls(journal)
+
+    @property
+    def path(self) -> Path:
+        return self.journal.path
+
+    @property
+    def known(self) -> Path:
+        """What earlier runs found (messages.known), where the run was given any."""
+        return self.path / "known.json"
+
+    def begin(self, spec: RunSpec, records: Sequence[str], resume: bool) -> RunSpec:
+        """What is run. A directory holds one run: a second one must say that it goes on (`resume`), with the peaks and the
+        `records` (--out directories of earlier runs) it began with. One that measured nothing binds nobody.
+
+        Raises UserMistake for another run, and for records that cannot be read.
+        """
+        path = self.path / "spec.json"
+        under_way = bool(self.journal.history().measurements)
+        if under_way and not resume:
+            out = self.path.parent
+            raise UserMistake(f"{out} holds a run already: go on with it (--resume) or name another directory")
+        if under_way and path.exists():
+            spec = self._continued(json.loads(path.read_text()), spec)
+        if not under_way:
+            self.journal.clear()  # another network's operators may be in it
+            if records or not (resume and self.known.exists()):
+                keep_records(records, RUN, self.known)
+        write_whole(path, spec.to_json())
+        return spec
+
+    def _continued(self, before: dict[str, Any], spec: RunSpec) -> RunSpec:
+        """The spec with the peaks of `before`, the fields of the one that the run began with."""
+        spec = replace(spec, **{name: before[name] for name in PEAKS if name in before})
+        now = json.loads(spec.to_json())
+        changed = sorted(name for name in {*before, *now} - {"budget"} if before.get(name) != now.get(name))
+        if changed:  # but for the budget: more time may be given
+            out = self.path.parent
+            raise UserMistake(f"the run in {out} was started with other {', '.join(changed)}; name another directory")
+        return spec
+
+    def order(self, spec: RunSpec, history: History) -> dict[str, Any]:
+        """An attempt that goes on from `history`."""
+        return tune_order(
+            spec.to_json(),
+            self.work_dir(),
+            checkpoint=history.checkpoint,
+            measurements=history.measurements,
+            slots=history.slots,
+            spent=history.spent,
+            clock=history.clock,
+            keys=[operator["key"] for operator in self.facts()[0]],
+            known=self.known if self.known.exists() else None,
+        )
+
+    def work_dir(self) -> Path:
+        """All that the run's processes may write: neither the journal nor the archive."""
+        path = self.path / "child"
+        path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+    def facts(self) -> tuple[list[dict[str, Any]], str]:
+        """The operators (`operators` event) and the layout, as they were told last; none and "auto" before."""
+        operators: list[dict[str, Any]] = []
+        layout = "auto"
+        for event in self.journal.events():
+            if event["kind"] == "operators":
+                operators = event["operators"]
+            elif event["kind"] == "started":
+                layout = event["layout"]
+        return operators, layout
+
+    def tuning_log(self) -> Path:
+        """Writes it (messages.tuning_log)."""
+        path = self.path / FILE
+        with path.open("w", encoding="utf-8") as file:
+            for event in self.journal.events():
+                event.pop("checkpoint", None)
+                told = event.pop("measurements", ())
+                rows = [measurement_row(measurement, event.get("clock"), event.get("slot")) for measurement in told]
+                file.writelines(encode_row(row) + "\n" for row in (*rows, event))
+        return path
