@@ -14,6 +14,18 @@ from typing import Any
 
 import pytest
 
+LONG = ("headless", "benchmarks", "child", "faults", "browser", "actors", "operations")
+"""Rooms with few tests that take minutes: they come first, or the last of them is waited for on one core."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        room = item.path.relative_to(Path(__file__).parent).parts[0]
+        return LONG.index(room) if room in LONG else len(LONG)
+
+    items.sort(key=place)
+
 
 def pytest_unconfigure() -> None:
     """The data of the tests' settings goes with them."""

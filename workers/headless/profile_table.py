@@ -44,6 +44,7 @@ WORDS = {
     "bookkeeping/events": "events",
     "bookkeeping/checkpoint": "checkpoints",
     "artifact/compile": "import, compiling, linking",
+    "artifact/rehearse": "timing rivals in the network",
     "artifact/verify": "verification, end-to-end latency",
     "artifact/pack": "packing",
     "broken off": "attempts that broke off",

@@ -11,6 +11,7 @@ from workers.engine.methods import Method
 from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome, Progress
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.transfer import Neighbours
+from workers.messages.causes import LARGE
 from workers.messages.events import Event
 from workers.messages.spec import Budget
 from workers.pipeline.accounts import since
@@ -99,7 +100,7 @@ class TuningLoop:
         for measurement in measurements:
             outcome = outcome_of(measurement)
             self._observe([outcome])
-            if outcome.identity:
+            if outcome.identity and outcome.cause != LARGE:
                 self._backend.remember(outcome.candidate.operator, outcome.identity)
         # Slots after the checkpoint: a belief behind its curve would predict what is already known.
         later = [operator for operator, _, _ in slots[checkpoint["slot"] if checkpoint is not None else 0 :]]

@@ -29,6 +29,9 @@ from workers.tvm_backend.stopwatch import Stopwatch, timed
 
 Answer = dict[str, Any]
 
+EXHAUSTED = ("bad_alloc", "annot allocate", "ut of memory")
+"""In what C++, the system and LLVM say when there is no memory left."""
+
 
 class Worker:
     """State of one worker: the workloads, and the programs of the current batch by candidate id."""
@@ -125,6 +128,8 @@ def serve(connection: Connection) -> None:
             answer = {"error": "out of memory", "cause": "memory"}
         except Exception as error:  # a failed build is an answer; TVM raises whatever its C++ throws
             answer = {"error": f"{type(error).__name__}: {str(error).strip()[-300:]}"}
+            if any(sign in str(error) for sign in EXHAUSTED):
+                answer["cause"] = "memory"
         connection.send_bytes(json.dumps(answer).encode())
 
 

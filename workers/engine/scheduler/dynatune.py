@@ -129,7 +129,8 @@ class DynaTune:
         """Inverse of `state`; later decisions are identical."""
         self._peak, self._latency = state["peak"], state["latency"]
         self._slot_seconds, self._last = state["slot_seconds"], state["last"]
-        self._records.restore(state["records"])
+        if "records" in state:  # checkpoints of earlier versions have none
+            self._records.restore(state["records"])
         self._beliefs = {}
         for index, kept in state["beliefs"].items():
             belief = self._fresh(int(index))

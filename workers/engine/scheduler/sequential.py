@@ -45,7 +45,7 @@ class Sequential:
 
     def restore(self, state: State) -> None:
         """Inverse of `state`."""
-        self._seconds = state["seconds"]
+        self._seconds = state.get("seconds", self._seconds)
 
     def _decision(self, one: Progress, rule: str) -> Decision:
         return Decision(one.operator.index, rule, {"left": short(self._left(one))})
