@@ -11,3 +11,13 @@ class Refused(Exception):
         self.value = str(value)
         self.reason = reason
         self.next_step = next_step
+
+    @property
+    def sentence(self) -> str:
+        """For a page."""
+        return f"{self.value}: {self.advice}"
+
+    @property
+    def advice(self) -> str:
+        """The same where the value stands beside it."""
+        return f"{self.reason}. Next step: {self.next_step}."

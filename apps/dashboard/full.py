@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
 from apps.core.errors import Refused
-from apps.dashboard.views.networks import refused, told
+from apps.dashboard.views.networks import refused
 from apps.tuning import quota
 
 FORM = 1 << 16
@@ -45,7 +45,7 @@ def refusal(session: str, length: int) -> str:
     try:
         _check(get_user(request), length)
     except Refused as error:
-        return told(error)
+        return error.sentence
     finally:
         connections.close_all()
     return ""

@@ -32,6 +32,11 @@ class Used:
     def whole(self) -> int:
         return self.networks + self.libraries
 
+    @property
+    def room(self) -> int:
+        """Bytes that the account may still keep."""
+        return max(0, settings.QUOTA - self.whole)
+
 
 def used(owner: Any) -> Used:
     """Files of rejected networks are swept away, and do not count."""
@@ -42,11 +47,6 @@ def used(owner: Any) -> Used:
 
 def _bytes(rows: QuerySet[Any]) -> int:
     return rows.aggregate(bytes=Sum("size"))["bytes"] or 0
-
-
-def room(owner: Any) -> int:
-    """Bytes that the account may still keep."""
-    return max(0, settings.QUOTA - used(owner).whole)
 
 
 def check(owner: Any, value: object, size: int) -> None:
@@ -66,12 +66,9 @@ def check_kept(owner: Any, value: object, size: int) -> None:
 def check_library(owner: Any, value: object) -> None:
     """Raises Refused where there is no room at all. How large a library becomes nobody knows before it is compiled: one
     that was begun in time is kept."""
-    if not room(owner):
-        raise Refused(value, in_use(owner), NEXT)
-
-
-def in_use(owner: Any) -> str:
-    return _in_use(used(owner).whole)
+    found = used(owner)
+    if not found.room:
+        raise Refused(value, _in_use(found.whole), NEXT)
 
 
 def _check(value: object, size: int, taken: int) -> None:

@@ -131,14 +131,15 @@ def test_a_worker_that_does_not_start_is_told_so_that_the_run_goes_on(
 
 
 def test_running_out_of_memory_is_the_candidates_outcome(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.tvm_backend.pool import Member
+    from workers.tvm_backend.pool import Dead, Member
 
     receive = Member.receive
 
     def answered(self: Any) -> dict[str, Any]:
         answer = receive(self)
-        spent = self.task is not None and self.task.id == 1 and "seconds" in answer and "spread" in answer
-        return {"error": "out of memory", "cause": "memory"} if spent else answer
+        if self.task is not None and self.task.id == 1 and "seconds" in answer and "spread" in answer:
+            raise Dead("memory", "out of memory")
+        return answer
 
     monkeypatch.setattr(Member, "receive", answered)
     outcomes = backend.measure(convolutions(backend, seed=30), {})

@@ -19,13 +19,14 @@ import numpy as np
 from workers.baselines.onnxruntime import load_reference
 from workers.baselines.order import Latency
 from workers.baselines.verify import Verdict, compare
-from workers.child.peers import SEEDS, ArtifactFailed, half_range, onnxruntime, run_script
+from workers.child.peers import SEEDS, ArtifactFailed, half_range, onnxruntime, run_script, tell_baseline
 from workers.child.pulse import Pulse
 from workers.child.rehearsal import rehearsed
 from workers.child.turn import TurnLock
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
+from workers.messages.tuning_log import FILE
 from workers.networks.check import load
 from workers.networks.clean import cleaned
 from workers.networks.inspect import Inspection, inspect_model
@@ -60,14 +61,7 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     with TurnLock(pulse).exclusive():
         verdict, ours, theirs = _verify(spec, folder, work)
     for name, latency in theirs.items():
-        pulse.tell(
-            "baseline",
-            name=name,
-            seconds=latency.median,
-            spread=half_range(latency),
-            runs=latency.runs,
-            threads=spec.threads,
-        )
+        tell_baseline(pulse, spec, name, latency)
     pulse.tell(
         "end_to_end",
         seconds=ours.median,
@@ -213,7 +207,7 @@ def _pack(
     path.write_text(json.dumps(metadata, indent=1, sort_keys=True))
     (folder / "README.txt").write_text(_readme(metadata))
     if order.get("log"):
-        shutil.copyfile(order["log"], folder / "tuning_log.jsonl")
+        shutil.copyfile(order["log"], folder / FILE)
     archive, partial = work / "artifact.zip", work / "artifact.zip.partial"
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
         for file in sorted(folder.iterdir()):

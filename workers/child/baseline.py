@@ -10,7 +10,7 @@ import numpy as np
 
 from workers.baselines.order import Latency
 from workers.child.artifact import PATIENCE, describe, import_cleaned
-from workers.child.peers import half_range, onnxruntime, run_script
+from workers.child.peers import onnxruntime, run_script, tell_baseline
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.messages.baselines import ONNX_RUNTIME, UNTUNED
@@ -28,7 +28,7 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
     pulse.tell("phase", name="baseline", text="measuring ONNX Runtime")
     with lock.exclusive():
         seconds = onnxruntime(spec, work, RUNS)["seconds"]
-    _tell(pulse, spec, ONNX_RUNTIME, seconds)
+    tell_baseline(pulse, spec, ONNX_RUNTIME, Latency.of(np.asarray(seconds)))
     pulse.tell("phase", name="baseline", text="compiling the network untuned")
     folder = work / "untuned"
     shutil.rmtree(folder, ignore_errors=True)
@@ -38,20 +38,8 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
         describe(order, spec, layout, folder, network)
     with lock.exclusive():
         seconds = run_script(spec, folder, "--runs", str(UNTUNED_RUNS), "--json")["seconds"]
-    _tell(pulse, spec, UNTUNED, seconds)
+    tell_baseline(pulse, spec, UNTUNED, Latency.of(np.asarray(seconds)))
     pulse.tell("result", task="baseline")
-
-
-def _tell(pulse: Pulse, spec: RunSpec, name: str, seconds: list[float]) -> None:
-    latency = Latency.of(np.asarray(seconds))
-    pulse.tell(
-        "baseline",
-        name=name,
-        seconds=latency.median,
-        spread=half_range(latency),
-        runs=latency.runs,
-        threads=spec.threads,
-    )
 
 
 def _untuned(spec: RunSpec, folder: Path) -> tuple[str, Inspection]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.baselines.order import Latency, Order
+from workers.child.pulse import Pulse
 from workers.messages.spec import RunSpec
 from workers.sandbox.spawn import spawn
 
@@ -38,6 +39,17 @@ def onnxruntime(spec: RunSpec, work: Path, runs: int) -> dict[str, Any]:
         spec.network, str(work / "references"), dict(spec.inputs), {}, SEEDS, spec.threads, runs, longest=LONGEST
     )
     return _ask([sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json(), {})
+
+
+def tell_baseline(pulse: Pulse, spec: RunSpec, name: str, latency: Latency) -> None:
+    pulse.tell(
+        "baseline",
+        name=name,
+        seconds=latency.median,
+        spread=half_range(latency),
+        runs=latency.runs,
+        threads=spec.threads,
+    )
 
 
 def half_range(latency: Latency) -> float:

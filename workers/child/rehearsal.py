@@ -7,7 +7,6 @@ recorded as equals.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from workers.baselines.inputs import seeded_inputs
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.messages.orders import latest
+from workers.messages.tuning_log import measurements_in
 from workers.networks.inspect import Inspection
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def rivals(log: Path, best: Best, count: int) -> dict[int, list[Configuration]]:
     """By operator, its best and then its `count` fastest others in the tuning log at `log` that took at most WITHIN times
     the best; operators without a rival are left out."""
     found: dict[int, set[Configuration]] = {}
-    for row in latest(_measurements(log)):
+    for row in latest(measurements_in(log)):
         index = int(row["operator"])
         if index in best and row["seconds"] <= WITHIN * best[index][2]:
             found.setdefault(index, set()).add((int(row["sketch"]), tuple(row["choices"]), float(row["seconds"])))
@@ -130,12 +130,6 @@ def rivals(log: Path, best: Best, count: int) -> dict[int, list[Configuration]]:
         if others:
             candidates[index] = [best[index], *others[:count]]
     return candidates
-
-
-def _measurements(log: Path) -> list[dict[str, Any]]:
-    with log.open(encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines if '"measurement"' in line]
-    return [row for row in rows if row["kind"] == "measurement"]
 
 
 def variants(best: Best, candidates: Mapping[int, Sequence[Configuration]]) -> list[dict[int, Configuration]]:

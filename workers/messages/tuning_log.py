@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-FILE = "tuning_log.jsonl"
+FILE, MEASUREMENT = "tuning_log.jsonl", "measurement"
 
 
 def measurement_row(measurement: Mapping[str, Any], clock: float | None, slot: int | None) -> dict[str, Any]:
     """A measurement of a batch that was told at `clock` in `slot`."""
-    return {"kind": "measurement", "clock": clock, "slot": slot, **measurement}
+    return {"kind": MEASUREMENT, "clock": clock, "slot": slot, **measurement}
 
 
 def encode_row(row: Mapping[str, Any]) -> str:
     """One line, without its end."""
     return json.dumps(row, sort_keys=True, separators=(",", ":"))
+
+
+def measurements_in(log: Path) -> list[dict[str, Any]]:
+    """The rows of measurements of a log; its other lines, of which some are long, are hardly looked at."""
+    with log.open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines if f'"{MEASUREMENT}"' in line]
+    return [row for row in rows if row["kind"] == MEASUREMENT]

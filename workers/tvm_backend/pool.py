@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from workers.engine.evaluator.estimate import LONGEST_TIMING
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration
 from workers.engine.thrift import Thrift
@@ -30,7 +31,7 @@ from workers.tvm_backend.runtime import environment
 
 # Most candidates compile in 0.1 s; one that takes forty times as long is code unrolled beyond any instruction cache.
 COMPILE_TIMEOUT = 4.0
-RUN_TIMEOUT = 10.0
+RUN_TIMEOUT = LONGEST_TIMING + 2.0
 START_TIMEOUT = 120.0
 
 
@@ -71,7 +72,7 @@ class Member:
             pass  # seen again, with its cause, when the answer is read
 
     def receive(self) -> dict[str, Any]:
-        """The answer; raises Dead when there will be none."""
+        """The answer; raises Dead when there will be none, or none that a worker should outlive."""
         left = self.late - time.monotonic()
         try:
             if not self.connection.poll(max(left, 0)):
@@ -203,7 +204,7 @@ class Pool:
             self.thrift.compiled(task.candidate.operator, task.size, task.build_seconds)
             return True
         if "identity" not in answer:
-            cause = answer.get("cause") or ("invalid" if "invalid" in answer else "build")
+            cause = "invalid" if "invalid" in answer else "build"
             task.end(cause=cause, error=answer.get("invalid") or answer.get("error", ""))
             return True
         first = not task.identity
@@ -237,7 +238,7 @@ class Pool:
                 self._replace(member)
                 continue
             if "seconds" not in answer:
-                task.end(cause=answer.get("cause", "run"), error=answer.get("error", ""))
+                task.end(cause="run", error=answer.get("error", ""))
                 continue
             task.end(
                 answer["seconds"],

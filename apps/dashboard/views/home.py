@@ -58,7 +58,7 @@ def example(request: HttpRequest) -> HttpResponse:
         paces.check(paces.EXAMPLES, request.user, EXAMPLE, "examples")
         network = create_network(request.user, f"{EXAMPLE}.onnx", _written(EXAMPLE))
     except Refused as error:
-        messages.error(request, f"{error.reason}. Next step: {error.next_step}.")
+        messages.error(request, error.advice)
         return redirect("home")
     services.ensure_local_target()
     return redirect("example", network.pk)
@@ -79,7 +79,7 @@ def start_example(request: HttpRequest, pk: UUID) -> HttpResponse:
         try:
             run = _example_run(request.user, network, target)
         except Refused as error:
-            messages.error(request, f"{error.reason}. Next step: {error.next_step}.")
+            messages.error(request, error.advice)
             return _go(request, reverse("network", args=[network.pk]))
         return _go(request, reverse("run", args=[run.pk]))
     return render(request, "dashboard/preparing.html", context)

@@ -34,13 +34,14 @@ def networks(request: HttpRequest) -> HttpResponse:
         return _upload(request)
     rows = Network.objects.filter(owner=request.user)  # type: ignore[misc]
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    used = quota.used(request.user)
     shown = {
         "page": page,
         "networks": page.object_list,
         "torch_export": settings.ALLOW_TORCH_EXPORT,
-        "used": quota.used(request.user).whole,
+        "used": used.whole,
         "quota": settings.QUOTA,
-        "room": quota.room(request.user),
+        "room": used.room,
     }
     return render(request, "dashboard/networks.html", shown)
 
@@ -63,13 +64,9 @@ def _upload(request: HttpRequest) -> HttpResponse:
 def refused(request: HttpRequest, error: Refused) -> HttpResponse:
     """To an upload: as JSON for the page's script, else on the page."""
     if _by_script(request):
-        return JsonResponse({"error": told(error)}, status=400)
-    messages.error(request, told(error))
+        return JsonResponse({"error": error.sentence}, status=400)
+    messages.error(request, error.sentence)
     return redirect("networks")
-
-
-def told(error: Refused) -> str:
-    return f"{error.value}: {error.reason}. Next step: {error.next_step}."
 
 
 def _by_script(request: HttpRequest) -> bool:
@@ -84,7 +81,7 @@ def network(request: HttpRequest, pk: UUID) -> HttpResponse:
         try:
             services.choose_shapes(found, request.user, form.shapes())
         except Refused as error:
-            form.add_error(None, f"{error.value}: {error.reason}. Next step: {error.next_step}.")
+            form.add_error(None, error.sentence)
         else:
             return redirect("network", found.pk)
     return render(request, "dashboard/network.html", _facts(found, form))

@@ -37,7 +37,7 @@ def new(request: HttpRequest) -> HttpResponse:
         try:
             run = _started(request, form)
         except Refused as error:
-            form.add_error(None, f"{error.value}: {error.reason}. Next step: {error.next_step}.")
+            form.add_error(None, error.sentence)
         else:
             return redirect("run", run.pk)
     return render(request, "dashboard/new_run.html", _choices(request, form))
@@ -113,7 +113,7 @@ def _answered(request: HttpRequest, found: TuningRun, act: Any) -> HttpResponse:
     try:
         act()
     except Refused as error:
-        refusal = f"{error.value}: {error.reason}. Next step: {error.next_step}."
+        refusal = error.sentence
     said_there = request.headers.get("HX-Target") == "downloads"
     if refusal and not said_there:
         messages.error(request, refusal)

@@ -40,7 +40,7 @@ def delete_network(request: HttpRequest, pk: UUID) -> HttpResponse:
     try:
         services.remove_network(owned(Network.objects.all(), request.user, pk=pk), request.user)
     except Refused as error:
-        messages.error(request, f"{error.value}: {error.reason}. Next step: {error.next_step}.")
+        messages.error(request, error.sentence)
     return redirect("storage")
 
 

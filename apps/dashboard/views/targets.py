@@ -34,7 +34,7 @@ def remeasure(request: HttpRequest, pk: UUID) -> HttpResponse:
     try:
         services.remeasure(target, request.user)
     except Refused as error:
-        messages.error(request, f"{error.reason}. Next step: {error.next_step}.")
+        messages.error(request, error.advice)
     return redirect("targets")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.http import Http404
 
 from apps.catalog.models import Network, Target
@@ -20,6 +20,7 @@ from apps.tuning.models import Artifact, Job, Outbox, TuningRun
 from apps.tuning.requests import MAX_ACTIVE_RUNS, runs
 from apps.tuning.states import LEGAL, IllegalTransition, State, step
 from tests.apps.rows import Site
+from tests.apps.threads import in_threads
 from workers.messages import Budget
 from workers.messages.baselines import BASELINES, PACKAGES
 
@@ -43,21 +44,13 @@ def queue() -> Any:
 
 
 def racing_claims(job_id: Any, count: int) -> list[Any]:
-    barrier, won = threading.Barrier(count), []
+    barrier = threading.Barrier(count)
 
-    def attempt() -> None:
+    def attempt(_number: int) -> Any:
         barrier.wait()
-        try:
-            won.append(services.claim(job_id, "racer"))
-        finally:
-            connection.close()
+        return services.claim(job_id, "racer")
 
-    threads = [threading.Thread(target=attempt) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return won
+    return in_threads(count, attempt)
 
 
 @pytest.mark.django_db(transaction=True)

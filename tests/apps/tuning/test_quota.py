@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from apps.catalog.models import Network
 from apps.catalog.services import create_network
@@ -18,6 +17,7 @@ from apps.tuning import live, quota, services
 from apps.tuning.checks import quota_is_an_amount
 from apps.tuning.models import Artifact, Event, Job, Measurement, TuningRun
 from tests.apps.rows import Site
+from tests.apps.threads import in_threads
 
 START = 5  # bytes of the network that every site has
 
@@ -42,7 +42,7 @@ def test_a_file_that_two_have_counts_for_both(site: Site, settings: Any) -> None
     create_network(site.bob, "b.onnx", [b"same"])
     create_network(site.ada, "a.onnx", [b"same"])
     assert (quota.used(site.ada).whole, quota.used(site.bob).whole) == (START + 4, 4)
-    assert (quota.room(site.ada), quota.room(site.bob)) == (0, START)
+    assert (quota.used(site.ada).room, quota.used(site.bob).room) == (0, START)
     # Whoever has it already may send it again.
     create_network(site.ada, "again.onnx", [b"same"])
 
@@ -71,26 +71,19 @@ def test_a_rejected_network_that_comes_again_needs_room(site: Site, settings: An
 
 def at_once(site: Site, uploads: int, size: int) -> list[BaseException | Network]:
     """Uploads that are all written before the first of them is kept."""
-    barrier, ended = threading.Barrier(uploads), list[BaseException | Network]()
+    barrier = threading.Barrier(uploads)
 
     def content(number: int) -> Iterator[bytes]:
         yield bytes([number]) * size
         barrier.wait(30)
 
-    def upload(number: int) -> None:
+    def upload(number: int) -> BaseException | Network:
         try:
-            ended.append(create_network(site.ada, f"{number}.onnx", content(number)))
+            return create_network(site.ada, f"{number}.onnx", content(number))
         except Refused as error:
-            ended.append(error)
-        finally:
-            connection.close()
+            return error
 
-    threads = [threading.Thread(target=upload, args=(number,)) for number in range(uploads)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return ended
+    return in_threads(uploads, upload)
 
 
 @pytest.mark.django_db(transaction=True)
