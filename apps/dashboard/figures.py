@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from apps.dashboard import humans
+from apps.dashboard import humans, words
 from apps.dashboard.methods import TITLES
 from apps.tuning.live import eta, thinned
 from apps.tuning.models import Slot, TuningRun
@@ -35,8 +35,9 @@ class Row:
 
     @property
     def word(self) -> str:
-        """While it runs, what it does."""
-        return "pausing" if self.run.job.state == State.RUNNING and self.run.job.wanted == "pause" else ""
+        """What it does, where its state does not say it."""
+        job = self.run.job
+        return "pausing" if job.state == State.RUNNING and job.wanted == "pause" else words.again(job)
 
 
 def rows(runs: Iterable[TuningRun]) -> list[Row]:

@@ -56,6 +56,15 @@ def duration(seconds: float | None) -> str:
     return f"{rest} s" if rest or not seconds else f"{significant(seconds, 2)} s"
 
 
+def ago(seconds: float) -> str:
+    """3 h ago: the largest unit alone."""
+    for size, unit in ((86400, "day"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'s' if unit == 'day' and count > 1 else ''} ago"
+    return "just now"
+
+
 def ratio(value: float | None) -> str:
     """1.06 x."""
     return f"{significant(value)} x" if value and _number(value) else NONE

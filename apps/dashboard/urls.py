@@ -29,6 +29,7 @@ urlpatterns = [
     path("runs/<uuid:pk>/snapshot.json", runs.shot, name="snapshot"),
     path("runs/<uuid:pk>/compile", runs.compile_best, name="compile"),
     path("runs/<uuid:pk>/ask/<str:word>", runs.ask, name="ask"),
+    path("runs/<uuid:pk>/log", runs.log, name="run-log"),
     path("runs/<uuid:pk>/downloads/", runs.downloads, name="downloads"),
     path("runs/<uuid:pk>/downloads/<str:name>", runs.file, name="run-file"),
     path("artifacts/<uuid:pk>/download", runs.artifact, name="artifact"),

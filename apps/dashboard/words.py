@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from apps.tuning.models import TuningRun
+import math
+
+from apps.core import clock
+from apps.dashboard import humans
+from apps.tuning.models import Job, TuningRun
 
 RULES = {
     "rescue": "nothing valid yet",
@@ -64,6 +68,12 @@ PAGE = {"rules": RULES, "spent": SPENT, "reasons": REASONS}
 def named(words: dict[str, str], name: str) -> str:
     """A name that has no words of its own says itself."""
     return words.get(name) or name.replace("_", " ")
+
+
+def again(job: Job | None) -> str:
+    """When a job whose last attempt got nowhere is tried again; empty for others, and when that time has come."""
+    left = (job.again - clock.now()).total_seconds() if job and job.again else 0.0
+    return f"tries again in {humans.duration(math.ceil(left))}" if left > 0 else ""
 
 
 def ending(run: TuningRun) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from redis.exceptions import RedisError
 
 from apps.core import clock
 from apps.tuning.models import Job, Outbox
+from apps.tuning.states import State
 from workers.messages.names import (
     ACTOR_BASELINE,
     ACTOR_COMPILE,
@@ -58,17 +60,22 @@ def send(queue: str, actor: str, job_id: str) -> None:
 
 
 def queue(job: Job) -> None:
-    """Inside the transaction that queues the job: its message is sent when that is committed, or later by reconcile."""
+    """Inside the transaction that queues the job: its message is sent when that is committed, or later by reconcile, as
+    is that of a job that has to wait."""
     Outbox.objects.filter(job=job).delete()
     row = Outbox.objects.create(job=job, queue=ROUTES[job.task][0])
     transaction.on_commit(partial(deliver, job_id=job.pk), robust=True)
     log.debug("outbox %s for %s", row.pk, job)
 
 
-def deliver(**only: Any) -> int:
-    """Sends what was not sent, oldest first; returns how many. Without a broker the rest stays for the next time."""
+def deliver(now: datetime | None = None, **only: Any) -> int:
+    """Sends what was not sent and is due, oldest first; returns how many. Without a broker the rest stays for the next
+    time."""
     sent = 0
-    for row in Outbox.objects.filter(sent_at=None, **only).select_related("job"):
+    rows = Outbox.objects.filter(sent_at=None, **only).exclude(
+        job__state=State.QUEUED, job__lease_until__gte=now or clock.now()
+    )
+    for row in rows.select_related("job"):
         try:
             send(row.queue, ROUTES[row.job.task][1], str(row.job_id))
         except (RedisError, BrokerConnectionError, OSError) as error:

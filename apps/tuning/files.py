@@ -15,10 +15,14 @@ LIMIT = 4 << 30
 _CHUNK = 1 << 20
 
 
+class TooMuch(ValueError):
+    """A file of more bytes than allowed."""
+
+
 def keep_archive(archive: str, work_dir: Path, folder: Path, limit: int = LIMIT, ending: str = ".zip") -> Stored:
     """Copies a child's file, named by its content.
 
-    Raises ValueError for a path that is not a plain file in the child's own directory, and for one of more than
+    Raises ValueError for a path that is not a plain file in the child's own directory, TooMuch for one of more than
     `limit` bytes.
     """
     path = Path(archive)
@@ -28,7 +32,7 @@ def keep_archive(archive: str, work_dir: Path, folder: Path, limit: int = LIMIT,
         try:
             return keep(_chunks(file), folder, ending, limit)
         except TooLarge:
-            raise ValueError(f"the archive {archive!r} has more than {limit} bytes") from None
+            raise TooMuch(f"the archive {archive!r} has more than {limit} bytes") from None
 
 
 def _opened(path: Path) -> BinaryIO:

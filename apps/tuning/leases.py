@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -23,14 +23,15 @@ from apps.tuning.requests import compile_if_measured
 from apps.tuning.states import HELD, State
 from apps.tuning.transitions import move, tell
 from workers.messages import Event
+from workers.messages.channel import Control
 
 LEASE = timedelta(seconds=30)
 RENEWAL = timedelta(seconds=5)
-ATTEMPTS = 3
+PAUSES = (timedelta(seconds=10), timedelta(seconds=60))
+"""Between attempts that got nowhere: what passes, as a full disk or memory that others hold, takes time to pass."""
+ATTEMPTS = 1 + len(PAUSES)
 """Attempts in a row without a new measurement after which a job fails."""
 LOG_TAIL = 20_000
-
-Wanted = Literal["continue", "pause", "stop"]
 
 
 class LeaseLost(Exception):
@@ -66,13 +67,14 @@ class Claim:
 
 
 def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | None:
-    """The hold on a queued job, or on one whose worker's lease ran out. None: leave it, somebody else has it."""
+    """The hold on a queued job, or on one whose worker's lease ran out. None: leave it, somebody else has it or it is
+    to wait."""
     now = now or clock.now()
     try:
         key = uuid.UUID(str(job_id))
     except ValueError:
         return None
-    free = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_until__lt=now)
+    free = Q(state=State.QUEUED, lease_until=None) | Q(state__in=(State.QUEUED, State.RUNNING), lease_until__lt=now)
     with transaction.atomic():
         if not move(
             key,
@@ -84,6 +86,8 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
             lease_until=now + LEASE,
             worker=worker[:200],
             answered=False,
+            error="",  # of the attempt before
+            next_step="",
             started=Coalesce("started", Value(now)),
         ):
             return None
@@ -91,7 +95,7 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
     return Claim(key, job.fence, job.task, now)
 
 
-def heartbeat(held: Claim, *, now: datetime | None = None) -> Wanted:
+def heartbeat(held: Claim, *, now: datetime | None = None) -> Control:
     """Renews the lease, at most every 5 s, and returns what the user wants; raises LeaseLost."""
     now = now or clock.now()
     if now - held.renewed >= RENEWAL:
@@ -103,7 +107,9 @@ def heartbeat(held: Claim, *, now: datetime | None = None) -> Wanted:
     return "stop" if wanted in ("stop", "keep") else "pause" if wanted == "pause" else "continue"
 
 
-def conclude(held: Claim, kind: str, detail: str = "", log: str = "", last: Event | None = None) -> State | None:
+def conclude(
+    held: Claim, kind: str, detail: str = "", log: str = "", last: Event | None = None, *, now: datetime | None = None
+) -> State | None:
     """Gives the job back after an attempt that ended as `kind` (workers.supervision.ports.EndingKind, or "interrupted"
     for a worker that is shut down). Returns the new state, None when the lease was lost meanwhile.
     """
@@ -119,14 +125,14 @@ def conclude(held: Claim, kind: str, detail: str = "", log: str = "", last: Even
             return over(job, State.FAILED, error=f"the process that was to {_WORK[job.task]} ended without a result",
                         next_step="try again; if that does not help, look at the log of the worker")  # fmt: skip
         if kind == "finished" or (job.answered and kind in ("crashed", "stopped", "paused")):
-            return over(job, State.DONE, reason=_plain((last or {}).get("reason", "")))
+            return answered(job, reason=_plain((last or {}).get("reason", "")))
         if kind == "failed":
             told = last or {}
             reason = _plain(told.get("reason") or detail)[:4000]
             return over(job, State.FAILED, error=reason, next_step=_plain(told.get("next_step", ""))[:4000])
         if kind == "stopped":
             return over(job, State.DONE, reason="stopped")
-        return abandoned(job, _plain(detail), kind)
+        return abandoned(job, _plain(detail), kind, now=now)
 
 
 _WORK = {
@@ -150,8 +156,17 @@ def _plain(said: object) -> str:
     return str(said).encode(errors="replace").decode().replace("\0", "")
 
 
-def abandoned(job: Job, detail: str, kind: str = "crashed") -> State:
-    """Inside a transaction: an attempt ended without a result. Goes on as the user wants, or fails without progress."""
+def answered(job: Job, reason: str = "") -> State:
+    """Inside a transaction: the job is done, or has failed where its result could not be kept: then `error` says why."""
+    if job.error:
+        return over(job, State.FAILED, error=job.error, next_step=job.next_step)
+    return over(job, State.DONE, reason=reason)
+
+
+def abandoned(job: Job, detail: str, kind: str, *, now: datetime | None = None) -> State:
+    """Inside a transaction: an attempt ended without a result, as `kind` ("expired": with its worker). Goes on as the user
+    wants, after a pause where it crashed and got nowhere, or fails. Who waited for a lease to run out has waited enough.
+    """
     if job.state == State.STOPPING or job.wanted in ("stop", "keep"):
         return over(job, State.DONE, reason="stopped")
     if job.wanted == "pause":
@@ -159,10 +174,19 @@ def abandoned(job: Job, detail: str, kind: str = "crashed") -> State:
     if kind == "interrupted":
         move(job.pk, State.INTERRUPTED, fruitless=Greatest(F("fruitless") - 1, 0))
         return State.INTERRUPTED
-    if kind == "crashed" and job.fruitless >= ATTEMPTS:
+    if kind == "paused":
+        changes: dict[str, Any] = {"fruitless": 0}
+    elif job.fruitless >= ATTEMPTS:
         reason = f"{ATTEMPTS} attempts in a row got nowhere; the last one: {detail}"
-        return over(job, State.FAILED, error=reason, next_step="look at the log; resume to try again")
-    move(job.pk, State.QUEUED, fruitless=0 if kind == "paused" else F("fruitless"))
+        again = "look at the log; resume to try again" if job.task == Job.Task.TUNE else "ask for it again"
+        return over(job, State.FAILED, error=reason, next_step=again)
+    elif kind == "crashed" and job.fruitless:
+        error = f"attempt {job.fruitless} of {ATTEMPTS} got nowhere: {detail}"[:4000]
+        until = (now or clock.now()) + PAUSES[job.fruitless - 1]
+        changes = {"lease_until": until, "error": error, "next_step": "wait, it is tried again by itself"}
+    else:
+        changes = {}
+    move(job.pk, State.QUEUED, **changes)
     dispatch.queue(job)
     return State.QUEUED
 
@@ -201,8 +225,8 @@ __all__ = [
     "RENEWAL",
     "Claim",
     "LeaseLost",
-    "Wanted",
     "abandoned",
+    "answered",
     "claim",
     "conclude",
     "heartbeat",

@@ -89,6 +89,7 @@ def _facts(run: TuningRun) -> dict[str, Any]:
         "state": run.job.state,
         "wanted": run.job.wanted,
         "attempt": run.job.attempt,
+        "again": run.job.again and run.job.again.timestamp(),
         "network": {"id": str(run.network_id), "name": run.network.name},
         "target": {"id": str(run.target_id), "name": run.target.name},
         "method": run.method,

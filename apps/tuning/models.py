@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from workers.messages import Budget, RunSpec
 class Job(models.Model):
     """Any long work. `fence` grows with every claim: a write under an older one is refused.
 
-    `last_seq` is the last number given to an event or measurement; `fruitless` counts attempts, the present one
-    included, since the last new measurement; `answered` says that this attempt gave its result. `owner` is None for
-    what the site does for itself.
+    Before `lease_until` nobody else may claim it: while it runs that is its worker's lease, while it is queued the pause
+    after an attempt that got nowhere, and `error` says why. `last_seq` is the last number given to an event or
+    measurement; `fruitless` counts attempts, the present one included, since the last new measurement; `answered` says
+    that this attempt gave its result. `owner` is None for what the site does for itself.
     """
 
     class Task(models.TextChoices):
@@ -69,6 +71,11 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task} {self.id}"
+
+    @property
+    def again(self) -> datetime | None:
+        """Of a queued job that has to wait: until when."""
+        return self.lease_until if self.state == State.QUEUED else None
 
 
 class TuningRun(models.Model):
@@ -124,6 +131,10 @@ class TuningRun(models.Model):
     @property
     def budget(self) -> Budget:
         return Budget(self.budget_seconds, self.budget_trials, self.budget_latency, self.budget_gain)
+
+    def pushed_out(self, state: str) -> list[Artifact]:
+        """Its artifacts that another one of this state makes too many."""
+        return list(self.artifacts.filter(state=state)[Artifact.KEPT - 1 :])
 
     def spec(self) -> str:
         """The order's RunSpec as JSON text."""

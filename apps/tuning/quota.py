@@ -1,7 +1,8 @@
 """How many bytes of networks and compiled libraries an account may keep.
 
-A file that several accounts have lies on the disk once and counts for each: what one deletes must not make another's
-account fuller. Logs and measurements are rows of the database; they do not count.
+A file that several accounts have lies on the disk once and counts for each, once: what one deletes must not make another's
+account fuller. Logs and measurements are rows of the database; they do not count. What is kept is counted in the
+transaction that keeps it (check_kept); whatever is looked at before only spares work that would be in vain.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.db.models import QuerySet, Sum
+from django.db.models import Sum
 
 from apps.catalog.models import Network
 from apps.core.amounts import shown
 from apps.core.errors import Refused
-from apps.tuning.models import Artifact
+from apps.tuning.models import Artifact, TuningRun
 
 NEXT = "delete on the Storage page what you no longer need, or have who runs this site raise QUOTA"
+
+
+class NoRoom(Refused):
+    """An account is too full for what it should keep."""
 
 
 @dataclass(frozen=True)
@@ -42,38 +47,43 @@ def used(owner: Any) -> Used:
     """Files of rejected networks are swept away, and do not count."""
     networks = Network.objects.filter(owner=owner).exclude(state=Network.State.REJECTED)
     libraries = Artifact.objects.filter(run__owner=owner)
-    return Used(_bytes(networks), _bytes(libraries))
+    return Used(*(_bytes(rows.order_by().values_list("sha256", "size")) for rows in (networks, libraries)))
 
 
-def _bytes(rows: QuerySet[Any]) -> int:
-    return rows.aggregate(bytes=Sum("size"))["bytes"] or 0
+def _bytes(files: Any) -> int:
+    """Of contents: two libraries of an account may have the same."""
+    return files.distinct().aggregate(bytes=Sum("size"))["bytes"] or 0
 
 
 def check(owner: Any, value: object, size: int) -> None:
-    """Raises Refused, of `value`, where there is no room for so many bytes more."""
+    """Raises NoRoom, of `value`, where there is none for so many bytes more."""
     _check(value, size, used(owner).whole)
 
 
 def check_kept(owner: Any, value: object, size: int) -> None:
-    """Inside the transaction that keeps so many bytes: raises Refused where they were too many.
+    """Inside the transaction that keeps so many bytes, when their row is there: raises NoRoom where they were too many.
 
-    The owner's row is locked, so that of two uploads that come at once the second counts the first.
+    The owner's row is locked, so that of two files that come at once the second counts the first.
     """
     get_user_model().objects.select_for_update(no_key=True).filter(pk=owner.pk).first()
     _check(value, size, used(owner).whole - size)
 
 
-def check_library(owner: Any, value: object) -> None:
-    """Raises Refused where there is no room at all. How large a library becomes nobody knows before it is compiled: one
-    that was begun in time is kept."""
-    found = used(owner)
-    if not found.room:
-        raise Refused(value, _in_use(found.whole), NEXT)
+def check_library(run: TuningRun) -> None:
+    """Raises NoRoom where there is none at all. How large a library becomes nobody knows before it is compiled."""
+    if not room_of_library(run):
+        raise NoRoom(run, _in_use(used(run.owner).whole), NEXT)
+
+
+def room_of_library(run: TuningRun) -> int:
+    """Bytes that one more library of the run may have: what is free, and what those had that it pushes out."""
+    pushed = sum(older.size for older in run.pushed_out(Artifact.State.READY))
+    return max(0, settings.QUOTA - used(run.owner).whole + pushed)
 
 
 def _check(value: object, size: int, taken: int) -> None:
     if taken + size > settings.QUOTA:
-        raise Refused(value, f"it has {shown(size)}, and {_in_use(taken)}", NEXT)
+        raise NoRoom(value, f"it has {shown(size)}, and {_in_use(taken)}", NEXT)
 
 
 def _in_use(taken: int) -> str:

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from apps.core import clock
 from apps.tuning import dispatch
-from apps.tuning.leases import abandoned, over
+from apps.tuning.leases import abandoned, answered
 from apps.tuning.models import Job, Outbox
 from apps.tuning.states import HELD, State
 from apps.tuning.transitions import move
@@ -25,7 +25,7 @@ def reconcile(now: datetime | None = None) -> dict[str, int]:
     """One look at everything; safe at any time and from several processes. Returns counts by what was done."""
     now = now or clock.now()
     counts = {"expired": _expired(now), "interrupted": _interrupted(), "resent": _overdue(now)}
-    counts["sent"] = dispatch.deliver()
+    counts["sent"] = dispatch.deliver(now)
     return counts
 
 
@@ -40,9 +40,9 @@ def _expired(now: datetime) -> int:
                 continue
             Job.objects.filter(pk=key).update(fence=job.fence + 1, worker="", lease_until=None)
             if job.answered:
-                over(job, State.DONE)
+                answered(job)
             else:
-                abandoned(job, EXPIRED)
+                abandoned(job, EXPIRED, "expired")
             count += 1
     return count
 

@@ -44,7 +44,7 @@ def announce(job_id: Any) -> None:
     if run is None:
         return
     told = {name: getattr(job, name) for name in ("state", "wanted", "attempt", "error", "next_step")}
-    tell(run, "state", **told, finished_reason=run.finished_reason)
+    tell(run, "state", **told, again=job.again and job.again.timestamp(), finished_reason=run.finished_reason)
 
 
 def tell(run: TuningRun, kind: str, **payload: Any) -> None:

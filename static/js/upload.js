@@ -10,6 +10,8 @@ if (form) {
   input.addEventListener("change", () => { if (input.files.length) send(input.files[0]); });
   for (const name of ["dragenter", "dragover"]) zone.addEventListener(name, (event) => { event.preventDefault(); zone.classList.add("over"); });
   for (const name of ["dragleave", "drop"]) zone.addEventListener(name, (event) => { event.preventDefault(); zone.classList.remove("over"); });
+  // A file dropped beside the zone would take the page's place.
+  for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
   zone.addEventListener("drop", (event) => { if (event.dataTransfer.files.length) send(event.dataTransfer.files[0]); });
 
   function send(file) {
@@ -24,6 +26,7 @@ if (form) {
     request.open("POST", form.action);
     request.setRequestHeader("X-Requested-With", "XMLHttpRequest");
     request.setRequestHeader("Accept", "application/json");
+    status.classList.remove("bad");
     request.upload.onprogress = (event) => {
       progress.hidden = false;
       progress.max = event.total;
@@ -35,6 +38,7 @@ if (form) {
       try { answer = JSON.parse(request.responseText); } catch { /* refused before it was whole, or a proxy's page */ }
       const plain = request.getResponseHeader("Content-Type")?.startsWith("text/plain") && request.responseText;
       if (answer?.location) location.assign(answer.location);
+      else if (new URL(request.responseURL || location).pathname.startsWith("/login/")) location.reload(); // signed out meanwhile
       else fail(answer?.error || plain || `The server answered ${request.status}.`);
     };
     request.onerror = () => fail("The connection broke. Try again.");
@@ -43,6 +47,7 @@ if (form) {
   function fail(text) {
     progress.hidden = true;
     status.textContent = text;
+    status.classList.add("bad");
     input.value = "";
   }
 }

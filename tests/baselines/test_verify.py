@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto, numpy_helper
 
 from tests.zoo import tiny
+from workers.baselines import verify
 from workers.baselines.inputs import seeded_inputs
 from workers.baselines.session import OnnxRuntimeSession
 from workers.baselines.verify import Verdict, compare
@@ -79,6 +80,47 @@ def test_a_wrong_score_beside_a_mask_is_noticed() -> None:
     broken = SCORES.copy()
     broken[2, 5, 5] += 0.1
     assert "differs" in compare({"y": broken}, {"y": SCORES}).reason
+
+
+def scores(dtype: type, mask: float) -> np.ndarray:
+    """Masked by a number instead of infinity."""
+    finite = np.random.default_rng(7).standard_normal((3, 8, 8))
+    return np.where(np.tri(8, dtype=bool), finite, mask).astype(dtype)
+
+
+MASKS = [(np.float32, np.finfo(np.float32).min), (np.float32, -1e30), (np.float64, 1e300), (np.float16, -65504.0)]
+
+
+@pytest.mark.parametrize(("dtype", "mask"), MASKS)
+def test_a_finite_mask_is_no_measure_for_the_scores_beside_it(dtype: type, mask: float) -> None:
+    wanted = scores(dtype, mask)
+    assert compare({"y": wanted}, {"y": wanted}).passed
+    verdict = compare({"y": (wanted * dtype(0.9995)).astype(dtype)}, {"y": wanted}, {"y": HALF})
+    assert verdict.passed, verdict.reason
+    assert verdict.outputs[0].scale == np.abs(wanted[:, np.tri(8, dtype=bool)]).max()
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(("dtype", "mask"), MASKS)
+def test_a_wrong_score_beside_a_finite_mask_and_a_wrong_mask_are_noticed(dtype: type, mask: float) -> None:
+    wanted = scores(dtype, mask)
+    for place, value, words in (
+        ((2, 5, 5), wanted[2, 5, 5] + dtype(0.1), "differs"),
+        ((2, 5, 5), mask, "differs"),
+        ((0, 0, 1), 0.0, "1 of its values"),
+        ((0, 0, 1), mask * 0.9, "1 of its values"),
+        ((0, 0, 1), -mask, "1 of its values"),
+    ):
+        broken = wanted.copy()
+        broken[place] = value
+        assert words in compare({"y": broken}, {"y": wanted}, {"y": HALF}).reason
+
+
+@pytest.mark.mutation
+def test_without_a_bound_for_masks_a_wrong_score_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "_mask", lambda dtype: np.inf)
+    with pytest.raises(AssertionError):
+        test_a_wrong_score_beside_a_finite_mask_and_a_wrong_mask_are_noticed(*MASKS[0])
 
 
 @pytest.mark.mutation

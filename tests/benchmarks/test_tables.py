@@ -52,6 +52,14 @@ def test_an_arm_is_compared_with_the_stock_run_of_its_own_seed(compared: list[Ce
     assert "14.14 times as fast as stock (geometric mean)" in said
 
 
+def test_stock_with_kept_builders_is_a_peer_of_its_own(compared: list[Cell]) -> None:
+    said = table([*compared[:2], cell("warm", [[100.0, 6e-3], [120.0, 5.5e-3]], 300.0)])
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-4:] == ["20", "25.00", "20", "6.00"]
+    assert [word.strip() for word in row(said, "warm") if word.strip()][-4:] == ["never", "never", "120", "1.00"]
+    assert "reaches warm's final latency in 1 of 1 pairs of network and seed, 6.00 times as fast as warm" in said
+    assert "warm (20 trials an operator), same layout" not in said, "TVM's arms have no line of their own"
+
+
 def test_a_run_that_never_gets_there_says_never(compared: list[Cell]) -> None:
     late = [compared[0], cell("auto", [[10.0, 6e-3]], 600.0)]
     assert [word.strip() for word in row(table(late), "auto") if word.strip()][-2:] == ["never", "never"]

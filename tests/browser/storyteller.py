@@ -10,6 +10,7 @@ import resource
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,22 @@ class Storyteller:
         last = {"kind": "finished", "clock": TuningRun.objects.get(pk=run).clock, "reason": "stopped", "report": {}}
         services.write(self.runs[run]["held"], [last])
         services.conclude(self.runs[run]["held"], kind, "", "", last)
+        return self.figures(run)
+
+    def end(self, run: str) -> dict[str, Any]:
+        """Whatever it does now: an account has so many runs at a time."""
+        with suppress(services.Refused):
+            services.request(TuningRun.objects.get(pk=run).job, self.owner, "stop")
+        services.conclude(self.runs[run]["held"], "stopped")
+        return self.figures(run)
+
+    def crash(self, run: str, detail: str) -> dict[str, Any]:
+        services.conclude(self.runs[run]["held"], "crashed", detail)
+        return self.figures(run)
+
+    def fail(self, run: str, reason: str, printed: str) -> dict[str, Any]:
+        last = {"kind": "failed", "clock": 0.0, "error": "OSError", "reason": reason, "next_step": "buy another"}
+        services.conclude(self.runs[run]["held"], "failed", "", printed, last)
         return self.figures(run)
 
     def figures(self, run: str) -> dict[str, Any]:

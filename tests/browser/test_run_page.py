@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +39,11 @@ let sum = 0; for (let i = 0; i < data.length; i += 4) sum = (sum * 31 + data[i] 
 
 
 @pytest.fixture
-def run(site: Site) -> str:
+def run(site: Site) -> Iterator[str]:
     network = site.tell("network", name="squeezenet")["network"]
-    return str(site.tell("run", network=network)["run"])
+    key = str(site.tell("run", network=network)["run"])
+    yield key
+    site.tell("end", run=key)
 
 
 def open_run(browser: Any, site: Site, run: str) -> None:
@@ -90,12 +94,22 @@ def test_a_page_that_stays_open_keeps_what_counts(site: Site, browser: Any, run:
     assert (state["first"], state["last"]) == (1, [29_998, 29_999, 30_000])
 
 
+def test_a_part_that_has_nothing_to_draw_says_so(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    drawn = "return document.querySelector(arguments[0]).textContent"
+    for part in ("#shares", "#spent"):
+        until(lambda part=part: "Nothing yet" in browser.execute_script(drawn, part))
+    reaches(browser, site.tell("tell", run=run, slots=2)["seq"])
+    for part in ("#shares", "#spent"):
+        until(lambda part=part: "Nothing yet" not in browser.execute_script(drawn, part))
+
+
 def test_the_best_is_offered_as_soon_as_there_is_one(site: Site, browser: Any, run: str) -> None:
     open_run(browser, site, run)
     words = "return document.querySelector('#downloads').textContent"
-    assert "Download best so far" not in browser.execute_script(words)
+    assert "Compile the best so far" not in browser.execute_script(words)
     site.tell("tell", run=run, slots=14)
-    until(lambda: "Download best so far" in browser.execute_script(words))
+    until(lambda: "Compile the best so far" in browser.execute_script(words))
 
 
 def test_reload_and_second_tab_show_the_same(site: Site, browser: Any, run: str, tmp_path: Path) -> None:
@@ -139,6 +153,72 @@ def test_stop_and_keep_best_stops(site: Site, browser: Any, run: str) -> None:
     until(lambda: "Compiling the best so far" in browser.execute_script(words))
 
 
+def pressed(browser: Any, part: str, key: str = "") -> None:
+    """A button that the page may be about to take away: somebody else was quicker."""
+    browser.execute_script("document.querySelector(`[data-part=${arguments[0]}]`).hidden = false", part)
+    button = browser.find_element("css selector", f"[data-part={part}] button")
+    button.send_keys(key) if key else button.click()
+
+
+def test_a_refusal_is_said_at_once_and_only_once(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    refused = lambda: browser.find_element("css selector", "#refused").text  # noqa: E731
+    assert refused() == ""
+    site.tell("conclude", run=run)
+    until(lambda: browser.find_element("css selector", "[data-part=state-word]").text == "done: stopped")
+    pressed(browser, "pause")
+    until(lambda: refused() == "pause: the job is done. Next step: reload the page to see what it does now.")
+    assert browser.find_element("css selector", "#refused .notice").get_attribute("role") == "alert"
+    browser.refresh()
+    until(lambda: browser.execute_script(SEQ))
+    assert "the job is done" not in browser.find_element("css selector", "main").text
+    assert complaints(browser) == []
+
+
+def test_a_button_that_gets_no_answer_says_so(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    site.stop_web()
+    try:
+        pressed(browser, "pause")
+        until(lambda: "The server cannot be reached" in browser.find_element("css selector", "#refused").text)
+    finally:
+        site.start_web()
+    pressed(browser, "pause")
+    until(lambda: site.tell("wanted", run=run)["wanted"] == "pause")
+    until(lambda: browser.find_element("css selector", "#refused").text == "")
+
+
+def test_a_button_of_who_is_signed_out_leads_to_the_form(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    browser.delete_cookie("sessionid")
+    pressed(browser, "pause")
+    until(lambda: browser.current_url.endswith(f"/login/?next=/runs/{run}/"))
+    assert browser.find_element("css selector", "h1").text == "Sign in"
+
+
+def test_who_presses_without_a_mouse_stays_among_the_buttons(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    pressed(browser, "pause", Keys.ENTER)
+    until(lambda: not browser.find_element("css selector", "[data-part=pause]").is_displayed())
+    focus = "return document.activeElement.classList.contains('controls')"
+    until(lambda: browser.execute_script(focus))
+
+
+def test_when_the_next_attempt_is_is_counted_down(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    assert site.tell("crash", run=run, detail="no space left on the disk")["state"] == "queued"
+    word = lambda: browser.find_element("css selector", "[data-part=state-word]").text  # noqa: E731
+    until(lambda: re.fullmatch(r"tries again in \d+ s", word()))
+    first = word()
+    until(lambda: re.fullmatch(r"tries again in \d+ s", word()) and word() != first)
+    trouble = browser.find_element("css selector", "[data-part=trouble]").text
+    assert "attempt 1 of 3 got nowhere: no space left on the disk" in trouble
+    browser.refresh()
+    until(lambda: "tries again in" in word())
+    until(lambda: word() == "waiting for a worker")
+
+
 def test_a_lost_connection_is_said_and_made_up_for(site: Site, browser: Any, run: str) -> None:
     site.tell("tell", run=run, slots=14)
     open_run(browser, site, run)
@@ -157,7 +237,7 @@ def test_pointing_at_an_operator_lights_it_everywhere(site: Site, browser: Any, 
     site.tell("tell", run=run, slots=30)
     open_run(browser, site, run)
     before = browser.execute_script(INKED, "#lanes")
-    focus = "const row = document.querySelector('#operators tbody tr'); row.focus(); return row.dataset.op"
+    focus = "const link = document.querySelector('#operators a'); link.focus(); return link.closest('tr').dataset.op"
     index = browser.execute_script(focus)
     # In one script: the page may draw its rows anew between finding one and asking it.
     lit = "return document.querySelector(`#shares [data-op='${arguments[0]}']`).classList.contains('lit')"
@@ -198,6 +278,50 @@ def test_everything_is_reached_and_read_without_a_mouse(site: Site, browser: Any
     assert browser.execute_script(UNNAMED) == 0
 
 
+NAMES = "return [...document.querySelectorAll('button[data-save]')].map((e) => e.ariaLabel || e.textContent)"
+STOPS = "return document.querySelectorAll('#operators tbody :is(a, button, [tabindex])').length"
+
+
+def test_an_operator_is_one_stop_of_the_keyboard_and_every_button_has_a_name_of_its_own(
+    site: Site, browser: Any, run: str
+) -> None:
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    until(lambda: browser.execute_script(STOPS) == 12)
+    names = browser.execute_script(NAMES)
+    assert "PNG of paid and won" in names
+    assert len(set(names)) == len(names)
+
+
+def test_the_curve_has_a_table_of_its_own(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=30)
+    open_run(browser, site, run)
+    browser.find_element("xpath", "//summary[text()='Show latency as table']").click()
+    rows = until(lambda: browser.find_elements("css selector", "#latency-table tbody tr"))
+    assert len(rows) == browser.execute_script("return window.run.state.curve.length")
+    assert browser.find_element("css selector", "#latency-table thead").text.split() == ["clock_s", "latency_ms"]
+
+
+def test_a_tab_in_the_background_says_how_far_it_is(site: Site, browser: Any) -> None:
+    network = site.tell("network", name="in the background")["network"]
+    run = str(site.tell("run", network=network)["run"])
+    open_run(browser, site, run)
+    until(lambda: browser.title == "running, in the background")
+    site.tell("tell", run=run, slots=14)
+    until(lambda: re.fullmatch(r"[\d.]+ ms, running, in the background", browser.title))
+    site.tell("conclude", run=run)
+    until(lambda: re.fullmatch(r"[\d.]+ ms, done: stopped, in the background", browser.title))
+
+
+def test_why_a_run_failed_is_one_click_away_without_a_reload(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    site.tell("fail", run=run, reason="the disk is gone", printed="Traceback <b>of</b> the disk")
+    trouble = browser.find_element("css selector", "[data-part=trouble]")
+    until(lambda: "the disk is gone\nNext step: buy another." in trouble.text)
+    trouble.find_element("css selector", "summary").click()
+    until(lambda: "Traceback <b>of</b> the disk" in trouble.text)
+
+
 def test_plots_share_one_time_axis(site: Site, browser: Any, run: str) -> None:
     site.tell("tell", run=run, slots=30)
     open_run(browser, site, run)
@@ -205,14 +329,31 @@ def test_plots_share_one_time_axis(site: Site, browser: Any, run: str) -> None:
     assert (boxes[0]["x"], boxes[0]["width"]) == (boxes[1]["x"], boxes[1]["width"])
 
 
+LONG = "a_network_exported_at_step_" + "1234567890" * 16
+
+
 @pytest.mark.parametrize("width", [1280, 390])
-def test_no_page_scrolls_sideways(site: Site, browser: Any, run: str, width: int) -> None:
+def test_no_page_scrolls_sideways(site: Site, browser: Any, width: int) -> None:
+    port = {"name": f"serving_default_{LONG}", "dtype": "float32", "shape": [1, 3, 224, 224]}
+    network = site.tell("network", name=LONG, inspection={"inputs": [port]})["network"]
+    run = site.tell("run", network=network)["run"]
     site.tell("tell", run=run, slots=14)
     size(browser, width, 844)
-    for path in ("/", "/networks/", "/storage/", "/targets/", "/runs/new", f"/runs/{run}/"):
+    pages = ("/", "/networks/", "/storage/", "/targets/", "/runs/new")
+    for path in (*pages, f"/runs/{run}/", f"/networks/{network}/", f"/runs/{run}/operators/0/", "/nothing/"):
         browser.get(site.url + path)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width, path
-        assert complaints(browser) == []
+        assert path == "/nothing/" or complaints(browser) == []
+    site.tell("end", run=run)
+
+
+def test_a_list_that_is_drawn_anew_leaves_the_keyboard_where_it_was(site: Site, browser: Any, run: str) -> None:
+    browser.get(site.url + "/")
+    browser.execute_script(
+        "document.getElementById(arguments[0]).focus(); window.old = document.activeElement", f"run-{run}"
+    )
+    until(lambda: not browser.execute_script("return window.old.isConnected"))
+    assert browser.execute_script("return document.activeElement.id") == f"run-{run}"
 
 
 OBSERVE = """
@@ -296,7 +437,29 @@ def test_a_network_is_uploaded_through_the_page(site: Site, browser: Any, tmp_pa
     wrong.write_bytes(b"x")
     browser.get(site.url + "/networks/")
     browser.find_element("css selector", "input[type=file]").send_keys(str(wrong))
-    until(lambda: "Next step" in browser.find_element("css selector", "[data-status]").text)
+    status = until(lambda: browser.find_elements("css selector", "[data-status].bad"))[0]
+    assert "Next step" in status.text
+
+
+def test_an_upload_of_who_is_signed_out_leads_to_the_form(site: Site, browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "late.onnx"
+    file.write_bytes(b"not really a network")
+    browser.get(site.url + "/networks/")
+    browser.delete_cookie("sessionid")
+    browser.find_element("css selector", "input[type=file]").send_keys(str(file))
+    until(lambda: browser.current_url.endswith("/login/?next=/networks/"))
+
+
+DROPPED = """
+const event = new DragEvent('drop', {bubbles: true, cancelable: true});
+document.body.dispatchEvent(event);
+return event.defaultPrevented;
+"""
+
+
+def test_a_file_dropped_beside_the_zone_does_not_take_the_pages_place(site: Site, browser: Any) -> None:
+    browser.get(site.url + "/networks/")
+    until(lambda: browser.execute_script(DROPPED))
 
 
 def test_a_ratio_says_of_what_it_is(site: Site, browser: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.chromium import complaints, dark, until
+from tests.browser.chromium import complaints, dark, size, until
 from tests.browser.site import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -36,6 +36,15 @@ def test_a_network_is_deleted_without_a_mouse(site: Site, browser: Any, tmp_path
     until(lambda: not browser.find_elements("xpath", ROW))
     assert browser.current_url.endswith("/storage/")
     assert complaints(browser) == []
+
+
+def test_room_can_be_made_on_a_phone(site: Site, browser: Any) -> None:
+    name = "a network on a phone_" + "1234567890" * 10
+    site.tell("network", name=name)
+    size(browser, 390, 844)
+    browser.get(f"{site.url}/storage/")
+    box = browser.find_element("xpath", f"//tr[.//a[text()='{name}']]//summary").rect
+    assert 0 <= box["x"] < box["x"] + box["width"] <= 390
 
 
 def test_a_file_that_there_is_no_room_for_is_not_sent(site: Site, browser: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from workers.child.__main__ import passing
+from workers.child.peers import ArtifactFailed, run_script
 from workers.headless.ask import Listener
 from workers.messages.events import Event
 from workers.messages.names import READING
@@ -19,6 +20,9 @@ LONG = "x" * 300
 """No file has so long a name: the system says so as it says that there is no room, and it can be had anywhere."""
 
 
+SPEC = RunSpec("net.onnx", {"kind": "llvm"}, 1, 1e11, 1e10)
+
+
 def ended(order: dict[str, Any]) -> tuple[Ending, list[Event]]:
     listener = Listener()
     ending = supervise(order, listener)
@@ -26,8 +30,14 @@ def ended(order: dict[str, Any]) -> tuple[Ending, list[Event]]:
 
 
 def compiling(work_dir: Path) -> dict[str, Any]:
-    spec = RunSpec("net.onnx", {"kind": "llvm"}, 1, 1e11, 1e10).to_json()
-    return {"task": "compile", "spec": spec, "work_dir": str(work_dir), "name": "net", "best": {}, "log": None}
+    return {
+        "task": "compile",
+        "spec": SPEC.to_json(),
+        "work_dir": str(work_dir),
+        "name": "net",
+        "best": {},
+        "log": None,
+    }
 
 
 def test_what_the_system_refuses_now_is_tried_again_and_says_why(tmp_path: Path) -> None:
@@ -57,6 +67,28 @@ def test_what_will_not_change_is_told_once_and_for_all(order: dict[str, Any]) ->
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.EIO])
 def test_a_machine_without_room_is_not_what_was_asked_for(number: int) -> None:
     assert passing(OSError(number, "said"), "tune")
+
+
+@pytest.mark.parametrize(
+    ("script", "again"),
+    [("with open('/dev/full', 'w') as outputs:\n    outputs.write('1')", True), ("raise ValueError('wrong')", False)],
+    ids=["no room for the outputs", "a mistake"],
+)
+def test_a_library_whose_own_script_finds_no_room_is_run_again(script: str, again: bool, tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text(script)
+    with pytest.raises(ArtifactFailed) as caught:
+        run_script(SPEC, tmp_path)
+    assert passing(caught.value, "compile") is again
+
+
+@pytest.mark.tvm
+def test_a_linker_that_finds_no_room_links_again(tmp_path: Path) -> None:
+    from tvm.support import cc
+
+    (tmp_path / "model.c").write_text("int model(void) { return 0; }")
+    with pytest.raises(RuntimeError) as caught:
+        cc.create_shared("/dev/full", [str(tmp_path / "model.c")])
+    assert passing(caught.value, "compile")
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "gone"), PermissionError(13, "not yours"), ValueError("wrong")])

@@ -56,3 +56,14 @@ def test_shares_are_percentages(share: float | None, text: str) -> None:
 
 def test_an_operator_is_called_without_what_the_compiler_calls_all_of_them() -> None:
     assert (humans.short("fused_conv2d_relu"), humans.short("softmax")) == ("conv2d_relu", "softmax")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-2, "just now"), (59, "just now"), (60, "1 min ago"), (3599, "59 min ago"), (7200, "2 h ago"),
+        (86400, "1 day ago"), (200000, "2 days ago"),
+    ],
+)  # fmt: skip
+def test_an_age_is_its_largest_unit(seconds: float, text: str) -> None:
+    assert humans.ago(seconds) == text

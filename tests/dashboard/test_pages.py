@@ -140,6 +140,57 @@ def test_a_small_gain_is_a_limit_of_its_own(site: Site, ada: Client) -> None:
     assert snapshot(run)["run"]["budget"]["gain"] == 0.01
 
 
+def test_an_address_without_a_page_says_where_to_look(site: Site, ada: Client) -> None:
+    for client, address in ((ada, "/nothing/"), (Client(), "/nothing/"), (ada, f"/runs/{uuid.uuid4()}/")):
+        answer = client.get(address)
+        assert answer.status_code == 404
+        page = answer.content.decode()
+        assert "There is nothing here" in page
+        assert 'href="/networks/"' in page
+    assert "Sign out" in ada.get("/nothing/").content.decode()
+
+
+def test_a_form_of_an_old_page_says_what_to_do(site: Site) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(site.ada)
+    answer = client.post(reverse("start-example"))
+    assert answer.status_code == 403
+    assert "reload the page and try again" in answer.content.decode()
+
+
+def test_what_breaks_says_so_on_a_page_like_the_others(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a secret of the server")
+
+    monkeypatch.setattr(home.figures, "rows", broken)
+    ada.raise_request_exception = False
+    answer = ada.get("/")
+    assert answer.status_code == 500
+    page = answer.content.decode()
+    assert "Something broke" in page
+    assert "Skip to the content" in page
+    assert "secret" not in page
+
+
+def test_runs_that_differ_in_nothing_else_are_told_apart_by_their_age(site: Site, ada: Client) -> None:
+    old, _ = site.run(), site.run()
+    TuningRun.objects.filter(pk=old.pk).update(created=clock.now() - timedelta(hours=3, minutes=5))
+    page = ada.get("/").content.decode()
+    assert ", just now</span>" in page
+    assert ", 3 h ago</span>" in page
+
+
+def test_the_end_of_the_log_is_its_owners_and_harmless(site: Site, ada: Client, bob: Client, told: TuningRun) -> None:
+    address = reverse("run-log", args=[told.pk])
+    assert ada.get(address).content == b"Nothing was printed."
+    Job.objects.filter(pk=told.job_id).update(log="<script>alert(1)</script>")
+    assert ada.get(address).content == b"&lt;script&gt;alert(1)&lt;/script&gt;"
+    assert bob.get(address).status_code == 404
+    assert Client().get(address)["Location"].startswith("/login/")
+
+
 def test_odd_addresses_are_no_faults(ada: Client) -> None:
     for address in (
         "/runs/new?network=%00",
@@ -170,6 +221,84 @@ def test_what_cannot_be_asked_is_explained(site: Site, ada: Client, told: Tuning
     ada.post(reverse("ask", args=[told.pk, "stop"]))
     answer = ada.post(reverse("ask", args=[told.pk, "pause"]), follow=True)
     assert "the job is stopping" in answer.content.decode()
+
+
+def test_a_refusal_is_said_at_once_to_the_script_and_after_the_redirect_without(
+    site: Site, ada: Client, told: TuningRun
+) -> None:
+    script = {"HX-Request": "true", "HX-Target": "refused"}
+    assert ada.post(reverse("ask", args=[told.pk, "stop"]), headers=script).content.decode().strip() == ""
+    answer = ada.post(reverse("ask", args=[told.pk, "pause"]), headers=script)
+    sentence = "pause: the job is stopping. Next step: reload the page to see what it does now."
+    assert f'<div class="notice" role="alert">{sentence}</div>' in answer.content.decode()
+    page = reverse("run", args=[told.pk])
+    assert sentence not in ada.get(page).content.decode()  # once is enough
+    answer = ada.post(reverse("ask", args=[told.pk, "pause"]))
+    assert (answer.status_code, answer["Location"]) == (302, page)
+    assert sentence in ada.get(page).content.decode()
+
+
+def test_every_button_of_a_run_says_its_refusal_where_the_page_has_a_place_for_it(ada: Client, told: TuningRun) -> None:
+    page = ada.get(reverse("run", args=[told.pk])).content.decode()
+    assert page.count('id="refused"') == 1
+    for word in ("pause", "resume", "stop", "keep"):
+        address = reverse("ask", args=[told.pk, word])
+        assert f'action="{address}" hx-post="{address}" hx-target="#refused"' in page, word
+
+
+@pytest.mark.parametrize(
+    ("state", "wanted", "offered"),
+    [
+        ("running", "continue", {"pause", "stop", "keep"}), ("running", "pause", {"resume", "stop", "keep"}),
+        ("queued", "continue", {"pause", "stop", "keep"}), ("paused", "continue", {"resume", "stop", "keep"}),
+        ("failed", "continue", {"resume"}), ("stopping", "stop", set()), ("done", "continue", set()),
+    ],
+)  # fmt: skip
+def test_without_its_script_the_page_offers_what_is_of_use_and_says_what_went_wrong(
+    ada: Client, told: TuningRun, state: str, wanted: str, offered: set[str]
+) -> None:
+    Job.objects.filter(pk=told.job_id).update(state=state, wanted=wanted, error="a disk is gone", next_step="buy one")
+    page = ada.get(reverse("run", args=[told.pk])).content.decode()
+    shown = re.findall(r'data-part="(pause|resume|stop|keep)">', page)
+    assert set(shown) == offered
+    assert "a disk is gone" in page
+    assert "Next step: buy one." in page
+
+
+def test_a_part_of_a_page_is_no_form_when_the_session_is_over(told: TuningRun) -> None:
+    answer = Client().get("/login/", headers={"HX-Request": "true"})
+    assert (answer["HX-Refresh"], answer.content) == ("true", b"")
+
+
+def test_an_attempt_that_got_nowhere_is_said_with_when_the_next_one_is(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Target.objects.filter(pk=site.target.pk).update(kind="local")
+    run, now = site.run(), clock.now()
+    compiling = Job.objects.create(task="compile", owner=site.ada, run=run, network=site.network)
+    reading = Job.objects.create(task="inspect", owner=site.ada, network=site.network)
+    measuring = Job.objects.create(task="hardware", target=site.target)
+    Network.objects.filter(pk=site.network.pk).update(state="inspecting")
+    pages = {
+        run.job.pk: ["/", reverse("run", args=[run.pk])],
+        compiling.pk: [reverse("downloads", args=[run.pk]), reverse("run", args=[run.pk])],
+        reading.pk: [reverse("network", args=[site.network.pk]), reverse("network-state", args=[site.network.pk])],
+        measuring.pk: ["/targets/"],
+    }
+    for job, addresses in pages.items():
+        held = services.claim(job, "worker")
+        assert held is not None
+        services.conclude(held, "crashed", f"no space for {held.task}", now=now)
+        monkeypatch.setattr(clock, "now", lambda: now + timedelta(seconds=3.5))
+        for address in addresses:
+            page = ada.get(address).content.decode()
+            assert "tries again in 7 s" in page, address
+            assert f"no space for {held.task}" in page or address == "/", address
+        monkeypatch.setattr(clock, "now", lambda: now + timedelta(seconds=11))
+        for address in addresses:
+            assert "tries again" not in ada.get(address).content.decode(), address
+        Job.objects.filter(pk=job).update(state="done")
+        monkeypatch.setattr(clock, "now", lambda: now)
 
 
 def test_the_best_so_far_can_be_asked_for(site: Site, ada: Client, told: TuningRun) -> None:

@@ -132,3 +132,19 @@ def test_a_library_there_is_no_room_for_is_said_where_it_was_asked_for(site: Sit
     assert "5 B of your 5 B are in use. Next step: delete on the Storage page" in answer
     assert 'role="alert"' not in ada.get(reverse("run", args=[run.pk])).content.decode().replace(TROUBLE, "")
     assert "are in use" in ada.post(address, follow=True).content.decode()
+
+
+def test_a_library_that_could_not_be_kept_is_said_beside_the_earlier_ones(site: Site, ada: Client) -> None:
+    run, held, told = site.claimed(1)
+    services.write(held, [told.batch(0.5)])
+    library(run)
+    compiling = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    assert compiling is not None
+    quota_of_none = {"answered": True, "error": "there is no room for it: it has 9 B", "next_step": "delete something"}
+    Job.objects.filter(pk=compiling.job_id).update(**quota_of_none)
+    assert services.conclude(compiling, "finished") == "failed"
+    page = ada.get(reverse("downloads", args=[run.pk])).content.decode()
+    assert "there is no room for it: it has 9 B. Next step: delete something" in page
+    assert "Compile the best so far" in page
+    services.request_artifact(run, site.ada)
+    assert "there is no room" not in ada.get(reverse("downloads", args=[run.pk])).content.decode()

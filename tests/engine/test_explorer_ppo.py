@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tests.engine.synthetic_search import CONVOLUTION
 from workers.engine.explorer import PPO
-from workers.engine.explorer.ppo import PAPER, PROGRAM
+from workers.engine.explorer.ppo import PAPER, PROGRAM, Settings
 from workers.engine.ports import Explorer
 from workers.engine.space import Choices, Knob, Sketch
 
@@ -101,6 +101,27 @@ def test_the_papers_settings_are_its_tables() -> None:
     assert (numbers.clip, numbers.value, numbers.entropy) == (0.3, 1.0, 0.1)
     program = PPO(np.random.default_rng(0), **PROGRAM)._settings
     assert (program.clip, program.entropy, program.still, program.ratio) == (0.2, 0.3, 0.75, "knob")
+
+
+def test_actions_are_drawn_with_the_chances_of_the_policy_that_learns() -> None:
+    """Before and after an update: who acts and who learns are written twice. One in a thousand lies on an edge."""
+    import torch
+
+    from workers.engine.explorer.ppo.agent import Agent, Experience
+
+    rng, settings = np.random.default_rng(0), Settings(hidden=8, rate=0.1)
+    agent = Agent([rng.standard_normal(shape).astype(np.float32) for shape in settings.shapes(5)], settings)
+    states, luck = rng.uniform(-1, 1, (400, 5)).astype(np.float32), rng.random((400, 5), dtype=np.float32)
+    drawn = []
+    for _ in range(2):
+        with torch.inference_mode():
+            edges = torch.softmax(agent._forward(torch.from_numpy(states))[0], dim=2).cumsum(dim=2).numpy()
+        drawn.append(agent.act(states, luck))
+        assert (drawn[-1] == (luck[:, :, None] >= edges[:, :, :2]).sum(axis=2)).mean() > 0.999
+        ones = np.ones(400, dtype=np.float32)
+        agent.learn(Experience(states, drawn[-1], ones, ones), [rng.permutation(400)])
+    assert set(drawn[0].ravel()) == {0, 1, 2}
+    assert (drawn[0] != drawn[1]).mean() > 0.01
 
 
 def test_an_episode_ends_when_its_knobs_stay() -> None:

@@ -48,9 +48,11 @@ def neighbours(*operators: Operator, count: int = 100) -> Neighbours:
     return made
 
 
-def proposer(operator: Operator, around: Neighbours | None = None, transfer: int = 128) -> Proposer:
+def proposer(
+    operator: Operator, around: Neighbours | None = None, transfer: int = 128, twins: bool = False
+) -> Proposer:
     chosen = method("round_robin")
-    search = {**chosen.parameters.get("search", {}), "transfer": transfer}
+    search = {**chosen.parameters.get("search", {}), "transfer": transfer, "twins": twins}
     return replace(chosen, parameters={**chosen.parameters, "search": search}).make_proposer(
         operator, 3, neighbours=around
     )
@@ -204,3 +206,24 @@ def test_lenders_with_shuffled_speeds_are_noticed() -> None:
         model.fit(*around.points(around.loans(0, LARGE.sketches[0])))
         order[name] = spearmanr(model.predict(placed(LARGE.sketches[0], rows)).mean, truth)[0]
     assert order["true"] > 0.5 > 0.3 > order["shuffled"]
+
+
+def test_twins_try_each_others_best_and_each_of_them_once() -> None:
+    around = Neighbours()
+    twin, other = replace(LARGE, index=3), proposer(SMALL, around, twins=True)
+    first, second = proposer(LARGE, around, twins=True), proposer(twin, around, twins=True)
+    assert second.borrowed() == []
+    with_points(first, 20)
+    assert first.best is not None
+    (lent,) = second.borrowed()
+    assert (lent.operator, lent.configuration, lent.origin) == (3, first.best.configuration, "twin")
+    second.observe([answered(lent, twin)])
+    assert (second.borrowed(), first.borrowed(), other.borrowed()) == ([], [], [])
+    assert lent.configuration not in {candidate.configuration for candidate in second.propose(16)}
+
+
+def test_without_twins_nothing_is_tried_for_others() -> None:
+    around = Neighbours()
+    alone = proposer(replace(LARGE, index=3), around)
+    with_points(proposer(LARGE, around), 20)
+    assert alone.borrowed() == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workers.headless.display import Display, summary
+from workers.headless.display import Display, human, summary
 from workers.messages.spec import Budget
 from workers.supervision import Ending
 
@@ -37,6 +37,14 @@ STILL = {"kind": "log", "clock": 44.0, "level": "info", "text": "still tuning"}
 
 def told(events: list[dict[str, Any]], ending: Ending) -> dict[str, Any]:
     return dict(summary(events, ending, RESULT, [{"known": 0}, {"known": 3}])["figures"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-3.0, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (200, "3 min 20 s"), (4800, "1 h 20 min")],
+)
+def test_times_are_told_in_the_units_they_fill(seconds: float, text: str) -> None:
+    assert human(seconds) == text
 
 
 def test_a_run_that_said_its_reason_tells_what_it_said() -> None:

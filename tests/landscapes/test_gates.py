@@ -72,7 +72,7 @@ def excess(source: Source, arm: str) -> float:
     """How many doublings above its end the latency was on average over the tuning, median of the seeds."""
     found = []
     for seed in seeds(source, SEEDS):
-        cell = run_cell(source, arm_named(arm), seed, source.trials(None))
+        cell = run_cell(source, arm_named(arm), seed, source.trials(source.longest))
         curve = Curve.of(cell["curve"])
         assert curve.final is not None
         times = np.linspace(curve.complete or 0.0, cell["seconds"], 400)
@@ -150,7 +150,9 @@ def test_a_constant_ucb_is_noticed(curves: Source, monkeypatch: pytest.MonkeyPat
 
 def covered(source: Source) -> tuple[float, int]:
     """Share of slots that ended in the interval of 80 % that the belief told before, and of how many."""
-    cells = [run_cell(source, arm_named("dynatune"), seed, source.trials(None)) for seed in seeds(source, TOLD)]
+    cells = [
+        run_cell(source, arm_named("dynatune"), seed, source.trials(source.longest)) for seed in seeds(source, TOLD)
+    ]
     foretold = sum(cell["foretold"] for cell in cells)
     return sum(cell["held"] for cell in cells) / foretold, foretold
 

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.landscapes.recorded import (
+    HEADER,
     OPERATORS,
     costs,
     curve_recording,
@@ -23,8 +25,10 @@ from tests.landscapes.recorded import (
 )  # fmt: skip
 from workers.engine.evaluator import FixedEvaluator, fixed
 from workers.engine.evaluator.estimate import LONGEST_TIMING
+from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.methods import METHODS, method
-from workers.engine.ports import Candidate
+from workers.engine.ports import Candidate, Outcome, Progress
+from workers.engine.scheduler import DynaTune
 from workers.engine.space import Configuration
 from workers.landscapes import (
     Charged,
@@ -40,10 +44,12 @@ from workers.landscapes import (
     files,
 )  # fmt: skip
 from workers.landscapes.costs import UNITS, key_of
-from workers.landscapes.recorder import Watch, record_curves, record_spaces
+from workers.landscapes.curves import CAUSES
+from workers.landscapes.recorder import Watch, curves_of, record_curves, record_spaces
 from workers.landscapes.recorder.part import Part
 from workers.landscapes.subspace import subspace
 from workers.landscapes.synthetic import PEAK_FLOPS
+from workers.messages.causes import LARGE
 from workers.messages.events import Event
 from workers.messages.spec import Budget
 from workers.pipeline import TuningLoop
@@ -206,6 +212,42 @@ def test_every_scheduler_reaches_the_recorded_end_and_a_seed_repeats_itself(curv
     assert events[-1]["clock"] == pytest.approx(total, rel=1e-3)
 
 
+class Thrifty(SyntheticLandscape):
+    """Finds every fifth program not worth compiling."""
+
+    def answer(self, candidate: Candidate, incumbent: float | None) -> Outcome:
+        found = super().answer(candidate, incumbent)
+        if incumbent is None or not found.identity or int(found.identity, 16) % 5:
+            return found
+        return Outcome(candidate, found.configuration, found.identity, None, cause=LARGE)
+
+
+@pytest.mark.parametrize("name", ["sequential", "dynatune"])
+def test_what_was_not_worth_compiling_is_no_trial_of_a_replay_either(name: str, tmp_path: Path) -> None:
+    def make() -> Thrifty:
+        return Thrifty(3, OPERATORS, SimulatedClock())
+
+    assert record_curves(make, method("auto"), 1, 96, tmp_path, watch())
+    curves_of(tmp_path, 1, HEADER).write(tmp_path / "thrifty.curve.npz")
+    recording = CurveRecording.read(tmp_path / "thrifty.curve.npz")
+    large = CAUSES.index(LARGE)
+    dropped = sum(int((row[0].causes == large).sum()) for row in recording.searches)
+    assert dropped > 10
+    assert all(float(np.nan_to_num(row[0].measure[row[0].causes == large]).sum()) == 0 for row in recording.searches)
+    events = replayed(recording, name, 0, Budget())
+    assert events[-1]["trials"] == sum(int(row[0].trials.sum()) for row in recording.searches)
+    landscape = CurveLandscape(recording, SimulatedClock(), 0)
+    assert [len(curve) for curve in landscape.curves.values()] == [row[0].trials.sum() for row in recording.searches]
+    end = sum(o.weight * row[0].best[-1] for o, row in zip(landscape.operators(), recording.searches, strict=True))
+    assert events[-1]["latency"] == pytest.approx(end)
+
+
+def test_every_cause_that_a_backend_has_can_be_recorded() -> None:
+    told = re.findall(r'"(\w*)"', (Outcome.__doc__ or "").partition("`cause` is")[2])
+    assert set(told) == set(CAUSES)
+    assert len(set(CAUSES)) == len(CAUSES)
+
+
 def test_an_operator_without_slots_does_not_change(curve: CurveRecording) -> None:
     events = replayed(curve, "sequential", 0, Budget(trials=30))
     tried = [m["operator"] for e in events if e["kind"] == "batch" for m in e["measurements"]]
@@ -282,6 +324,33 @@ def test_work_is_charged_by_counters_and_repeats_itself(space: SpaceRecording) -
 def test_a_part_that_nobody_timed_is_told() -> None:
     with pytest.raises(LandscapeError, match="landscape calibrate"):
         Charged.over(method("autotvm"), Costs({}), SimulatedClock())
+
+
+def test_what_is_loaded_or_fitted_before_the_first_slot_is_no_part_of_what_is_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A clock that moves by a second at each first call of an explorer and by 30 at the first fit of an operator."""
+    clock, fitted, loaded = SimulatedClock(), set[int](), list[str]()
+    observe, explore = DynaTune.observe, SimulatedAnnealing.explore
+
+    def slow_at_first(self: DynaTune, progress: Progress) -> None:
+        clock.advance(0.0 if progress.operator.index in fitted else 30.0)
+        fitted.add(progress.operator.index)
+        clock.advance(0.5)
+        observe(self, progress)
+
+    def loading(self: SimulatedAnnealing, *given: Any) -> Any:
+        clock.advance(0.0 if loaded else 100.0)
+        loaded.append("torch")
+        return explore(self, *given)
+
+    monkeypatch.setattr(DynaTune, "observe", slow_at_first)
+    monkeypatch.setattr(SimulatedAnnealing, "explore", loading)
+    chosen = METHODS["dynatune"]
+    chosen = replace(chosen, parameters={"scheduler": {"sampling": {"steps": 12, "burn": 4, "samples": 20}}})
+    found = calibrate("here", [chosen], clock.now)
+    assert found.of("scheduler", chosen)["decision"] == pytest.approx(0.5)
+    assert found.of("explorer", chosen)["step"] == 0.0
 
 
 def test_the_parts_of_the_presets_can_be_timed(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.simulated_run import Wish, kept, simulated
+from tests.pipeline.simulated_run import OPERATORS, Wish, kept, simulated
 from tests.pipeline.test_resume import sequence
 from workers.engine import fitted_model, proposer
 from workers.engine.methods import method
+from workers.engine.space import Operator
 
 TRIALS = 200
 # Small plans and few fits: a checkpoint mostly falls between two fits.
@@ -37,6 +38,18 @@ def test_paused_and_resumed_borrows_the_same_points(tmp_path: Path, pause_after:
     whole = sequence(simulated(trials=TRIALS, chosen=LEARNING).measurements)
     assert sequence(in_two(tmp_path, pause_after)) == whole
     assert whole != sequence(simulated(trials=TRIALS, chosen=ALONE).measurements)
+
+
+def test_twins_try_the_best_of_another_beside_its_plan_and_after_a_pause_too(tmp_path: Path) -> None:
+    """The landscape's operators 0 and 1 with the same knobs."""
+    twins: tuple[Operator, ...] = (OPERATORS[0], replace(OPERATORS[1], sketches=OPERATORS[0].sketches))
+    chosen = replace(ALONE, parameters={**NUMBERS, "search": {"refit": 0.5, "twins": True}})
+    whole = simulated(trials=TRIALS, chosen=chosen, operators=twins)
+    lent = [m for m in whole.measurements if m["origin"] == "twin"]
+    assert {m["operator"] for m in lent} == {0, 1}
+    first = simulated(trials=TRIALS, chosen=chosen, operators=twins, wish=Wish("pause", 27))
+    second = simulated(trials=TRIALS, chosen=chosen, operators=twins, history=kept(tmp_path, first.lines))
+    assert sequence(first.measurements + second.measurements) == sequence(whole.measurements)
 
 
 @pytest.mark.mutation

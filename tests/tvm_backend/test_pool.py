@@ -20,6 +20,9 @@ from tests.tvm_backend.local import local_backend, target
 from workers.child.__main__ import passing
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
+from workers.engine.thrift import Thrift
+from workers.messages.orders import best_of
+from workers.pipeline import measurement_of
 
 pytestmark = pytest.mark.tvm
 
@@ -86,12 +89,22 @@ def test_workers_killed_between_batches_are_replaced(backend: Any) -> None:
     assert all(o.seconds for o in backend.measure(convolutions(backend, seed=20), {}))
 
 
-def test_a_worker_out_of_memory_says_so_and_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (MemoryError(), {"error": "MemoryError: ", "cause": "memory"}),
+        (RuntimeError("LLVM ERROR: out of memory"), {"error": "RuntimeError: LLVM ERROR: out of memory", "cause": "memory"}),
+        (RuntimeError("no such loop"), {"error": "RuntimeError: no such loop"}),
+    ],
+)  # fmt: skip
+def test_a_worker_out_of_memory_says_so_and_lives(
+    error: Exception, answer: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     target()
     from workers.tvm_backend import worker
 
     def exhausted(self: Any, id: int) -> Any:
-        raise MemoryError
+        raise error
 
     monkeypatch.setattr(worker.Worker, "compile", exhausted)
     ours, theirs = Pipe()
@@ -99,7 +112,7 @@ def test_a_worker_out_of_memory_says_so_and_lives(monkeypatch: pytest.MonkeyPatc
     thread.start()
     for verb in ("compile", "compile"):
         ours.send_bytes(json.dumps({"verb": verb, "id": 0}).encode())
-        assert json.loads(ours.recv_bytes())["cause"] == "memory"
+        assert json.loads(ours.recv_bytes()) == answer
     ours.close()
     thread.join(5)
     assert not thread.is_alive()
@@ -128,6 +141,22 @@ def test_a_worker_that_does_not_start_is_told_so_that_the_run_goes_on(
     with pytest.raises(pool.PoolError, match=r"a measuring worker did not start: .* run 'manage.py doctor'") as caught:
         local_backend(zoo.tiny(zoo_cache), tmp_path)
     assert passing(caught.value, "tune")
+
+
+def test_a_run_that_goes_on_knows_the_code_of_its_fastest_programs(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Thrift()
+    monkeypatch.setattr(backend._pool, "thrift", first)
+    candidates = convolutions(backend, seed=33)
+    rows = [measurement_of(outcome) for outcome in backend.measure(candidates, {})]
+    best = best_of(rows, [{"index": operator.index, "key": operator.key} for operator in backend.operators()])
+    monkeypatch.setattr(backend._pool, "thrift", Thrift())
+    backend.take_up(best)
+    assert backend._pool.thrift._fastest == first._fastest != {}
+    monkeypatch.setattr(backend._pool, "thrift", Thrift())
+    backend.take_up({index: {**found, "choices": [10**6]} for index, found in best.items()})
+    assert backend._pool.thrift._fastest == {}, "of another space nothing is known"
 
 
 def test_running_out_of_memory_is_the_candidates_outcome(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:

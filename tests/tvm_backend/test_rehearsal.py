@@ -18,18 +18,21 @@ def compiled(zoo_cache: Path) -> Compiled:
     return Compiled(mixed(zoo_cache))
 
 
-def test_every_operator_is_heard_in_every_build_and_round(compiled: Compiled) -> None:
+def test_every_operator_is_heard_in_every_build_and_round(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
     from workers.tvm_backend import rehearsal
 
     random = np.random.default_rng(0)
-    builds = [compiled.network.compiled(compiled.drawn(random)) for _ in range(2)]
+    machines = [rehearsal.machine(compiled.network.compiled(compiled.drawn(random))) for _ in range(2)]
     inputs = rehearsal.tensors([drawn_input(compiled.shape)])
-    heard = rehearsal.operator_seconds(builds, compiled.network.indices, inputs)
+    heard = rehearsal.operator_seconds(machines, compiled.network.indices, inputs)
     assert [len(rounds) for rounds in heard] == [rehearsal.ROUNDS] * 2
     everyone = set(range(len(compiled.extracted)))
     assert all(set(told) == everyone for rounds in heard for told in rounds)
     assert all(0 < seconds < 1 for rounds in heard for told in rounds for seconds in told.values())
-    whole = rehearsal.inference_seconds(builds, inputs)
+    listened: list[object] = []
+    monkeypatch.setattr(rehearsal._Ear, "__call__", lambda *told: listened.append(told))
+    whole = rehearsal.inference_seconds(machines, inputs)
+    assert not listened, "whole inferences are timed without an ear"
     assert len(whole) == 2
     assert all(0 < seconds < 1 for seconds in whole)
 
@@ -37,7 +40,7 @@ def test_every_operator_is_heard_in_every_build_and_round(compiled: Compiled) ->
 def test_an_operator_of_another_name_is_left_out(compiled: Compiled) -> None:
     from workers.tvm_backend import rehearsal
 
-    build = compiled.network.compiled(compiled.drawn(np.random.default_rng(1)))
+    machine = rehearsal.machine(compiled.network.compiled(compiled.drawn(np.random.default_rng(1))))
     inputs = rehearsal.tensors([drawn_input(compiled.shape)])
-    ((told, *_rest),) = rehearsal.operator_seconds([build], {"somebody else": 0}, inputs)
+    ((told, *_rest),) = rehearsal.operator_seconds([machine], {"somebody else": 0}, inputs)
     assert told == {}

@@ -16,6 +16,8 @@ HALFWAY = 0.5
 """Of a quantisation step: nearer to the reference than this is the reference's own step."""
 FLOOR = 1e-30
 """Probabilities below are the same: float32 holds those down to 1e-38, the last of them coarsely, float16 to 6e-5."""
+MASK = 1e30
+"""Numbers as large, or of half of what their type holds, stand for infinity: attention masks are float32's lowest number."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ def compare(
     tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
 ) -> Verdict:
     """Every output of the reference must be there, of the same type and shape, and differ by no more than its tolerance
-    allows (that of float32 unless given). Where the reference is not finite (a masked score) it must be the same."""
+    allows (that of float32 unless given). Where the reference is masked, by infinity or a number for it, each element must
+    be the same: a mask is no measure for the others."""
     verdicts = [_one(name, outputs.get(name), reference[name], tolerances.get(name, SINGLE)) for name in reference]
     verdicts += [
         OutputVerdict(name, False, None, None, "the reference has no such output")
@@ -110,11 +113,11 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
     if tolerance.labels:
         return _labels(name, found, wanted, tolerance)
     y, ref = (np.asarray(a, np.float64) for a in (found, wanted))
-    finite = np.isfinite(y) & np.isfinite(ref)
-    if reason := _odd(y[~finite], ref[~finite], finite.size):
+    plain = np.isfinite(y) & (np.abs(ref) < _mask(wanted.dtype))
+    if reason := _odd(y[~plain], ref[~plain], plain.size, tolerance.relative):
         return failed(reason)
-    sizes = np.broadcast_to(tolerance.sizes(ref.shape), ref.shape)[finite] if tolerance.step else None
-    y, ref = y[finite], ref[finite]
+    sizes = np.broadcast_to(tolerance.sizes(ref.shape), ref.shape)[plain] if tolerance.step else None
+    y, ref = y[plain], ref[plain]
     if sizes is not None and ref.size:
         return _steps(name, y, ref, sizes, tolerance, wanted.dtype)
     difference, scale = _figures(y, ref)
@@ -122,12 +125,19 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
     return OutputVerdict(name, not reason, difference, scale, reason, None, tolerance)
 
 
-def _odd(y: NDArray[np.float64], ref: NDArray[np.float64], size: int) -> str:
-    """What is wrong with the elements, of `size`, of which one or both are not finite; nothing where they are the same."""
-    others = np.count_nonzero(~((y == ref) | (np.isnan(y) & np.isnan(ref))))
+def _mask(dtype: np.dtype[Any]) -> float:
+    """From which absolute value on a number of this type is a mask."""
+    return min(MASK, float(np.finfo(dtype).max) / 2) if dtype.kind == "f" else MASK
+
+
+def _odd(y: NDArray[np.float64], ref: NDArray[np.float64], size: int, relative: float) -> str:
+    """What is wrong with the elements, of `size`, that are not finite or masked; nothing where they are the same, masks to
+    within a `relative` part of themselves."""
+    others = np.count_nonzero(~np.isclose(y, ref, relative, 0.0, equal_nan=True))
     if others:
-        return f"{others} of its values, or of the reference's, are not finite and not the same"
-    return "none of its values is finite: there is nothing to compare" if len(ref) == size > 0 else ""
+        return f"{others} of its values, or of the reference's, are not finite or a mask, and not the same"
+    nothing = len(ref) == size > 0 and not np.isfinite(ref).any()
+    return "none of its values is finite: there is nothing to compare" if nothing else ""
 
 
 def _steps(

@@ -7,16 +7,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
+from workers.headless.display import human
+
+__all__ = ["Progress", "human"]
+
 INTERVAL = 10.0  # s between lines where the stream is no terminal
-
-
-def human(seconds: float) -> str:
-    """1 h 20 min; 3 min 20 s."""
-    minutes, rest = divmod(max(0, round(seconds)), 60)
-    hours, left = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {left:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
 class Progress:

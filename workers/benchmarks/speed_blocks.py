@@ -12,14 +12,13 @@ from workers.benchmarks.curve import Curve
 MILESTONES = (30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 """Seconds of tuning at which the curves are read."""
 THEIRS = ("stock", "warm")
-"""Arms that are TVM's."""
-REFERENCE = THEIRS[0]
+"""Arms that are TVM's, the reference of all first."""
 
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """Stock's own time to its final sum over ours; what it searched afterwards without finding anything is left out. A run
-    that never `arrived` gets at most the `ratio` to the whole of its own tuning time."""
+    """The peer's own time to its final sum over ours; what it searched afterwards without finding anything is left out. A
+    run that never `arrived` gets at most the `ratio` to the whole of its own tuning time."""
 
     ratio: float
     arrived: bool
@@ -68,36 +67,42 @@ class Block:
         """A cell a seed."""
         return [cell for cell in self.cells if (cell["key"]["arm"], cell["key"]["budget"]) == (arm, budget)]
 
-    def stock(self, cell: Cell) -> Cell | None:
-        """The finished stock cell of its seed that was given the most trials; of the same operators where both tuned the
-        same module."""
-        found = [c for c in self._stocks(cell) if self.layout != "same" or key_of(c) == key_of(cell)]
-        return max(found, key=lambda stock: int(stock["tuning"]["trials"]), default=None)
+    @property
+    def peers(self) -> list[str]:
+        """Arms of TVM's that ours are compared with: those that finished."""
+        done = {cell["key"]["arm"] for cell in self.cells if cell["state"] == DONE}
+        return [arm for arm in THEIRS if arm in done]
 
-    def stray(self, cell: Cell) -> bool:
-        """Whether stock tuned with its seed, but other operators: the code that imports networks changed in between."""
-        return cell["state"] == DONE and self.stock(cell) is None and bool(self._stocks(cell))
+    def peer(self, cell: Cell, arm: str) -> Cell | None:
+        """The arm's finished cell of its seed that was given the most trials; of the same operators where both tuned the same
+        module."""
+        found = [c for c in self._finished(cell, arm) if self.layout != "same" or key_of(c) == key_of(cell)]
+        return max(found, key=lambda theirs: int(theirs["tuning"]["trials"]), default=None)
 
-    def reached(self, cell: Cell) -> float | None:
-        """Seconds until its sum was that of stock's end; None where it never was, and where there is no stock."""
-        stock = self.stock(cell)
-        final = bar(stock) if stock else None
+    def stray(self, cell: Cell, arm: str) -> bool:
+        """Whether the arm tuned with its seed, but other operators: the code that imports networks changed in between."""
+        return cell["state"] == DONE and self.peer(cell, arm) is None and bool(self._finished(cell, arm))
+
+    def reached(self, cell: Cell, arm: str) -> float | None:
+        """Seconds until its sum was that of the arm's end; None where it never was, and where the arm has no such cell."""
+        theirs = self.peer(cell, arm)
+        final = bar(theirs) if theirs else None
         return None if final is None else curve_of(cell).time_to(final)
 
-    def speed_ups(self, cells: Sequence[Cell]) -> list[SpeedUp]:
-        """One a seed that stock has too."""
+    def speed_ups(self, cells: Sequence[Cell], arm: str) -> list[SpeedUp]:
+        """One a seed that the arm has too."""
         found = []
         for cell in cells:
-            stock = self.stock(cell)
-            if stock is None or cell["state"] != DONE:
+            theirs = self.peer(cell, arm)
+            if theirs is None or cell["state"] != DONE:
                 continue
-            reached = self.reached(cell)
+            reached = self.reached(cell, arm)
             taken = cell["tuning"]["seconds"] if reached is None else reached
-            found.append(SpeedUp(curve_of(stock).points[-1][0] / max(taken, 1e-9), reached is not None))
+            found.append(SpeedUp(curve_of(theirs).points[-1][0] / max(taken, 1e-9), reached is not None))
         return found
 
-    def _stocks(self, cell: Cell) -> list[Cell]:
-        wanted = (REFERENCE, cell["key"]["seed"], DONE)
+    def _finished(self, cell: Cell, arm: str) -> list[Cell]:
+        wanted = (arm, cell["key"]["seed"], DONE)
         return [c for c in self.cells if (c["key"]["arm"], c["key"]["seed"], c["state"]) == wanted]
 
 
@@ -111,9 +116,9 @@ def key_of(cell: Cell) -> str:
     return str(cell["tuning"].get("key"))
 
 
-def bar(stock: Cell) -> float | None:
-    """What is to be reached: stock's final sum by its own runner or by our stopwatch, whichever is less."""
-    judged, final = stock["tuning"].get("judged"), curve_of(stock).final
+def bar(theirs: Cell) -> float | None:
+    """What is to be reached: TVM's final sum by its own runner or by our stopwatch, whichever is less."""
+    judged, final = theirs["tuning"].get("judged"), curve_of(theirs).final
     return final if judged is None or final is None else min(final, judged)
 
 

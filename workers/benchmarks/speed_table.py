@@ -7,34 +7,35 @@ from statistics import geometric_mean, median
 
 from workers.benchmarks.cells import DONE, VOID, Cell
 from workers.benchmarks.progress import human
-from workers.benchmarks.speed_blocks import REFERENCE, Block, SpeedUp, blocks, curve_of
+from workers.benchmarks.speed_blocks import THEIRS, Block, SpeedUp, blocks, curve_of
 from workers.benchmarks.text_table import aligned, milliseconds, number
 
 
 def table(cells: Sequence[Cell]) -> str:
     """Every block, what does not count, and the geometric means over networks and seeds."""
     parts = []
-    faster: dict[tuple[str, str], list[SpeedUp]] = {}
+    faster: dict[tuple[str, str, str], list[SpeedUp]] = {}
     for block in blocks(cells):
         rows = [_row(block, arm, budget) for arm, budget in block.arms]
         parts.append(f"{block.title}\n{aligned([_head(block), *rows])}")
         for arm, budget in block.arms:
-            faster.setdefault((block.layout, f"{arm} ({budget})"), []).extend(block.speed_ups(block.of(arm, budget)))
+            for peer in block.peers if arm not in THEIRS else ():
+                ups = block.speed_ups(block.of(arm, budget), peer)
+                faster.setdefault((block.layout, f"{arm} ({budget})", peer), []).extend(ups)
     parts += [
         f"{cell['name']} {cell['key']['arm']} seed {cell['key']['seed']}: {cell['state']}: {cell['reason']}\n"
         for cell in cells
         if cell["state"] != DONE
     ]
     parts += [
-        f"{block.name} {cell['key']['arm']} seed {cell['key']['seed']}: stock tuned other operators; run stock again\n"
+        f"{block.name} {cell['key']['arm']} seed {cell['key']['seed']}: {peer} tuned other operators; run {peer} again\n"
         for block in blocks(cells)
         for cell in block.cells
-        if block.stray(cell)
+        for peer in block.peers
+        if block.stray(cell, peer)
     ]
     means = [
-        f"{arm}, {layout} layout: {_mean(ups)}\n"
-        for (layout, arm), ups in sorted(faster.items())
-        if ups and not arm.startswith(REFERENCE)
+        f"{arm}, {layout} layout: {_mean(ups, peer)}\n" for (layout, arm, peer), ups in sorted(faster.items()) if ups
     ]
     return "\n".join([*parts, "".join(means), NOTES])
 
@@ -43,7 +44,8 @@ NOTES = (
     "Seconds of tuning; milliseconds of latency; medians over the seeds. sum: weight x best latency over the operators,\n"
     "complete: when every operator had one; each arm's by what times its candidates. by our clock: TVM's final programs once\n"
     "more, timed as ours are (a core a thread, weights that the caches have forgotten). to stock's: seconds until the sum was\n"
-    "that of stock's end, the lesser of both, with the same seed; stock's time /: the time stock itself needed over it.\n"
+    "that of stock's end, the lesser of both, with the same seed; stock's time /: the time stock itself needed over it. warm:\n"
+    "stock with builders that are kept, and what it reached itself.\n"
     "Ratio: end to end against ONNX Runtime, measured in turns.\n"
     "A figure that a later measurement of the same program corrected counts as corrected from the start.\n"
 )
@@ -55,15 +57,18 @@ def _head(block: Block) -> tuple[str, ...]:
         ("arm", "seeds", "tuning", "tried", "tried/s", "complete"),
         ("sum", "by our clock", "end to end", "ONNX RT"),
     )
-    return (*before, *moments, *after, "ratio", "to stock's", "stock's time /")
+    against = (word for peer in block.peers for word in (f"to {peer}'s", f"{peer}'s time /"))
+    return (*before, *moments, *after, "ratio", *against)
 
 
 def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
     cells = block.of(arm, budget)
     done = [cell for cell in cells if cell["state"] == DONE]
     void = sum(cell["state"] == VOID for cell in cells)
-    reached = [block.reached(cell) for cell in done if block.stock(cell) is not None]
-    ups = block.speed_ups(done)
+
+    def against(peer: str) -> tuple[str, str]:
+        reached = [block.reached(cell, peer) for cell in done if block.peer(cell, peer) is not None]
+        return _median_reached(reached), _median_up(block.speed_ups(done, peer))
 
     def middle(figure: Callable[[Cell], float | None]) -> float | None:
         found = [value for value in map(figure, done) if value is not None]
@@ -82,8 +87,7 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
         milliseconds(middle(lambda cell: float(cell["end_to_end"]["median"]))),
         milliseconds(middle(lambda cell: float(cell["onnxruntime"]["median"]))),
         number(middle(lambda cell: cell["ratio"]), 2),
-        _median_reached(reached),
-        _median_up(ups),
+        *(figure for peer in block.peers for figure in against(peer)),
     )
 
 
@@ -108,13 +112,13 @@ def _median_up(ups: list[SpeedUp]) -> str:
     return "never" if middle == 0 else number(middle, 2)
 
 
-def _mean(ups: Sequence[SpeedUp]) -> str:
+def _mean(ups: Sequence[SpeedUp], peer: str) -> str:
     """Those that arrive alone would flatter: with the others, whose tuning ended before, the mean is an upper bound."""
     there = [up.ratio for up in ups if up.arrived]
     pairs = f"{len(there)} of {len(ups)} pairs of network and seed"
     if not there:
-        return f"reaches stock's final latency in {pairs}"
-    said = f"reaches stock's final latency in {pairs}, {geometric_mean(there):.2f} times as fast as stock"
+        return f"reaches {peer}'s final latency in {pairs}"
+    said = f"reaches {peer}'s final latency in {pairs}, {geometric_mean(there):.2f} times as fast as {peer}"
     if len(there) == len(ups):
         return f"{said} (geometric mean)"
     every = geometric_mean([up.ratio for up in ups])

@@ -211,7 +211,7 @@ def _compile(
         with target, database:
             executable = tvm.compile(relax.transform.MetaScheduleApplyDatabase(enable_warning=True)(module.mod), target)
     export(executable, folder / "model.so")
-    describe({"name": order["name"]}, spec, module.layout, folder, network)
+    describe(order["name"], spec, module.layout, folder, network)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import time
 import traceback
@@ -14,6 +16,8 @@ from workers.networks.errors import NetworkError
 
 LASTING = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
 """What is not there, or not allowed, is not so at the next attempt either."""
+FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "NoSpaceLeft")
+"""In what a linker, the library's own run script or ONNX Runtime's process says when a disk is full; the last is Zig's."""
 
 
 class RunClock:
@@ -52,6 +56,8 @@ def passing(error: Exception, task: str) -> bool:
     """Whether the machine had no room, no process or no time to spare, and what was asked for is not to blame."""
     if task in READING:
         return False
+    if any(sign in str(error) for sign in FULL):
+        return True
     return bool(getattr(error, "passing", isinstance(error, OSError) and not isinstance(error, LASTING)))
 
 

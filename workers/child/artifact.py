@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +109,7 @@ def _build(order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse) -> 
         export(built, folder / "model.so")
         told = rehearsal.to_json() if rehearsal else None
         shipped = {str(index): _shipped(order, index, found) for index, found in chosen.items()}
-        describe({**order, "best": shipped, "rehearsal": told}, spec, imported.layout, folder, inspection)
+        describe(order["name"], spec, imported.layout, folder, inspection, shipped, told)
     return told
 
 
@@ -142,14 +142,23 @@ def import_cleaned(
     return import_network(model, spec.inputs, target, layout, balance), inspect_model(model)
 
 
-def describe(order: dict[str, Any], spec: RunSpec, layout: str, folder: Path, network: Inspection) -> None:
-    """Writes metadata.json and run.py beside model.so; `network` is what was compiled."""
+def describe(
+    name: str,
+    spec: RunSpec,
+    layout: str,
+    folder: Path,
+    network: Inspection,
+    operators: Mapping[str, Any] | None = None,
+    rehearsal: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes metadata.json and run.py beside model.so; `network` is what was compiled, `operators` are the configurations
+    in it by index (none: untuned), and `rehearsal` is what was found in the network."""
     from workers.tvm_backend.hardware import detect
     from workers.tvm_backend.runtime import versions
 
     hardware = detect()
     metadata = {
-        "network": order["name"],
+        "network": name,
         "inputs": _ports(network.inputs),
         "outputs": _ports(network.outputs),
         "target": spec.target,
@@ -157,8 +166,8 @@ def describe(order: dict[str, Any], spec: RunSpec, layout: str, folder: Path, ne
         "seed": spec.seed,
         "method": spec.method,
         "layout": layout,
-        "operators": order.get("best", {}),
-        "rehearsal": order.get("rehearsal"),
+        "operators": operators or {},
+        "rehearsal": rehearsal,
         "versions": versions(),
         "hardware": hardware.name,
         "requires": {"system": hardware.system, "machine": hardware.machine, "cpu_flags": list(hardware.flags)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +20,45 @@ from workers.messages.spec import RunSpec
 from workers.networks.inspect import Inspection
 
 RUNS, UNTUNED_RUNS = 60, 5
+LATER_ROUNDS = 2
+"""Processes in turns after the first one; the quickest is what counts. A browser that starts beside a single one made ONNX
+Runtime look three times slower than it is."""
 
 
 def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
-    """An order: {spec, name, work_dir}. Tells two `baseline` events and an empty result."""
+    """An order: {spec, name, work_dir}. Tells a `baseline` event as soon as ONNX Runtime has run once, both when the turns are
+    over (a later event replaces an earlier one of its name), and an empty result."""
     spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
     pulse.patience, lock = PATIENCE, TurnLock(pulse)
     pulse.tell("phase", name="baseline", text="measuring ONNX Runtime")
     with lock.exclusive():
-        seconds = onnxruntime(spec, work, RUNS)["seconds"]
-    tell_baseline(pulse, spec, ONNX_RUNTIME, Latency.of(np.asarray(seconds)))
+        theirs = [_latency(onnxruntime(spec, work, RUNS))]
+    tell_baseline(pulse, spec, ONNX_RUNTIME, theirs[0])
     pulse.tell("phase", name="baseline", text="compiling the network untuned")
     folder = work / "untuned"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with lock.shared():
         layout, network = _untuned(spec, folder)
-        describe(order, spec, layout, folder, network)
-    with lock.exclusive():
-        seconds = run_script(spec, folder, "--runs", str(UNTUNED_RUNS), "--json")["seconds"]
-    tell_baseline(pulse, spec, UNTUNED, Latency.of(np.asarray(seconds)))
+        describe(order["name"], spec, layout, folder, network)
+    pulse.tell("phase", name="baseline", text="measuring both in turns")
+    untuned: list[Latency] = []
+    for _ in range(LATER_ROUNDS):
+        with lock.exclusive():
+            untuned.append(_latency(run_script(spec, folder, "--runs", str(UNTUNED_RUNS), "--json")))
+            theirs.append(_latency(onnxruntime(spec, work, RUNS)))
+    tell_baseline(pulse, spec, ONNX_RUNTIME, quickest(theirs))
+    tell_baseline(pulse, spec, UNTUNED, quickest(untuned))
     pulse.tell("result", task="baseline")
+
+
+def quickest(rounds: Sequence[Latency]) -> Latency:
+    """The round with the least median: what disturbs a machine only ever adds."""
+    return min(rounds, key=lambda latency: latency.median)
+
+
+def _latency(answer: dict[str, Any]) -> Latency:
+    return Latency.of(np.asarray(answer["seconds"]))
 
 
 def _untuned(spec: RunSpec, folder: Path) -> tuple[str, Inspection]:

@@ -88,23 +88,24 @@ def rehearsed(
         builds = [network.compiled(best)]
         count = affordable(tuned, time.monotonic() - began, inspection.parameter_bytes)
         candidates = rivals(log, best, count) if log and count > 0 else {}
-        builds += [network.compiled(variant) for variant in variants(best, candidates)[1:]]
+        builds += [network.compiled(variant) for variant in variants(best, candidates)]
     if len(builds) == 1:
         return chosen, builds[0], None
     phase("rehearsing", f"timing rivals of {len(candidates)} operators in the network")
     inputs = rehearsal.tensors(list(seeded_inputs(inspection, 0).values()))
     with lock.exclusive(), runtime.on_core(cores):
-        heard = rehearsal.operator_seconds(builds, network.indices, inputs)
+        machines = [rehearsal.machine(build) for build in builds]
+        heard = rehearsal.operator_seconds(machines, network.indices, inputs)
     faster = choice(candidates, heard)
     if not faster:
         return chosen, builds[0], Rehearsal(len(candidates), 0)
-    del builds[1:]
+    del builds[1:], machines[1:]
     phase("compiling", f"compiling the network with {len(faster)} other configurations")
     with lock.shared():
         builds.append(network.compiled(chosen | faster))
     phase("rehearsing", "timing the network with and without them")
     with lock.exclusive(), runtime.on_core(cores):
-        before, after = rehearsal.inference_seconds(builds, inputs)
+        before, after = rehearsal.inference_seconds([*machines, rehearsal.machine(builds[1])], inputs)
     if after >= before:
         return chosen, builds[0], Rehearsal(len(candidates), 0)
     return chosen | faster, builds[1], Rehearsal(len(candidates), len(faster), before, after)
@@ -133,12 +134,11 @@ def rivals(log: Path, best: Best, count: int) -> dict[int, list[Configuration]]:
 
 
 def variants(best: Best, candidates: Mapping[int, Sequence[Configuration]]) -> list[dict[int, Configuration]]:
-    """Networks to build: the first with every operator's best, the next with every operator's next rival, where it has
-    one."""
+    """Networks to build beside that of the bests: each with every operator's next rival, or its last."""
     most = max((len(configurations) for configurations in candidates.values()), default=1)
     return [
         dict(best) | {index: ranked[min(place, len(ranked) - 1)] for index, ranked in candidates.items()}
-        for place in range(most)
+        for place in range(1, most)
     ]
 
 

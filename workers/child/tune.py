@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workers.child.heap import give_back
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.engine.known import Known, known_points, space_of
 from workers.engine.methods import Method, method
-from workers.engine.ports import Backend
 from workers.engine.space import Operator
 from workers.engine.thrift import Thrift
 from workers.messages import knobs
 from workers.messages.channel import ControlReader
 from workers.messages.known import decode_known
+from workers.messages.orders import best_of
 from workers.messages.spec import ALL, RunSpec
 from workers.networks.check import load
 from workers.networks.clean import clean
 from workers.networks.precision import how_computed
 from workers.pipeline import TuningLoop
+
+if TYPE_CHECKING:
+    from workers.tvm_backend.backend import LocalBackend
 
 PATIENCE = 600.0
 """s without an event until a tuning counts as hung; an import, or a plan whose every program times out, takes less."""
@@ -42,6 +45,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         known = _known(order, operators, spaces)
         rows = [_described(o, space, known.get(o.index)) for o, space in zip(operators, spaces, strict=True)]
         pulse.tell("operators", operators=rows)
+        backend.take_up(best_of(order.get("measurements", ()), rows))
         loop = TuningLoop(
             backend,
             chosen,
@@ -61,7 +65,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         backend.close()
 
 
-def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse) -> tuple[Backend, Method]:
+def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse) -> tuple[LocalBackend, Method]:
     """TVM, and the method with what only TVM can propose."""
     pulse.tell("phase", name="importing", text="loading TVM")
     # TVM's own modules import TVM: they come after its traps are dealt with.

@@ -54,11 +54,13 @@ class Proposer:
         self._pending: dict[Configuration, Candidate] = {}
         self.counters: dict[str, float] = dict.fromkeys(COUNTERS, 0)
         self._shares = SketchShares(operator, self._history, self._search, rng)
-        neighbours = neighbours or Neighbours()
-        neighbours.join(operator, self._history)
+        self._neighbours = neighbours or Neighbours()
+        self._neighbours.join(operator, self._history)
         self._sketches = []
         for number, child in enumerate(rng.spawn(len(operator.sketches))):
-            model = FittedModel(operator, number, cost_model, self._search, self._history, neighbours, self.counters)
+            model = FittedModel(
+                operator, number, cost_model, self._search, self._history, self._neighbours, self.counters
+            )
             sketch, seen = operator.sketches[number], self._history.sketches[number]
             one = SketchSearch(sketch, seen, explorer(child), sampler, model, self._search, rng, self.counters)
             self._sketches.append(one)
@@ -96,6 +98,16 @@ class Proposer:
             if not found:
                 break
             self._take(plan, found)
+        self.counters["proposed"] += len(plan)
+        return plan
+
+    def borrowed(self) -> list[Candidate]:
+        """What is the best of a twin now, and was never proposed here: beside any plan, of whichever operator."""
+        if not self._search.twins:
+            return []
+        plan: list[Candidate] = []
+        untried = self._history.unvisited(self._neighbours.bests(self.operator.index))
+        self._take(plan, [self._new(configuration, "twin") for configuration in untried])
         self.counters["proposed"] += len(plan)
         return plan
 

@@ -11,7 +11,7 @@ FIGURES = ("steps_to_best", "evaluations", "evaluations_to_best", "improved")
 FEATURES = ("knobs", "lowered")
 GROUPING = ("clusters", "synthesised")
 COUNTERS = (
-    "proposed", "start", "random", "explorer", "confirm", "not_greedy", "left_out", "walks", "steps", *FIGURES,
+    "proposed", "start", "random", "explorer", "twin", "confirm", "not_greedy", "left_out", "walks", "steps", *FIGURES,
     *GROUPING, "fits", "steered", "chance",
 )  # fmt: skip
 """Candidates by origin, and: those that a sampler chose against greedy, and those that it found superfluous; walks of
@@ -36,7 +36,8 @@ class Search:
     seconds, builds and timed runs, that may go into measuring a doubtful best once more.
 
     A sketch with `first` own points and fewer than `transfer` learns from those of similar operators of the run too
-    (`transfer.Neighbours`), where these foretell its own; 0 is off.
+    (`transfer.Neighbours`), where these foretell its own; 0 is off. With `twins` an operator tries the best of those that
+    have the same knobs as soon as anyone gets a slot.
 
     `features` are what a cost model sees: "knobs", table look-ups, or "lowered", what TVM sees in the loops of each
     program. A program must be scheduled for that: see `tvm_backend.lowered` for what it costs, and give it an explorer
@@ -55,6 +56,7 @@ class Search:
     contextual: bool = False
     confirm: float = 0.0
     transfer: int = 0
+    twins: bool = False
     features: str = "knobs"
 
     def __post_init__(self) -> None:

@@ -1,9 +1,12 @@
-"""What similar operators of a run teach each other's cost models.
+"""What similar operators of a run teach each other: their cost models, and twins their best configurations.
 
 The convolutions of a network differ in their extents and little else: a tile that is good for one is good for its like.
 On 28 convolutions of two recorded runs (SqueezeNet, CPU) a model of others' points alone ordered unseen configurations
 better (Spearman 0.5) than one of 8 to 64 own points (0.2 to 0.3), and both together better than own ones up to 128.
 Giving others' points less weight (0.1, 0.3) changed nothing.
+
+Twins have the same knobs with the same options: one convolution with another epilogue, behind another producer. What is the
+best of one is worth a try by the other, whoever's turn it is.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from workers.engine.history import History
-from workers.engine.space import Features, Operator, Sketch
+from workers.engine.space import Configuration, Features, Knob, Operator, Sketch
 
 LOANS = 512
 """Points borrowed at most, evenly of all lenders: a fit stays within a few times the cost of one of own points."""
@@ -38,6 +41,8 @@ class Neighbours:
         self._histories: dict[int, History] = {}
         self._sketches: dict[tuple[int, int], Sketch] = {}
         self._alike: defaultdict[object, list[tuple[int, int]]] = defaultdict(list)
+        self._same: defaultdict[tuple[Knob, ...], list[tuple[int, int]]] = defaultdict(list)
+        self._twins: defaultdict[int, list[tuple[int, list[tuple[int, int]]]]] = defaultdict(list)
 
     def join(self, operator: Operator, history: History) -> None:
         """Once an operator, before anybody borrows."""
@@ -46,6 +51,19 @@ class Neighbours:
             self._sketches[operator.index, number] = sketch
             if sketch.knobs:
                 self._alike[_shape(sketch)].append((operator.index, number))
+                twins = self._same[sketch.knobs]
+                twins.append((operator.index, number))
+                self._twins[operator.index].append((number, twins))  # kept: hashing thousands of options takes long
+
+    def bests(self, operator: int) -> list[Configuration]:
+        """The best configurations of its twins, as configurations of its own."""
+        found = []
+        for number, twins in self._twins[operator]:
+            for other, theirs in twins:
+                best = self._histories[other].best
+                if other != operator and best is not None and best.configuration.sketch == theirs:
+                    found.append(Configuration(number, best.configuration.choices))
+        return list(dict.fromkeys(found))
 
     def loans(self, operator: int, sketch: Sketch) -> tuple[Loan, ...]:
         """What similar sketches of other operators have to lend now."""

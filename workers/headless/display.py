@@ -133,8 +133,11 @@ def ahead(expected: Mapping[str, float], least: float | None) -> str:
 
 
 def human(seconds: float) -> str:
-    """3 min 20 s."""
-    minutes, rest = divmod(round(seconds), 60)
+    """1 h 20 min; 3 min 20 s."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, left = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {left:02d} min"
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 

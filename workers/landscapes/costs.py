@@ -75,11 +75,13 @@ class Costs:
 
 @dataclass
 class Walks:
-    """Calls of an operator's explorers, the steps they walked, and those up to the best they met (Chameleon, 4.1)."""
+    """Calls of an operator's explorers, the steps they walked, those up to the best they met (Chameleon, 4.1), and the
+    configurations that they had scored by then: steps of different explorers are of different widths."""
 
     calls: int = 0
     steps: int = 0
     to_best: int = 0
+    scored_to_best: int = 0
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ class _Explorer:
         self._walks.calls += 1
         self._walks.steps += steps
         self._walks.to_best += self._inner.figures.get("steps_to_best", steps)
+        self._walks.scored_to_best += self._inner.figures.get("evaluations_to_best", 0)
         return found, steps
 
     def __getattr__(self, name: str) -> Any:

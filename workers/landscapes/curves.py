@@ -23,8 +23,10 @@ from workers.engine.space import Configuration, Knob, Operator, Sketch
 from workers.landscapes import files
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import Landscape
+from workers.messages.causes import UNBUILT
 
-CAUSES = ("", "duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device")
+CAUSES = ("", "duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device", "large")
+"""Of outcomes, by the number that a recording has for them; a new one goes to the end."""
 COLUMNS = ("seconds", "build", "measure", "search")
 Times = NDArray[np.float64]
 
@@ -52,6 +54,11 @@ class RecordedSearch:
         """Best time so far after each candidate; inf before the first valid one."""
         found: Times = np.minimum.accumulate(np.where(np.isnan(self.seconds), np.inf, self.seconds))
         return found
+
+    @property
+    def trials(self) -> NDArray[np.bool_]:
+        """Which candidates were built."""
+        return ~np.isin(self.causes, [CAUSES.index(cause) for cause in UNBUILT])
 
     @property
     def total(self) -> Times:
@@ -151,11 +158,8 @@ class CurveLandscape(Landscape):
 
     @property
     def curves(self) -> dict[str, list[float]]:
-        """Best time (s) after each trial by operator index; a duplicate is no trial."""
-        duplicate = CAUSES.index("duplicate")
-        return {
-            str(index): search.best[search.causes != duplicate].tolist() for index, search in enumerate(self.searches)
-        }
+        """Best time (s) after each trial by operator index; what was not built is no trial."""
+        return {str(index): search.best[search.trials].tolist() for index, search in enumerate(self.searches)}
 
 
 @dataclass(frozen=True)
@@ -186,6 +190,10 @@ class RecordedProposer:
         self.counters["proposed"] += len(steps)
         self._clock.advance(float(np.nansum(self._search.search[steps.start : steps.stop])))
         return [Candidate(self.operator.index, Configuration(0, (step,)), "recorded") for step in steps]
+
+    def borrowed(self) -> list[Candidate]:
+        """A recorded search took nothing from its twins."""
+        return []
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """What came of a step is known already."""

@@ -124,7 +124,7 @@ class SpaceLandscape(Landscape):
                 candidate, candidate.configuration, identity, None, cause=cause,
                 build_seconds=build, measure_seconds=overhead,
             )  # fmt: skip
-        draws = _Draws(part.times[row], np.random.default_rng([self._seed, candidate.operator, first, candidate.round]))
+        draws = Draws(part.times[row], np.random.default_rng([self._seed, candidate.operator, first, candidate.round]))
         incumbent = None if candidate.round else incumbent
         times, stopped = timed_runs(self._evaluator, incumbent, draws.runs, lambda: draws.left)
         seconds, spread = self._evaluator.estimate(times)
@@ -141,7 +141,7 @@ class SpaceLandscape(Landscape):
         )
 
 
-class _Draws:
+class Draws:
     """Runs of one program, drawn from the recorded ones; `left` is what a measuring process would still give it, in s."""
 
     def __init__(self, recorded: NDArray[np.float64], rng: np.random.Generator) -> None:

@@ -163,9 +163,11 @@ class TuningLoop:
         operator, began = decision.operator, self._clock.now()
         before, trials = self._books.best[operator], self._books.trials
         length = self._method.rhythm.slot_seconds
+        borrowed = self._borrowed()
         while True:
             plan = self._propose(operator, self._method.rhythm.plan)
-            self._measure(plan)
+            self._measure([*plan, *borrowed])
+            borrowed = []
             if not plan or length is None or self._clock.now() - began >= length or self._over():
                 break
         ended = self._clock.now()
@@ -190,6 +192,12 @@ class TuningLoop:
     def _propose(self, operator: int, count: int) -> list[Candidate]:
         with self._account("search/plan"):
             return self._proposers[operator].propose(count)
+
+    def _borrowed(self) -> list[Candidate]:
+        """Bests of twins that wait for a try: they ride along, for a slot of their own would come late."""
+        with self._account("search/plan"):
+            tuned = (p for index, p in enumerate(self._proposers) if index not in self._left_out)
+            return [candidate for proposer in tuned for candidate in proposer.borrowed()]
 
     def _measure(self, plan: Sequence[Candidate]) -> None:
         if not plan:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,19 @@ import onnx
 import tvm
 
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.space import Operator
+from workers.engine.space import Configuration, Operator
 from workers.engine.start import Machine
 from workers.engine.thrift import Thrift
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 from workers.sandbox.memory import memory
 from workers.sandbox.spawn import Limits
+from workers.tvm_backend.code_size import code_size
 from workers.tvm_backend.hardware import vector_lanes
 from workers.tvm_backend.importer import import_network
 from workers.tvm_backend.operators import extract, footprint, operators
 from workers.tvm_backend.pool import Pool
-from workers.tvm_backend.programs import Workload, save_workloads
+from workers.tvm_backend.programs import Invalid, Workload, save_workloads
 
 SHARE = 0.5
 """Of the machine's memory that one process of the pool may reserve: a candidate that wants more is an outcome, the run goes
@@ -77,6 +79,17 @@ class LocalBackend:
 
     def remember(self, operator: int, identity: str) -> None:
         self._seen.add((operator, identity))
+
+    def take_up(self, best: Mapping[str, Mapping[str, Any]]) -> None:
+        """`best` are the fastest programs so far of a run that goes on (`messages.orders.best_of`): their code, which is in no
+        log, is counted anew."""
+        for index, found in best.items():
+            operator, configuration = int(index), Configuration(found["sketch"], tuple(found["choices"]))
+            if self._operators[operator].holds(configuration):
+                workload = self.workloads[operator]
+                with suppress(Invalid):
+                    program = workload.schedule(configuration.sketch, configuration.choices).mod["main"]
+                    self._pool.thrift.fastest(operator, code_size(program, vector_lanes(workload.target)))
 
     def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
         return self._pool.measure(candidates, self._seen, incumbents)

@@ -47,30 +47,34 @@ def tensors(arrays: Sequence[NDArray[Any]]) -> Inputs:
     return [tvm.runtime.tensor(array, tvm.cpu()) for array in arrays]
 
 
+def machine(build: relax.VMExecutable) -> relax.VirtualMachine:
+    """What runs a build."""
+    return relax.VirtualMachine(build, tvm.cpu())
+
+
 def operator_seconds(
-    builds: Sequence[relax.VMExecutable], operators: Mapping[str, int], inputs: Inputs
+    machines: Sequence[relax.VirtualMachine], operators: Mapping[str, int], inputs: Inputs
 ) -> list[list[dict[int, float]]]:
     """By build and round, the median over a turn's inferences of what each operator's calls took together.
 
     `operators` are their indices by name; one that is called under no name of its own is in none of the answers.
     """
-    ears, machines = [], []
-    for build in builds:
-        ear, machine = _Ear(operators), _machine(build)
-        machine.set_instrument(ear)
-        ears.append(ear)
-        machines.append(machine)
+    ears = [_Ear(operators) for _ in machines]
+    for vm, ear in zip(machines, ears, strict=True):
+        vm.set_instrument(ear)
     turns = _turns(_once(machines[0]["main"], inputs) * len(machines))
     heard: list[list[dict[int, float]]] = [[] for _ in machines]
     for _ in range(ROUNDS):
-        for told, machine, ear in zip(heard, machines, ears, strict=True):
-            told.append(_turn(machine["main"], inputs, ear, turns))
+        for told, vm, ear in zip(heard, machines, ears, strict=True):
+            told.append(_turn(vm["main"], inputs, ear, turns))
+    for vm in machines:
+        vm.set_instrument(None)  # calling it takes time that is none of the network's
     return heard
 
 
-def inference_seconds(builds: Sequence[relax.VMExecutable], inputs: Inputs) -> list[float]:
+def inference_seconds(machines: Sequence[relax.VirtualMachine], inputs: Inputs) -> list[float]:
     """The median inference of each build, in turns."""
-    mains = [_machine(build)["main"] for build in builds]
+    mains = [vm["main"] for vm in machines]
     count = _turns(_once(mains[0], inputs) * len(mains))
     taken: list[list[float]] = [[] for _ in mains]
     for _ in range(ROUNDS):
@@ -79,10 +83,6 @@ def inference_seconds(builds: Sequence[relax.VMExecutable], inputs: Inputs) -> l
                 main(*inputs)
             times.extend(_once(main, inputs) for _ in range(count))
     return [float(np.median(times)) for times in taken]
-
-
-def _machine(build: relax.VMExecutable) -> relax.VirtualMachine:
-    return relax.VirtualMachine(build, tvm.cpu())
 
 
 def _once(main: Any, inputs: Inputs) -> float:

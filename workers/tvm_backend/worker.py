@@ -29,8 +29,8 @@ from workers.tvm_backend.stopwatch import Stopwatch, timed
 
 Answer = dict[str, Any]
 
-EXHAUSTED = ("bad_alloc", "annot allocate", "ut of memory")
-"""In what C++, the system and LLVM say when there is no memory left."""
+EXHAUSTED = ("MemoryError", "bad_alloc", "annot allocate", "ut of memory")
+"""In what Python, C++, the system and LLVM say when there is no memory left."""
 
 
 class Worker:
@@ -124,11 +124,10 @@ def serve(connection: Connection) -> None:
             return
         try:
             answer = verbs[order.pop("verb")](**order)
-        except MemoryError:
-            answer = {"error": "out of memory", "cause": "memory"}
         except Exception as error:  # a failed build is an answer; TVM raises whatever its C++ throws
-            answer = {"error": f"{type(error).__name__}: {str(error).strip()[-300:]}"}
-            if any(sign in str(error) for sign in EXHAUSTED):
+            kind, text = type(error).__name__, str(error).strip()
+            answer = {"error": f"{kind}: {text[-300:]}"}
+            if any(sign in f"{kind}: {text}" for sign in EXHAUSTED):
                 answer["cause"] = "memory"
         connection.send_bytes(json.dumps(answer).encode())
 

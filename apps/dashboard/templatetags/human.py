@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django import template
@@ -11,7 +12,8 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from apps.dashboard import humans
+from apps.core import clock
+from apps.dashboard import humans, words
 
 register = template.Library()
 _NAMES = (
@@ -19,6 +21,7 @@ _NAMES = (
 )  # fmt: skip
 for _name in _NAMES:
     register.filter(_name, getattr(humans, _name))
+register.filter("again", words.again)
 
 SPARK_WIDTH, SPARK_HEIGHT = 96, 24
 _WORDS = {
@@ -52,8 +55,8 @@ def spark(points: Sequence[tuple[float, float]]) -> SafeString:
     values = [math.log(max(value, 1e-15)) for _, value in points]  # a child may tell anything
     low, high = min(values), max(values)
     path, before = [], 0.0
-    for number, ((clock, _), value) in enumerate(zip(points, values, strict=True)):
-        x = SPARK_WIDTH * (clock - first) / ((last - first) or 1)
+    for number, ((time, _), value) in enumerate(zip(points, values, strict=True)):
+        x = SPARK_WIDTH * (time - first) / ((last - first) or 1)
         y = 2 + (SPARK_HEIGHT - 4) * (high - value) / ((high - low) or 1)
         if number:
             path.append(f"{x:.1f},{before:.1f}")
@@ -73,6 +76,12 @@ def bar(value: float, most: float) -> SafeString:
     """A bar of the histogram."""
     width = f"{100 * value / most:.2f}" if most else "0"
     return format_html('<svg aria-hidden="true"><rect width="{}%" height="8" rx="2"/></svg>', width)
+
+
+@register.filter
+def ago(when: datetime) -> str:
+    """How long ago that was."""
+    return humans.ago((clock.now() - when).total_seconds())
 
 
 @register.filter

@@ -21,7 +21,8 @@ from apps.dashboard import figures, paces
 from apps.dashboard.compared import picture
 from apps.dashboard.forms import Sizes
 from apps.tuning import quota, services
-from apps.tuning.models import TuningRun
+from apps.tuning.models import Job, TuningRun
+from apps.tuning.states import ACTIVE
 
 RUNS = 10
 COMPARED = 60
@@ -100,8 +101,14 @@ def _facts(found: Network, form: Sizes | None) -> dict[str, Any]:
         ],
         "most": max(counts.values(), default=0),
         "form": form,
+        "job": _reading(found),
         "rows": figures.rows(runs),
     }
+
+
+def _reading(found: Network) -> Job | None:
+    """The job that reads it or converts it."""
+    return found.jobs.filter(task__in=(Job.Task.INSPECT, Job.Task.CONVERT), state__in=ACTIVE).first()
 
 
 @require_GET
@@ -117,5 +124,5 @@ def shown(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The part of the page that waits for the inspection."""
     found = owned(Network.objects.all(), request.user, pk=pk)
     if found.state == Network.State.INSPECTING:
-        return render(request, "dashboard/_inspecting.html", {"network": found})
+        return render(request, "dashboard/_inspecting.html", {"network": found, "job": _reading(found)})
     return HttpResponse(headers={"HX-Redirect": reverse("network", args=[found.pk])})

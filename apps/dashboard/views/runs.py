@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.utils.html import escape
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -20,9 +22,9 @@ from apps.dashboard.forms import NewRun
 from apps.tuning import services
 from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, TuningRun
-from apps.tuning.states import ACTIVE, OVER
+from apps.tuning.states import ACTIVE, OVER, State
 
-WORDS = ("pause", "resume", "stop", "keep")
+WORDS = {"pause": "Pause", "resume": "Resume", "stop": "Stop", "keep": "Stop and keep best"}
 
 
 def _run(request: HttpRequest, pk: UUID) -> TuningRun:
@@ -82,7 +84,20 @@ def run(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = _run(request, pk)
     title = methods.TITLES.get(found.method, found.method)
     context = {"run": found, "snapshot": snapshot(found), "method": title, "words": words.PAGE}
+    context["controls"] = _controls(found.job)
     return render(request, "dashboard/run.html", context | _left(found))
+
+
+def _controls(job: Job) -> list[dict[str, Any]]:
+    """The buttons, and whether they are of use now; the page's script goes on deciding that by the same rules."""
+    goes_on, pausing = job.state in (State.RUNNING, State.QUEUED, State.INTERRUPTED), job.wanted == Job.Wanted.PAUSE
+    offered = {
+        "pause": goes_on and not pausing,
+        "resume": job.state in (State.PAUSED, State.FAILED) or (job.state == State.RUNNING and pausing),
+        "stop": goes_on or job.state == State.PAUSED,
+        "keep": goes_on or job.state == State.PAUSED,
+    }
+    return [{"word": word, "label": label, "offered": offered[word]} for word, label in WORDS.items()]
 
 
 @require_GET
@@ -92,35 +107,49 @@ def shot(request: HttpRequest, pk: UUID) -> JsonResponse:
     return JsonResponse(snapshot(_run(request, pk)))
 
 
+@require_GET
+@never_cache
+def log(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The end of what the last attempt's process printed, as HTML's text."""
+    printed = _run(request, pk).job.log or "Nothing was printed."
+    return HttpResponse(escape(printed), content_type="text/html; charset=utf-8")
+
+
 @require_POST
 def ask(request: HttpRequest, pk: UUID, word: str) -> HttpResponse:
-    """Pause, resume, stop; the page hears of the outcome on its line."""
+    """Pause, resume, stop; the page hears of the outcome on its line, and of a refusal at once."""
     found = _run(request, pk)
     if word not in WORDS:
         raise Http404
-    return _answered(request, found, lambda: services.request(found.job, request.user, word))  # type: ignore[arg-type]
+    refusal = _refusal(lambda: services.request(found.job, request.user, word))  # type: ignore[arg-type]
+    if request.headers.get("HX-Request"):
+        return render(request, "dashboard/_refused.html", {"refusal": refusal})
+    return _back(request, found, refusal)
 
 
 @require_POST
 def compile_best(request: HttpRequest, pk: UUID) -> HttpResponse:
     """An artifact of the best so far."""
     found = _run(request, pk)
-    return _answered(request, found, lambda: services.request_artifact(found, request.user))
+    refusal = _refusal(lambda: services.request_artifact(found, request.user))
+    if request.headers.get("HX-Request"):
+        return render(request, "dashboard/_downloads.html", {"run": found, "refusal": refusal} | _left(found))
+    return _back(request, found, refusal)
 
 
-def _answered(request: HttpRequest, found: TuningRun, act: Any) -> HttpResponse:
-    refusal = ""
+def _refusal(act: Callable[[], Any]) -> str:
+    """Why it cannot be done, for the page; empty where it was."""
     try:
         act()
     except Refused as error:
-        refusal = error.sentence
-    said_there = request.headers.get("HX-Target") == "downloads"
-    if refusal and not said_there:
+        return error.sentence
+    return ""
+
+
+def _back(request: HttpRequest, found: TuningRun, refusal: str) -> HttpResponse:
+    """To the run's page: who has no script is told there."""
+    if refusal:
         messages.error(request, refusal)
-    if request.headers.get("HX-Request"):
-        found.refresh_from_db()
-        shown = {"run": found, "refusal": refusal if said_there else ""}
-        return render(request, "dashboard/_downloads.html", shown | _left(found))
     return redirect("run", found.pk)
 
 
@@ -134,12 +163,12 @@ def downloads(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _left(found: TuningRun) -> dict[str, Any]:
-    compiling = Job.objects.filter(run=found, task=Job.Task.COMPILE)
+    latest = Job.objects.filter(run=found, task=Job.Task.COMPILE).first()
     return {
         "artifacts": list(found.artifacts.all()[: 2 * Artifact.KEPT]),
         "kept": Artifact.KEPT,
-        "compiling": compiling.filter(state__in=ACTIVE).first(),
-        "failed": compiling.filter(state="failed").first() if not found.artifacts.exists() else None,
+        "compiling": latest if latest and latest.state in ACTIVE else None,
+        "failed": latest if latest and latest.state == State.FAILED else None,
         "over": found.job.state in OVER,
     }
 

@@ -38,6 +38,13 @@ class SignIn(LoginView):
     redirect_authenticated_user = True
     by_address, by_name, by_browser = Pace(10, MINUTE), Pace(100, HOUR), Pace(10, MINUTE)
 
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """The form. A part of a page that is asked for after the session has ended lands here too: the page must come as a
+        whole, or its part would be replaced by a form."""
+        if request.headers.get("HX-Request"):
+            return HttpResponse(headers={"HX-Refresh": "true"})
+        return super().get(request, *args, **kwargs)
+
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """429 for who tries too often."""
         wait = self._wait()

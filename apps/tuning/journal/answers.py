@@ -9,6 +9,7 @@ from apps.catalog.models import Network, Target
 from apps.catalog.services import keep_converted
 from apps.core import clock
 from apps.core.content import Stored
+from apps.tuning import quota
 from apps.tuning.journal.archives import Archives
 from apps.tuning.journal.recorder import Recorder
 from apps.tuning.leases import Claim
@@ -32,7 +33,9 @@ class Answers(Recorder):
         if event["task"] == Job.Task.INSPECT and self._job.network_id:
             self._inspected(event["inspection"])
         elif event["task"] == Job.Task.CONVERT and self._job.network is not None and archive is not None:
-            keep_converted(self._job.network, archive)
+            network = self._job.network
+            keep_converted(network, archive)
+            quota.check_kept(network.owner, network.file_name, archive.size)  # it may be larger than what was uploaded
         elif event["task"] == Job.Task.HARDWARE and self._job.target_id:
             self._measured(event)
         self._held.fenced(answered=True)

@@ -8,10 +8,12 @@ from pathlib import Path
 from django.conf import settings
 
 from apps.catalog.models import Network
+from apps.core.amounts import shown
 from apps.core.content import Stored
-from apps.tuning.files import keep_archive
+from apps.tuning import quota
+from apps.tuning.files import LIMIT, TooMuch, keep_archive
 from apps.tuning.leases import Claim
-from apps.tuning.models import Artifact, Job
+from apps.tuning.models import Artifact, Job, TuningRun
 from workers.messages import Event as Told
 
 Archives = Mapping[int, Stored]
@@ -21,7 +23,8 @@ Archives = Mapping[int, Stored]
 def archives_of(held: Claim, events: Sequence[Told]) -> Archives:
     """The file of the first answer; of a child that answers without end no other is copied.
 
-    Before the transaction: a large file must not hold a lock on the database.
+    Before the transaction: a large file must not hold a lock on the database. Raises NoRoom for a library that the
+    account has no room for even now.
     """
     number = next((i for i, event in enumerate(events) if _answers(held, event)), None)
     if number is None or not held.held().exists():
@@ -29,12 +32,23 @@ def archives_of(held: Claim, events: Sequence[Told]) -> Archives:
     if held.task == Job.Task.COMPILE:
         if not events[number].get("archive") or Artifact.objects.filter(job_id=held.job_id).exists():
             return {}
-        return {number: keep_archive(events[number]["archive"], held.work_dir, Path(settings.DATA_DIR) / "artifacts")}
+        return {number: _library(held, events[number]["archive"])}
     network = Network.objects.filter(jobs=held.job_id, state=Network.State.INSPECTING).first()
     if network is None or not network.unconverted:
         return {}
     folder, limit = Path(settings.DATA_DIR) / "networks", settings.UPLOAD_LIMIT
     return {number: keep_archive(events[number]["onnx"], held.work_dir, folder, limit, ".onnx")}
+
+
+def _library(held: Claim, archive: str) -> Stored:
+    run = TuningRun.objects.select_related("owner").get(compile_jobs=held.job_id)
+    room = quota.room_of_library(run)
+    try:
+        return keep_archive(archive, held.work_dir, Path(settings.DATA_DIR) / "artifacts", min(LIMIT, room))
+    except TooMuch:
+        if room >= LIMIT:
+            raise
+        raise quota.NoRoom(run, f"it has more than the {shown(room)} that are left to you", quota.NEXT) from None
 
 
 def _answers(held: Claim, event: Told) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import DataError, IntegrityError, ProgrammingError, transaction
 
@@ -14,6 +15,7 @@ from apps.tuning.journal.recorder import Recorder
 from apps.tuning.journal.tune import TuneRecorder
 from apps.tuning.leases import Claim
 from apps.tuning.models import Job, TuningRun
+from apps.tuning.quota import NoRoom
 from workers.messages import Event as Told
 
 MALFORMED = (
@@ -24,16 +26,31 @@ MALFORMED = (
 def write(held: Claim, events: Sequence[Told]) -> None:
     """Keeps a batch; what of it is there already is passed over. Raises LeaseLost, or Refused for what is no
     event: then nothing of the batch is kept.
+
+    An answer whose file its owner has no room for is left out and the job told why: another attempt would make the
+    same file.
     """
     try:
-        archives = archives_of(held, events)
-        with transaction.atomic():
-            held.fenced()
-            _recorder(held).record(events, archives)
+        try:
+            _write(held, events)
+        except NoRoom as full:
+            told = {
+                "error": f"there is no room for it: {full.reason}",
+                "next_step": f"{full.next_step}, then try again",
+            }
+            others = [event for event in events if event["kind"] != "result"]
+            _write(held, others, answered=True, **told)
     except MALFORMED as error:
         raise Refused(
             "event", f"it cannot be kept ({type(error).__name__}: {error})", "report it with the log"
         ) from error
+
+
+def _write(held: Claim, events: Sequence[Told], **changes: Any) -> None:
+    archives = archives_of(held, events)
+    with transaction.atomic():
+        held.fenced(**changes)
+        _recorder(held).record(events, archives)
 
 
 def _recorder(held: Claim) -> Recorder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apps.core.content import Stored
+from apps.tuning import quota
 from apps.tuning.journal.recorder import RunRecorder
 from apps.tuning.journal.rows import artifact_row, baseline, measured_whole
 from apps.tuning.models import Artifact, Job
@@ -33,13 +34,17 @@ class BesideRecorder(RunRecorder):
         self.keep(kind, made, self.run.clock, payload)
 
     def _artifact(self, event: Told, archive: Stored | None) -> dict[str, Any]:
+        """Raises NoRoom where the account has none for it, however much there was when it was begun."""
         passed = bool(event["passed"])
         if passed and archive is None:
             raise ValueError("a result that passed has no archive")
+        state = Artifact.State.READY if passed else Artifact.State.REJECTED
+        # Of each state by itself: what was rejected must not push out what is offered. Files go with the next sweep.
+        Artifact.objects.filter(pk__in=[older.pk for older in self.run.pushed_out(state)]).delete()
         artifact = Artifact.objects.create(
             run=self.run,
             job_id=self._held.job_id,
-            state=Artifact.State.READY if passed else Artifact.State.REJECTED,
+            state=state,
             sha256=archive.sha256 if passed and archive else "",
             size=archive.size if passed and archive else 0,
             verdict=event["verdict"],
@@ -47,11 +52,7 @@ class BesideRecorder(RunRecorder):
             onnxruntime=event["onnxruntime"],
             ratio=event["ratio"],
         )
+        if passed:
+            quota.check_kept(self.run.owner, self.run, artifact.size)
         self._held.fenced(answered=True)
-        self._forget_older(artifact)
         return artifact_row(artifact)
-
-    def _forget_older(self, newest: Artifact) -> None:
-        """Their files go with the next sweep. Of each state by itself: what was rejected must not push out what is offered."""
-        older = Artifact.objects.filter(run=self.run, state=newest.state).exclude(pk=newest.pk)[Artifact.KEPT - 1 :]
-        Artifact.objects.filter(pk__in=[artifact.pk for artifact in older]).delete()

@@ -51,5 +51,5 @@ def _compiling(run: TuningRun) -> Job:
     waiting = Job.objects.filter(run=run, task=Job.Task.COMPILE, state__in=ACTIVE).first()
     if waiting is not None:
         return waiting
-    quota.check_library(run.owner, run)
+    quota.check_library(run)
     return enqueue(Job.Task.COMPILE, run.owner, run=run, network=run.network, target=run.target)

@@ -40,7 +40,7 @@ def _pause(job: Job) -> bool:
     if job.state == State.RUNNING:
         return _want(job, "pause")
     if job.state in (State.QUEUED, State.INTERRUPTED):
-        return move(job.pk, State.PAUSED)
+        return move(job.pk, State.PAUSED, **_AFRESH)
     return job.state == State.PAUSED
 
 
@@ -50,7 +50,7 @@ def _resume(job: Job) -> bool:
     if job.state in (State.PAUSED, State.FAILED):
         check_active(job.owner)
         TuningRun.objects.filter(job=job).update(finished_reason="")
-        moved = move(job.pk, State.QUEUED, wanted="continue", fruitless=0, error="", next_step="", ended=None)
+        moved = move(job.pk, State.QUEUED, wanted="continue", fruitless=0, ended=None, **_AFRESH)
         dispatch.queue(job)
         return moved
     return job.state in ACTIVE and job.state != State.STOPPING
@@ -61,7 +61,7 @@ def _stop(job: Job) -> bool:
         return move(job.pk, State.STOPPING, wanted="stop")
     if job.state in (State.QUEUED, State.PAUSED, State.INTERRUPTED):
         TuningRun.objects.filter(job=job).update(finished_reason="stopped")
-        return move(job.pk, State.DONE, wanted="continue", ended=clock.now())
+        return move(job.pk, State.DONE, wanted="continue", ended=clock.now(), **_AFRESH)
     return job.state == State.STOPPING
 
 
@@ -74,6 +74,8 @@ def _keep(job: Job) -> bool:
     return False
 
 
+_AFRESH: dict[str, Any] = {"lease_until": None, "error": "", "next_step": ""}
+"""Neither what went wrong with the last attempt counts any more, nor the pause after it."""
 _WORDS = {"pause": _pause, "resume": _resume, "stop": _stop, "keep": _keep}
 
 

@@ -2,8 +2,10 @@
 
 import { look } from "./look.js";
 
-export function wire(section, { name, rows, canvases, drawing }) {
-  const details = section.querySelector("details.as-table");
+export function wire(section, { name, rows, canvases, drawing, table }) {
+  const details = table ?? section.querySelector("details.as-table");
+  const of = section.querySelector("h2, :scope > summary")?.textContent.toLowerCase();
+  for (const button of section.querySelectorAll("[data-save]")) if (of) button.setAttribute("aria-label", `${button.textContent} of ${of}`);
   details?.addEventListener("toggle", () => { if (details.open) fill(details.querySelector("table"), rows()); });
   section.querySelector('[data-save="csv"]')?.addEventListener("click", () => save(csv(rows()), `${name}.csv`));
   section.querySelector('[data-save="png"]')?.addEventListener("click", async () => {

@@ -10,6 +10,8 @@ export class Headline {
     this.state = state;
     this.part = (name) => root.querySelector(`[data-part="${name}"]`);
     this.spoken = 0;
+    this.name = document.title;
+    this.skew = Number(root.dataset.now) - Date.now() / 1000; // s, of the server's clock before ours
     this.draw();
   }
 
@@ -26,6 +28,9 @@ export class Headline {
     const [value, unit] = run.latency ? latency(run.latency).split(" ") : ["–", ""];
     this.#set("latency", value);
     this.#set("unit", unit);
+    // A tab in the background has only its title to tell how far it is.
+    const title = [run.latency && latency(run.latency), this.part("state-word").textContent, this.name].filter(Boolean).join(", ");
+    if (document.title !== title) document.title = title;
     this.#gains();
     this.#controls();
     this.#trouble();
@@ -40,7 +45,10 @@ export class Headline {
 
   #state() {
     const { run } = this.state, element = this.part("state");
-    const [state, word] = stateWord(run);
+    const wait = run.state === "queued" && run.again ? run.again - this.skew - Date.now() / 1000 : 0;
+    clearTimeout(this.tick);
+    if (wait > 0) this.tick = setTimeout(() => this.#state(), 1000);
+    const [state, word] = stateWord(run, wait);
     if (element.dataset.state === state && this.part("state-word").textContent === word) return;
     element.dataset.state = state;
     const use = element.querySelector("use");
@@ -94,17 +102,20 @@ export class Headline {
   #controls() {
     const { state, wanted } = this.state.run;
     const active = ["running", "queued", "interrupted"].includes(state);
+    const used = document.activeElement;
     this.part("pause").hidden = !active || wanted === "pause";
     this.part("resume").hidden = !(state === "paused" || state === "failed" || (state === "running" && wanted === "pause"));
     this.part("stop").hidden = !(active || state === "paused");
     this.part("keep").hidden = this.part("stop").hidden;
+    // Who works without a mouse stays where the button was.
+    if (used?.closest("[data-part][hidden]")) used.closest(".controls")?.focus();
   }
 
   #trouble() {
     const { error, next_step: next, state } = this.state.run;
     this.part("trouble").hidden = !(error && state !== "running");
     this.#set("error", error || "");
-    this.#set("next-step", next || "");
+    this.#set("next-step", next ? `Next step: ${next}.` : "");
   }
 
   #speak() {
@@ -115,9 +126,9 @@ export class Headline {
   }
 }
 
-export function stateWord(run) {
+function stateWord(run, wait) {
   if (run.state === "running" && run.wanted === "pause") return ["paused", "pausing"];
-  if (run.state === "queued") return ["queued", "waiting for a worker"];
+  if (run.state === "queued") return ["queued", wait > 0 ? `tries again in ${duration(Math.ceil(wait))}` : "waiting for a worker"];
   if (run.state === "interrupted") return ["interrupted", "interrupted, goes on by itself"];
   if (run.state === "done") return ["done", words.reasons[run.finished_reason] ? `done: ${words.reasons[run.finished_reason]}` : "done"];
   return [run.state, run.state];

@@ -138,7 +138,6 @@ export class Operators {
   #fresh(operator) {
     const element = document.createElement("tr");
     element.dataset.op = operator.index;
-    element.tabIndex = 0;
     const cells = {};
     for (const [key] of columns(this.state)) {
       const cell = document.createElement("td");

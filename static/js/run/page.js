@@ -8,6 +8,7 @@ import { Highlight } from "./highlight.js";
 import { Lanes } from "./lanes.js";
 import { Log } from "./log.js";
 import { columns, Operators } from "./operators.js";
+import "./refused.js";
 import { Scatter } from "./scatter.js";
 import { Shares } from "./shares.js";
 import { Line } from "./socket.js";
@@ -125,11 +126,11 @@ everything();
 const label = (index) => `#${index} ${short(state.byIndex.get(index)?.name || "")}`;
 const file = root.dataset.file;
 wire($("#latency-section"), {
-  name: `${file}-latency`, canvases: () => [$("#curve"), $("#lanes")],
+  name: `${file}-latency`, table: $("#latency-table"), canvases: () => [$("#curve"), $("#lanes")],
   rows: () => [["clock_s", "latency_ms"], ...state.curve.map(([clock, seconds]) => [clock.toFixed(2), (seconds * 1e3).toFixed(5)])],
 });
 wire($("#slots-section"), {
-  name: `${file}-slots`, canvases: () => [$("#curve"), $("#lanes")],
+  name: `${file}-slots`, table: $("#slots-table"), canvases: () => [$("#curve"), $("#lanes")],
   rows: () => [["slot", "operator", "began_s", "ended_s", "before_ms", "after_ms", "trials", "rule"],
     ...state.slots.map(([n, o, a, b, x, y, t, rule]) => [n, label(o), a.toFixed(2), b.toFixed(2), x === null ? "" : (x * 1e3).toFixed(5), y === null ? "" : (y * 1e3).toFixed(5), t, rule])],
 });

@@ -35,11 +35,12 @@ export class Shares {
     const colours = look();
     const label = Math.min(208, width * 0.36), half = (width - label) / 2;
     const scale = Math.max(0.01, ...rows.map((row) => Math.max(row.time, row.gain)));
-    const height = (rows.length + 1) * ROW;
+    const height = (Math.max(1, rows.length) + 1) * ROW;
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Share of tuning time and share of gain for each operator", "font-size": 12, "font-family": colours.font });
     const head = (x, text) => svg("text", { x, y: 15, fill: colours.soft }, text);
     picture.append(head(label, "time paid"), head(label + half, "gain won"));
     rows.forEach((row, i) => picture.append(this.#row(row, (i + 1) * ROW, { label, half: half - 8, scale, colours })));
+    if (!rows.length) picture.append(svg("text", { x: 0, y: ROW + 16, fill: colours.text }, "Nothing yet: no operator had a slot."));
     this.box.replaceChildren(picture);
     this.light();
   }

@@ -142,7 +142,7 @@ export class RunState {
   }
 
   _state(event) {
-    for (const name of ["state", "wanted", "attempt", "error", "next_step", "finished_reason"]) {
+    for (const name of ["state", "wanted", "attempt", "again", "error", "next_step", "finished_reason"]) {
       if (event[name] !== undefined) this.run[name] = event[name];
     }
     return "state";

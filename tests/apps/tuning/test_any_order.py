@@ -43,8 +43,10 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def work(self) -> None:
+        again = self.job.again
         held = services.claim(self.run.job_id, "worker", now=self.now)
         if held is not None:
+            assert again is None or again < self.now
             self.claims.append((held, Told()))
 
     @rule(seconds=st.sampled_from([1, 10, 40]))
@@ -76,7 +78,7 @@ class Life(RuleBasedStateMachine):
     )
     def end(self, data: Any, kind: str) -> None:
         if self.claims:
-            services.conclude(data.draw(st.sampled_from(self.claims))[0], kind)
+            services.conclude(data.draw(st.sampled_from(self.claims))[0], kind, now=self.now)
 
     @rule(word=st.sampled_from(["pause", "resume", "stop"]))
     def ask(self, word: Any) -> None:

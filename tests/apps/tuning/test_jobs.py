@@ -172,10 +172,11 @@ def test_stop_in_every_state(site: Any) -> None:
 
 def test_three_attempts_without_a_measurement_fail(site: Any) -> None:
     run = site.run()
-    for _ in range(3):
-        held = services.claim(run.job_id, "worker")
+    for number in range(3):
+        now = clock.now() + number * MINUTE
+        held = services.claim(run.job_id, "worker", now=now)
         assert held is not None
-        services.conclude(held, "crashed", "signal 11")
+        services.conclude(held, "crashed", "signal 11", now=now - MINUTE)
     assert job_of(run).state == "failed"
     assert "signal 11" in job_of(run).error
     services.request(job_of(run), site.ada, "resume")

@@ -40,9 +40,8 @@ def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any
             run["expected"] = event["expected"]
             run["slots_by_belief"] += bool(event["terms"].get("decided_by_belief"))
         elif kind == "state":
-            run.update(
-                {name: event[name] for name in ("state", "wanted", "attempt", "error", "next_step", "finished_reason")}
-            )
+            told = ("state", "wanted", "attempt", "again", "error", "next_step", "finished_reason")
+            run.update({name: event[name] for name in told})
         elif kind == "log":
             page["log"].append({name: event[name] for name in ("seq", "clock", "level", "text")})
         elif kind == "phase":

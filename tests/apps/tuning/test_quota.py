@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 
 from apps.catalog.models import Network
 from apps.catalog.services import create_network
+from apps.core import clock
 from apps.core.errors import Refused
 from apps.tuning import live, quota, services
 from apps.tuning.checks import quota_is_an_amount
+from apps.tuning.journal import archives
 from apps.tuning.models import Artifact, Event, Job, Measurement, TuningRun
 from tests.apps.rows import Site
 from tests.apps.threads import in_threads
@@ -125,13 +128,170 @@ def test_without_room_nothing_is_compiled_and_the_run_says_so(site: Site, settin
     assert services.request_artifact(run, site.ada).task == "compile"
 
 
-def test_a_library_that_was_begun_in_time_is_kept(site: Site, settings: Any, data_dir: Path) -> None:
+def measured(site: Site) -> TuningRun:
+    """A run with something to compile."""
     run, held, told = site.claimed(1)
     services.write(held, [told.batch(0.5)])
+    run.refresh_from_db()
+    return run
+
+
+def compiling(run: TuningRun) -> services.Claim:
+    held = services.claim(services.request_artifact(run, run.owner).pk, "worker")
+    assert held is not None
+    held.order()
+    return held
+
+
+def compiled(held: services.Claim, content: bytes, **changes: Any) -> str | None:
+    """What the child says that compiled this; the job's state then."""
+    archive = held.work_dir / "artifact.zip"
+    archive.write_bytes(content)
+    end = {"kind": "end_to_end", "clock": 4.0, "seconds": 1.2, "spread": 0.1, "runs": 9, "latency": 1.1, "verified": True,
+           "error": ""}  # fmt: skip
+    result = {"kind": "result", "clock": 5.0, "task": "compile", "passed": True, "verdict": {}, "latency": {"median": 1.0},
+              "onnxruntime": {}, "ratio": 0.5, "archive": str(archive), **changes}  # fmt: skip
+    services.write(held, [end, result])
+    return services.conclude(held, "finished")
+
+
+def files(data: Path) -> int:
+    return len(list((data / "artifacts").glob("*")))
+
+
+def test_a_library_there_is_no_room_for_is_refused_and_can_be_compiled_again(
+    site: Site, settings: Any, data_dir: Path
+) -> None:
+    run = measured(site)
+    trials = run.trials
+    settings.QUOTA = START + 99
+    held = compiling(run)
+    assert compiled(held, b"x" * 100) == "failed"
+    job = Job.objects.get(pk=held.job_id)
+    assert job.error == "there is no room for it: it has more than the 99 B that are left to you"
+    assert job.next_step.startswith("delete on the Storage page")
+    assert files(data_dir) == 0
+    assert quota.used(site.ada).libraries == 0
+    assert services.claim(job.pk, "another") is None
+    run.refresh_from_db()
+    assert (run.trials, [point["seconds"] for point in run.end_to_end]) == (trials, [1.2])
+    told = run.events.filter(kind="artifact").get().payload
+    assert (told["state"], told["error"], told["next_step"]) == ("failed", job.error, job.next_step)
+    settings.QUOTA = START + 100
+    assert compiled(compiling(run), b"x" * 100) == "done"
+    assert quota.used(site.ada).libraries == 100
+
+
+@pytest.mark.parametrize("kind", ["crashed", "expired"])
+def test_a_library_without_room_is_not_tried_again_however_its_child_or_worker_ends(
+    site: Site, settings: Any, kind: str
+) -> None:
+    held = compiling(measured(site))
+    settings.QUOTA = START + 1
+    archive = held.work_dir / "artifact.zip"
+    archive.write_bytes(b"xx")
+    services.write(held, [{"kind": "result", "clock": 5.0, "task": "compile", "passed": True, "archive": str(archive)}])
+    if kind == "expired":
+        services.reconcile(clock.now() + timedelta(minutes=1))
+    else:
+        services.conclude(held, kind)
+    job = Job.objects.get(pk=held.job_id)
+    assert (job.state, "no room" in job.error) == ("failed", True)
+
+
+def together(site: Site, sizes: list[int]) -> list[str | None]:
+    """Libraries of as many runs, all compiled and copied before the first of them is kept."""
+    held = [compiling(measured(site)) for _ in sizes]
+    barrier = threading.Barrier(len(sizes))
+    copied = archives.keep_archive
+
+    def copying(*asked: Any) -> Any:
+        stored = copied(*asked)
+        barrier.wait(30)
+        return stored
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archives, "keep_archive", copying)
+        return in_threads(len(sizes), lambda number: compiled(held[number], bytes([number]) * sizes[number]))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_libraries_that_come_at_once_no_more_are_kept_than_there_is_room_for(settings: Any) -> None:
+    settings.QUOTA = START + 250
+    site = Site()
+    assert sorted(map(str, together(site, [100, 100, 100]))) == ["done", "done", "failed"]
+    assert quota.used(site.ada).libraries == 200
+    refused = Job.objects.get(task="compile", state="failed")
+    assert refused.error == "there is no room for it: it has 100 B, and 205 B of your 255 B are in use"
+
+
+@pytest.mark.mutation
+@pytest.mark.django_db(transaction=True)
+def test_a_quota_that_is_looked_at_before_the_copy_alone_is_noticed(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota, "check_kept", lambda *_: None)
+    settings.QUOTA = START + 250
+    site = Site()
+    together(site, [100, 100, 100])
+    assert quota.used(site.ada).whole > settings.QUOTA
+
+
+def test_what_a_new_library_pushes_out_makes_room_for_it(site: Site, settings: Any) -> None:
+    run = measured(site)
+    for number in range(Artifact.KEPT):
+        assert compiled(compiling(run), bytes([number]) * 100) == "done"
+    settings.QUOTA = START + 100 * Artifact.KEPT
+    assert compiled(compiling(run), b"y" * 100) == "done"
+    assert quota.used(site.ada).whole == settings.QUOTA
+
+
+def test_what_is_refused_pushes_nothing_out(site: Site, settings: Any) -> None:
+    run = measured(site)
+    for number in range(Artifact.KEPT):
+        compiled(compiling(run), bytes([number]) * 100)
+    settings.QUOTA = START + 100 * Artifact.KEPT + 1
+    assert compiled(compiling(run), b"z" * 102) == "failed"
+    assert run.artifacts.count() == Artifact.KEPT
+
+
+def test_what_an_account_has_twice_counts_once(site: Site, settings: Any) -> None:
+    first, second = measured(site), measured(site)
+    settings.QUOTA = START + 150
+    assert compiled(compiling(first), b"x" * 100) == "done"
+    held = compiling(second)
+    settings.QUOTA = START + 200  # as much as is looked at before the copy
+    assert compiled(held, b"x" * 100) == "done"
+    assert quota.used(site.ada) == quota.Used(START, 100)
+    services.remove_library(first.artifacts.get(), site.ada)
+    assert quota.used(site.ada) == quota.Used(START, 100)
+
+
+def test_a_library_that_is_begun_is_waited_for_in_a_full_account(site: Site, settings: Any) -> None:
+    run = measured(site)
     settings.QUOTA = START + 1
     job = services.request_artifact(run, site.ada)
     settings.QUOTA = START
     assert services.request_artifact(run, site.ada) == job
+
+
+def test_a_network_that_grows_when_it_is_converted_needs_room(site: Site, settings: Any) -> None:
+    settings.ALLOW_TORCH_EXPORT = True
+    settings.QUOTA = START + 10
+    network = create_network(site.ada, "small.pt2", [b"x" * 10])
+    held = services.claim(Job.objects.get(task="convert").pk, "worker")
+    assert held is not None
+    made = Path(held.order()["work_dir"]) / "network.onnx"
+    made.write_bytes(b"x" * 11)
+    services.write(held, [{"kind": "result", "clock": 1.0, "task": "convert", "onnx": str(made)}])
+    assert services.conclude(held, "finished") == "failed"
+    network.refresh_from_db()
+    assert (network.state, network.error) == (
+        "rejected",
+        "there is no room for it: it has 11 B, and 5 B of your 15 B are in use",
+    )
+    assert "Storage page" in network.next_step
+    assert not Job.objects.filter(task="inspect").exists()
 
 
 def test_a_deleted_network_takes_its_runs_with_it_and_makes_room(site: Site) -> None:

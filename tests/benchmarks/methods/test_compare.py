@@ -10,18 +10,26 @@ from tests.benchmarks.methods.finished import FAILED, FAST, SLOW, cell
 from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import (
     Measure,
+    affordable,
+    ahead_from,
+    decision_seconds,
     gained,
     grouped,
     measurements_to_same,
     measuring,
     not_scheduling,
     operator_quality,
+    own_seconds,
     quality,
     quality_in_time,
     ratios,
+    scored_a_search,
+    searching,
+    seconds_to_base,
     seconds_to_same,
     steps_a_search,
     summary,
+    time_to_final,
     time_to_same,
     versions_apart,
 )
@@ -29,7 +37,7 @@ from workers.benchmarks.methods.compare import (
 
 def test_ratios_say_how_much_sooner_the_base_s_end_is_reached() -> None:
     assert time_to_same(SLOW, FAST) == [2.0]
-    assert time_to_same(SLOW, FAST, slack=0.0) == [pytest.approx(80 / 60)]
+    assert time_to_final(SLOW, FAST) == [pytest.approx(80 / 60)]
     assert measurements_to_same(SLOW, FAST) == [2.0]
     assert time_to_same(FAST, SLOW) == [0.0]  # never reached counts as infinitely slow
     assert quality_in_time(SLOW, FAST) == [pytest.approx(6.0 / 5.02)]
@@ -62,6 +70,50 @@ def test_a_live_run_tells_the_steps_of_its_walks_as_a_whole() -> None:
 
     assert steps_a_search(live(10, 300.0), live(20, 200.0)) == [3.0]
     assert steps_a_search(live(10, 300.0), live(0, 0.0)) == []
+
+
+def test_configurations_that_were_scored_are_told_beside_steps() -> None:
+    """A step of one scores 128, a step of the other 32."""
+    wide, narrow = (cell([[1, 5.0]], steps=100) for _ in range(2))
+    wide["operators"][0]["scored_to_best"], narrow["operators"][0]["scored_to_best"] = 12_800, 3_200
+    assert steps_a_search(wide, narrow) == [1.0]
+    assert scored_a_search(wide, narrow) == [4.0]
+
+
+def test_when_two_are_at_the_final_latency_of_one_and_from_when_on_the_other_is_ahead() -> None:
+    """FAST is behind SLOW's 6.0 from no moment on: it is there first; a late one comes first to be behind."""
+    assert own_seconds(SLOW, FAST) == [80.0]
+    assert seconds_to_base(SLOW, FAST) == [40.0]
+    assert ahead_from(SLOW, FAST) == [1.0]
+    late = cell([[1, 11.0], [70, 4.0]])
+    assert ahead_from(SLOW, late) == [70.0]
+    assert ahead_from(late, SLOW) == []
+    assert seconds_to_base(late, SLOW) == []
+    assert own_seconds(FAILED, SLOW) == seconds_to_base(FAILED, SLOW) == []
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(
+    ("search", "part"),
+    [(0.0, None), (20.0, 6.0), (60.0, 8 / 3), (100.0, 2.0)],
+)
+def test_what_search_may_take_to_be_as_fast(search: float, part: float | None) -> None:
+    """FAST is there after 40 of its 100 s, SLOW after 80: of those 40 s the share of search could be longer by 40."""
+    spent = {**FAST, "spent": {"search": search}}
+    assert searching(SLOW, spent) == [search / 100]
+    assert affordable(SLOW, spent) == ([] if part is None else [pytest.approx(part)])
+
+
+def test_where_even_a_free_search_is_too_slow_nothing_of_it_can_be_afforded() -> None:
+    slow = {**SLOW, "spent": {"search": 40.0}}
+    assert affordable(cell([[10, 5.0]]), slow) == [0.0]  # 32 of 80 s are search, and 10 s are given
+    assert affordable(cell([[64, 5.0]]), slow) == [pytest.approx(0.5)]
+    assert affordable(cell([[1, 1.0]]), slow) == [0.0]  # never there
+
+
+def test_what_a_decision_takes() -> None:
+    assert decision_seconds(SLOW, {**SLOW, "spent": {"decision": 2.0}, "slots": 40}) == [0.05]
+    assert decision_seconds(SLOW, SLOW) == []
 
 
 def test_what_decisions_take_of_the_clock() -> None:

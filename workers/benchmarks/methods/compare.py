@@ -77,9 +77,37 @@ def time_to_same(base: Cell, arm: Cell, slack: float = SLACK) -> list[float]:
     return [0.0 if reached is None or first is None else first / max(reached, 1e-9)]
 
 
+def time_to_final(base: Cell, arm: Cell) -> list[float]:
+    """The same to the very latency."""
+    return time_to_same(base, arm, 0.0)
+
+
 def time_to_near(base: Cell, arm: Cell) -> list[float]:
     """The same to within 2 %: for the oracle."""
     return time_to_same(base, arm, 0.02)
+
+
+def own_seconds(base: Cell, arm: Cell) -> list[float]:
+    """Seconds until `base` is within SLACK of its final latency."""
+    near = near_the_end(base)
+    return [] if near is None else [near]
+
+
+def seconds_to_base(base: Cell, arm: Cell) -> list[float]:
+    """Seconds until `arm` is there; none where it never is."""
+    final = curve_of(base).final
+    reached = None if final is None else curve_of(arm).time_to(final * (1 + SLACK))
+    return [] if reached is None else [reached]
+
+
+def ahead_from(base: Cell, arm: Cell) -> list[float]:
+    """Seconds from which on `arm` is nowhere slower than `base`; none where it is at the end."""
+    mine, theirs = curve_of(base), curve_of(arm)
+    since = None
+    for moment in sorted({seconds for curve in (mine, theirs) for seconds, _ in curve.points}):
+        slower = (theirs.at(moment) or np.inf) > (mine.at(moment) or np.inf)
+        since = None if slower else moment if since is None else since
+    return [] if since is None else [since]
 
 
 def _to_same(column: int) -> Measure:
@@ -104,15 +132,26 @@ measurements_to_same = _to_same(0)
 seconds_to_same = _to_same(1)
 
 
-def steps_a_search(base: Cell, arm: Cell) -> list[float]:
-    """How many fewer steps a search walks until the best it will meet (Chameleon, Figure 7a): by operator in a replay, over
-    the whole of a live run."""
-    rows = [pair for pair in zip(base["operators"], arm["operators"], strict=True) if all(o.get("calls") for o in pair)]
-    pairs = [[row["steps_to_best"] / row["calls"] for row in pair] for pair in rows]
-    totals = [cell.get("search", {}) for cell in (base, arm)]
-    if not pairs and all(total.get("walks") for total in totals):
-        pairs = [[total["steps_to_best"] / total["walks"] for total in totals]]
-    return [mine / max(theirs, 1.0) for mine, theirs in pairs if mine > 0]
+def _a_search(ours: str, live: str) -> Measure:
+    """How many fewer of a count a search makes until its best score is within 1 % of the best it will meet: by operator in
+    a replay, over the whole of a live run."""
+
+    def measure(base: Cell, arm: Cell) -> list[float]:
+        every = zip(base["operators"], arm["operators"], strict=True)
+        rows = [pair for pair in every if all(operator.get("calls") for operator in pair)]
+        pairs = [[row[ours] / row["calls"] for row in pair] for pair in rows]
+        totals = [cell.get("search", {}) for cell in (base, arm)]
+        if not pairs and all(total.get("walks") for total in totals):
+            pairs = [[total[live] / total["walks"] for total in totals]]
+        return [mine / max(theirs, 1.0) for mine, theirs in pairs if mine > 0]
+
+    return measure
+
+
+steps_a_search = _a_search("steps_to_best", "steps_to_best")
+"""Chameleon, Figure 7a."""
+scored_a_search = _a_search("scored_to_best", "evaluations_to_best")
+"""A step of annealing scores as many configurations as it has chains, one of an agent as many as episodes walk together."""
 
 
 def measuring(base: Cell, arm: Cell) -> list[float]:
@@ -156,6 +195,34 @@ def gained(base: Cell, arm: Cell) -> list[float]:
 def not_scheduling(base: Cell, arm: Cell) -> list[float]:
     """Share of the clock of `arm` that no decision took."""
     return [1 - arm["spent"].get("decision", 0.0) / arm["seconds"]] if arm["seconds"] else []
+
+
+def decision_seconds(base: Cell, arm: Cell) -> list[float]:
+    """Seconds of a decision of `arm`."""
+    return [arm["spent"].get("decision", 0.0) / arm["slots"]] if arm.get("slots") else []
+
+
+def searching(base: Cell, arm: Cell) -> list[float]:
+    """Share of the clock of `arm` that went into search."""
+    return [arm["spent"].get("search", 0.0) / arm["seconds"]] if arm["seconds"] else []
+
+
+def affordable(base: Cell, arm: Cell) -> list[float]:
+    """Part of its present search with which `arm` would be at the base's final latency as soon as `base`: from 1 on it is
+    already, and at 0 it is not even with a search for nothing."""
+    own, reached = own_seconds(base, arm), seconds_to_base(base, arm)
+    share = searching(base, arm)
+    if not (own and share and share[0]):
+        return []
+    if not reached:
+        return [0.0]
+    search = share[0] * reached[0]
+    return [max(0.0, (own[0] - reached[0] + search) / search)]
+
+
+def foretold(base: Cell, arm: Cell) -> int:
+    """Slots of `arm` of whose end something was told."""
+    return int(arm.get("foretold", 0))
 
 
 def held(base: Cell, arm: Cell) -> list[float]:

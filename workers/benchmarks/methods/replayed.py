@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -59,21 +61,36 @@ class Source:
         """The file's: recordings of one network by several methods or on several machines are told apart by it."""
         return self.path.name.removesuffix(f".{self.kind}.npz")
 
+    @cached_property
+    def content(self) -> str:
+        """SHA-256 of the recording and of its directory's costs."""
+        both = content_hash(self.path) + content_hash(self.path.with_name("costs.json"))
+        return hashlib.sha256(both.encode()).hexdigest()
+
     @property
     def hardware(self) -> dict[str, Any]:
         return dict(self.recording.header["hardware"])
 
+    @property
+    def longest(self) -> int:
+        """Candidates of the longest recorded search; with so many an operator every schedule comes to the same end."""
+        assert isinstance(self.recording, CurveRecording)
+        return max(len(search) for row in self.recording.searches for search in row)
+
     def trials(self, per_operator: int | None) -> int:
-        """Of a run: all that was recorded, so that every schedule comes to the same end and only the time to it differs;
-        in a space 400 an operator, or a quarter of the smallest part."""
-        header = self.recording.header
-        if per_operator is None and isinstance(self.recording, CurveRecording):
-            lengths = [len(search) for row in self.recording.searches for search in row]
-            per_operator = max(lengths)
-        elif per_operator is None:
-            assert isinstance(self.recording, SpaceRecording)
-            per_operator = min([SPACE_TRIALS, *(max(1, part.operator.size // 4) for part in self.recording.parts)])
-        return per_operator * len(header["operators"])
+        """Of a run. On curves half of what was recorded: a schedule may give an operator more than an equal share, as one
+        of live runs may, and the final latency of another can be reached before everything is measured. In a space 400
+        an operator, or a quarter of the smallest part."""
+        if isinstance(self.recording, CurveRecording):
+            searches = self.recording.searches
+            if per_operator is None:
+                each = [float(np.mean([search.trials.sum() for search in row])) for row in searches]
+                return max(1, round(sum(each) / 2))
+            return per_operator * len(searches)
+        parts = self.recording.parts
+        if per_operator is None:
+            per_operator = min([SPACE_TRIALS, *(max(1, part.operator.size // 4) for part in parts)])
+        return per_operator * len(parts)
 
 
 def sources(
@@ -141,26 +158,32 @@ def _curves(path: Path, operators: str) -> CurveRecording:
     return recording.restricted(kept)
 
 
-def run_cell(source: Source, chosen: Method, seed: int, trials: int) -> dict[str, Any]:
-    """One run of `trials`, on `source`; raises LandscapeError for a part that nobody timed."""
+def run_cell(
+    source: Source, chosen: Method, seed: int, trials: int, hear: Callable[[Event], None] = lambda event: None
+) -> dict[str, Any]:
+    """One run of `trials`, on `source`, whose events `hear` gets too; raises LandscapeError for a part that nobody timed."""
     if chosen.search.features != FEATURES[0]:
         raise LandscapeError(f"{chosen.name}: a landscape has no programs to lower; compare it live (--live)")
     decision = source.costs.of("scheduler", chosen)["decision"]
     if isinstance(source.recording, CurveRecording):
-        return _on_curves(source, chosen, seed, trials, decision)
-    return _in_space(source, chosen, seed, trials, decision)
+        return _on_curves(source, chosen, seed, trials, decision, hear)
+    return _in_space(source, chosen, seed, trials, decision, hear)
 
 
-def _on_curves(source: Source, chosen: Method, seed: int, trials: int, decision: float) -> dict[str, Any]:
+def _on_curves(
+    source: Source, chosen: Method, seed: int, trials: int, decision: float, hear: Callable[[Event], None]
+) -> dict[str, Any]:
     assert isinstance(source.recording, CurveRecording)
     clock = SimulatedClock()
     landscape = CurveLandscape(source.recording, clock, seed)
     tally = Tally([described(operator) for operator in landscape.operators()])
-    slots = _loop(source, landscape, landscape.played(chosen), seed, trials, clock, tally, decision)
+    slots = _loop(source, landscape, landscape.played(chosen), seed, trials, clock, (tally.hear, hear), decision)
     return {**tally.figures(), "regret": _regret(landscape, slots, chosen.rhythm)}
 
 
-def _in_space(source: Source, chosen: Method, seed: int, trials: int, decision: float) -> dict[str, Any]:
+def _in_space(
+    source: Source, chosen: Method, seed: int, trials: int, decision: float, hear: Callable[[Event], None]
+) -> dict[str, Any]:
     assert isinstance(source.recording, SpaceRecording)
     clock = SimulatedClock()
     charged = Charged.over(chosen, source.costs, clock)
@@ -171,11 +194,17 @@ def _in_space(source: Source, chosen: Method, seed: int, trials: int, decision: 
         return landscape.true_seconds(measurement["operator"], choices)
 
     tally = Tally([described(o) for o in landscape.operators()], truth, lambda operator: charged.walks[operator].steps)
-    _loop(source, landscape, charged, seed, trials, clock, tally, decision)
+    _loop(source, landscape, charged, seed, trials, clock, (tally.hear, hear), decision)
     figures = tally.figures()
     for index, row in enumerate(figures["operators"]):
         walks = charged.walks[index]
-        row.update(calls=walks.calls, steps=walks.steps, steps_to_best=walks.to_best, reachable=landscape.best(index))
+        row.update(
+            calls=walks.calls,
+            steps=walks.steps,
+            steps_to_best=walks.to_best,
+            scored_to_best=walks.scored_to_best,
+            reachable=landscape.best(index),
+        )
     return figures
 
 
@@ -186,14 +215,15 @@ def _loop(
     seed: int,
     trials: int,
     clock: SimulatedClock,
-    tally: Tally,
+    listeners: Sequence[Callable[[Event], None]],
     decision: float,
 ) -> list[tuple[float, int]]:
     """Runs; returns (end in seconds, operator) of every slot. What a decision costs is charged at the slot's end."""
     slots: list[tuple[float, int]] = []
 
     def hear(event: Event) -> None:
-        tally.hear(event)
+        for listener in listeners:
+            listener(event)
         if event["kind"] == "slot":
             slots.append((event["ended"], event["operator"]))
             landscape.charge("decision", decision)

@@ -61,6 +61,21 @@ class Records:
         gain = scale(curve) * math.log(ahead * right / (len(curve) * (1 - right)))
         return curve[-1] * math.exp(-max(0.0, gain))
 
+    def expected(self, curve: Sequence[float], ahead: float) -> float:
+        """Share of an operator's best time, 0 to 1, that `ahead` more configurations are expected to take off.
+
+        The mean over the chances that came in this run of the gain that the formula has for each; the formula's own mean gain,
+        s ln(1 + m / n), stands for the slots before the first, so that no operator is ever without any.
+        """
+        if not (curve and math.isfinite(curve[-1]) and ahead > 0):
+            return 0.0
+        size, ratio = scale(curve), ahead / len(curve)
+        came = np.minimum(self._chances, SURE)
+        # The odds of a slot without gain are under 1, and so is its gain under 0: it is none.
+        gains = size * np.log(np.maximum(ratio * came / (1 - came), 1.0))
+        shares = -np.expm1(-np.append(gains, [size * math.log1p(ratio)] * len(FIRST)))
+        return float(shares.mean())
+
     def state(self) -> State:
         """JSON."""
         return {"seen": {str(operator): list(seen) for operator, seen in self._seen.items()}, "chances": self._chances}

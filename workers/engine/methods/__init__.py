@@ -25,8 +25,10 @@ MEASURED = ("SqueezeNet", "ResNet-18", "ResNet-50", "VGG-19", "MobileNet", "tran
 AUTO = replace(
     BEST,
     name="auto",
-    summary=f"The recommended one, at present {BEST.name}. In runs of two to three minutes it ended faster than ONNX Runtime "
-    f"on {', '.join(MEASURED)} (README, Measuring); with the other methods it was not compared there. {BEST.summary}",
+    summary=f"The recommended one, at present {BEST.name}, where operators with the same knobs try each other's best. In "
+    f"runs of two to three minutes it ended faster than ONNX Runtime on {', '.join(MEASURED)} (README, Measuring); with the "
+    f"other methods it was not compared there. {BEST.summary}",
+    parameters={**BEST.parameters, "search": {**BEST.parameters.get("search", {}), "twins": True}},
 )
 
 RHYTHMS = ("search", "rhythm")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from workers.engine.ports import Backend, Candidate, Outcome
+from workers.messages.causes import UNBUILT
 
 
 def measured(
@@ -22,8 +23,8 @@ def measured(
     spent = {name: after[name] - before.get(name, 0.0) for name in after}
     building = spent.get("build", 0.0) + spent.get("apply", 0.0)
     builds = np.asarray([outcome.build_seconds + 0.01 for outcome in outcomes])
-    # What is known already is not timed.
-    timed = [bool(outcome.identity) and outcome.cause != "duplicate" for outcome in outcomes]
+    # What is known already, or not worth compiling, is not timed.
+    timed = [bool(outcome.identity) and outcome.cause not in UNBUILT for outcome in outcomes]
     measures = np.asarray([o.measure_seconds + 1e-3 * was for o, was in zip(outcomes, timed, strict=True)])
     walls = np.stack(
         [building * builds / builds.sum(), spent.get("measure", 0.0) * measures / max(measures.sum(), 1e-9)]

@@ -34,18 +34,23 @@ class Agent:
         torch.set_num_threads(1)
         self._settings = settings
         self._weights = [torch.from_numpy(array.copy()).requires_grad_() for array in weights]
-        self._adam = torch.optim.Adam(self._weights, lr=settings.rate)
+        # One kernel for all weights: they are small, and calls are what an update is made of.
+        self._adam = torch.optim.Adam(self._weights, lr=settings.rate, fused=True)
 
     @property
     def weights(self) -> list[Floats]:
         return [np.asarray(weight.detach().numpy(), dtype=np.float32) for weight in self._weights]
 
     def act(self, states: Floats, luck: Floats) -> NDArray[np.int64]:
-        """Actions (n, k) drawn from the policy by `luck` (n, k), uniform in [0, 1)."""
-        with torch.inference_mode():
-            logits, _ = self._forward(torch.from_numpy(states))
-            edges = torch.softmax(logits, dim=2).cumsum(dim=2)[:, :, :-1].numpy()
-        actions: NDArray[np.int64] = (luck[:, :, None] >= edges).sum(axis=2)
+        """Actions (n, k) drawn from the policy by `luck` (n, k), uniform in [0, 1). In numpy: a walk asks for a few dozen
+        states at a time, and calls of torch take several times as long."""
+        first, bias, policy, policy_bias = (weight.detach().numpy() for weight in self._weights[:4])
+        logits = np.tanh(states @ first + bias) @ policy + policy_bias
+        down, stay, up = np.moveaxis(logits.reshape(len(states), -1, DIRECTIONS), 2, 0)
+        top = np.maximum(np.maximum(down, stay), up)
+        down, stay, up = np.exp(down - top), np.exp(stay - top), np.exp(up - top)
+        drawn = luck * (down + stay + up)
+        actions: NDArray[np.int64] = (drawn >= down).astype(np.int64) + (drawn >= down + stay)
         return actions
 
     def values(self, states: Floats) -> Floats:
@@ -59,7 +64,7 @@ class Agent:
         states, actions = torch.from_numpy(experience.states), torch.from_numpy(experience.actions)
         advantages, returns = torch.from_numpy(experience.advantages), torch.from_numpy(experience.returns)
         with torch.inference_mode():
-            before = self._log_probabilities(self._forward(states)[0], actions)
+            before = self._chosen(torch.log_softmax(self._forward(states)[0], dim=2), actions)
         before = before.clone()
         size = self._settings.minibatch
         for order in orders:
@@ -77,17 +82,17 @@ class Agent:
         logits = torch.addmm(policy_bias, shared, policy)
         return logits.reshape(len(states), -1, DIRECTIONS), torch.addmm(value_bias, shared, value)[:, 0]
 
-    def _log_probabilities(self, logits: Tensor, actions: Tensor) -> Tensor:
-        """Of `actions`, a column a ratio: one a knob, or one of the whole action."""
-        each = torch.log_softmax(logits, dim=2).gather(2, actions[:, :, None])[:, :, 0]
+    def _chosen(self, logs: Tensor, actions: Tensor) -> Tensor:
+        """Of the logarithms of all chances those of `actions`, a column a ratio: one a knob, or one of the whole action."""
+        each = logs.gather(2, actions[:, :, None])[:, :, 0]
         return each if self._settings.ratio == "knob" else each.sum(dim=1, keepdim=True)
 
     def _loss(self, states: Tensor, actions: Tensor, advantages: Tensor, returns: Tensor, before: Tensor) -> Tensor:
         logits, values = self._forward(states)
-        ratios = torch.exp(self._log_probabilities(logits, actions) - before)
+        logs = torch.log_softmax(logits, dim=2)
+        ratios = torch.exp(self._chosen(logs, actions) - before)
         clipped = torch.clamp(ratios, 1 - self._settings.clip, 1 + self._settings.clip)
         gain = torch.minimum(ratios * advantages[:, None], clipped * advantages[:, None]).sum(dim=1).mean()
-        logs = torch.log_softmax(logits, dim=2)
         entropy = -(logs.exp() * logs).sum(dim=2).mean() / math.log(DIRECTIONS)
         error = torch.square(values - returns).mean()
         return -gain + self._settings.value * error - self._settings.entropy * entropy

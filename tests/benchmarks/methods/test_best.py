@@ -1,0 +1,88 @@
+"""Whether the recommended method is called the best only when it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.benchmarks.methods.finished import FAILED, cell
+from workers.benchmarks.methods.best import MOST, by_network, rivals, times_near
+from workers.benchmarks.methods.claims import evaluated
+from workers.benchmarks.methods.compare import Runs
+from workers.engine.methods import BEST
+
+Groups = dict[tuple[str, str], dict[str, Runs]]
+
+
+def run(seconds: float, latency: float = 1.0) -> dict[str, Any]:
+    """Comes to its latency at once, after so many seconds."""
+    return cell([[1.0, 10.0], [seconds, latency]])
+
+
+def groups(kind: str, **arms: list[dict[str, Any]]) -> Groups:
+    return {(kind, "net"): {arm: dict(enumerate(runs)) for arm, runs in arms.items()}}
+
+
+def test_the_time_is_to_within_5_percent_of_the_lowest_of_any_method() -> None:
+    found = groups(
+        "space", **{BEST.name: [run(20.0, 1.04), run(30.0, 1.06)], "other": [run(40.0, 1.0), run(50.0, 1.05)]}
+    )
+    times, units = times_near(found, "space")
+    assert units == [("net", 0), ("net", 1)]
+    assert times[BEST.name].tolist() == [20.0, float("inf")]
+    assert times["other"].tolist() == [40.0, 50.0]
+
+
+def test_on_curves_each_seed_has_a_lowest_of_its_own() -> None:
+    """Another seed replays other searches: what one comes to says nothing of another."""
+    found = groups("curve", **{BEST.name: [run(20.0, 1.0), run(30.0, 2.0)], "other": [run(40.0, 1.0), run(50.0, 2.0)]})
+    assert times_near(found, "curve")[0][BEST.name].tolist() == [20.0, 30.0]
+    space = {("space", "net"): found["curve", "net"]}
+    assert times_near(space, "space")[0][BEST.name].tolist() == [20.0, float("inf")]
+
+
+def test_the_oracle_is_no_method_and_seeds_that_one_lacks_are_left_out() -> None:
+    arms = {BEST.name: [run(20.0)] * 3, "other": [run(40.0)] * 2, "oracle": [run(2.0, 0.1)] * 3}
+    times, units = times_near(groups("curve", **arms), "curve")
+    assert set(times) == {BEST.name, "other"}
+    assert len(units) == 2
+
+
+def test_networks_and_seeds_count_alike_and_the_interval_is_paired() -> None:
+    """Each time of the other is twice ours of the same network and seed: there is nothing to doubt."""
+    ours = [10.0, 20.0, 40.0, 80.0, 160.0]
+    found = groups("curve", **{BEST.name: [run(t) for t in ours], "other": [run(2 * t) for t in ours]})
+    (row,) = rivals(found, "curve").values()
+    assert (row["median"], row["count"]) == (2.0, 5)
+    assert row["bounds"] == (2.0, 2.0)
+    assert by_network(found, "curve")["net (curve), other"]["median"] == 2.0
+
+
+def test_who_never_comes_there_loses() -> None:
+    late = groups("space", **{BEST.name: [run(20.0)] * 5, "other": [run(9.0, 2.0)] * 5})
+    assert rivals(late, "space")["other"]["median"] == MOST
+    ours = groups("space", **{BEST.name: [run(9.0, 2.0)] * 5, "other": [run(20.0)] * 5})
+    assert rivals(ours, "space")["other"]["median"] == 0.0
+    broken = groups("space", **{BEST.name: [run(20.0)] * 5, "other": [FAILED] * 5})
+    assert rivals(broken, "space")["other"]["median"] == MOST
+    nobody = groups("space", **{BEST.name: [FAILED] * 5, "other": [FAILED] * 5})
+    assert rivals(nobody, "space") == {}
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(("theirs", "holds"), [(21.0, True), (20.0, True), (19.0, False)])
+def test_the_recommended_one_is_the_best_only_when_no_other_is_sooner(theirs: float, holds: bool) -> None:
+    def named(arm: str, seconds: float) -> list[dict[str, Any]]:
+        return [cell([[1.0, 9.0], [seconds, 1.0]], key={"arm": arm, "seed": seed}) for seed in range(5)]
+
+    rows = evaluated([*named(BEST.name, 20.0), *named("first", 25.0), *named("second", theirs)])
+    row = next(row for row in rows if row["source"] == "product" and row["target"] != "-")
+    assert row["holds"] is holds
+    assert set(row["networks"]) == {"first (curve)", "second (curve)"}
+
+
+def test_without_rivals_nothing_is_said() -> None:
+    assert rivals(groups("curve", **{BEST.name: [run(20.0)]}), "curve") == {}
+    assert rivals(groups("curve", other=[run(20.0)]), "curve") == {}
+    assert by_network(groups("curve", other=[run(20.0)]), "curve") == {}

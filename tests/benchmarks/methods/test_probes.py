@@ -1,0 +1,155 @@
+"""What is asked of landscapes: evaluators, surrogates, decisions, and what was timed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.landscapes.recorded import costs, curve_recording, space_recording
+from workers.benchmarks.methods import probes
+from workers.benchmarks.methods.claims import CLAIMS, evaluated, table
+from workers.benchmarks.methods.probes import PROBES, decisions, evaluators, surrogate, timings
+from workers.benchmarks.methods.replayed import CURVE, SPACE, Source
+from workers.engine.cost_model.random_forest import RandomForest
+from workers.engine.evaluator import AdaptiveEvaluator
+from workers.engine.ports import Prediction
+from workers.engine.scheduler.dynatune import DynaTune
+from workers.engine.space import Features
+from workers.landscapes import SpaceRecording
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    recording = space_recording(tmp_path_factory.mktemp("probes") / "parts", 2, 900)
+    return Source(Path("synthetic.space.npz"), SPACE, recording, costs())
+
+
+@pytest.fixture(scope="module")
+def curve(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    recording = curve_recording(tmp_path_factory.mktemp("probes") / "parts", 2, 96)
+    return Source(Path("synthetic.curve.npz"), CURVE, recording, costs())
+
+
+def test_the_adaptive_evaluator_takes_less_time_and_ranks_as_well(space: Source) -> None:
+    """The synthetic noise is 4 %: batches agree at once, and three of 50 runs are a third of 500; slow programs are given up
+    after 8 s before that."""
+    found = evaluators(space, 0)
+    assert found == evaluators(space, 0)
+    assert found["n"] > 100
+    assert 2.0 < found["fixed_over_paper"] < 3.5
+    assert found["fixed_over_product"] > 8
+    assert found["metaschedule_over_product"] > 1.2
+    assert found["unranked_paper"] < 0.01
+    assert found["unranked_product"] < 0.02
+
+
+@pytest.mark.mutation
+def test_an_evaluator_that_stops_after_a_run_and_guesses_is_noticed(
+    space: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(AdaptiveEvaluator, "estimate", lambda self, times: (times[0] * rng.lognormal(0, 1.5), 0.0))
+    assert evaluators(space, 0)["unranked_paper"] > 0.02
+
+
+def test_500_runs_of_slow_programs_are_given_up_here_too(space: Source) -> None:
+    assert isinstance(space.recording, SpaceRecording)
+    slow = [replace(part, times=np.where(np.isfinite(part.times), 0.1, np.nan)) for part in space.recording.parts]
+    found = evaluators(replace(space, recording=replace(space.recording, parts=tuple(slow))), 0)
+    assert found["fixed_over_paper"] == pytest.approx(1.0)  # 80 runs are two batches
+
+
+def test_the_calibrated_interval_holds_as_often_as_it_says(space: Source) -> None:
+    found = surrogate(space, 0)
+    assert 0.65 < found["drawn"] < 0.95
+    assert found["n"] >= 200
+    assert 0.4 < found["proposed"] <= 1.0
+
+
+@pytest.mark.mutation
+def test_an_interval_without_width_is_noticed(space: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    predict = RandomForest.predict
+
+    def sure(self: RandomForest, features: Features) -> Prediction:
+        found = predict(self, features)
+        return Prediction(found.mean, 1e-9 * found.spread)
+
+    monkeypatch.setattr(RandomForest, "predict", sure)
+    found = surrogate(space, 0)
+    assert max(found["drawn"], found["proposed"]) < 0.5
+
+
+def test_a_belief_sampled_shortly_mostly_decides_as_the_paper_s(curve: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "DECISIONS", 12)
+    found = decisions(curve, 0)
+    assert found["n"] == 12
+    assert found["same"] >= 0.5
+    assert 0 <= found["paper_same"] <= 1
+
+
+@pytest.mark.mutation
+def test_decisions_by_another_rule_are_noticed(curve: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "DECISIONS", 12)
+    before, index = decisions(curve, 0)["same"], DynaTune._index
+
+    def turned(self: DynaTune, one: Any, slots: int) -> Any:
+        found = index(self, one, slots)
+        return (
+            replace(found, reduction=-found.reduction, bonus=-found.bonus) if self._rule.sampling.steps > 100 else found
+        )
+
+    monkeypatch.setattr(DynaTune, "_index", turned)
+    assert decisions(curve, 0)["same"] < before - 0.3
+
+
+def test_a_plan_of_the_agent_is_its_steps_and_predictions(curve: Source) -> None:
+    """Every unit is 10 us: 4 groups of 64 steps, 4 calls and 8,192 rows of predictions, and 256 candidates."""
+    found = timings(curve, 0)
+    assert found["agent"] == pytest.approx(1e-5 * (4 * 64 + 4 + 128 * 64))
+    assert found["clustering"] == pytest.approx(1e-5 * 256)
+    assert found["decision"] == found["paper_decision"] == 1e-5
+
+
+def probed(name: str, seed: int = 0, **figures: float) -> dict[str, Any]:
+    key = {"kind": "probe", "layout": PROBES[name].kind, "arm": name, "seed": seed, "budget": "", "version": "1"}
+    return {"state": "done", "name": "net", "ended": "1", "key": key, "probe": figures}
+
+
+@pytest.mark.parametrize(
+    ("name", "figures", "text", "holds"),
+    [
+        ("timings", {"paper_decision": 0.15}, "the paper's setting", True),
+        ("timings", {"paper_decision": 0.16}, "the paper's setting", False),
+        ("timings", {"agent": 1.1}, "the agent takes", False),
+        ("evaluators", {"fixed_over_product": 3.0, "n": 900}, "under 500 runs, ours", True),
+        ("evaluators", {"metaschedule_over_product": 1.4, "n": 900}, "MetaSchedule's 100 ms, ours", False),
+        ("evaluators", {"unranked_product": 0.011, "n": 900}, "measured twice, ours", False),
+        ("surrogate", {"drawn": 0.8, "n": 500}, "like those it knows", True),
+        ("surrogate", {"drawn": 0.8, "n": 499}, "like those it knows", None),
+        ("surrogate", {"drawn": 0.91, "n": 500}, "like those it knows", False),
+        ("decisions", {"same": 0.95, "n": 100}, "same operator first", True),
+        ("decisions", {"same": 0.94, "n": 100}, "same operator first", False),
+    ],
+)
+def test_a_figure_of_a_probe_is_held_against_its_target(
+    name: str, figures: dict[str, float], text: str, holds: bool | None
+) -> None:
+    (row,) = (row for row in evaluated([], [probed(name, **figures)]) if text in row["text"] and row["networks"])
+    assert row["holds"] is holds
+    assert ("too few" in table([row])) is (holds is None)
+
+
+def test_events_are_counted_over_all_seeds() -> None:
+    cells = [probed("surrogate", seed, drawn=0.8, n=100) for seed in range(5)]
+    (row,) = (row for row in evaluated([], cells) if "like those it knows" in row["text"])
+    assert (row["events"], row["holds"]) == (500, True)
+    assert "n = 500" in table([row])
+    assert "0.80 [0.80, 0.80] (n = 5)" in row["ours"]
+
+
+def test_every_probe_is_in_a_claim() -> None:
+    assert set(PROBES) <= {claim.arm for claim in CLAIMS}

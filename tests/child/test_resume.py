@@ -1,0 +1,39 @@
+"""A tuning that goes on from what its journal holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import zoo
+from tests.tvm_backend.local import spec_of
+from workers.child.__main__ import RunClock
+from workers.child.pulse import Pulse
+from workers.child.tune import tune
+from workers.engine.thrift import Thrift
+from workers.messages.channel import ControlReader
+from workers.messages.spec import Budget
+
+pytestmark = pytest.mark.tvm
+
+
+def test_the_code_of_the_fastest_programs_is_counted_anew(
+    zoo_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_of(zoo.tiny(zoo_cache), budget=Budget(trials=4)).to_json()
+    events: list[dict[str, Any]] = []
+
+    def attempt(measurements: list[dict[str, Any]]) -> None:
+        pulse = Pulse(events.append, RunClock(0.0))
+        tune({"spec": spec, "work_dir": str(tmp_path), "measurements": measurements}, ControlReader(), pulse)
+        pulse.close()
+
+    attempt([])
+    rows = [row for event in events if event["kind"] == "batch" for row in event["measurements"]]
+    counted: dict[int, float] = {}
+    monkeypatch.setattr(Thrift, "fastest", lambda self, operator, size: counted.update({operator: size}))
+    attempt(rows)  # whose trials are spent: nothing more is measured
+    assert set(counted) == {row["operator"] for row in rows if row["seconds"]} != set()
+    assert all(size > 0 for size in counted.values())

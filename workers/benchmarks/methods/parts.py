@@ -1,0 +1,188 @@
+"""Which cells a comparison has: landscapes or networks, methods and probes, and seeds."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workers.benchmarks.cells import Key
+from workers.benchmarks.identity import TUNING, product_version
+from workers.benchmarks.machine import Machine, all_opened
+from workers.benchmarks.methods import live, replayed
+from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition
+from workers.benchmarks.methods.probes import PROBES, Probe
+from workers.benchmarks.methods.replayed import CURVE, SPACE, Source
+from workers.benchmarks.progress import Progress
+from workers.engine.methods import Method
+from workers.headless.errors import UserMistake
+from workers.landscapes.calibration import ORACLE
+from workers.messages.spec import ALL
+
+KIND, PROBE, LIVE = "methods", "probe", "live"
+REPLAYED = ("workers/engine", "workers/pipeline", "workers/landscapes")
+PROBING = (*REPLAYED, "workers/benchmarks/methods/probes.py")
+GUESS = 5.0  # s of a replay
+OVERHEAD = 60.0  # s of a live cell beside its tuning
+
+
+@dataclass(frozen=True)
+class Part:
+    """One cell to be filled by `run`, which is given the progress line."""
+
+    name: str
+    key: Key
+    estimate: float
+    run: Callable[[Progress], dict[str, Any]]
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {self.key.layout} {self.key.arm} seed {self.key.seed}"
+
+
+def seeds_of(text: str) -> list[int]:
+    """ "0..4" or "0,2,7"; raises UserMistake."""
+    try:
+        if ".." in text:
+            first, last = (int(word) for word in text.split(".."))
+            found = list(range(first, last + 1))
+        else:
+            found = [int(word) for word in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or min(found) < 0:
+        raise UserMistake(f"--seeds {text!r} must be whole numbers from 0 on, like 0..4 or 0,2,7")
+    return found
+
+
+def replayed_parts(
+    arguments: argparse.Namespace, out: Path, seen: Callable[[Source], None] = lambda source: None
+) -> list[Part]:
+    """The cells of every landscape, each of which is shown to `seen`; raises UserMistake."""
+    if arguments.seconds is not None:
+        raise UserMistake("--seconds is for --live; a replay is told its --trials-per-operator")
+    if arguments.trials_per_operator is not None and arguments.trials_per_operator < 1:
+        raise UserMistake(f"--trials-per-operator {arguments.trials_per_operator} must be at least 1")
+    named = {name: arm_named(name) for name in _words(arguments.methods) or ()}
+    arms = {kind: named or _known(default) for kind, default in ((CURVE, SCHEDULING), (SPACE, SEARCHING))}
+    every = [arm for of_kind in arms.values() for arm in of_kind.values()]
+    version, probing, parts = product_version(REPLAYED), product_version(PROBING), list[Part]()
+    words, seeds = _words(arguments.networks), seeds_of(arguments.seeds)
+    for source in replayed.sources(arguments.landscape, words, every, out, arguments.operators):
+        seen(source)
+        trials = source.trials(arguments.trials_per_operator)
+        for name, arm in arms[source.kind].items():
+            if _able(arm, source.kind):
+                budget = f"{trials} trials of {_digest(arm)} at {source.costs.digest(arm)}"
+                parts += [
+                    Part(
+                        source.name,
+                        _key(KIND, source, name, seed, budget, version),
+                        GUESS,
+                        _replay(source, arm, seed, trials),
+                    )
+                    for seed in seeds
+                ]
+        if not named:  # who names methods asks for these alone
+            parts += [
+                Part(
+                    source.name,
+                    _key(PROBE, source, name, seed, arguments.operators, probing),
+                    GUESS,
+                    _asked(probe, source, seed),
+                )
+                for name, probe in PROBES.items()
+                if probe.kind == source.kind
+                for seed in (seeds[:1] if probe.once else seeds)
+            ]
+    return parts
+
+
+def _key(kind: str, source: Source, arm: str, seed: int, budget: str, version: str) -> Key:
+    return Key(
+        kind=kind,
+        network=source.content,
+        arm=arm,
+        seed=seed,
+        layout=source.kind,
+        budget=budget,
+        cpu=str(source.hardware.get("name", "")),
+        cores=int(source.recording.header.get("threads", 0)),
+        version=version,
+    )
+
+
+def _replay(source: Source, arm: Method, seed: int, trials: int) -> Callable[[Progress], dict[str, Any]]:
+    return lambda progress: replayed.run_cell(source, arm, seed, trials)
+
+
+def _asked(probe: Probe, source: Source, seed: int) -> Callable[[Progress], dict[str, Any]]:
+    return lambda progress: {"probe": probe.ask(source, seed)}
+
+
+def live_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
+    """The cells of every network; raises UserMistake."""
+    if not arguments.networks or not arguments.methods:
+        raise UserMistake("--live needs --networks A.onnx,B.onnx and --methods a,b,c")
+    if arguments.seconds is None or not arguments.seconds > 0:
+        raise UserMistake("--live needs --seconds, the tuning time of a cell, greater than 0")
+    arms = {name: arm_named(name) for name in _words(arguments.methods) or ()}
+    networks, seeds = all_opened(_words(arguments.networks) or []), seeds_of(arguments.seeds)
+    machine, version, seconds = Machine.here(), product_version(TUNING), arguments.seconds
+    limit = f"{seconds:g} s" if arguments.operators == ALL else f"{seconds:g} s, {arguments.operators}"
+    work = out / "live"
+    work.mkdir(parents=True, exist_ok=True)
+
+    def measured(network: Any, arm: Method, seed: int) -> Callable[[Progress], dict[str, Any]]:
+        asked = arguments.operators
+        return lambda p: live.run_cell(network, machine, arm, seed, seconds, asked, work, p.show, p.tick)
+
+    return [
+        Part(
+            network.name,
+            Key(
+                KIND,
+                network.sha256,
+                name,
+                seed,
+                LIVE,
+                f"{limit} of {_digest(arm)}",
+                machine.cpu,
+                machine.cores,
+                version,
+            ),
+            seconds + OVERHEAD,
+            measured(network, arm, seed),
+        )
+        for seed in seeds  # seeds outermost: a first answer on everything comes soonest
+        for network in networks
+        for name, arm in arms.items()
+    ]
+
+
+def _known(names: Sequence[str]) -> dict[str, Method]:
+    """The default arms whose parts this product has."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = arm_named(name)
+        except UserMistake as mistake:
+            sys.stderr.write(f"left out: {mistake}\n")
+    return found
+
+
+def _able(arm: Method, kind: str) -> bool:
+    """The oracle is shown recorded curves; a space has none before it is searched."""
+    return arm.scheduler != ORACLE or kind == CURVE
+
+
+def _words(text: str | None) -> list[str] | None:
+    return [word for word in text.split(",") if word] if text else None
+
+
+def _digest(arm: Method) -> str:
+    return hashlib.sha256(definition(arm).encode()).hexdigest()[:8]

@@ -1,0 +1,250 @@
+"""What is asked of a landscape itself, beside the runs: how long evaluators measure and how well they rank, how often a
+surrogate's interval holds, and whether a belief that is sampled in a tenth of the time decides alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from workers.benchmarks.methods.replayed import CURVE, SPACE, Source, run_cell
+from workers.engine.belief import PAPER
+from workers.engine.cost_model.random_forest import Z
+from workers.engine.evaluator import adaptive, evaluator_from, fixed
+from workers.engine.evaluator.estimate import SHORTEST_RUN
+from workers.engine.evaluator.timing import timed_runs
+from workers.engine.explorer.ppo import Settings
+from workers.engine.methods import METHODS
+from workers.engine.ports import CostModel, Progress, Scheduler
+from workers.engine.scheduler import Setting, scheduler_named
+from workers.landscapes import CurveLandscape, CurveRecording, SimulatedClock, SpaceRecording
+from workers.landscapes.spaces import Draws, Measured
+from workers.messages.causes import UNBUILT
+from workers.messages.events import Event
+
+Array = NDArray[np.float64]
+Figures = dict[str, float]
+
+PROGRAMS = 150
+"""Of each operator that evaluators time."""
+KNOWN = 128
+"""Configurations that a surrogate has seen, and as many that it is asked for."""
+DECISIONS = 100
+"""That are made twice, of a run: with the paper's sampling each slot takes some tenths of a second."""
+FLOOR = -6.0
+"""The forest's: log2 of a speed relative to the best."""
+TIMERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "fixed": ("fixed", fixed.PAPER),
+    "again": ("fixed", fixed.PAPER),
+    "metaschedule": ("fixed", fixed.METASCHEDULE),
+    "paper": ("adaptive", adaptive.PAPER),
+    "product": ("adaptive", {}),
+}
+"""Evaluators as `evaluator_from` takes them; the papers' scripts time programs 500 times, here twice."""
+
+
+def evaluators(source: Source, seed: int) -> Figures:
+    """Of the adaptive evaluator as the paper's program and as the product have it: how many times less measuring time it takes
+    than 500 runs (`fixed_over_*`) and than MetaSchedule's 100 ms (`metaschedule_over_*`), and how far its rank correlation
+    with 500 runs is under theirs with another 500 (`unranked_*`), median of the operators. No run is cut for an incumbent.
+
+    Another 500 runs are of the same loaded program, as every run that a landscape has."""
+    assert isinstance(source.recording, SpaceRecording)
+    seconds, unranked = dict.fromkeys(TIMERS, 0.0), dict[str, list[float]]()
+    count = 0
+    for part in source.recording.parts:
+        rows = _programs(part, np.random.default_rng([seed, part.operator.index]))[:PROGRAMS]
+        figures = {name: np.zeros(len(rows)) for name in TIMERS}
+        for place, row in enumerate(rows):
+            for number, (name, timer) in enumerate(TIMERS.items()):
+                chosen = evaluator_from(*timer)
+                draws = Draws(part.times[row], np.random.default_rng([seed, part.operator.index, int(row), number]))
+                times, _ = timed_runs(chosen, None, draws.runs, lambda draws=draws: draws.left)  # type: ignore[misc]
+                seconds[name] += float(np.nan_to_num(part.overhead[row]) + np.maximum(times, SHORTEST_RUN).sum())
+                figures[name][place] = chosen.estimate(times)[0]
+        count += len(rows)
+        if len(rows) > 2:
+            same = _ranked_alike(figures["fixed"], figures["again"])
+            for name in ("paper", "product"):
+                unranked.setdefault(name, []).append(same - _ranked_alike(figures["fixed"], figures[name]))
+    found: Figures = {"n": count}
+    for name in ("paper", "product"):
+        found[f"fixed_over_{name}"] = seconds["fixed"] / max(seconds[name], 1e-9)
+        found[f"metaschedule_over_{name}"] = seconds["metaschedule"] / max(seconds[name], 1e-9)
+        found[f"unranked_{name}"] = float(np.median(unranked.get(name, [np.nan])))
+    return found
+
+
+def surrogate(source: Source, seed: int) -> Figures:
+    """How often the 80 % interval of adatune's forest holds: `drawn` of configurations that are drawn like those it has seen,
+    `proposed` of those that a run of adatune proposes by it, each asked with all that was measured before its plan."""
+    assert isinstance(source.recording, SpaceRecording)
+    method, drawn, proposed = METHODS["adatune"], list[bool](), list[bool]()
+    for part in source.recording.parts:
+        rows = _programs(part, np.random.default_rng([seed, part.operator.index]))[: 2 * KNOWN]
+        choices = part.operator.sketches[0].grid()[rows]
+        features, speeds = part.operator.sketches[0].features(choices), part.operator.work / part.true[rows]
+        half = len(rows) // 2
+        drawn += _held(method.make_cost_model(part.operator, seed), features, speeds, half, len(rows))
+    plans = _Plans(len(source.recording.parts))
+    run_cell(source, method, seed, source.trials(None), plans.hear)
+    for part, measured, ends in zip(source.recording.parts, plans.measured, plans.ends, strict=True):
+        choices = np.asarray([choice for choice, _ in measured], dtype=np.int32)
+        seconds = np.asarray([taken for _, taken in measured])
+        speeds = part.operator.work / seconds  # of what failed 0
+        for begin, end in pairwise(ends):
+            if begin >= method.search.first:
+                features = part.operator.sketches[0].features(choices[:end])
+                proposed += _held(method.make_cost_model(part.operator, seed), features, speeds, begin, end)
+    return {
+        "drawn": float(np.mean(drawn)) if drawn else np.nan,
+        "proposed": float(np.mean(proposed)) if proposed else np.nan,
+        "n": min(len(drawn), len(proposed)),
+    }
+
+
+def decisions(source: Source, seed: int) -> Figures:
+    """A run of the recommended method in which each decision is also made twice by the paper's sampling of the belief: how
+    often the same operator is first (`same`), and how often it is of the paper's two (`paper_same`)."""
+    assert isinstance(source.recording, CurveRecording)
+    auto, told = METHODS["auto"], {"same": 0, "paper_same": 0, "n": 0}
+    peak, numbers = float(source.recording.header["peak_flops"]), dict(auto.parameters.get("scheduler", {}))
+    slow = {**numbers, "sampling": asdict(PAPER)} if auto.scheduler == METHODS["dynatune"].scheduler else numbers
+    own = scheduler_named(auto.scheduler, Setting(seed, peak), **numbers)
+    papers = [scheduler_named(auto.scheduler, Setting(seed + more, peak), **slow) for more in (1, 2)]
+    played = _Played(CurveLandscape(source.recording, SimulatedClock(), seed), auto.rhythm.plan)
+    while told["n"] < DECISIONS:
+        every, length = played.progress, played.slot_seconds
+        decision = own.choose(every, length)
+        if decision is None:
+            break
+        others = [_first(one, every, length) for one in papers]
+        if decision.rule not in ("gamma", "rescue"):
+            told["n"] += 1
+            told["same"] += others[0] == decision.operator
+            told["paper_same"] += others[0] == others[1]
+        after = played.slot(decision.operator)
+        for one in (own, *papers):
+            one.observe(after)
+    count = max(told["n"], 1)
+    return {"same": told["same"] / count, "paper_same": told["paper_same"] / count, "n": told["n"]}
+
+
+def timings(source: Source, seed: int) -> Figures:
+    """What was timed beside the landscape, in seconds: a decision of 30 operators as recommended (`decision`) and with the
+    paper's setting (`paper_decision`), and for a plan of chameleon its agent with the predictions it asks for (`agent`)
+    and its clustering (`clustering`)."""
+    chameleon, sizes = METHODS["chameleon"], Settings(**METHODS["chameleon"].parameters.get("explorer", {}))
+    groups = math.ceil(sizes.episodes / sizes.together)
+    model = source.costs.of("cost_model", chameleon)
+    asked = groups * model["predict"] + sizes.episodes * sizes.steps * model["predict_row"]
+    candidates = math.ceil(chameleon.search.pool * chameleon.rhythm.plan)
+    return {
+        "decision": source.costs.of("scheduler", METHODS["auto"])["decision"],
+        "paper_decision": source.costs.of("scheduler", METHODS["dynatune-paper"])["decision"],
+        "agent": groups * sizes.steps * source.costs.of("explorer", chameleon)["step"] + asked,
+        "clustering": candidates * source.costs.of("sampler", chameleon)["candidate"],
+    }
+
+
+@dataclass(frozen=True)
+class Probe:
+    """`ask` of landscapes of a kind; once where no seed changes what comes."""
+
+    kind: str
+    ask: Callable[[Source, int], Figures]
+    once: bool = False
+
+
+PROBES = {
+    "evaluators": Probe(SPACE, evaluators),
+    "surrogate": Probe(SPACE, surrogate),
+    "decisions": Probe(CURVE, decisions),
+    "timings": Probe(CURVE, timings, once=True),
+}
+
+
+class _Plans:
+    """What a run measured of each operator, in order: (choices, seconds, inf for what failed), and where its plans end."""
+
+    def __init__(self, operators: int) -> None:
+        self.measured: list[list[tuple[list[int], float]]] = [[] for _ in range(operators)]
+        self.ends: list[list[int]] = [[0] for _ in range(operators)]
+
+    def hear(self, event: Event) -> None:
+        if event["kind"] != "batch":
+            return
+        for one in event["measurements"]:
+            if one["cause"] not in UNBUILT and not one["round"]:
+                self.measured[one["operator"]].append((one["choices"], one["seconds"] or np.inf))
+        for measured, ends in zip(self.measured, self.ends, strict=True):
+            if len(measured) > ends[-1]:
+                ends.append(len(measured))
+
+
+class _Played:
+    """A landscape of curves, slot by slot: plans of the recorded searches, each begun with its first valid configuration."""
+
+    def __init__(self, landscape: CurveLandscape, plan: int) -> None:
+        self._operators, self._searches, self._plan = landscape.operators(), landscape.searches, plan
+        self._slots = [0] * len(self._operators)
+        self._seconds = [0.0] * len(self._operators)
+        self._done = [int(np.argmax(np.isfinite(search.best))) + 1 for search in self._searches]
+
+    @property
+    def progress(self) -> list[Progress]:
+        return [self._of(index) for index in range(len(self._operators))]
+
+    @property
+    def slot_seconds(self) -> float:
+        """Mean length of a slot so far."""
+        return sum(self._seconds) / sum(self._slots) if any(self._slots) else 1.0
+
+    def slot(self, index: int) -> Progress:
+        search, begin = self._searches[index], self._done[index]
+        self._done[index] = min(begin + self._plan, len(search))
+        self._seconds[index] += float(search.total[begin : self._done[index]].sum())
+        self._slots[index] += 1
+        return self._of(index)
+
+    def _of(self, index: int) -> Progress:
+        search, done = self._searches[index], self._done[index]
+        curve = search.best[:done][search.trials[:done]].tolist()
+        return Progress(self._operators[index], curve, self._slots[index], self._seconds[index], done == len(search))
+
+
+def _first(scheduler: Scheduler, every: Sequence[Progress], slot_seconds: float) -> int | None:
+    decision = scheduler.choose(every, slot_seconds)
+    return None if decision is None else decision.operator
+
+
+def _programs(part: Measured, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Rows of programs that work, each once, in a random order."""
+    rows = np.flatnonzero((part.first == np.arange(len(part.first))) & (part.causes == 0) & np.isfinite(part.true))
+    return rng.permutation(rows)
+
+
+def _ranked_alike(one: Array, other: Array) -> float:
+    """Spearman's rank correlation; 1 where nothing can be ranked."""
+    if not (np.ptp(one) > 0 and np.ptp(other) > 0):
+        return 1.0
+    return float(spearmanr(one, other).statistic)
+
+
+def _held(model: CostModel, features: NDArray[np.float32], speeds: Array, known: int, end: int) -> list[bool]:
+    """Of rows `known` to `end`, asked of a model that has seen those before: whether each is in its 80 % interval. To a model
+    a failure is as slow as anything under its floor, and so it is here."""
+    best = float(speeds[:known].max(initial=0.0))
+    if not best:
+        return []
+    model.fit(features[:known], speeds[:known])
+    opinion = model.predict(features[known:end])
+    with np.errstate(divide="ignore"):
+        came = np.maximum(np.log2(speeds[known:end] / best), FLOOR)
+    return [bool(one) for one in np.abs(came - opinion.mean) <= Z * opinion.spread]
