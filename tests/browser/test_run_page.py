@@ -140,6 +140,19 @@ def test_what_more_time_should_bring_is_said_live_and_after_a_reload(site: Site,
     assert complaints(browser) == []
 
 
+def test_a_run_that_is_over_does_not_say_that_it_is_too_early_to_say(site: Site, browser: Any) -> None:
+    network = site.tell("network", name="a run that was short")["network"]
+    run = str(site.tell("run", network=network, gain=0.004)["run"])
+    open_run(browser, site, run)
+    reaches(browser, site.tell("tell", run=run, slots=8)["seq"])
+    ahead = lambda: browser.find_element("css selector", "[data-part=ahead]")  # noqa: E731
+    until(lambda: "too early to say" in ahead().text)
+    browser.find_element("xpath", "//button[text()='Stop and keep best']").click()
+    until(lambda: site.tell("wanted", run=run)["wanted"] == "stop")
+    site.tell("conclude", run=run)
+    until(lambda: not ahead().is_displayed())
+
+
 def test_stop_and_keep_best_stops(site: Site, browser: Any, run: str) -> None:
     site.tell("tell", run=run, slots=14)
     open_run(browser, site, run)

@@ -70,11 +70,12 @@ export class Headline {
     return known ? `${known} of ${operators.length} operators known from earlier runs` : "";
   }
 
-  /** What tuning a tenth longer should still bring, and below what a run ends that has that limit. */
+  /** What tuning a tenth longer should still bring, where that is known, and below what a run ends that has that limit. */
   #ahead() {
-    const { expected, budget } = this.state.run;
-    if (!expected?.seconds) return "";
-    const told = expected.unknown > expected.gain / 2 ? "too early to say" : `${percent(expected.gain)} less latency`;
+    const { expected, budget, state } = this.state.run;
+    const unknown = expected?.unknown > expected?.gain / 2;
+    if (!expected?.seconds || (unknown && state !== "running")) return "";
+    const told = unknown ? "too early to say" : `${percent(expected.gain)} less latency`;
     const limit = budget.gain ? `; ends under ${percent(budget.gain)}` : "";
     return `expected of ${duration(expected.seconds)} more: ${told}${limit}`;
   }
