@@ -9,8 +9,6 @@ from typing import TextIO
 
 from workers.headless.display import human
 
-__all__ = ["Progress", "human"]
-
 INTERVAL = 10.0  # s between lines where the stream is no terminal
 
 

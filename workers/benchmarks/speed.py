@@ -16,12 +16,13 @@ from workers.benchmarks.filling import add_cell_arguments, fill, tuned_once, ver
 from workers.benchmarks.identity import IMPORT, STOCK, TUNING, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
-from workers.benchmarks.progress import Progress, human
+from workers.benchmarks.progress import Progress
 from workers.benchmarks.speed_blocks import THEIRS, blocks
 from workers.benchmarks.speed_table import table
 from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns, pair, verified
 from workers.engine.methods import METHODS
 from workers.headless.arguments import out_directory
+from workers.headless.display import human
 from workers.headless.errors import UserMistake
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock

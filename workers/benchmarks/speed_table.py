@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from statistics import geometric_mean, median
 
 from workers.benchmarks.cells import DONE, VOID, Cell
-from workers.benchmarks.progress import human
 from workers.benchmarks.speed_blocks import THEIRS, Block, SpeedUp, blocks, curve_of
 from workers.benchmarks.text_table import aligned, milliseconds, number
+from workers.headless.display import human
 
 
 def table(cells: Sequence[Cell]) -> str:

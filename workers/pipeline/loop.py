@@ -163,11 +163,9 @@ class TuningLoop:
         operator, began = decision.operator, self._clock.now()
         before, trials = self._books.best[operator], self._books.trials
         length = self._method.rhythm.slot_seconds
-        borrowed = self._borrowed()
         while True:
             plan = self._propose(operator, self._method.rhythm.plan)
-            self._measure([*plan, *borrowed])
-            borrowed = []
+            self._measure([*plan, *self._borrowed()])
             if not plan or length is None or self._clock.now() - began >= length or self._over():
                 break
         ended = self._clock.now()

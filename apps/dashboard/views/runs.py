@@ -91,11 +91,12 @@ def run(request: HttpRequest, pk: UUID) -> HttpResponse:
 def _controls(job: Job) -> list[dict[str, Any]]:
     """The buttons, and whether they are of use now; the page's script goes on deciding that by the same rules."""
     goes_on, pausing = job.state in (State.RUNNING, State.QUEUED, State.INTERRUPTED), job.wanted == Job.Wanted.PAUSE
+    ends = goes_on or job.state == State.PAUSED
     offered = {
         "pause": goes_on and not pausing,
         "resume": job.state in (State.PAUSED, State.FAILED) or (job.state == State.RUNNING and pausing),
-        "stop": goes_on or job.state == State.PAUSED,
-        "keep": goes_on or job.state == State.PAUSED,
+        "stop": ends,
+        "keep": ends,
     }
     return [{"word": word, "label": label, "offered": offered[word]} for word, label in WORDS.items()]
 

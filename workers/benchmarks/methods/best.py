@@ -16,6 +16,8 @@ from workers.landscapes.calibration import ORACLE
 
 NEAR = 0.05
 AUTO = "auto"
+MOST = 1000.0
+"""What a ratio to a method that never came there counts as."""
 
 Groups = Mapping[tuple[str, str], Mapping[str, Runs]]
 Units = list[tuple[str, int]]
@@ -99,7 +101,3 @@ def _over(theirs: Any, ours: Any) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore", divide="ignore"):
         found = np.where(np.isinf(a) & np.isinf(b), 1.0, a / b)
     return np.asarray(np.minimum(found, MOST), dtype=np.float64)
-
-
-MOST = 1000.0
-"""What a ratio to a method that never came there counts as."""

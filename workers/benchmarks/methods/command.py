@@ -20,8 +20,9 @@ from workers.benchmarks.methods.landscape_figures import draw_landscape
 from workers.benchmarks.methods.parts import KIND, PROBE, Part, live_parts, replayed_parts
 from workers.benchmarks.methods.replayed import Source
 from workers.benchmarks.process import PartFailed
-from workers.benchmarks.progress import Progress, human
+from workers.benchmarks.progress import Progress
 from workers.benchmarks.text_table import NOTHING, aligned, number
+from workers.headless.display import human
 from workers.headless.errors import UserMistake
 from workers.landscapes import LandscapeError
 from workers.messages.spec import ALL, COMPUTE

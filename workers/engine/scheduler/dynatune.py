@@ -14,17 +14,15 @@ from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.rule import GAMMA, PAPER_RULE, PRODUCT_RULE, Rule
 from workers.engine.scheduler.setting import (
     active,
+    band,
     configurations_ahead,
     latency_share,
     next_in_circle,
     rescue,
     short,
+    told_low,
     work,
 )
-from workers.messages.foretold import CHANCE
-
-BAND = (0.5, 1.0, 2.0, 4.0)
-"""Where the belief is shown: at so many slots from now."""
 
 
 @dataclass(frozen=True)
@@ -192,10 +190,10 @@ class DynaTune:
     def _told(self, one: Progress) -> dict[str, Any] | None:
         """What is believed of the operator's best time in ms after `x` configurations (see `messages.foretold`), and how its
         fit went."""
-        belief, ahead = self._beliefs.get(one.operator.index), configurations_ahead(one, self._slot_seconds)
+        belief = self._beliefs.get(one.operator.index)
         if belief is None:
             return None
-        configurations = [round(max(1.0, slots * ahead)) for slots in BAND]
+        configurations = band(one, self._slot_seconds)
         forecasts = [belief.forecast(count) for count in configurations]
         means = [1e3 * float(np.mean(work(one) / forecast.values)) for forecast in forecasts if forecast is not None]
         if not means:
@@ -204,8 +202,7 @@ class DynaTune:
         return {
             "x": [len(one.curve) + count for count in configurations],
             "mean_ms": [short(mean) for mean in means],
-            # Six digits: many a gain is a tenth of a per cent.
-            "low_ms": [float(f"{1e3 * self._records.least(one.curve, n, CHANCE):.6g}") for n in configurations],
+            "low_ms": told_low(self._records, one, configurations),
             "acceptance": None if told.acceptance is None else short(told.acceptance),
             "autocorrelation": None if told.autocorrelation is None else short(told.autocorrelation),
             "segments": told.segments,
@@ -218,4 +215,4 @@ def _arithmetic(one: Progress) -> float:
     return one.operator.flops / one.best
 
 
-__all__ = ["BAND", "GAMMA", "PAPER_RULE", "PRODUCT_RULE", "DynaTune", "Rule"]
+__all__ = ["GAMMA", "PAPER_RULE", "PRODUCT_RULE", "DynaTune", "Rule"]

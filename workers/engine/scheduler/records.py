@@ -10,16 +10,14 @@ from workers.engine.belief import Records
 from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.setting import (
     active,
+    band,
     configurations_ahead,
     latency_share,
     next_in_circle,
     rescue,
     short,
+    told_low,
 )
-from workers.messages.foretold import CHANCE
-
-BAND = (0.5, 1.0, 2.0, 4.0)
-"""Where it is told what is expected: at so many slots from now, as DynaTune's."""
 
 
 class RecordGain:
@@ -89,13 +87,11 @@ class RecordGain:
 
     def _told(self, one: Progress, slot_seconds: float) -> dict[str, Any]:
         """See `messages.foretold`."""
-        ahead = configurations_ahead(one, slot_seconds)
-        configurations = [round(max(1.0, slots * ahead)) for slots in BAND]
+        configurations = band(one, slot_seconds)
         return {
             "x": [len(one.curve) + count for count in configurations],
             "mean_ms": [short(1e3 * self.foreseen(one, count)) for count in configurations],
-            # Six digits: many a gain is a tenth of a per cent.
-            "low_ms": [float(f"{1e3 * self._records.least(one.curve, n, CHANCE):.6g}") for n in configurations],
+            "low_ms": told_low(self._records, one, configurations),
         }
 
 

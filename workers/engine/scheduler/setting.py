@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from workers.engine.belief import Records
 from workers.engine.ports import Decision, Progress, Scheduler
+from workers.messages.foretold import CHANCE
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,22 @@ def configurations_ahead(one: Progress, slot_seconds: float) -> float:
     if one.seconds > 0 and slot_seconds > 0 and one.curve:
         return slot_seconds * len(one.curve) / one.seconds
     return len(one.curve) / max(one.slots, 1)
+
+
+BAND = (0.5, 1.0, 2.0, 4.0)
+"""Where it is told what is expected: at so many slots from now."""
+
+
+def band(one: Progress, slot_seconds: float) -> list[int]:
+    """Configurations from now at which it is told what is expected of an operator, see `BAND`."""
+    ahead = configurations_ahead(one, slot_seconds)
+    return [round(max(1.0, slots * ahead)) for slots in BAND]
+
+
+def told_low(records: Records, one: Progress, configurations: Sequence[int]) -> list[float]:
+    """Time in ms that its best is not under after each of so many more `configurations`, with the chance that is told
+    (`messages.foretold`). Six digits: many a gain is a tenth of a per cent."""
+    return [float(f"{1e3 * records.least(one.curve, count, CHANCE):.6g}") for count in configurations]
 
 
 def short(value: float) -> float:
