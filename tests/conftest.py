@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
-LONG = ("headless", "benchmarks", "child", "faults", "browser", "actors", "operations")
-"""Rooms with few tests that take minutes: they come first, or the last of them is waited for on one core."""
+LONG = (
+    "browser", "benchmarks", "faults", "headless", "child", "actors", "operations", "tvm_backend", "landscapes", "pipeline",
+    "engine",
+)  # fmt: skip
+"""Rooms with files that take minutes: they come first, or the last of them is waited for on one core."""
 
 
 @pytest.hookimpl(trylast=True)

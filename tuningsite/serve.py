@@ -8,8 +8,11 @@ body into a queue before the application asks for any of it: 575 MB sent were 1.
 from __future__ import annotations
 
 import io
+import logging
 import os
 import tempfile
+from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tuningsite.settings")
@@ -20,11 +23,22 @@ from daphne.server import Server
 from django.conf import settings
 from twisted.internet.threads import deferToThread
 
+from apps.core.amounts import shown
+from apps.core.errors import Refused
+from apps.core.seats import Seats
 from apps.core.spooled_body import BODY
 
+log = logging.getLogger(__name__)
 LINGER = 2.0  # s for the client to read the answer; closing at once would reset the connection before it does
-_TOO_LARGE = (b"413 Request Entity Too Large", b"The request is too large.\n")
-_NO_LENGTH = (b"411 Length Required", b"An upload must say its size: send it with a Content-Length, not in chunks.\n")
+AT_ONCE = 3  # uploads of an account; each takes the disk's room for its body twice, and a third time for its network
+SEATS = Seats(AT_ONCE)
+_UPLOAD = "this upload"
+_NO_LENGTH = Refused(_UPLOAD, "it does not say its size", "send it with a Content-Length, not in chunks")
+_NOBODY = Refused(_UPLOAD, "nobody is signed in", "sign in, then send it again")
+_CROWDED = Refused(
+    _UPLOAD, f"{AT_ONCE} of your account are arriving already", "wait until one of them is done, then send it again"
+)
+_UNJUDGED = Refused(_UPLOAD, "the site's database does not answer", "try again in a minute")
 
 
 def is_upload(method: bytes, target: bytes) -> bool:
@@ -32,16 +46,12 @@ def is_upload(method: bytes, target: bytes) -> bool:
     return method == b"POST" and target.startswith(tuple(path.encode() for path in settings.UPLOAD_PATHS))
 
 
-def _no_room(session: str, length: int) -> str:
-    """Why the account of a session may not upload so many bytes, or ""."""
+def judged(session: str, length: int) -> tuple[Any, Refused | None]:
+    """Whose upload of so many bytes it would be, and why it may not come."""
     # Django is set up by the application, which the server loads after this module.
-    from apps.dashboard.full import refusal
+    from apps.dashboard import uploads
 
-    return refusal(session, length)
-
-
-def _undecided(failure: Any) -> None:
-    """The application will say what is wrong with the database."""
+    return uploads.judged(session, length)
 
 
 def _dropped(data: bytes) -> None:
@@ -49,17 +59,20 @@ def _dropped(data: bytes) -> None:
 
 
 class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne has no types
-    """Answers 413 as soon as its body is, or is said to be, over the limit, and closes the connection. An upload of
-    unknown size is answered 411 before it begins: Django reads no form without a length. One that its account has no room for
-    is answered 413 while it arrives, as soon as the database has said so.
+    """Answers 413 as soon as its body is, or is said to be, over the limit, and closes the connection.
+
+    An upload is judged by its head, and not read until it is: 411 where its size is unknown, as Django reads no form without a
+    length; 403 where nobody is signed in; 413 where the account has no room for it; 429 where as many of the account
+    arrive already. 507 where the disk does not take it.
 
     A body that Twisted keeps in a file is `body`, and Daphne finds nothing to read.
     """
 
-    _left = 0
+    _limit = _left = 0  # bytes of the body
     _refused = False
     _whole = False
     _closing: Any = None
+    _seat: Any = None
     content: Any
     body: Any = None
 
@@ -74,50 +87,95 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
 
     def gotLength(self, length: int | None) -> None:
         upload = is_upload(self.channel._command, self.channel._path)
-        self._left = settings.UPLOAD_LIMIT + (1 << 20) if upload else settings.BODY_LIMIT
-        refused = _NO_LENGTH if upload and length is None else _TOO_LARGE if (length or 0) > self._left else None
-        super().gotLength(length if refused is None else 0)
-        if refused is not None:
-            self._refuse(*refused)
-        elif upload and length and (session := self.received_cookies.get(settings.SESSION_COOKIE_NAME.encode())):
-            deferToThread(_no_room, session.decode("latin-1"), length).addCallbacks(self._judged, _undecided)
+        self._limit = self._left = settings.UPLOAD_LIMIT + settings.UPLOAD_FORM if upload else settings.BODY_LIMIT
+        known = length or 0
+        session = self.received_cookies.get(settings.SESSION_COOKIE_NAME.encode(), b"").decode("latin-1")
+        large = upload and known > settings.UPLOAD_FORM
+        refusal = None
+        if upload and length is None:
+            refusal = 411, _NO_LENGTH
+        elif known > self._left:
+            refusal = 413, _too_large(self._limit)
+        elif large and not session:
+            refusal = 403, _NOBODY
+        super().gotLength(0 if refusal else length)
+        if refusal:
+            self._refuse(*refusal)
+        elif large:
+            self.transport.pauseProducing()
+            deferToThread(judged, session, known).addCallbacks(self._judged, self._unjudged)
 
-    def _judged(self, reason: str) -> None:
-        """Of a body that was quicker the application says the same."""
-        if reason and not self._whole and self.channel is not None:
-            self._refuse(b"413 Request Entity Too Large", reason.encode() + b"\n")
+    def _judged(self, verdict: tuple[Any, Refused | None]) -> None:
+        account, refusal = verdict
+        if not self._awaited():
+            return
+        if account is None:
+            self._refuse(403, _NOBODY)
+        elif refusal is not None:
+            self._refuse(413, refusal)
+        elif not SEATS.take(account):
+            self._refuse(429, _CROWDED)
+        else:
+            self._seat = account
+
+    def _unjudged(self, failure: Any) -> None:
+        log.error("an upload could not be judged", exc_info=(failure.type, failure.value, failure.getTracebackObject()))
+        if self._awaited():
+            self._refuse(503, _UNJUDGED)
+
+    def _awaited(self) -> bool:
+        """Goes on reading; False where the client is gone, or the body was whole before: little more than one read, which came
+        with an earlier request of its connection."""
+        if self._whole or self.channel is None:
+            return False
+        self.transport.resumeProducing()
+        return True
 
     def handleContentChunk(self, data: bytes) -> None:
         self._left -= len(data)
         if self._left < 0:
-            self._refuse(*_TOO_LARGE)
-        if not self._refused:
+            self._refuse(413, _too_large(self._limit))
+        if self._refused:
+            return
+        try:
             super().handleContentChunk(data)
+        except OSError as error:
+            self._refuse(507, _unwritten(error))
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
         self._whole = True
-        if not self._refused:
+        if self._refused:
+            return
+        try:
+            self.content.flush()
+        except OSError as error:
+            self._refuse(507, _unwritten(error))
+        else:
             super().requestReceived(command, path, version)
 
     def connectionLost(self, reason: Any) -> None:
         if self._closing is not None and self._closing.active():
             self._closing.cancel()
-        self._drop_body()
+        self._let_go()
         super().connectionLost(reason)
 
     def finish(self) -> None:
-        self._drop_body()
+        self._let_go()
         super().finish()
 
-    def _drop_body(self) -> None:
+    def _let_go(self) -> None:
         if self.body is not None:
             self.body.close()
+        if self._seat is not None:
+            SEATS.leave(self._seat)
+            self._seat = None
 
-    def _refuse(self, status: bytes, body: bytes) -> None:
+    def _refuse(self, status: int, refusal: Refused) -> None:
         if self._refused:
             return
         self._refused = True
-        self.content.close()
+        with suppress(OSError):  # of what the disk did not take
+            self.content.close()
         self.content = io.BytesIO()
         self.requestHeaders.removeHeader(b"Expect")  # or "100 Continue" would follow
         from twisted.internet import reactor
@@ -127,12 +185,25 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
         channel = self.channel
         channel.setTimeout(None)
         channel.dataReceived = _dropped
+        body = f"{refusal.sentence}\n".encode()
         channel.transport.write(
-            b"HTTP/1.1 %s\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
-            % (status, len(body), body)
+            b"HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+            % (status, HTTPStatus(status).phrase.encode(), len(body), body)
         )
         channel.transport.loseWriteConnection()
         self._closing = later.callLater(LINGER, channel.transport.abortConnection)
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(
+        "this request", f"it is larger than the {shown(limit)} that are taken here", "upload a smaller network"
+    )
+
+
+def _unwritten(error: OSError) -> Refused:
+    return Refused(
+        _UPLOAD, f"it cannot be written ({error.strerror})", "make room on the server's disk, then send it again"
+    )
 
 
 class SpoolingServer(Server):  # type: ignore[misc]
@@ -140,7 +211,7 @@ class SpoolingServer(Server):  # type: ignore[misc]
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         if getattr(protocol, "body", None) is not None:
-            scope[BODY] = protocol.body
+            scope[BODY], protocol.body = protocol.body, None
         return super().create_application(protocol, scope)
 
 

@@ -9,7 +9,7 @@ ORIGINS             full origins (https://tuning.example.org) when they are not 
 TLS                 1 when the site is reached by https, through a proxy that sets X-Forwarded-Proto and adds to
                     X-Forwarded-For the address it was asked from
 PROXIES             that proxy's addresses, separated by commas, when it is not on this machine
-UPLOAD_LIMIT        bytes of one network (default 2 GB)
+UPLOAD_LIMIT        what one network may take, like 500MB or 4GiB (default 2GB)
 QUOTA               what the networks and compiled libraries of one account may take, like 500MB or 50GiB (default 20GB)
 ALLOW_TORCH_EXPORT  1 takes torch.export files (.pt2): loading one can run code of whoever made it, in a sandbox
 LOG_LEVEL           default INFO
@@ -23,33 +23,31 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import dj_database_url
 from csp.constants import NONE, SELF
 
-from apps.core.amounts import bytes_of
 from apps.operations.queue_address import socket_path, url_of
+from tuningsite import environment
 from tuningsite.private import make_private
 from tuningsite.secret import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = Path(os.environ.get("DATA_DIR") or BASE_DIR / "data").resolve()
 os.umask(0o077)  # networks, artifacts and accounts are nobody else's on this machine
-DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+DATA_DIR = environment.directory("DATA_DIR", BASE_DIR / "data")
 make_private(DATA_DIR)
 
-DEBUG = os.environ.get("DEBUG") == "1"
-TLS = os.environ.get("TLS") == "1"
+DEBUG = environment.switch("DEBUG")
+TLS = environment.switch("TLS")
 SECRET_KEY = secret_key(DATA_DIR / "secret_key")
 
-BIND = os.environ.get("BIND") or "127.0.0.1:8000"
+BIND = environment.text("BIND", "127.0.0.1:8000")
 _PORT = BIND.rpartition(":")[2]
-EXTRA_HOSTS = [host.strip() for host in os.environ.get("ALLOWED_HOSTS", "").split(",") if host.strip()]
+EXTRA_HOSTS = environment.names("ALLOWED_HOSTS")
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *EXTRA_HOSTS]
-ORIGINS = [origin.strip() for origin in os.environ.get("ORIGINS", "").split(",") if origin.strip()] or [
+ORIGINS = environment.origins("ORIGINS") or [
     *(f"http://{host}:{_PORT}" for host in ALLOWED_HOSTS),
     *(f"https://{host.lstrip('.')}" for host in EXTRA_HOSTS if TLS),
 ]
-PROXIES = [address.strip() for address in os.environ.get("PROXIES", "").split(",") if address.strip()]
+PROXIES = environment.addresses("PROXIES")
 CSRF_TRUSTED_ORIGINS = [origin for origin in ORIGINS if TLS and origin.startswith("https://")]
 
 INSTALLED_APPS = [
@@ -77,7 +75,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "apps.dashboard.full.FullAccount",
+    "apps.dashboard.uploads.UnkeptFiles",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -109,11 +107,10 @@ def _sqlite() -> dict[str, Any]:
     return {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "db.sqlite3", "OPTIONS": options}
 
 
-_url = os.environ.get("DATABASE_URL")
-DATABASES: dict[str, Any] = {"default": dj_database_url.parse(_url) if _url else _sqlite()}
+DATABASES: dict[str, Any] = {"default": environment.database("DATABASE_URL") or _sqlite()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = os.environ.get("REDIS_URL") or url_of(socket_path(DATA_DIR), secret_key(DATA_DIR / "queue_password"))
+REDIS_URL = environment.text("REDIS_URL") or url_of(socket_path(DATA_DIR), secret_key(DATA_DIR / "queue_password"))
 if REDIS_URL.startswith("memory:"):
     CHANNEL_LAYERS: dict[str, Any] = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 else:
@@ -144,12 +141,14 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 
-UPLOAD_LIMIT = int(os.environ.get("UPLOAD_LIMIT") or 2_000_000_000)
-QUOTA_WRITTEN = os.environ.get("QUOTA") or "20GB"
-QUOTA = bytes_of(QUOTA_WRITTEN) or 0
-ALLOW_TORCH_EXPORT = os.environ.get("ALLOW_TORCH_EXPORT") == "1"
+UPLOAD_LIMIT = environment.size("UPLOAD_LIMIT", "2GB")
+QUOTA = environment.size("QUOTA", "20GB")
+ALLOW_TORCH_EXPORT = environment.switch("ALLOW_TORCH_EXPORT")
 BODY_LIMIT = 2 << 20  # bytes of any other request
 UPLOAD_PATHS = ("/networks/",)
+UPLOAD_FORM = (
+    1 << 16
+)  # bytes of an upload that may be something else than its file; what has no more is a form as any other
 FILE_UPLOAD_TEMP_DIR = DATA_DIR / "uploads"
 FILE_UPLOAD_TEMP_DIR.mkdir(mode=0o700, exist_ok=True)
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
@@ -184,5 +183,5 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": os.environ.get("LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["console"], "level": environment.level("LOG_LEVEL", "INFO")},
 }

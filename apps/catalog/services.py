@@ -43,7 +43,10 @@ def _of(owner: Any, file: str, ending: str, stored: Stored) -> tuple[Network, bo
     rows = Network.objects.select_for_update()
     converted = rows.filter(owner=owner, source=source).first() if source else None
     if converted is not None:
-        return converted, False
+        if converted.state != Network.State.REJECTED:
+            return converted, False
+        # Anew: what it was converted to is swept away.
+        Network.objects.filter(pk=converted.pk).update(sha256=source, size=stored.size)
     kind = {"source": source, "file_name": file[-200:]}
     shown = {"name": _shown(file, ending), "size": stored.size}
     network, new = rows.get_or_create(owner=owner, sha256=stored.sha256, defaults={**shown, **kind})

@@ -1,45 +1,40 @@
-"""Request bodies that the server keeps in a file, read by the application a piece at a time."""
+"""Django for a server that keeps request bodies in files: what lies in one is read there, and not copied to another."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from apps.core.body_limit import Application, Message, Receive, Scope, Send
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler
 
 BODY = "tuningsite.body"
-"""The file, in a request's scope."""
-PIECE = 1 << 16
+"""The file, in a request's scope; from then on Django's to close."""
 
 
-class SpooledBody:
-    """Puts the file in the place of the empty body that the server tells."""
+@dataclass(frozen=True)
+class _Spooled:
+    """What the server says, beside the file that has the body."""
 
-    def __init__(self, app: Application) -> None:
-        self._app = app
+    file: BinaryIO
+    receive: Callable[[], Awaitable[Any]]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        file: BinaryIO | None = scope.pop(BODY, None)
-        await self._app(scope, receive if file is None else _pieces(file, receive), send)
+    async def __call__(self) -> Any:
+        return await self.receive()
 
 
-def _pieces(file: BinaryIO, receive: Receive) -> Callable[[], Awaitable[Message]]:
-    more = True
+class SpooledBodies(ASGIHandler):
+    """Takes the file in the place of the empty body that the server tells."""
 
-    async def piece() -> dict[str, Any]:
-        nonlocal more
-        if not more:
-            return dict(await receive())
-        await asyncio.sleep(0)  # a large file must not keep other requests waiting
-        try:
-            data = file.read(PIECE)
-        except ValueError:  # closed, as the client went away
-            return {"type": "http.disconnect"}
-        more = len(data) == PIECE
-        if not more:
-            file.close()  # its room on the disk is free while the answer is made
-            await receive()  # the server's own word that the body is over
-        return {"type": "http.request", "body": data, "more_body": more}
+    async def handle(self, scope: Any, receive: Any, send: Any) -> None:
+        file = scope.pop(BODY, None)
+        await super().handle(scope, receive if file is None else _Spooled(file, receive), send)
 
-    return piece
+    async def read_body(self, receive: Any) -> Any:
+        if not isinstance(receive, _Spooled):
+            return await super().read_body(receive)
+        if (await receive())["type"] == "http.disconnect":
+            receive.file.close()
+            raise RequestAborted
+        return receive.file

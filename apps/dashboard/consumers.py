@@ -11,6 +11,8 @@ from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.contrib.auth import get_user
+from django.http import HttpRequest
 
 from apps.core.seats import Seats
 from apps.tuning.doorbell import group
@@ -20,11 +22,15 @@ from apps.tuning.models import TuningRun
 NOT_THERE, CROWDED = 4404, 4429
 BETWEEN_FRAMES = 0.25  # s
 UNASKED = 3.0  # s until the database is read without a doorbell: bells may be lost
-SIGN_OF_LIFE = 10.0  # s
+SIGN_OF_LIFE = 10.0  # s; and until it is looked again whether the viewer is still signed in
 WINDOW = 2  # frames sent and not yet acknowledged
 LIMIT = 200  # events a frame
 SOCKETS = 128  # of one account at a time; each reads the database every few seconds
 SEATS = Seats(SOCKETS)
+
+
+class Gone(Exception):
+    """Who opened the line is signed in no more, or the run was deleted."""
 
 
 class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels has no types
@@ -48,7 +54,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         self.room = asyncio.Event()
         self.unacknowledged: list[int] = []
         await self.accept()
-        self.run = await _owned(self.scope.get("user"), self.scope["url_route"]["kwargs"]["run"])
+        self.run = await self._owned()
         if self.run is None:
             # After accepting: a refused handshake would not tell the page why.
             await self.close(NOT_THERE)
@@ -90,6 +96,17 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         if message["seq"] > self.seq:
             self.bell.set()
 
+    async def _owned(self) -> TuningRun | None:
+        self.looked = self.clock()
+        found: TuningRun | None = await _find(self.scope["session"], self.scope["url_route"]["kwargs"]["run"])
+        return found
+
+    async def _say(self, content: dict[str, Any]) -> None:
+        """Raises Gone where the viewer must not hear it any more, as far as was looked in the last SIGN_OF_LIFE."""
+        if self.clock() - self.looked >= SIGN_OF_LIFE and await self._owned() is None:
+            raise Gone
+        await self.send_json(content)
+
     async def _pump(self) -> None:
         said = self.clock()
         try:
@@ -100,10 +117,12 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
                 if await self._drain():
                     said = self.clock()
                 elif self.clock() - said >= SIGN_OF_LIFE:
-                    await self.send_json({"seq": self.seq})
+                    await self._say({"seq": self.seq})
                     said = self.clock()
         except asyncio.CancelledError:
             raise
+        except Gone:
+            await self.close(NOT_THERE)
         except Exception:
             await self.close(1011)  # the page connects again, with its number
             raise
@@ -118,7 +137,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             await self._wait_for_room()
             self.seq = last
             self.unacknowledged.append(last)
-            await self.send_json({"events": events, "seq": last})
+            await self._say({"events": events, "seq": last})
             sent = True
             await asyncio.sleep(BETWEEN_FRAMES)
 
@@ -128,17 +147,19 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             try:
                 await asyncio.wait_for(self.room.wait(), SIGN_OF_LIFE)
             except TimeoutError:
-                await self.send_json({"seq": self.seq})
+                await self._say({"seq": self.seq})
 
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
-def _find(user: Any, key: Any) -> TuningRun | None:
-    if user is None or not user.is_authenticated:
-        return None
-    return TuningRun.objects.filter(pk=key, owner_id=user.pk).first()
+def _run_of(session: Any, key: Any) -> TuningRun | None:
+    """The run, where whoever has this session owns it now."""
+    request = HttpRequest()
+    # The session anew: as it was read when the line was opened, nobody would ever sign out.
+    request.session = session.__class__(session.session_key)
+    return TuningRun.objects.filter(pk=key, owner_id=get_user(request).pk).first()
 
 
 def _frames(run: TuningRun, after: int) -> tuple[list[dict[str, Any]], int]:
@@ -146,5 +167,5 @@ def _frames(run: TuningRun, after: int) -> tuple[list[dict[str, Any]], int]:
 
 
 # Not in Django's one thread: a slow read of one viewer must not hold up the others.
-_owned = database_sync_to_async(_find, thread_sensitive=False)
+_find = database_sync_to_async(_run_of, thread_sensitive=False)
 _read = database_sync_to_async(_frames, thread_sensitive=False)

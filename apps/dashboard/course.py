@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from operator import itemgetter
 
 from apps.tuning.history import History, repeated
 from apps.tuning.live import thinned
-from apps.tuning.models import Measurement, Operator, TuningRun
+from apps.tuning.models import Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number
 from workers.messages.causes import UNBUILT
 from workers.messages.foretold import Foretold, foretold
@@ -132,10 +133,17 @@ def _given(run: TuningRun, numbers: Sequence[int], own: _OwnTime, reached: Mappi
             before=slot.before,
             after=slot.after,
             rule=slot.rule,
-            expected=foretold(slot.decision.get("belief"), reached.get(slot.number), slot.before),
+            expected=_expected(slot, reached.get(slot.number)),
         )
         for slot in rows
     ]
+
+
+def _expected(slot: Slot, configurations: int | None) -> Foretold | None:
+    """What a child told may be anything, where the file that it read made it say so: None for what nobody can believe."""
+    with suppress(LookupError, TypeError, ArithmeticError):
+        return foretold(slot.decision.get("belief"), configurations, slot.before)
+    return None
 
 
 class _OwnTime:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.db.models import Exists, OuterRef
+from django.utils.timezone import localtime
 
 from apps.catalog.models import Network, Target
 from apps.dashboard.methods import CHOICES
@@ -17,10 +19,23 @@ LONGEST_MINUTES = 60 * 24 * 30
 LARGEST_DIMENSION = 1 << 20
 
 
+class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """Of a user's that are ready; those of one name are told apart by when they came."""
+
+    def of(self, user: Any) -> None:
+        mine = Network.objects.filter(owner=user, state=Network.State.READY)
+        namesakes = mine.filter(name=OuterRef("name")).exclude(pk=OuterRef("pk"))
+        self.queryset = mine.annotate(has_namesakes=Exists(namesakes))
+
+    def label_from_instance(self, network: Any) -> str:
+        came = f", of {localtime(network.created):%Y-%m-%d %H:%M:%S}" if network.has_namesakes else ""
+        return f"{network.name}{came}"
+
+
 class NewRun(forms.Form):
     """Network x target x method x budget; one click is enough."""
 
-    network = forms.ModelChoiceField(Network.objects.none(), empty_label=None)
+    network = OneNetwork(Network.objects.none(), empty_label=None)
     target = forms.ModelChoiceField(Target.objects.none(), empty_label=None)
     method = forms.ChoiceField(choices=[(words.name, words.title) for words in CHOICES], initial="auto")
     minutes = forms.FloatField(
@@ -35,7 +50,7 @@ class NewRun(forms.Form):
 
     def __init__(self, user: Any, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["network"].queryset = Network.objects.filter(owner=user, state=Network.State.READY)  # type: ignore[attr-defined]
+        self.fields["network"].of(user)  # type: ignore[attr-defined]
         self.fields["target"].queryset = Target.objects.filter(state=Target.State.READY)  # type: ignore[attr-defined]
         for name, field in self.fields.items():
             field.widget.attrs["id"] = f"id_{name}"

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
+
+from apps.core import amounts
 from apps.core.errors import Refused
 from apps.core.pace import Pace
 from apps.dashboard import humans
 
 HOUR = 3600.0
 UPLOADS = Pace(30, HOUR)
+BYTES = Pace(settings.QUOTA, HOUR)
+"""Of uploads: what was refused or deleted lies on the disk until the next sweep, and counts for nobody's quota."""
 EXAMPLES = Pace(20, HOUR)
 
 
-def check(pace: Pace, user: Any, value: str, things: str) -> None:
+def check_upload(user: Any, value: str, size: int) -> None:
+    """Counts one more upload of so many bytes; raises Refused, of `value`, where it is too much."""
+    check(UPLOADS, user, value, "uploads")
+    check(BYTES, user, value, "of uploads", size, amounts.shown)
+
+
+def check(pace: Pace, user: Any, value: str, things: str, cost: int = 1, shown: Callable[[int], str] = str) -> None:
     """Counts one more of these things; raises Refused, of `value`, where it is one too many."""
-    if not pace.allows(str(user.pk)):
-        reason = f"an account has at most {pace.tries} {things} in {humans.duration(pace.seconds)}"
+    if not pace.allows(str(user.pk), cost):
+        reason = f"an account has at most {shown(pace.most)} {things} in {humans.duration(pace.seconds)}"
         raise Refused(value, reason, "wait, then try again")

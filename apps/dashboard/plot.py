@@ -17,6 +17,8 @@ ASIDE = 90
 LABELS = 7
 """Latencies on the axis, at most."""
 SLACK = 1.03
+LEAST, MOST = 1e-12, 1e9
+"""Seconds: beyond them is no latency, whatever a child tells, and a scale would have no end."""
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400)
 
 Curve = Sequence[tuple[float, float]]
@@ -45,8 +47,8 @@ class Plot:
 
     @classmethod
     def around(cls, end: float, latencies: Iterable[float], **places: Any) -> Plot:
-        """With all of them inside; a child that tells a latency of 0 makes no page fail."""
-        values = [value for value in latencies if value > 0] or [1.0]
+        """With all of them inside that may be latencies."""
+        values = [value for value in latencies if LEAST < value < MOST] or [1.0]
         return cls(end, min(values) / SLACK, max(values) * SLACK, **places)
 
     @property

@@ -53,17 +53,3 @@ def _accounts() -> bool:
         return any(user.has_usable_password() for user in users[:100])
     except DatabaseError:  # before the first migration there are none
         return False
-
-
-@register
-def quota_is_an_amount(app_configs: Any, **_: Any) -> list[CheckMessage]:
-    """With none nobody could upload anything."""
-    if settings.QUOTA > 0:
-        return []
-    return [
-        Error(
-            f"QUOTA={settings.QUOTA_WRITTEN} is no amount of bytes greater than 0.",
-            hint="Write it like 500MB or 50GiB, or leave it out: then it is 20GB an account.",
-            id="tuning.E003",
-        )
-    ]

@@ -13,24 +13,21 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, QuerySet, Value
-from django.db.models.functions import Coalesce, Greatest
+from django.db.models.functions import Coalesce
 
 from apps.catalog.models import Network, Target
 from apps.core import clock
 from apps.tuning import dispatch, orders
+from apps.tuning.endings import ATTEMPTS, After, after, plain
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests import compile_if_measured
-from apps.tuning.states import HELD, State
+from apps.tuning.states import HELD, OVER, State
 from apps.tuning.transitions import move, tell
 from workers.messages import Event
 from workers.messages.channel import Control
 
 LEASE = timedelta(seconds=30)
 RENEWAL = timedelta(seconds=5)
-PAUSES = (timedelta(seconds=10), timedelta(seconds=60))
-"""Between attempts that got nowhere: what passes, as a full disk or memory that others hold, takes time to pass."""
-ATTEMPTS = 1 + len(PAUSES)
-"""Attempts in a row without a new measurement after which a job fails."""
 LOG_TAIL = 20_000
 
 
@@ -74,12 +71,14 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
         key = uuid.UUID(str(job_id))
     except ValueError:
         return None
-    free = Q(state=State.QUEUED, lease_until=None) | Q(state__in=(State.QUEUED, State.RUNNING), lease_until__lt=now)
+    waited = Q(state=State.QUEUED, lease_until=None) | Q(state=State.QUEUED, lease_until__lt=now)
+    # Whose worker answered before it went away is done: reconcile says so, another attempt would find its result kept.
+    gone = Q(state=State.RUNNING, lease_until__lt=now, answered=False)
     with transaction.atomic():
         if not move(
             key,
             State.RUNNING,
-            free & Q(fruitless__lt=ATTEMPTS),
+            (waited | gone) & Q(fruitless__lt=ATTEMPTS),
             fence=F("fence") + 1,
             attempt=F("attempt") + 1,
             fruitless=F("fruitless") + 1,  # until a measurement proves otherwise
@@ -110,102 +109,46 @@ def heartbeat(held: Claim, *, now: datetime | None = None) -> Control:
 def conclude(
     held: Claim, kind: str, detail: str = "", log: str = "", last: Event | None = None, *, now: datetime | None = None
 ) -> State | None:
-    """Gives the job back after an attempt that ended as `kind` (workers.supervision.ports.EndingKind, or "interrupted"
-    for a worker that is shut down). Returns the new state, None when the lease was lost meanwhile.
+    """Gives the job back after an attempt that ended as `kind` (endings.after, or "lost"). Returns the new state, None
+    when the lease was lost meanwhile.
     """
     if kind == "lost":
         return None
     with transaction.atomic():
         try:
-            held.fenced(log=_plain(log)[-LOG_TAIL:], lease_until=None, worker="")
+            held.fenced(log=plain(log)[-LOG_TAIL:], lease_until=None, worker="")
         except LeaseLost:
             return None
         job = Job.objects.get(pk=held.job_id)
-        if _gave_nothing(job, kind):
-            return over(job, State.FAILED, error=f"the process that was to {_WORK[job.task]} ended without a result",
-                        next_step="try again; if that does not help, look at the log of the worker")  # fmt: skip
-        if kind == "finished" or (job.answered and kind in ("crashed", "stopped", "paused")):
-            return answered(job, reason=_plain((last or {}).get("reason", "")))
-        if kind == "failed":
-            told = last or {}
-            reason = _plain(told.get("reason") or detail)[:4000]
-            return over(job, State.FAILED, error=reason, next_step=_plain(told.get("next_step", ""))[:4000])
-        if kind == "stopped":
-            return over(job, State.DONE, reason="stopped")
-        return abandoned(job, _plain(detail), kind, now=now)
+        return settle(job, after(job, kind, detail, last), now=now)
 
 
-_WORK = {
-    "inspect": "read the network", "convert": "convert the network", "hardware": "measure the machine",
-    "compile": "compile the best so far", "baseline": "measure the baselines",
-}  # fmt: skip
-
-
-def _gave_nothing(job: Job, kind: str) -> bool:
-    """A short task is over when its result is kept: the code of an uploaded file may end it in any other way.
-
-    Of a pause or stop that nobody asked for that holds too: it would be queued again without end.
-    """
-    asked = job.state == State.STOPPING or job.wanted != Job.Wanted.CONTINUE
-    silent = kind == "finished" or (kind in ("paused", "stopped") and not asked)
-    return job.task != Job.Task.TUNE and not job.answered and silent
-
-
-def _plain(said: object) -> str:
-    """As the database takes it: a child may say anything, half characters and NUL too."""
-    return str(said).encode(errors="replace").decode().replace("\0", "")
-
-
-def answered(job: Job, reason: str = "") -> State:
-    """Inside a transaction: the job is done, or has failed where its result could not be kept: then `error` says why."""
-    if job.error:
-        return over(job, State.FAILED, error=job.error, next_step=job.next_step)
-    return over(job, State.DONE, reason=reason)
-
-
-def abandoned(job: Job, detail: str, kind: str, *, now: datetime | None = None) -> State:
-    """Inside a transaction: an attempt ended without a result, as `kind` ("expired": with its worker). Goes on as the user
-    wants, after a pause where it crashed and got nowhere, or fails. Who waited for a lease to run out has waited enough.
-    """
-    if job.state == State.STOPPING or job.wanted in ("stop", "keep"):
-        return over(job, State.DONE, reason="stopped")
-    if job.wanted == "pause":
-        return over(job, State.PAUSED, fruitless=0)
-    if kind == "interrupted":
-        move(job.pk, State.INTERRUPTED, fruitless=Greatest(F("fruitless") - 1, 0))
-        return State.INTERRUPTED
-    if kind == "paused":
-        changes: dict[str, Any] = {"fruitless": 0}
-    elif job.fruitless >= ATTEMPTS:
-        reason = f"{ATTEMPTS} attempts in a row got nowhere; the last one: {detail}"
-        again = "look at the log; resume to try again" if job.task == Job.Task.TUNE else "ask for it again"
-        return over(job, State.FAILED, error=reason, next_step=again)
-    elif kind == "crashed" and job.fruitless:
-        error = f"attempt {job.fruitless} of {ATTEMPTS} got nowhere: {detail}"[:4000]
-        until = (now or clock.now()) + PAUSES[job.fruitless - 1]
-        changes = {"lease_until": until, "error": error, "next_step": "wait, it is tried again by itself"}
-    else:
-        changes = {}
-    move(job.pk, State.QUEUED, **changes)
-    dispatch.queue(job)
-    return State.QUEUED
-
-
-def over(job: Job, after: State, reason: str = "", error: str = "", next_step: str = "", **changes: Any) -> State:
-    """Inside a transaction: the job ends or rests, and what depends on it is told."""
-    if reason:
-        TuningRun.objects.filter(job=job, finished_reason="").update(finished_reason=reason[:20])
-    ended = None if after == State.PAUSED else clock.now()
-    moved = move(job.pk, after, error=error, next_step=next_step, ended=ended, wanted="continue", **changes)
-    if moved and after == State.FAILED:
-        _tell_of_failure(job, error, next_step)
+def settle(job: Job, became: After, *, now: datetime | None = None) -> State:
+    """Inside a transaction that holds the job's row: an attempt's end, written, and told to what depends on it."""
+    over = became.state in OVER
+    if became.reason:
+        TuningRun.objects.filter(job=job, finished_reason="").update(finished_reason=became.reason[:20])
+    moved = move(
+        job.pk,
+        became.state,
+        wanted=Job.Wanted.CONTINUE,
+        fruitless=became.fruitless,
+        lease_until=(now or clock.now()) + became.pause if became.pause else None,
+        error=became.error,
+        next_step=became.next_step,
+        ended=clock.now() if over else None,
+    )
+    if moved and became.state == State.QUEUED:
+        dispatch.queue(job)
+    if moved and became.state == State.FAILED:
+        _tell_of_failure(job, became.error, became.next_step)
     # Who stops without keeping wants nothing more; the best can still be asked for.
-    if moved and job.task == Job.Task.TUNE and after in (State.DONE, State.PAUSED) and job.wanted != "stop":
+    if moved and job.task == Job.Task.TUNE and became.state in (State.DONE, State.PAUSED) and job.wanted != "stop":
         compile_if_measured(TuningRun.objects.get(job=job))
-    if after != State.PAUSED:
+    if over:
         work = Path(settings.DATA_DIR) / "work" / str(job.pk)
         transaction.on_commit(partial(shutil.rmtree, work, ignore_errors=True))
-    return after
+    return became.state
 
 
 def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
@@ -219,16 +162,4 @@ def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
         tell(job.run, "artifact", state="failed", error=error, next_step=next_step)
 
 
-__all__ = [
-    "ATTEMPTS",
-    "LEASE",
-    "RENEWAL",
-    "Claim",
-    "LeaseLost",
-    "abandoned",
-    "answered",
-    "claim",
-    "conclude",
-    "heartbeat",
-    "over",
-]
+__all__ = ["LEASE", "RENEWAL", "Claim", "LeaseLost", "claim", "conclude", "heartbeat", "settle"]

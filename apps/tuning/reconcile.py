@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -9,15 +10,17 @@ from django.db.models import Q
 
 from apps.core import clock
 from apps.tuning import dispatch
-from apps.tuning.leases import abandoned, answered
+from apps.tuning.endings import after
+from apps.tuning.leases import settle
 from apps.tuning.models import Job, Outbox
 from apps.tuning.states import HELD, State
 from apps.tuning.transitions import move
+from workers.messages.names import THREADS
 
 PATIENCE = timedelta(seconds=40)
 """A queued job's message that is older is sent again."""
 BUSY_PATIENCE = timedelta(minutes=10)
-"""The same where its queue is at work: the message waits there, most likely."""
+"""The same where all threads of its queue are at work: the message waits there, most likely."""
 EXPIRED = "its worker went away and its lease ran out"
 
 
@@ -39,10 +42,7 @@ def _expired(now: datetime) -> int:
             if job is None:
                 continue
             Job.objects.filter(pk=key).update(fence=job.fence + 1, worker="", lease_until=None)
-            if job.answered:
-                answered(job)
-            else:
-                abandoned(job, EXPIRED, "expired")
+            settle(job, after(job, "expired", EXPIRED))
             count += 1
     return count
 
@@ -58,10 +58,12 @@ def _interrupted() -> int:
 
 
 def _overdue(now: datetime) -> int:
-    busy = {dispatch.ROUTES[task][0] for task in Job.objects.filter(state__in=HELD).values_list("task", flat=True)}
+    tasks = Job.objects.filter(state__in=HELD).order_by().values_list("task", flat=True)
+    held = Counter(dispatch.ROUTES[task][0] for task in tasks)
     count = 0
     for job in Job.objects.filter(state=State.QUEUED):
-        patience = BUSY_PATIENCE if dispatch.ROUTES[job.task][0] in busy else PATIENCE
+        queue = dispatch.ROUTES[job.task][0]
+        patience = BUSY_PATIENCE if held[queue] >= THREADS[queue] else PATIENCE
         with transaction.atomic():
             rows = Outbox.objects.filter(job=job)
             if rows.filter(Q(sent_at=None) | Q(sent_at__gte=now - patience)).exists():

@@ -22,10 +22,10 @@ from apps.tuning.states import OVER
 
 HALF = timedelta(days=1)
 """No upload and no copy takes longer."""
+UNNAMED = timedelta(hours=1)
+"""Between a file and its row there is one transaction; a file that comes again is young again."""
 WORK = timedelta(hours=1)
 """Time after a job's end; most directories go with the job."""
-UNNAMED = timedelta(hours=1)
-"""Between an artifact's file and its row there is one transaction."""
 _NETWORK = re.compile(r"[0-9a-f]{64}\.(onnx|pt2)")
 _ARTIFACT = re.compile(r"[0-9a-f]{64}\.zip")
 
@@ -33,22 +33,15 @@ _ARTIFACT = re.compile(r"[0-9a-f]{64}\.zip")
 def sweep(now: datetime | None = None) -> int:
     """Removes them; safe at any time. Returns how many."""
     now, data = now or clock.now(), Path(settings.DATA_DIR)
-    files = [
-        *data.glob("networks/partial-*"),
-        *data.glob("artifacts/partial-*"),
-        *data.glob("uploads/*"),
-        *_networks(data / "networks"),
-    ]
-    count = sum(_file(path, now - HALF) for path in files)
-    count += sum(_file(path, now - UNNAMED) for path in _artifacts(data / "artifacts"))
+    halves = [*data.glob("networks/partial-*"), *data.glob("artifacts/partial-*"), *data.glob("uploads/*")]
+    unnamed = [*_networks(data / "networks"), *_artifacts(data / "artifacts")]
+    count = sum(_file(path, now - HALF) for path in halves)
+    count += sum(_file(path, now - UNNAMED) for path in unnamed)
     return count + sum(_work(path, now) for path in data.glob("work/*"))
 
 
 def _networks(folder: Path) -> list[Path]:
-    """Files of networks that are no network's: conversions leave them, and files that were rejected.
-
-    An upload of the same content writes its file anew, so that it is too young to go when its network is made.
-    """
+    """Files of networks that are no network's: conversions leave them, and files that were rejected."""
     found = [path for path in folder.glob("*.*") if _NETWORK.fullmatch(path.name)]
     rows = Network.objects.exclude(state=Network.State.REJECTED)
     named = {f"{sha256}.onnx" for sha256 in rows.values_list("sha256", flat=True)}

@@ -46,13 +46,16 @@ result = [(job.ended - job.started).total_seconds(), job.attempt]
 
 
 @pytest.mark.tvm
-def test_a_run_goes_from_the_queue_to_a_verified_artifact(site):
+def test_a_run_whose_message_comes_a_hundred_times_goes_once_from_the_queue_to_a_verified_artifact(site):
     site.server()
+    key = site.run(trials=24)
+    site.send(key, 100)
     site.worker("measure")
     site.worker("prepare")
-    key = site.run(trials=24)
     eventually(lambda: site.state(key) in ("done", "failed"), 90, "the run's end")
     assert site.state(key) == "done", site.logs()
+    eventually(lambda: site.log("measure").count("nothing to claim") >= 100, 20, "a hundred refusals")
+    assert site.job(key)["attempt"] == 1
     site.assert_nothing_lost_or_doubled()
     assert site.measured() >= 24
     compiled = lambda: site.ask("result = list(Job.objects.filter(task='compile').values('state', 'error', 'log'))")  # noqa: E731
@@ -67,23 +70,17 @@ result = list(Artifact.objects.values("state", "ratio", "sha256"))
 
 
 @pytest.mark.tvm
-def test_the_same_message_a_hundred_times_is_one_execution(site):
-    site.server()
-    key = site.run(trials=8)
-    site.send(key, 100)
-    site.worker("measure")
-    eventually(lambda: site.state(key) in ("done", "failed"), 60, "the run's end")
-    eventually(lambda: site.log("measure").count("nothing to claim") >= 100, 20, "a hundred refusals")
-    assert site.job(key)["attempt"] == 1
-    site.assert_nothing_lost_or_doubled()
-
-
-@pytest.mark.tvm
-def test_a_worker_that_is_shut_down_hands_its_run_back(site):
+def test_a_paused_run_and_one_whose_worker_is_shut_down_go_on_where_they_were(site):
     site.server()
     worker = site.worker("measure")
     key = site.run(seconds=600)
     eventually(lambda: site.measured() > 0, 60, "a measurement")
+    site.request(key, "pause")
+    eventually(lambda: site.state(key) == "paused", 5, "the pause")
+    assert not site.children()
+    before = site.measured()
+    site.request(key, "resume")
+    eventually(lambda: site.measured() > before, 45, "another measurement")
     began = time.monotonic()
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(10) == 0
@@ -93,21 +90,6 @@ def test_a_worker_that_is_shut_down_hands_its_run_back(site):
     before = site.measured()
     site.ask("services.reconcile()")
     site.worker("measure")
-    eventually(lambda: site.measured() > before, 45, "another measurement")
-    site.assert_nothing_lost_or_doubled()
-
-
-@pytest.mark.tvm
-def test_pause_and_resume_go_on_where_it_was(site):
-    site.server()
-    site.worker("measure")
-    key = site.run(seconds=600)
-    eventually(lambda: site.measured() > 0, 60, "a measurement")
-    site.request(key, "pause")
-    eventually(lambda: site.state(key) == "paused", 5, "the pause")
-    assert not site.children()
-    before = site.measured()
-    site.request(key, "resume")
     eventually(lambda: site.measured() > before, 45, "another measurement")
     site.assert_nothing_lost_or_doubled()
 

@@ -13,7 +13,7 @@ ROOT = str(Path(__file__).resolve().parents[2])
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
-from tests.browser.chromium import chromium, needs_chromium  # noqa: E402
+from tests.browser.chromium import as_new, chromium, needs_chromium  # noqa: E402
 from tests.browser.site import Site  # noqa: E402
 
 
@@ -27,13 +27,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         running.stop()
 
 
-@pytest.fixture
-def browser(site: Site, tmp_path: Path) -> Iterator[Any]:
-    """Signed in."""
+@pytest.fixture(scope="module")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One for all tests of a file."""
     needs_chromium()
-    driver = chromium(tmp_path / "profile")
+    driver = chromium(tmp_path_factory.mktemp("profile"))
     try:
-        driver.get(site.url + site.tell("link")["path"])
         yield driver
     finally:
         driver.quit()
+
+
+@pytest.fixture
+def browser(site: Site, chrome: Any) -> Any:
+    """Signed in, and as new."""
+    as_new(chrome, site.url)
+    chrome.get(site.url + site.tell("link")["path"])
+    return chrome

@@ -61,17 +61,17 @@ class Site:
         self.start_web()
 
     def start_web(self) -> None:
-        daphne = [
+        serve = [
             sys.executable,
             "-m",
-            "daphne",
+            "tuningsite.serve",
             "-b",
             "127.0.0.1",
             "-p",
             str(self.port),
             "tuningsite.asgi:application",
         ]
-        self.web = self._spawn(daphne)
+        self.web = self._spawn(serve)
         _until(self._answers)
 
     def stop_web(self) -> None:

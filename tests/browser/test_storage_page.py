@@ -59,3 +59,14 @@ def test_a_file_that_there_is_no_room_for_is_not_sent(site: Site, browser: Any, 
     assert browser.execute_script(
         "return performance.getEntriesByType('resource').every((e) => !e.name.endsWith('/networks/'))"
     )
+
+
+def test_a_large_upload_of_who_is_signed_out_meanwhile_is_told_so(site: Site, browser: Any, tmp_path: Path) -> None:
+    """The server answers before it has read it."""
+    file = tmp_path / "late.onnx"
+    file.write_bytes(b"x" * 30_000_000)
+    browser.get(f"{site.url}/networks/")
+    browser.delete_cookie("sessionid")
+    browser.find_element("css selector", "input[type=file]").send_keys(str(file))
+    status = until(lambda: browser.find_elements("css selector", "[data-status].bad"))[0]
+    assert status.text == "this upload: nobody is signed in. Next step: sign in, then send it again."

@@ -71,24 +71,40 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray, n
     return path, *_exported(path)
 
 
+@pytest.fixture(scope="module")
+def converted(
+    saved: tuple[Path, np.ndarray, np.ndarray], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, bool]:
+    """The file as ONNX, alone in its directory, and whether the process that asked for it has loaded torch."""
+    program = (
+        "import json, sys; from pathlib import Path; from workers.headless.torch_export import as_onnx; "
+        "made = as_onnx(Path(sys.argv[1]), Path(sys.argv[2]), allowed=True); "
+        "import workers.headless.tune; print(json.dumps([str(made), 'torch' in sys.modules]))"
+    )
+    argv = [sys.executable, "-c", program, str(saved[0]), str(tmp_path_factory.mktemp("converted"))]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=True)
+    made, loaded = json.loads(done.stdout)
+    return Path(made), loaded
+
+
 def test_a_convolution_network_computes_the_same_after_the_conversion(
-    saved: tuple[Path, np.ndarray, np.ndarray], tmp_path: Path
+    saved: tuple[Path, np.ndarray, np.ndarray], converted: tuple[Path, bool]
 ) -> None:
     import onnxruntime
 
     path, given, expected = saved
-    made = as_onnx(path, tmp_path, allowed=True)
+    made, _ = converted
     session = onnxruntime.InferenceSession(made)
     assert [port.shape for port in session.get_inputs()] == [list(SHAPE)]
     found = session.run(None, {session.get_inputs()[0].name: given})[0]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     assert {node.op_type for node in onnx.load(made).graph.node} >= {"Conv", "Gemm"}
-    assert sorted(tmp_path.iterdir()) == [made]
+    assert sorted(made.parent.iterdir()) == [made]
     inspection = ask({"task": "inspect", "network": str(made)})["inspection"]
     assert inspection["inputs"][0]["shape"] == list(SHAPE)
     assert not inspection["dynamic"]
     before = made.stat().st_mtime_ns
-    assert as_onnx(path, tmp_path, allowed=True) == made
+    assert as_onnx(path, made.parent, allowed=True) == made
     assert made.stat().st_mtime_ns == before
 
 
@@ -224,11 +240,6 @@ def test_code_of_a_hostile_file_is_refused_and_reaches_nothing_where_it_is_loade
     assert path.stat().st_size > 0
 
 
-def test_the_process_that_asks_loads_no_torch(saved: tuple[Path, np.ndarray, np.ndarray], tmp_path: Path) -> None:
-    program = (
-        "import json, sys; from pathlib import Path; from workers.headless.torch_export import as_onnx; "
-        f"as_onnx(Path({str(saved[0])!r}), Path({str(tmp_path)!r}), True); "
-        "import workers.headless.tune; print(json.dumps('torch' in sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=True)
-    assert json.loads(done.stdout) is False
+def test_the_process_that_asks_loads_no_torch(converted: tuple[Path, bool]) -> None:
+    _, loaded = converted
+    assert loaded is False

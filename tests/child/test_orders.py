@@ -155,12 +155,6 @@ def test_compile_refuses_configurations_of_another_operator(tuned: tuple[Path, s
     assert not (tmp_path / "artifact.zip").exists()
 
 
-def test_compile_with_some_operators_untuned_still_computes_the_same(tuned: tuple[Path, str], tmp_path: Path) -> None:
-    order = compile_order(tuned, tmp_path)
-    del order["best"]["0"]
-    assert ask(order)["passed"]
-
-
 def test_baselines_are_taken_without_any_tuning(tuned: tuple[Path, str], tmp_path: Path) -> None:
     heard: list[dict[str, Any]] = []
     ask({"task": "baseline", "spec": tuned[1], "name": "tiny", "work_dir": str(tmp_path)}, heard.append)
@@ -186,7 +180,7 @@ def test_inspect_names_operators_that_tvm_cannot_import(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", ["compile", "baseline"])
-def test_the_network_is_cleaned_once_for_library_and_description(
+def test_the_network_is_cleaned_once_for_library_and_description_and_need_not_be_tuned_whole(
     tuned: tuple[Path, str], task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from workers.child import artifact, baseline
@@ -202,9 +196,12 @@ def test_the_network_is_cleaned_once_for_library_and_description(
     monkeypatch.setattr(artifact, "cleaned", watched)
     heard: list[dict[str, Any]] = []
     pulse = Pulse(heard.append, RunClock(0.0))
-    runs[task](compile_order(tuned, tmp_path), ControlReader(), pulse)
+    order = compile_order(tuned, tmp_path)
+    del order["best"]["0"]
+    runs[task](order, ControlReader(), pulse)
     pulse.close()
     assert len(seen) == 1
+    assert [event["passed"] for event in heard if event.get("task") == "compile"] == [True] * (task == "compile")
     (metadata,) = tmp_path.glob("*/metadata.json")
     ports = json.loads(metadata.read_text())
     assert [(port["name"], port["shape"]) for port in ports["inputs"]] == [("x", [1, 16, 14, 14])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,18 @@ def test_an_operator_without_a_best_has_no_rivals(log: Path) -> None:
 
 
 def test_a_rehearsal_takes_a_tenth_of_the_tuning_time_and_a_gigabyte_of_weights() -> None:
-    assert affordable(tuned=120.0, build=7.0, weights=10**7) <= 0
-    assert affordable(tuned=300.0, build=7.0, weights=10**7) == 1
-    assert affordable(tuned=1200.0, build=7.0, weights=10**7) == RIVALS
-    assert affordable(tuned=1200.0, build=7.0, weights=250 * 10**6) == 3
-    assert affordable(tuned=1200.0, build=7.0, weights=600 * 10**6) == 0
+    assert affordable(tuned=120.0, build=7.0, turns=0.1, weights=10**7) <= 0
+    assert affordable(tuned=300.0, build=7.0, turns=0.1, weights=10**7) == 1
+    assert affordable(tuned=1200.0, build=7.0, turns=0.1, weights=10**7) == RIVALS
+    assert affordable(tuned=1200.0, build=7.0, turns=0.1, weights=250 * 10**6) == 3
+    assert affordable(tuned=1200.0, build=7.0, turns=0.1, weights=600 * 10**6) == 0
+
+
+@pytest.mark.parametrize(("inference", "count"), [(0.01, RIVALS), (0.3, 2), (2.0, 0), (10.0, 0), (math.inf, 0)])
+def test_a_slow_network_is_timed_no_longer_than_the_tenth(inference: float, count: int) -> None:
+    turns = 40 * inference
+    assert max(0, affordable(tuned=1200.0, build=7.0, turns=turns, weights=10**7)) == count
+    assert count == 0 or (count + 1) * 14.0 + (count + 3) * turns <= 120.0
 
 
 def test_a_network_is_built_for_each_row_of_rivals() -> None:

@@ -7,11 +7,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from channels.auth import AuthMiddlewareStack
 from channels.db import database_sync_to_async
 from channels.layers import InMemoryChannelLayer
 from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.db import close_old_connections
+from django.test import Client
 
 from apps.core.seats import Seats
 from apps.dashboard import consumers
@@ -37,10 +41,22 @@ def story(transactional_db: None) -> tuple[Site, TuningRun, services.Claim, Any]
     return site, *site.claimed()
 
 
-def line(run: TuningRun, user: Any, after: int | str = 0) -> WebsocketCommunicator:
-    communicator = WebsocketCommunicator(URLRouter(websocket_urlpatterns), f"/ws/runs/{run.pk}/?after={after}")
-    communicator.scope["user"] = user
-    return communicator
+@database_sync_to_async
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def line_of(client: Client, run: TuningRun, after: int | str = 0) -> WebsocketCommunicator:
+    headers = [(b"cookie", f"{name}={cookie.value}".encode()) for name, cookie in client.cookies.items()]
+    sites = AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
+    return WebsocketCommunicator(sites, f"/ws/runs/{run.pk}/?after={after}", headers)
+
+
+async def line(run: TuningRun, user: User | None, after: int | str = 0) -> WebsocketCommunicator:
+    """Of somebody who just signed in, or of nobody."""
+    return line_of(await signed_in(user) if user else Client(), run, after)
 
 
 async def gather(viewer: WebsocketCommunicator, last: int) -> list[int]:
@@ -65,7 +81,7 @@ def known(run: TuningRun) -> list[int]:
 
 async def test_everything_comes_once_and_in_order(story: Any) -> None:
     site, run, held, told = story
-    viewer = line(run, site.ada)
+    viewer = await line(run, site.ada)
     assert (await viewer.connect())[0]
     for _ in range(5):
         await write(held, [told.batch(0.004), told.slot()])
@@ -79,7 +95,7 @@ async def test_a_viewer_goes_on_after_its_number(story: Any) -> None:
     await write(held, [told.batch(0.004), told.batch(0.003), told.batch(0.002)])
     wanted = await known(run)
     middle = wanted[len(wanted) // 2]
-    viewer = line(run, site.ada, after=middle)
+    viewer = await line(run, site.ada, after=middle)
     await viewer.connect()
     assert await gather(viewer, wanted[-1]) == [seq for seq in wanted if seq > middle]
     await viewer.disconnect()
@@ -92,7 +108,7 @@ async def test_without_acknowledgement_two_frames_come_and_no_third(
     site, run, held, told = story
     await write(held, [told.batch(0.004) for _ in range(4)])
     wanted = await known(run)
-    viewer = line(run, site.ada)
+    viewer = await line(run, site.ada)
     await viewer.connect()
     frames = [await viewer.receive_json_from(timeout=5) for _ in range(2)]
     assert await viewer.receive_nothing(timeout=0.3)
@@ -104,7 +120,7 @@ async def test_without_acknowledgement_two_frames_come_and_no_third(
 
 async def test_what_comes_while_a_viewer_stalls_is_not_lost(story: Any) -> None:
     site, run, held, told = story
-    viewer = line(run, site.ada)
+    viewer = await line(run, site.ada)
     await viewer.connect()
     first = await viewer.receive_json_from(timeout=5)
     for _ in range(150):  # more bells than a channel layer holds
@@ -119,7 +135,7 @@ async def test_what_comes_while_a_viewer_stalls_is_not_lost(story: Any) -> None:
 async def test_a_lost_bell_costs_only_time(story: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumers, "UNASKED", 0.1)
     site, run, held, told = story
-    viewer = line(run, site.ada)
+    viewer = await line(run, site.ada)
     await viewer.connect()
     await gather(viewer, (await known(run))[-1])
     monkeypatch.setattr("apps.tuning.doorbell._ring", lambda *_: None)
@@ -133,7 +149,7 @@ async def test_silence_is_broken_by_a_sign_of_life(story: Any, monkeypatch: pyte
     monkeypatch.setattr(consumers, "SIGN_OF_LIFE", 0.1)
     site, run, _, _ = story
     last = (await known(run))[-1]
-    viewer = line(run, site.ada, after=last)
+    viewer = await line(run, site.ada, after=last)
     await viewer.connect()
     assert await viewer.receive_json_from(timeout=5) == {"seq": last}
     await viewer.disconnect()
@@ -149,13 +165,116 @@ async def closes(viewer: WebsocketCommunicator) -> int:
 @pytest.mark.parametrize("who", [lambda site: site.bob, lambda site: None])
 async def test_others_and_strangers_are_told_that_there_is_no_such_run(story: Any, who: Callable[[Site], Any]) -> None:
     site, run, _, _ = story
-    assert await closes(line(run, who(site))) == consumers.NOT_THERE
+    assert await closes(await line(run, who(site))) == consumers.NOT_THERE
+
+
+async def closing(viewer: WebsocketCommunicator) -> int:
+    """The code by which it is closed, after whatever else it was sent."""
+    async with asyncio.timeout(5):
+        while (message := await viewer.receive_output(timeout=5))["type"] == "websocket.send":
+            pass
+    assert message["type"] == "websocket.close"
+    return int(message["code"])
+
+
+def signs_out(client: Client, site: Site) -> None:
+    client.logout()
+
+
+def loses_its_session(client: Client, site: Site) -> None:
+    Session.objects.all().delete()
+
+
+def changes_its_password_elsewhere(client: Client, site: Site) -> None:
+    site.ada.set_password("another long password")
+    site.ada.save()
+
+
+def is_locked_out(client: Client, site: Site) -> None:
+    User.objects.filter(pk=site.ada.pk).update(is_active=False)
+
+
+def is_deleted(client: Client, site: Site) -> None:
+    site.ada.delete()
+
+
+@pytest.fixture
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "UNASKED", 0.05)
+    monkeypatch.setattr(consumers, "SIGN_OF_LIFE", 0.1)
+
+
+@pytest.mark.usefixtures("_often")
+@pytest.mark.parametrize(
+    "happens", [signs_out, loses_its_session, changes_its_password_elsewhere, is_locked_out, is_deleted]
+)
+async def test_who_is_signed_in_no_more_hears_no_more(story: Any, happens: Callable[[Client, Site], None]) -> None:
+    site, run, _, _ = story
+    client = await signed_in(site.ada)
+    last = (await known(run))[-1]
+    viewer, other = line_of(client, run, after=last), await line(run, site.ada, after=last)
+    await viewer.connect()
+    assert await viewer.receive_json_from(timeout=5) == {"seq": last}
+    await database_sync_to_async(happens)(client, site)
+    assert await closing(viewer) == consumers.NOT_THERE
+    await viewer.disconnect()
+    await other.connect()
+    if happens is signs_out:
+        assert await other.receive_json_from(timeout=5)  # in another browser she still is
+    await other.disconnect()
+
+
+async def test_nobody_hears_more_because_there_is_much_to_hear(story: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that tells something all the time has no need of signs of life."""
+    monkeypatch.setattr(consumers, "SIGN_OF_LIFE", 0.1)
+    monkeypatch.setattr(consumers, "LIMIT", 1)
+    monkeypatch.setattr(consumers, "WINDOW", 1000)
+    monkeypatch.setattr(consumers, "BETWEEN_FRAMES", 0.02)
+    site, run, held, told = story
+    await write(held, [told.batch(0.004) for _ in range(100)])
+    client = await signed_in(site.ada)
+    viewer = line_of(client, run)
+    await viewer.connect()
+    assert await viewer.receive_json_from(timeout=5)
+    await database_sync_to_async(client.logout)()
+    assert await closing(viewer) == consumers.NOT_THERE
+    await viewer.disconnect()
+
+
+@pytest.mark.usefixtures("_often")
+async def test_a_line_to_a_run_that_was_deleted_is_closed(story: Any) -> None:
+    site, run, _, _ = story
+    viewer = await line(run, site.ada)
+    await viewer.connect()
+    assert await viewer.receive_json_from(timeout=5)
+    await database_sync_to_async(run.delete)()
+    assert await closing(viewer) == consumers.NOT_THERE
+    await viewer.disconnect()
+
+
+async def test_who_is_signed_in_is_not_asked_with_every_frame(story: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, run, held, told = story
+    asked: list[Any] = []
+
+    async def find(*about: Any, find: Any = consumers._find) -> Any:
+        asked.append(about)
+        return await find(*about)
+
+    monkeypatch.setattr(consumers, "_find", find)
+    monkeypatch.setattr(consumers, "LIMIT", 1)
+    await write(held, [told.batch(0.004) for _ in range(20)])
+    viewer = await line(run, site.ada)
+    await viewer.connect()
+    wanted = await known(run)
+    assert await gather(viewer, wanted[-1]) == wanted
+    assert len(asked) == 1
+    await viewer.disconnect()
 
 
 @pytest.mark.parametrize("after", ["-1", "x", "9" * 40, "%00", "1.5", "٣"])
 async def test_an_odd_number_starts_at_the_beginning(story: Any, after: str) -> None:
     site, run, _, _ = story
-    viewer = line(run, site.ada, after=after)
+    viewer = await line(run, site.ada, after=after)
     await viewer.connect()
     wanted = await known(run)
     assert await gather(viewer, wanted[-1]) == wanted
@@ -164,7 +283,7 @@ async def test_an_odd_number_starts_at_the_beginning(story: Any, after: str) -> 
 
 async def test_nonsense_from_a_viewer_is_ignored(story: Any) -> None:
     site, run, held, told = story
-    viewer = line(run, site.ada)
+    viewer = await line(run, site.ada)
     await viewer.connect()
     for text in ("{", "[]", '{"ack": "x"}', '{"ack": null}', "7"):
         await viewer.send_to(text_data=text)
@@ -178,14 +297,14 @@ async def test_nonsense_from_a_viewer_is_ignored(story: Any) -> None:
 async def test_an_account_has_so_many_lines_at_a_time(story: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumers, "SEATS", Seats(2))
     site, run, _, _ = story
-    viewers = [line(run, site.ada) for _ in range(2)]
+    viewers = [await line(run, site.ada) for _ in range(2)]
     for viewer in viewers:
         await viewer.connect()
         assert await viewer.receive_json_from(timeout=5)
-    assert await closes(line(run, site.ada)) == consumers.CROWDED
-    assert await closes(line(run, site.bob)) == consumers.NOT_THERE
+    assert await closes(await line(run, site.ada)) == consumers.CROWDED
+    assert await closes(await line(run, site.bob)) == consumers.NOT_THERE
     await viewers[0].disconnect()
-    again = line(run, site.ada)
+    again = await line(run, site.ada)
     await again.connect()
     assert await again.receive_json_from(timeout=5)
     await viewers[1].disconnect()
@@ -202,8 +321,8 @@ async def test_a_line_that_breaks_makes_room(story: Any, monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(InMemoryChannelLayer, "group_add", broken)
         with pytest.raises(ConnectionError):
-            await closes(line(run, site.ada))
-    again = line(run, site.ada)
+            await closes(await line(run, site.ada))
+    again = await line(run, site.ada)
     await again.connect()
     assert await again.receive_json_from(timeout=5)
     await again.disconnect()

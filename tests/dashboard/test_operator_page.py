@@ -15,7 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.dashboard import streams
+from apps.dashboard import report, streams
 from apps.dashboard.course import SLOTS, SPANS, STEPS, Course, course
 from apps.dashboard.course_charts import charts
 from apps.tuning import orders, services
@@ -328,11 +328,38 @@ def test_names_and_figures_of_a_child_cannot_break_out(site: Site, ada: Client) 
     assert "</script><b>" not in text
 
 
-def test_a_latency_of_nothing_makes_no_page_fail(site: Site, ada: Client) -> None:
+BELIEF = {"x": [1, 2], "mean_ms": [2.0, 1.0], "low_ms": [1.0, 0.5]}
+
+
+@pytest.mark.parametrize(
+    "belief",
+    [
+        7, HOSTILE, [HOSTILE], "low_ms", ["low_ms"], {"low_ms": [1.0]}, {**BELIEF, "x": []}, {**BELIEF, "x": [9] * 9},
+        {**BELIEF, "x": 7}, {**BELIEF, "x": None}, {**BELIEF, "x": {"a": 1}}, {**BELIEF, "x": [HOSTILE]},
+        {**BELIEF, "x": [1, 1]}, {**BELIEF, "mean_ms": [HOSTILE] * 2}, {**BELIEF, "mean_ms": []},
+        {**BELIEF, "mean_ms": {}}, {**BELIEF, "low_ms": [10**400] * 2}, {**BELIEF, "low_ms": [None] * 2},
+        {**BELIEF, "mean_ms": [1.7e308, -1.7e308]}, {**BELIEF, "mean_ms": [1.7e308] * 2, "low_ms": [-1e308, 1e-320]},
+    ],
+    ids=lambda belief: str(belief)[:60],
+)  # fmt: skip
+def test_a_made_up_belief_breaks_no_page(site: Site, ada: Client, belief: Any) -> None:
+    """Before, at and beyond the numbers of configurations that it is about."""
     run, write, told = kept(site)
-    write([told.batch() | {"measurements": [told.measurement(0, 0.0), told.measurement(0, -1.0)]}])
-    assert ada.get(reverse("operator", args=[run.pk, 0])).status_code == 200
-    assert ada.get("/").status_code == 200
+    for number, tried in enumerate((1, 1, 3), start=1):
+        write(given(told, number, [4e-3] * tried, belief, before=5e-3, after=4e-3))
+    text = page(ada, run)
+    assert "Show slots as table" in text
+    assert "<script>alert" not in text
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 5e-324, 1e308, 1.7e308])
+def test_a_latency_that_none_has_makes_no_page_fail(site: Site, ada: Client, seconds: float) -> None:
+    run, write, told = kept(site)
+    write([told.batch() | {"measurements": [told.measurement(0, seconds)]}])
+    write(given(told, 1, [seconds], BELIEF, before=seconds, after=seconds))
+    for address in (reverse("operator", args=[run.pk, 0]), reverse("snapshot", args=[run.pk]), "/"):
+        assert ada.get(address).status_code == 200
+    assert b"".join(report.pieces(run))
 
 
 @pytest.mark.parametrize("index", [1, 99, 10**30])

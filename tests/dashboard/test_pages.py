@@ -52,6 +52,18 @@ def test_everything_is_there_for_its_owner(site: Site, ada: Client, told: Tuning
         assert ada.get(address).status_code == 200, address
 
 
+def test_networks_of_one_name_are_told_apart_where_one_is_chosen(site: Site, ada: Client) -> None:
+    def offered() -> list[str]:
+        return re.findall(r"<option[^>]*>\s*(squeezenet[^<]*?)\s*</option>", ada.get("/runs/new").content.decode())
+
+    assert offered() == ["squeezenet"]
+    Network.objects.create(owner=site.bob, name="squeezenet", sha256="c" * 64, size=5, state="ready")
+    assert offered() == ["squeezenet"]  # another's is none of hers
+    Network.objects.create(owner=site.ada, name="squeezenet", sha256="b" * 64, size=6, state="ready")
+    assert len(set(offered())) == 2
+    assert all(re.fullmatch(r"squeezenet, of \d{4}-\d\d-\d\d [\d:]{8}", one) for one in offered())
+
+
 def test_what_is_somebody_elses_is_not_there(site: Site, bob: Client, told: TuningRun) -> None:
     for address in addresses(site, told):
         assert bob.get(address).status_code == 404, address
@@ -220,7 +232,7 @@ def test_the_buttons_ask_for_what_they_say(site: Site, ada: Client, told: Tuning
 def test_what_cannot_be_asked_is_explained(site: Site, ada: Client, told: TuningRun) -> None:
     ada.post(reverse("ask", args=[told.pk, "stop"]))
     answer = ada.post(reverse("ask", args=[told.pk, "pause"]), follow=True)
-    assert "the job is stopping" in answer.content.decode()
+    assert "pause: it is stopping" in answer.content.decode()
 
 
 def test_a_refusal_is_said_at_once_to_the_script_and_after_the_redirect_without(
@@ -229,7 +241,7 @@ def test_a_refusal_is_said_at_once_to_the_script_and_after_the_redirect_without(
     script = {"HX-Request": "true", "HX-Target": "refused"}
     assert ada.post(reverse("ask", args=[told.pk, "stop"]), headers=script).content.decode().strip() == ""
     answer = ada.post(reverse("ask", args=[told.pk, "pause"]), headers=script)
-    sentence = "pause: the job is stopping. Next step: reload the page to see what it does now."
+    sentence = "pause: it is stopping. Next step: reload the page to see what it does now."
     assert f'<div class="notice" role="alert">{sentence}</div>' in answer.content.decode()
     page = reverse("run", args=[told.pk])
     assert sentence not in ada.get(page).content.decode()  # once is enough
@@ -335,6 +347,15 @@ def test_an_account_uploads_so_often_and_no_more(
     assert "net.onnx: an account has at most 2 uploads in 1 h. Next step: wait" in answers[-1].json()["error"]
     assert Network.objects.filter(owner=site.ada, name="net").count() == 2
     assert bob.post("/networks/", upload(), headers=script).status_code == 200
+
+
+def test_an_account_uploads_so_much_and_no_more(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever becomes of it: what was refused or deleted stays on the disk for a while."""
+    monkeypatch.setattr(paces, "BYTES", Pace(9, 3600.0))
+    script = {"X-Requested-With": "XMLHttpRequest"}
+    answers = [ada.post("/networks/", upload(name, b"x" * 4), headers=script) for name in ("a.txt", "b.onnx", "c.onnx")]
+    assert [answer.status_code for answer in answers] == [400, 200, 400]
+    assert "c.onnx: an account has at most 9 B of uploads in 1 h. Next step: wait" in answers[-1].json()["error"]
 
 
 def test_the_example_is_made_so_often_and_no_more(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,6 +131,22 @@ def test_a_network_that_computes_something_else_is_not_called_faster(site: Site)
     assert found.plot.low > 0.001
 
 
+def test_a_baseline_far_over_all_else_leaves_the_curve_its_room(site: Site) -> None:
+    run, _, _ = tuned(site)
+    drawn = snapshot(run)
+    highest = max(seconds for _, seconds in drawn["curve"])
+    drawn["baselines"] = [
+        {"name": "near", "seconds": 2 * highest, "spread": 0.0, "threads": 2},
+        {"name": "TVM untuned", "seconds": 100 * highest, "spread": 0.0, "threads": 2},
+    ]
+    found = story(drawn, coloured(drawn["operators"]))
+    assert found is not None
+    kinds = {line.name: line.kind for line in found.lines}
+    assert (kinds["near"], kinds["TVM untuned"]) == ("dashed", "far")
+    assert 2 * highest < found.plot.high < 3 * highest
+    assert next(line.y for line in found.lines if line.kind == "far") == found.plot.top
+
+
 def test_names_and_words_of_a_child_cannot_break_out(site: Site) -> None:
     run, held, told = tuned(site)
     Network.objects.filter(pk=run.network_id).update(name=HOSTILE)

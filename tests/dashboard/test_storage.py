@@ -11,28 +11,14 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Network
-from apps.dashboard.full import FORM
+from apps.dashboard import uploads
 from apps.tuning import quota, services
 from apps.tuning.models import Artifact, Job, TuningRun
 from tests.apps.rows import Site
+from tests.apps.threads import in_threads
 
 TROUBLE = '<div class="notice" role="alert" data-part="trouble" hidden>'
 SCRIPT = {"X-Requested-With": "XMLHttpRequest"}
-
-
-class Unread:
-    """A body that must not be read."""
-
-    def read(self, *_: Any) -> bytes:
-        raise AssertionError("the body was read")
-
-    readline = read
-
-
-def announced(client: Client, size: int, path: str = "/networks/", **headers: str) -> Any:
-    """A POST that says how much follows, of which nothing may be looked at."""
-    form: Any = {"CONTENT_TYPE": "multipart/form-data; boundary=x", "CONTENT_LENGTH": str(size), "wsgi.input": Unread()}
-    return client.generic("POST", path, **form, **headers)
 
 
 def library(run: TuningRun, size: int = 100) -> Artifact:
@@ -40,25 +26,61 @@ def library(run: TuningRun, size: int = 100) -> Artifact:
     return Artifact.objects.create(run=run, job=job, sha256="b" * 64, size=size, state="ready", ratio=1.0)
 
 
-def test_an_upload_without_room_is_refused_unread(site: Site, ada: Client, settings: Any) -> None:
+def judged(client: Client, length: int) -> tuple[Any, Any]:
+    """In a thread, as the server asks it."""
+    session = client.cookies["sessionid"].value
+    return in_threads(1, lambda _: uploads.judged(session, length))[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_upload_is_judged_by_who_sends_it_and_how_much_follows(site: Site, ada: Client, settings: Any) -> None:
     settings.QUOTA = 1_000_005
-    answer = announced(ada, 1_200_000, HTTP_X_REQUESTED_WITH="XMLHttpRequest")
-    assert answer.status_code == 400
-    words = answer.json()["error"]
-    assert re.match(r"this upload: it has 1\.13 MB, and 5 B of your 1\.00 MB are in use\. Next step: delete on", words)
-    page = announced(ada, 1_200_000)
-    assert page["Location"] == "/networks/"
-    assert "are in use. Next step" in ada.get("/networks/").content.decode()
+    assert judged(ada, 1_000_000 + settings.UPLOAD_FORM) == (site.ada.pk, None)
+    account, refusal = judged(ada, 1_200_000)
+    assert account == site.ada.pk
+    words = r"this upload: it has 1\.13 MB, and 5 B of your 1\.00 MB are in use\. Next step: delete on"
+    assert re.match(words, refusal.sentence)
+    site.ada.is_active = False
+    site.ada.save()
+    assert judged(ada, 1) == (None, None)
+    ada.cookies["sessionid"] = "made up"
+    assert judged(ada, 1) == (None, None)
 
 
 @pytest.mark.mutation
-def test_an_upload_that_is_read_before_it_is_refused_is_noticed(
+@pytest.mark.django_db(transaction=True)
+def test_an_account_that_is_not_counted_is_noticed(
     site: Site, ada: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.QUOTA = 1_000_005
     monkeypatch.setattr(quota, "check", lambda *_: None)
-    with pytest.raises(AssertionError, match="was read"):
-        announced(ada, 1_200_000)
+    assert judged(ada, 1_200_000) == (site.ada.pk, None)
+
+
+LONG = "a." + "x" * 250
+"""Temporary files get their upload's ending."""
+
+
+def test_a_file_that_the_disk_does_not_take_is_explained(site: Site, ada: Client, settings: Any) -> None:
+    words = ada.post("/networks/", {"file": SimpleUploadedFile(LONG, b"x")}, headers=SCRIPT).json()["error"]
+    assert words.startswith("this upload: it cannot be taken (File name too long). Next step: give the file a shorter")
+    page = ada.post("/networks/", {"file": SimpleUploadedFile(LONG, b"x")}, follow=True)
+    assert "File name too long" in page.content.decode()
+    assert Client().post("/login/", {"file": SimpleUploadedFile(LONG, b"x")}).status_code == 302
+    settings.FILE_UPLOAD_TEMP_DIR = settings.DATA_DIR / "nowhere"
+    answer = ada.post("/networks/", {"file": SimpleUploadedFile("a.onnx", b"x")}, headers=SCRIPT)
+    assert answer.status_code == 400
+    assert "make room on the server" in answer.json()["error"]
+    assert Network.objects.count() == 1
+
+
+@pytest.mark.mutation
+def test_forms_that_are_first_taken_apart_by_the_check_of_their_tokens_are_noticed(
+    site: Site, ada: Client, settings: Any
+) -> None:
+    settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if not name.endswith("UnkeptFiles")]
+    with pytest.raises(OSError, match="File name too long"):
+        ada.post("/networks/", {"file": SimpleUploadedFile(LONG, b"x")})
 
 
 def test_a_full_account_may_still_ask_for_what_is_small(site: Site, ada: Client, settings: Any) -> None:
@@ -66,7 +88,7 @@ def test_a_full_account_may_still_ask_for_what_is_small(site: Site, ada: Client,
     settings.QUOTA = 5
     assert ada.post(reverse("delete-network", args=[site.network.pk])).status_code == 302
     assert not Network.objects.exists()
-    assert Client().post("/networks/", {"x": "y" * (FORM + 1)})["Location"].startswith("/login/")
+    assert Client().post("/networks/", {"x": "y" * (settings.UPLOAD_FORM + 1)})["Location"].startswith("/login/")
 
 
 def test_the_files_own_size_counts_where_the_request_said_little(site: Site, ada: Client, settings: Any) -> None:
@@ -99,6 +121,16 @@ def test_the_storage_page_lists_what_can_be_deleted(site: Site, ada: Client, bob
     others = bob.get("/storage/").content.decode()
     assert "squeezenet" not in others
     assert others.count("None yet.") == 2
+
+
+def test_a_rejected_network_is_deleted_on_its_page(site: Site, ada: Client) -> None:
+    """It does not count, and is not on the Storage page."""
+    Network.objects.update(state="rejected", error="odd", next_step="export again")
+    address = reverse("delete-network", args=[site.network.pk])
+    assert address not in ada.get("/storage/").content.decode()
+    assert f'action="{address}"' in ada.get(reverse("network", args=[site.network.pk])).content.decode()
+    assert ada.post(address)["Location"] == "/networks/"
+    assert not Network.objects.exists()
 
 
 def test_somebody_elses_things_cannot_be_deleted(site: Site, ada: Client, bob: Client) -> None:

@@ -92,12 +92,10 @@ def test_log_power_increases_to_its_ceiling() -> None:
 def test_unknown_names_are_told_with_the_choice() -> None:
     with pytest.raises(UnknownPart, match="log_power"):
         curve_named("cubic")
-    with pytest.raises(ValueError, match="median"):
-        Belief(np.random.default_rng(0), replace(FAST, improvement="median"))
 
 
 MEMBERS = {
-    "log_power": ([0.6, 2.0, 0.8], lambda x: 0.6 / (1 + (x / math.exp(2.0)) ** -0.8)),
+    "log_power": ([0.6, 0.0, 0.4], lambda x: 0.6 / (1 + x**-0.4)),  # no step over 20 %: one segment
     "pow2": ([0.2, 0.15], lambda x: 0.2 * x**0.15),
     # c - (a x + b)^-alpha with c 0.6, a 8, b 4, alpha 0.5: g = 12^-0.5 / 0.6, s = 4 / 8.
     "pow4": ([0.6, 12**-0.5 / 0.6, math.log(1.5), 0.5], lambda x: 0.6 - (8 * x + 4) ** -0.5),
@@ -210,15 +208,13 @@ def test_a_few_points_lean_on_the_segment_before() -> None:
 
 
 def test_cheap_sampling_ranks_operators_as_the_papers_does() -> None:
-    """12 operators; Kendall's tau of the expected improvements. 0.6 leaves room for the noise of 200 samples."""
+    """12 operators; Kendall's tau of the expected improvements. 0.6 leaves room for the noise of 200 and 400 samples."""
     gains: dict[str, list[float]] = {"paper": [], "fast": []}
     for seed in range(12):
         rng = np.random.default_rng(seed)
         speeds = staircase(rng, int(rng.integers(8, 120)), rng.uniform(0.1, 0.6), rng.uniform(0.5, 5))
-        for name, sampling in (("paper", replace(PAPER, improvement="samples")), ("fast", FAST)):
+        for name, sampling in (("paper", PAPER), ("fast", FAST)):
             belief = Belief(np.random.default_rng(seed), sampling)
-            for end in range(max(2, len(speeds) - 16), len(speeds) + 1, 8) if name == "fast" else [len(speeds)]:
-                belief.observe(speeds[:end], 8, PEAK)
             belief.observe(speeds, 8, PEAK)
             forecast = belief.forecast(8)
             assert forecast is not None
@@ -271,8 +267,8 @@ def test_the_trace_is_bounded_and_shows_the_chain_from_its_start(sampling: Sampl
     assert trace is not None
     steps, walkers, parameters = trace.shape
     assert min(TRACE, sampling.steps) / 2 < steps <= TRACE
-    assert (walkers, parameters) == (10, 4)
-    assert trace.nbytes <= TRACE * 10 * 4 * 4
+    assert (walkers, parameters) == (sampling.walkers, 4)
+    assert trace.nbytes <= TRACE * sampling.walkers * 4 * 4
     # The paper's walkers start in a tight ball around the likeliest and wander (appendix B).
     if sampling is PAPER:
         assert np.all(trace[0].std(axis=0) < 0.5 * trace[steps // 2 :].std(axis=(0, 1)))
@@ -310,10 +306,9 @@ short_run = replace(FAST, steps=24, burn=8, samples=60)
 
 
 @settings(max_examples=40, deadline=None)
-@given(curve=short_curves, ahead=st.floats(0.0, 500.0), later=st.floats(0.0, 500.0), formula=st.booleans())
-def test_forecasts_lie_between_best_and_peak(curve: np.ndarray, ahead: float, later: float, formula: bool) -> None:
-    sampling = replace(short_run, improvement="normal" if formula else "samples")
-    forecast = believe(curve * PEAK, sampling, ahead).forecast(later)
+@given(curve=short_curves, ahead=st.floats(0.0, 500.0), later=st.floats(0.0, 500.0))
+def test_forecasts_lie_between_best_and_peak(curve: np.ndarray, ahead: float, later: float) -> None:
+    forecast = believe(curve * PEAK, short_run, ahead).forecast(later)
     if curve[-1] * PEAK == 0:
         assert forecast is None
         return

@@ -124,25 +124,36 @@ services.reconcile()
     site.assert_nothing_lost_or_doubled()
 
 
-@pytest.mark.parametrize("moment", ["queued", "starting", "tuning", "paused"])
-def test_a_run_is_stopped_within_five_seconds_in_every_state(site, moment):
-    site.server()
-    if moment in ("starting", "tuning", "paused"):
-        site.worker()
-    key = site.run(seconds=600)
-    if moment == "starting":
-        eventually(site.children, 30, "a child")
-    elif moment in ("tuning", "paused"):
-        eventually(lambda: site.measured() > 0, 60, "a measurement")
-    if moment == "paused":
-        site.request(key, "pause")
-        eventually(lambda: site.state(key) == "paused", 5, "the pause")
+def stopped(site, key):
+    """Asks a run to stop: it has five seconds."""
     began = time.monotonic()
     site.request(key, "stop")
     eventually(lambda: site.state(key) in ENDED, 5, "the stop")
     eventually(lambda: not site.children(), max(0.0, 5 - (time.monotonic() - began)), "the end of the child")
     assert site.state(key) == "done"
     assert site.job(key)["wanted"] == "continue"
+
+
+def test_a_queued_run_is_stopped_within_five_seconds(site):
+    site.server()
+    stopped(site, site.run(seconds=600))
+
+
+def test_a_run_is_stopped_within_five_seconds_in_every_state_that_it_has_with_a_worker(site):
+    site.server()
+    worker = site.worker()
+    for moment in ("starting", "tuning", "paused"):
+        before = site.measured()
+        key = site.run(seconds=600)
+        if moment == "starting":
+            eventually(site.children, 30, "a child")
+        else:
+            eventually(lambda before=before: site.measured() > before, 60, "a measurement")
+        if moment == "paused":
+            site.request(key, "pause")
+            eventually(lambda key=key: site.state(key) == "paused", 5, "the pause")
+        stopped(site, key)
+    assert worker.poll() is None
 
 
 def _up(site, *arguments):

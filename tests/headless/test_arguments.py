@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from workers.headless.arguments import input_shapes, spec_of
+from workers.headless.arguments import input_shapes, pair, spec_of
 from workers.headless.errors import UserMistake
 from workers.headless.profile import Profile
 from workers.headless.tune import add_arguments
@@ -41,6 +41,13 @@ def test_a_limit_that_is_none_is_refused_before_anything_is_read(option: str, te
     said = f"{option} {float(text)} must be a finite number greater than 0; give another one"
     with pytest.raises(UserMistake, match=re.escape(said)):
         spec_of(parsed(f"{option}={text}"), tmp_path, Profile())
+
+
+@pytest.mark.parametrize("text", ["1,3,4,4", "=1,3", "x="])
+def test_what_is_no_name_with_a_value_is_explained(text: str) -> None:
+    assert pair("x=1,3", "--shape") == ("x", "1,3")
+    with pytest.raises(UserMistake, match=re.escape(f"--shape {text!r} must look like NAME=VALUE")):
+        pair(text, "--shape")
 
 
 def port(name: str, *shape: int | str | None) -> dict[str, Any]:

@@ -72,20 +72,27 @@ def tuning_child(pid: int) -> int | None:
     return None
 
 
-def test_a_killed_child_is_started_again_and_nothing_is_measured_twice(
+def test_a_killed_child_is_started_again_and_nothing_is_measured_twice_and_an_interrupt_still_makes_the_archive(
     command: Start, zoo_cache: Path, tmp_path: Path
 ) -> None:
-    with command("tune", zoo.tiny(zoo_cache), "--trials", 60, "--out", tmp_path) as process:
+    with command("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path) as process:
         before = until(lambda: measured(tmp_path))
         os.kill(until(lambda: tuning_child(process.pid)), signal.SIGKILL)
+        until(lambda: len(measured(tmp_path)) > len(before))
+        family = descendants(process.pid)
+        process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
+    assert "Traceback" not in errors
     assert [event["kind"] for event in events(tmp_path)].count("started") == 2
     after = measured(tmp_path)
     assert after[: len(before)] == before
     assert len(set(after)) == len(after)
     clocks = [event["clock"] for event in events(tmp_path) if event["kind"] == "batch"]
     assert clocks == sorted(clocks)
+    assert events(tmp_path)[-1]["reason"] == "stopped"
+    assert (tmp_path / "tiny.zip").is_file()
+    until(lambda: not any(map(alive, family)), 10.0)
 
 
 def test_a_killed_command_leaves_no_process_and_is_resumed(command: Start, zoo_cache: Path, tmp_path: Path) -> None:
@@ -104,21 +111,6 @@ def test_a_killed_command_leaves_no_process_and_is_resumed(command: Start, zoo_c
     after = measured(tmp_path)
     assert after[: len(before)] == before
     assert len(set(after)) == len(after)
-
-
-def test_an_interrupt_stops_the_run_and_still_makes_the_archive(
-    command: Start, zoo_cache: Path, tmp_path: Path
-) -> None:
-    with command("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path) as process:
-        until(lambda: measured(tmp_path))
-        family = descendants(process.pid)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    assert "Traceback" not in errors
-    assert events(tmp_path)[-1]["reason"] == "stopped"
-    assert (tmp_path / "tiny.zip").is_file()
-    until(lambda: not any(map(alive, family)), 10.0)
 
 
 def test_a_child_that_does_not_hear_the_word_is_ended_and_the_archive_is_made(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import zoo
-from tests.command_line import Told
 from workers.headless.errors import UserMistake
 from workers.headless.records import keep_records
 from workers.messages.events import encode
@@ -78,27 +75,3 @@ def test_a_directory_without_a_journal_is_named(tmp_path: Path, break_it: str) -
         journal(directory, 0.1, torn="nonsense\n{}\n")
     with pytest.raises(UserMistake, match=r"--records .*nothing: it holds no journal.*--out directory"):
         known(tmp_path, directory)
-
-
-@pytest.mark.tvm
-def test_a_second_run_begins_with_the_best_of_the_first(
-    told: Told, tuned: Path, zoo_cache: Path, tmp_path: Path
-) -> None:
-    arguments = ("--trials", 8, "--seed", 3, "--out", tmp_path, "--records", tuned)
-    code, _, errors = told("tune", zoo.tiny(zoo_cache), *arguments)
-    assert code == 0, errors
-    first, second = (json.loads((out / "summary.json").read_text()) for out in (tuned, tmp_path))
-    assert (first["operators_known"], second["operators_known"]) == (0, second["operators"])
-    assert f"{second['operators']} of {second['operators']} operators known from earlier runs" in errors
-    before, after = measured(tuned), measured(tmp_path)
-    for operator in range(second["operators"]):
-        mine = [row for row in before if row["operator"] == operator and row["seconds"]]
-        best = min(mine, key=lambda row: float(row["seconds"]))
-        begun = next(row for row in after if row["operator"] == operator)
-        assert (begun["choices"], begun["origin"]) == (best["choices"], "start")
-
-
-def measured(out: Path) -> list[dict[str, Any]]:
-    """The measurements in a run's log."""
-    lines = (out / "run" / "tuning_log.jsonl").read_text().splitlines()
-    return [row for row in map(json.loads, lines) if row["kind"] == "measurement"]

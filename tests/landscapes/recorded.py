@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from workers.engine.methods import method
+from tests.pipeline.simulated_run import quick
+from workers.engine.methods import Method
 from workers.landscapes import (
     Costs,
     CurveRecording,
@@ -21,6 +22,8 @@ from workers.landscapes.recorder import Watch, curves_of, record_curves, record_
 from workers.landscapes.synthetic import PEAK_FLOPS
 
 OPERATORS = synthetic_operators(1, 6)
+QUICK = quick("auto")
+"""Walks ten times as long make it ten seconds: for those who ask what a search is worth."""
 HEADER = {
     "network": "synthetic",
     "method": "auto",
@@ -34,21 +37,25 @@ def watch(wanted: Callable[[], bool] = lambda: True) -> Watch:
     return Watch(lambda text: None, wanted, time.monotonic)
 
 
-def curves(folder: Path, seeds: int = 2, trials: int = 96, wanted: Callable[[], bool] = lambda: True) -> bool:
-    return record_curves(_synthetic, method("auto"), seeds, trials, folder, watch(wanted))
+def curves(
+    folder: Path, seeds: int = 2, trials: int = 96, wanted: Callable[[], bool] = lambda: True, by: Method = QUICK
+) -> bool:
+    return record_curves(_synthetic, by, seeds, trials, folder, watch(wanted))
 
 
-def curve_recording(folder: Path, seeds: int = 2, trials: int = 96) -> CurveRecording:
-    assert curves(folder, seeds, trials)
+def curve_recording(folder: Path, seeds: int = 2, trials: int = 96, by: Method = QUICK) -> CurveRecording:
+    assert curves(folder, seeds, trials, by=by)
     return curves_of(folder, seeds, HEADER)
 
 
-def spaces(folder: Path, count: int = 2, size: int = 300, wanted: Callable[[], bool] = lambda: True) -> bool:
-    return record_spaces(_synthetic, method("auto"), count, size, folder, watch(wanted)) is not None
+def spaces(
+    folder: Path, count: int = 2, size: int = 300, wanted: Callable[[], bool] = lambda: True, by: Method = QUICK
+) -> bool:
+    return record_spaces(_synthetic, by, count, size, folder, watch(wanted)) is not None
 
 
-def space_recording(folder: Path, count: int = 2, size: int = 300) -> SpaceRecording:
-    assert spaces(folder, count, size)
+def space_recording(folder: Path, count: int = 2, size: int = 300, by: Method = QUICK) -> SpaceRecording:
+    assert spaces(folder, count, size, by=by)
     return spaces_of(folder, OPERATORS, count, size, HEADER)
 
 

@@ -16,6 +16,7 @@ import pytest
 from tests.landscapes.recorded import (
     HEADER,
     OPERATORS,
+    QUICK,
     costs,
     curve_recording,
     curves,
@@ -222,23 +223,25 @@ class Thrifty(SyntheticLandscape):
         return Outcome(candidate, found.configuration, found.identity, None, cause=LARGE)
 
 
-@pytest.mark.parametrize("name", ["sequential", "dynatune"])
-def test_what_was_not_worth_compiling_is_no_trial_of_a_replay_either(name: str, tmp_path: Path) -> None:
-    def make() -> Thrifty:
-        return Thrifty(3, OPERATORS, SimulatedClock())
+@pytest.fixture(scope="module")
+def thrifty(tmp_path_factory: pytest.TempPathFactory) -> CurveRecording:
+    folder = tmp_path_factory.mktemp("thrifty")
+    assert record_curves(lambda: Thrifty(3, OPERATORS, SimulatedClock()), QUICK, 1, 96, folder, watch())
+    curves_of(folder, 1, HEADER).write(folder / "thrifty.curve.npz")
+    return CurveRecording.read(folder / "thrifty.curve.npz")
 
-    assert record_curves(make, method("auto"), 1, 96, tmp_path, watch())
-    curves_of(tmp_path, 1, HEADER).write(tmp_path / "thrifty.curve.npz")
-    recording = CurveRecording.read(tmp_path / "thrifty.curve.npz")
+
+@pytest.mark.parametrize("name", ["sequential", "dynatune"])
+def test_what_was_not_worth_compiling_is_no_trial_of_a_replay_either(name: str, thrifty: CurveRecording) -> None:
     large = CAUSES.index(LARGE)
-    dropped = sum(int((row[0].causes == large).sum()) for row in recording.searches)
+    dropped = sum(int((row[0].causes == large).sum()) for row in thrifty.searches)
     assert dropped > 10
-    assert all(float(np.nan_to_num(row[0].measure[row[0].causes == large]).sum()) == 0 for row in recording.searches)
-    events = replayed(recording, name, 0, Budget())
-    assert events[-1]["trials"] == sum(int(row[0].trials.sum()) for row in recording.searches)
-    landscape = CurveLandscape(recording, SimulatedClock(), 0)
-    assert [len(curve) for curve in landscape.curves.values()] == [row[0].trials.sum() for row in recording.searches]
-    end = sum(o.weight * row[0].best[-1] for o, row in zip(landscape.operators(), recording.searches, strict=True))
+    assert all(float(np.nan_to_num(row[0].measure[row[0].causes == large]).sum()) == 0 for row in thrifty.searches)
+    events = replayed(thrifty, name, 0, Budget())
+    assert events[-1]["trials"] == sum(int(row[0].trials.sum()) for row in thrifty.searches)
+    landscape = CurveLandscape(thrifty, SimulatedClock(), 0)
+    assert [len(curve) for curve in landscape.curves.values()] == [row[0].trials.sum() for row in thrifty.searches]
+    end = sum(o.weight * row[0].best[-1] for o, row in zip(landscape.operators(), thrifty.searches, strict=True))
     assert events[-1]["latency"] == pytest.approx(end)
 
 

@@ -189,3 +189,35 @@ def test_control_names_a_directory_without_a_run(site):
     assert told.returncode == 2
     assert "no run was started there" in told.stderr
     assert len(told.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("reconcile", "--every", "0"), "0 is not a number greater than 0"),
+        (("demo", "--minutes", "nan"), "nan is not a number greater than 0"),
+        (("viewer_cost", "--pairs", "1.5"), "1.5 is not a whole number"),
+        (("viewer_cost", "--seconds", "soon"), "'soon' is no number"),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_refused(words, reason):
+    from django.core.management import CommandError, call_command
+
+    with pytest.raises(CommandError, match=f"argument {words[1]}: {re.escape(reason)}"):
+        call_command(*words)
+
+
+@pytest.mark.django_db
+def test_an_example_that_the_site_refuses_is_told_why(data_dir):
+    from django.core.management import CommandError, call_command
+
+    from apps.catalog.models import Network, Target
+    from apps.tuning import services
+    from tests.apps.rows import Site as Rows
+
+    network = Rows().network
+    Network.objects.update(shapes={})
+    services.ensure_local_target()
+    Target.objects.update(state="ready")
+    with pytest.raises(CommandError, match="the size of input x is open"):
+        call_command("demo", network=network.name)

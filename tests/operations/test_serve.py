@@ -1,6 +1,8 @@
 """A request that is too large is refused while it arrives, by the server that the site runs."""
 
+import random
 import re
+import resource
 import socket
 import sys
 from contextlib import contextmanager
@@ -12,18 +14,33 @@ import pytest
 from tests.operations.running import ROOT, Site, eventually
 
 PIECE = b"x" * (64 << 10)
-COUNT = 48  # 3 MiB
+COUNT = 48
+WHOLE = COUNT * len(PIECE)  # 3 MiB
+LENGTH = f"Content-Length: {WHOLE}"
+MADE_UP = "Cookie: sessionid=nobody"
+
+SIGNED_IN = """
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+owner = get_user_model().objects.create_user({!r})
+session = SessionStore()
+session[SESSION_KEY], session[HASH_SESSION_KEY] = str(owner.pk), owner.get_session_auth_hash()
+session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+session.create()
+result = session.session_key
+"""
 
 
 @contextmanager
-def served(folder, limit, **environment):
-    """A site that answers and takes uploads of `limit` bytes."""
+def served(folder, limit, change="pass", **environment):
+    """A site that answers and takes uploads of `limit` bytes; `change` is done to its server before it starts."""
     found = Site(folder)
     found.environment |= {"UPLOAD_LIMIT": str(limit), **environment}
     try:
         found.migrate()
         words = ["-b", "127.0.0.1", "-p", str(found.port), "--no-server-name", "tuningsite.asgi:application"]
-        found.web = found.start("web", sys.executable, "-m", "tuningsite.serve", *words)
+        code = f"from tuningsite import serve\n{change}\nserve.main()"
+        found.web = found.start("web", sys.executable, "-c", code, *words)
         eventually(lambda: answers(found), 30, "the server")
         yield found
     finally:
@@ -36,6 +53,16 @@ def site(tmp_path_factory):
         yield found
 
 
+@pytest.fixture(scope="module")
+def cookie(site):
+    return signed_in(site, "owner")
+
+
+def signed_in(site, name):
+    """The header of a new account's session."""
+    return f"Cookie: sessionid={site.ask(SIGNED_IN.format(name))}"
+
+
 def answers(site):
     try:
         socket.create_connection(("127.0.0.1", site.port), 1).close()
@@ -46,11 +73,14 @@ def answers(site):
 
 def status(site, path, headers, pieces, method="POST"):
     """The status of the answer, or 0, and how many bytes went out before it came."""
-    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n" + "".join(f"{h}\r\n" for h in headers)
+    answer, sent = asked(site, path, headers, pieces, method)
+    return int(answer.split()[1]) if answer else 0, sent
+
+
+def asked(site, path, headers, pieces, method="POST"):
+    """The answer, and how many bytes went out before it came."""
     sent = 0
-    with socket.create_connection(("127.0.0.1", site.port), 20) as connection:
-        connection.settimeout(20)
-        connection.sendall(head.encode() + b"\r\n")
+    with begun(site, path, headers, method) as connection:
         try:
             for piece in pieces:
                 connection.sendall(piece)
@@ -58,7 +88,16 @@ def status(site, path, headers, pieces, method="POST"):
         except OSError:
             pass
         answer = connection.recv(65536)
-    return int(answer.split()[1]) if answer else 0, sent
+    return answer.decode(errors="replace"), sent
+
+
+def begun(site, path, headers, method="POST"):
+    """A connection on which the head of a request was sent."""
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n" + "".join(f"{h}\r\n" for h in headers)
+    connection = socket.create_connection(("127.0.0.1", site.port), 20)
+    connection.settimeout(20)
+    connection.sendall(head.encode() + b"\r\n")
+    return connection
 
 
 def chunked(count, end=True):
@@ -91,40 +130,104 @@ def test_a_declared_length_over_the_limit_is_refused_before_the_body(site):
     assert status(site, "/login/", headers, [])[0] == 413
 
 
-def test_only_uploads_have_the_limit_of_uploads(site):
-    """3 MiB and what a form adds."""
-    length = [f"Content-Length: {COUNT * len(PIECE)}"]
-    assert status(site, "/networks/", length, [PIECE] * COUNT)[0] not in (0, 411, 413)
-    assert status(site, "/networks/", [f"Content-Length: {2 * COUNT * len(PIECE)}"], [])[0] == 413
+def test_only_uploads_have_the_limit_of_uploads(site, cookie):
+    """3 MiB and what a form adds; what is read is refused as a form without its token."""
+    length = [cookie, LENGTH]
+    assert status(site, "/networks/", length, [PIECE] * COUNT) == (403, WHOLE)
+    answer, _ = asked(site, "/networks/", [cookie, f"Content-Length: {2 * WHOLE}"], [])
+    assert answer.startswith("HTTP/1.1 413 ")
+    assert "it is larger than the 3.21 MB that are taken here. Next step: upload a smaller network" in answer
     assert status(site, "/networks/", length, [], "PUT")[0] == 413
     eventually(lambda: spooled(site) == 0, 10, "the end of the request")
-
-
-SIGNED_IN = """
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
-owner = get_user_model().objects.create_user("owner")
-session = SessionStore()
-session[SESSION_KEY], session[HASH_SESSION_KEY] = str(owner.pk), owner.get_session_auth_hash()
-session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
-session.create()
-result = session.session_key
-"""
 
 
 def test_an_upload_that_its_account_has_no_room_for_is_refused_before_its_body(tmp_path):
     """After one piece of it the answer is there; the rest is never sent."""
     with served(tmp_path, 3 << 20, QUOTA="1MB") as site:
-        cookie = f"Cookie: sessionid={site.ask(SIGNED_IN)}"
-        assert status(site, "/networks/", [cookie, f"Content-Length: {COUNT * len(PIECE)}"], [PIECE]) == (
-            413,
-            len(PIECE),
-        )
+        cookie = signed_in(site, "owner")
+        assert status(site, "/networks/", [cookie, LENGTH], [PIECE]) == (413, len(PIECE))
         assert spooled(site) == 0
         fitting = [cookie, f"Content-Length: {8 * len(PIECE)}"]
-        assert status(site, "/networks/", fitting, [PIECE] * 8)[0] == 403, site.logs()  # a form without its token
-        made_up = ["Cookie: sessionid=nobody", f"Content-Length: {COUNT * len(PIECE)}"]
-        assert status(site, "/networks/", made_up, [PIECE] * COUNT)[0] not in (0, 413)
+        assert status(site, "/networks/", fitting, [PIECE] * 8) == (403, 8 * len(PIECE)), site.logs()
+
+
+NOBODY = "nobody is signed in. Next step: sign in"
+
+
+def test_an_upload_of_nobody_is_refused_before_its_body(site):
+    """Without a session, and with one that is made up; what is no larger than a form is the application's to refuse."""
+    for headers in ([LENGTH], [LENGTH, "Expect: 100-continue"], [LENGTH, MADE_UP]):
+        answer, sent = asked(site, "/networks/", headers, [PIECE])
+        assert answer.startswith("HTTP/1.1 403 ")
+        assert NOBODY in answer
+        assert sent == len(PIECE)
+    assert spooled(site) == 0
+    answer, sent = asked(site, "/networks/", [f"Content-Length: {len(PIECE)}"], [PIECE])
+    assert answer.startswith("HTTP/1.1 403 ")
+    assert NOBODY not in answer
+    assert sent == len(PIECE)
+
+
+def arriving(site, cookie, count):
+    """Connections on which as many uploads arrive without end."""
+    connections = [begun(site, "/networks/", [cookie, LENGTH]) for _ in range(count)]
+    for connection in connections:
+        connection.sendall(4 * PIECE)
+    eventually(lambda: spooled(site) > count * 3 * len(PIECE), 10, "the beginning of the uploads")
+    return connections
+
+
+def test_of_an_account_three_uploads_arrive_at_a_time(site, cookie):
+    connections = arriving(site, cookie, 3)
+    answer, sent = asked(site, "/networks/", [cookie, LENGTH], [PIECE])
+    assert answer.startswith("HTTP/1.1 429 ")
+    assert "Next step: wait until one of them is done" in answer
+    assert sent == len(PIECE)
+    other = signed_in(site, "another")
+    assert status(site, "/networks/", [other, LENGTH], [PIECE] * COUNT) == (403, WHOLE)
+    connections[0].close()
+    for _ in range(4):  # one that ends leaves its seat as one that breaks off does
+        eventually(lambda: status(site, "/networks/", [cookie, LENGTH], [PIECE] * COUNT) == (403, WHOLE), 10, "a seat")
+    for connection in connections:
+        connection.close()
+    eventually(lambda: spooled(site) == 0, 10, "the end of the requests")
+
+
+@pytest.mark.mutation
+def test_a_server_that_judges_nothing_by_its_head_is_noticed(tmp_path):
+    with served(tmp_path, 3 << 20, "serve.judged, serve.SEATS = lambda *_: (0, None), serve.Seats(99)") as site:
+        assert status(site, "/networks/", [MADE_UP, LENGTH], [PIECE] * COUNT)[1] == WHOLE
+        connections = arriving(site, MADE_UP, 3)
+        assert NOBODY not in asked(site, "/networks/", [MADE_UP, LENGTH], [PIECE] * COUNT)[0]
+        for connection in connections:
+            connection.close()
+
+
+def test_an_upload_is_not_read_while_nobody_can_be_asked_about_it(site, cookie):
+    rename = "from django.db import connection; connection.cursor().execute('ALTER TABLE {} RENAME TO {}')"
+    site.ask(rename.format("django_session", "hidden"))
+    try:
+        answer, _ = asked(site, "/networks/", [cookie, LENGTH], [PIECE])
+    finally:
+        site.ask(rename.format("hidden", "django_session"))
+    assert answer.startswith("HTTP/1.1 503 ")
+    assert "the site's database does not answer. Next step: try again" in answer
+    assert spooled(site) == 0
+
+
+@pytest.mark.parametrize("size", [WHOLE, (1 << 20) + 100], ids=["large", "by a little"])
+def test_an_upload_that_the_disk_does_not_take_is_explained(site, cookie, size):
+    """As on a full disk: no file of the server may grow over a megabyte."""
+    free = resource.prlimit(site.web.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(site.web.pid, resource.RLIMIT_FSIZE, (1 << 20, free[1]))
+    try:
+        answer, _ = asked(site, "/networks/", [cookie, f"Content-Length: {size}"], [b"x" * size])
+    finally:
+        resource.prlimit(site.web.pid, resource.RLIMIT_FSIZE, free)
+    assert answer.startswith("HTTP/1.1 507 "), site.logs()
+    assert "it cannot be written (File too large). Next step: make room on the server's disk" in answer
+    assert spooled(site) == 0
+    eventually(lambda: status(site, "/networks/", [cookie, LENGTH], [PIECE] * COUNT) == (403, WHOLE), 10, "room again")
 
 
 def test_an_upload_of_unknown_size_is_refused_before_its_body(site):
@@ -153,6 +256,28 @@ def test_a_body_within_the_limit_reaches_the_site(site, headers):
     assert answers(site)
 
 
+KIND = "Content-Type: multipart/form-data; boundary=edge"
+
+
+def form(content):
+    head = b'--edge\r\nContent-Disposition: form-data; name="file"; filename="large.onnx"\r\n\r\n'
+    return [head, *content, b"\r\n--edge--\r\n"]
+
+
+def test_an_upload_is_kept_as_it_was_sent(site, cookie):
+    """As a script sends it that is signed in, and waits to be told that it may send the body."""
+    content, token = random.Random(1).randbytes(1_500_000), "t" * 32
+    field = f'--edge\r\nContent-Disposition: form-data; name="csrfmiddlewaretoken"\r\n\r\n{token}\r\n'
+    body = b"".join([field.encode(), *form([content])])
+    headers = [f"{cookie}; csrftoken={token}", KIND, f"Content-Length: {len(body)}", "X-Requested-With: XMLHttpRequest"]
+    with begun(site, "/networks/", [*headers, "Expect: 100-continue"]) as connection:
+        assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
+        connection.sendall(body)
+        assert b'{"location": "/networks/' in connection.recv(65536), site.logs()
+    path = site.ask("result = Network.objects.get(name='large').path")
+    assert Path(path).read_bytes() == content
+
+
 LARGE = 256 << 20
 
 
@@ -169,19 +294,13 @@ def memory(site, name):
     return 1024 * int(re.search(rf"{name}:\s+(\d+) kB", status)[1])
 
 
-def form(count):
-    head = b'--edge\r\nContent-Disposition: form-data; name="file"; filename="large.onnx"\r\n\r\n'
-    return [head, *[PIECE] * count, b"\r\n--edge--\r\n"]
-
-
 def test_an_upload_is_never_whole_in_memory(roomy, capsys):
-    """As a browser sends it, through the parser of forms: the answer is that who sent it has no session."""
-    kind = "Content-Type: multipart/form-data; boundary=edge"
-    small = form(1)
-    assert status(roomy, "/networks/", [kind, f"Content-Length: {sum(map(len, small))}"], small)[0] == 403
-    body = form(LARGE // len(PIECE))
+    """As a browser sends it, through the parser of forms: the answer is that the form has no token."""
+    cookie, small = signed_in(roomy, "owner"), form([PIECE] * 2)
+    assert status(roomy, "/networks/", [cookie, KIND, f"Content-Length: {sum(map(len, small))}"], small)[0] == 403
+    body = form([PIECE] * (LARGE // len(PIECE)))
     before = memory(roomy, "VmRSS")
-    code, sent = status(roomy, "/networks/", [kind, f"Content-Length: {sum(map(len, body))}"], body)
+    code, sent = status(roomy, "/networks/", [cookie, KIND, f"Content-Length: {sum(map(len, body))}"], body)
     assert (code, sent) == (403, sum(map(len, body))), roomy.logs()
     after, peak = memory(roomy, "VmRSS"), memory(roomy, "VmHWM")
     with capsys.disabled():

@@ -14,11 +14,14 @@ from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, simu
 from tests.pipeline.test_resume import sequence
 from workers.engine.history import History
 from workers.engine.known import Known, known_points, space_of
+from workers.engine.methods import method
 from workers.messages.known import point_of, records
 from workers.messages.spec import Budget
 
 SPACES = [space_of(operator) for operator in OPERATORS]
 FIRST = 500
+WHOLE = method("dynatune")
+"""With walks as long as the preset's, where it counts how good a run is."""
 
 
 def known_of(run: Simulation) -> dict[int, Known]:
@@ -32,7 +35,7 @@ def known_of(run: Simulation) -> dict[int, Known]:
 
 @pytest.fixture(scope="module")
 def first() -> Simulation:
-    return simulated("dynatune", FIRST)
+    return simulated(trials=FIRST, chosen=WHOLE)
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +55,15 @@ def test_a_second_run_is_as_good_as_the_first_in_a_tenth_of_its_time(
 ) -> None:
     """The landscape's noise is of the configuration, so that equal means equal here."""
     end = first.events[-1]
-    second = simulated("dynatune", 100, known=known, seed=seed)
+    second = simulated(trials=100, chosen=WHOLE, known=known, seed=seed)
     assert clock_at(second, end["latency"]) < 0.1 * end["clock"]
-    assert clock_at(simulated("dynatune", FIRST // 5, seed=seed), end["latency"]) > 0.1 * end["clock"]
+    alone = simulated(trials=FIRST // 5, chosen=WHOLE, seed=seed)
+    assert clock_at(alone, end["latency"]) > 0.1 * end["clock"]
 
 
 def test_a_second_run_goes_on_where_the_first_ended() -> None:
-    first = simulated("dynatune", 200)
-    second = simulated("dynatune", 200, known=known_of(first), seed=8)
+    first = simulated(trials=200, chosen=WHOLE)
+    second = simulated(trials=200, chosen=WHOLE, known=known_of(first), seed=8)
     assert second.events[-1]["latency"] < 0.9 * first.events[-1]["latency"]
 
 
@@ -109,7 +113,7 @@ def test_knowledge_with_shuffled_times_is_noticed(first: Simulation, known: dict
         pairs = zip(found.points, order, strict=True)
         wrong[index] = Known(tuple(replace(point, seconds=found.points[i].seconds) for point, i in pairs))
     end = first.events[-1]
-    second = simulated("dynatune", budget=Budget(seconds=0.1 * end["clock"]), known=wrong, seed=8)
+    second = simulated(chosen=WHOLE, budget=Budget(seconds=0.1 * end["clock"]), known=wrong, seed=8)
     assert clock_at(second, end["latency"]) == float("inf")
 
 

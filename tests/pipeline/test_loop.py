@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.pipeline.simulated_run import OPERATORS, Wish, simulated
+from tests.pipeline.simulated_run import OPERATORS, WALK, Wish, simulated
 from workers.engine.methods import method
 from workers.engine.space import Operator
 from workers.landscapes import synthetic_operators
@@ -138,7 +138,7 @@ def test_every_measurement_told_was_asked_and_in_order() -> None:
 
 
 def test_a_plan_spans_several_batches_when_slots_are_by_time() -> None:
-    chosen = method("dynatune-paper")
+    chosen = method("dynatune-paper", WALK)
     simulation = simulated(chosen=chosen, budget=Budget(seconds=300.0), operators=only("conv"))
     slots = [event for event in simulation.events if event["kind"] == "slot"]
     long = [slot for slot in slots if slot["trials"]]

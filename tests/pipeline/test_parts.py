@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.pipeline.simulated_run import simulated
+from tests.pipeline.simulated_run import WALK, simulated
 from workers.engine.methods import Method, method
 from workers.engine.search import COUNTERS
 
@@ -18,12 +18,11 @@ def rules(chosen: Method) -> set[str]:
 
 def test_a_scheduler_s_parameters_reach_it() -> None:
     """The gradient scheduler decides by chance in a share of the slots; here always, or never."""
-    preset = method("gradient")
-    always, never = (replace(preset, parameters={"scheduler": {"epsilon": share}}) for share in (1.0, 0.0))
-    assert "gradient" not in rules(always)
-    assert "epsilon" in rules(always)
-    assert "gradient" in rules(never)
-    assert "epsilon" not in rules(never)
+    always, never = (rules(method("gradient", {"scheduler.epsilon": share, **WALK})) for share in ("1.0", "0.0"))
+    assert "gradient" not in always
+    assert "epsilon" in always
+    assert "gradient" in never
+    assert "epsilon" not in never
 
 
 @pytest.mark.parametrize("name", ["dynatune", "random"])

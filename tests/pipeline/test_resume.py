@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.pipeline.simulated_run import OPERATORS, Wish, kept, measurements, simulated
+from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, measurements, simulated
 from workers.engine.proposer import Proposer
 from workers.landscapes import synthetic_operators
 
@@ -18,6 +19,12 @@ TRIALS = 240
 
 def sequence(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [(m["operator"], m["sketch"], tuple(m["choices"]), m["cause"], m["seconds"]) for m in found]
+
+
+@cache
+def unbroken(name: str) -> Simulation:
+    """The run that never stops."""
+    return simulated(name, TRIALS)
 
 
 def in_two(path: Path, name: str, pause_after: int, **fields: Any) -> list[dict[str, Any]]:
@@ -30,11 +37,11 @@ def in_two(path: Path, name: str, pause_after: int, **fields: Any) -> list[dict[
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("pause_after", [1, 5, 12])
 def test_paused_and_resumed_measures_what_the_whole_run_measures(tmp_path: Path, name: str, pause_after: int) -> None:
-    assert sequence(in_two(tmp_path, name, pause_after)) == sequence(simulated(name, TRIALS).measurements)
+    assert sequence(in_two(tmp_path, name, pause_after)) == sequence(unbroken(name).measurements)
 
 
 def test_the_clock_and_the_accounts_go_on_where_they_stopped(tmp_path: Path) -> None:
-    whole = simulated("dynatune", TRIALS)
+    whole = unbroken("dynatune")
     first = simulated("dynatune", TRIALS, wish=Wish("pause", 6))
     second = simulated("dynatune", TRIALS, history=kept(tmp_path, first.lines))
     assert second.events[-1]["clock"] == pytest.approx(whole.events[-1]["clock"], abs=1e-4)
@@ -61,7 +68,7 @@ def test_an_operator_that_never_works_does_not_make_a_resumed_run_another_one(tm
 
 @pytest.mark.parametrize("name", ["dynatune", "random"])
 def test_killed_at_any_event_nothing_is_lost_or_measured_twice(tmp_path: Path, name: str) -> None:
-    whole = simulated(name, TRIALS).lines
+    whole = unbroken(name).lines
     for number, end in enumerate(range(1, len(whole), 7)):
         second = simulated(name, TRIALS, history=kept(tmp_path / str(number), whole[:end]))
         first = kept(tmp_path / f"again{number}", whole[:end]).measurements
@@ -76,7 +83,7 @@ def test_killed_at_any_event_nothing_is_lost_or_measured_twice(tmp_path: Path, n
 
 
 def test_killed_twice_the_clock_still_counts_every_second(tmp_path: Path) -> None:
-    first = simulated("dynatune", TRIALS).lines[:20]
+    first = unbroken("dynatune").lines[:20]
     second = simulated("dynatune", TRIALS, history=kept(tmp_path / "1", first)).lines[:9]
     third = simulated("dynatune", TRIALS, history=kept(tmp_path / "2", first, second))
     assert sum(third.report["spent"].values()) == pytest.approx(third.events[-1]["clock"], abs=1e-3)
@@ -84,28 +91,28 @@ def test_killed_twice_the_clock_still_counts_every_second(tmp_path: Path) -> Non
 
 @pytest.mark.mutation
 def test_a_checkpoint_without_its_random_state_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = sequence(simulated("round_robin", TRIALS).measurements)
+    whole = sequence(unbroken("round_robin").measurements)
     monkeypatch.setattr("workers.engine.proposer.unpack_generator", lambda rng, packed: None)
     assert sequence(in_two(tmp_path, "round_robin", 5)) != whole
 
 
 @pytest.mark.mutation
 def test_a_checkpoint_that_forgets_the_scheduler_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = sequence(simulated("round_robin", TRIALS).measurements)
+    whole = sequence(unbroken("round_robin").measurements)
     monkeypatch.setattr("workers.engine.scheduler.round_robin.RoundRobin.restore", lambda self, state: None)
     assert sequence(in_two(tmp_path, "round_robin", 5)) != whole
 
 
 @pytest.mark.mutation
 def test_a_resume_that_does_not_remember_programs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = sequence(simulated("random", TRIALS).measurements)
+    whole = sequence(unbroken("random").measurements)
     monkeypatch.setattr("workers.landscapes.landscape.Landscape.remember", lambda self, operator, identity: None)
     assert sequence(in_two(tmp_path, "random", 1)) != whole
 
 
 @pytest.mark.mutation
 def test_a_resume_that_observes_nothing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = sequence(simulated("round_robin", TRIALS).measurements)
+    whole = sequence(unbroken("round_robin").measurements)
     first = simulated("round_robin", TRIALS, wish=Wish("pause", 12))
     history = kept(tmp_path, first.lines)
     observe = Proposer.observe

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, simulated
+from tests.pipeline.simulated_run import OPERATORS, WALK, Simulation, Wish, kept, simulated
 from workers.engine.methods import method
 from workers.engine.scheduler import Setting
 from workers.landscapes import SimulatedClock, SyntheticLandscape
@@ -94,7 +94,7 @@ def half_broken(seed: int, clock: SimulatedClock) -> SyntheticLandscape:
 
 def test_an_operator_that_is_not_asked_for_has_slots_until_one_works() -> None:
     """One trial in the warm-up, of which half fail: the network must be whole."""
-    chosen = method("dynatune", {"rhythm.warm_up": "1"})
+    chosen = method("dynatune", {"rhythm.warm_up": "1", **WALK})
     rescued = 0
     for seed in range(6):
         simulation = simulated(chosen=chosen, trials=200, tuned=[0], landscape=partial(half_broken, seed))

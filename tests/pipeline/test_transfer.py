@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from workers.engine.methods import method
 from workers.engine.space import Operator
 
 TRIALS = 200
+WALK = {"chains": 16, "steps": 20}
 # Small plans and few fits: a checkpoint mostly falls between two fits.
-NUMBERS: dict[str, Any] = {"search": {"transfer": 128, "refit": 0.5}, "rhythm": {"plan": 4}}
+NUMBERS: dict[str, Any] = {"search": {"transfer": 128, "refit": 0.5}, "rhythm": {"plan": 4}, "explorer": WALK}
 LEARNING = replace(method("round_robin"), parameters=NUMBERS)
 ALONE = replace(LEARNING, parameters={**NUMBERS, "search": {"refit": 0.5}})
 
@@ -27,6 +29,12 @@ def _everybody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitted_model, "AGREEMENT", -1.0)
 
 
+@cache
+def unbroken() -> list[Any]:
+    """What the run that never stops measures."""
+    return sequence(simulated(trials=TRIALS, chosen=LEARNING).measurements)
+
+
 def in_two(path: Path, pause_after: int) -> list[dict[str, Any]]:
     first = simulated(trials=TRIALS, chosen=LEARNING, wish=Wish("pause", pause_after))
     second = simulated(trials=TRIALS, chosen=LEARNING, history=kept(path, first.lines))
@@ -35,9 +43,8 @@ def in_two(path: Path, pause_after: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("pause_after", [27, 38])
 def test_paused_and_resumed_borrows_the_same_points(tmp_path: Path, pause_after: int) -> None:
-    whole = sequence(simulated(trials=TRIALS, chosen=LEARNING).measurements)
-    assert sequence(in_two(tmp_path, pause_after)) == whole
-    assert whole != sequence(simulated(trials=TRIALS, chosen=ALONE).measurements)
+    assert sequence(in_two(tmp_path, pause_after)) == unbroken()
+    assert unbroken() != sequence(simulated(trials=TRIALS, chosen=ALONE).measurements)
 
 
 def test_twins_try_the_best_of_another_beside_its_plan_and_after_a_pause_too(tmp_path: Path) -> None:
@@ -54,7 +61,7 @@ def test_twins_try_the_best_of_another_beside_its_plan_and_after_a_pause_too(tmp
 
 @pytest.mark.mutation
 def test_a_checkpoint_that_forgets_its_loans_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = sequence(simulated(trials=TRIALS, chosen=LEARNING).measurements)
+    whole = unbroken()
     restore = proposer.Proposer.restore
 
     def forgetful(self: proposer.Proposer, state: dict[str, Any]) -> None:

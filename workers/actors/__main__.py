@@ -15,10 +15,8 @@ import threading
 
 from dramatiq import Worker
 
-from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE
+from workers.messages.names import THREADS
 
-THREADS = {QUEUE_MEASURE: 1, QUEUE_PREPARE: 2}
-"""One run at a time times kernels; an upload is inspected while an artifact compiles."""
 STOP = 4_000  # ms for a running attempt to end its child and hand its Job back
 
 

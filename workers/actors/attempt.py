@@ -49,11 +49,11 @@ class Attempts:
             ending = _supervised(claim, journal)
             ours = self.leaving.is_set() and journal.asked == "continue" and ending.kind in ("paused", "crashed")
             kind = "interrupted" if ours else ending.kind
-            services.conclude(claim, kind, ending.detail, ending.log, ending.last)
+            state = services.conclude(claim, kind, ending.detail, ending.log, ending.last)
         except (services.LeaseLost, LeaseLost) as lost:
             log.warning("job %s: %s", job_id, lost)
         else:
-            log.info("job %s: %s %s", job_id, kind, ending.detail)
+            log.info("job %s: %s, now %s %s", job_id, kind, state or "another worker's", ending.detail)
 
 
 def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
@@ -77,8 +77,6 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
         if claim.task == "convert" and isinstance(error, Refused):  # of what the child made, not of this side
             return _refused(Ending("failed"), f"converting the file broke off: {error.reason}", ONNX)
         return Ending("crashed", cause="start", detail=f"{type(error).__name__}: {error}")
-    if journal.answered and ending.kind == "crashed":
-        return replace(ending, kind="finished", detail="")  # a short task says its result, and no farewell
     return _verdict(ending, claim.task) if claim.task in READING else ending
 
 

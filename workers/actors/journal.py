@@ -17,15 +17,13 @@ from apps.tuning import services  # isort: skip
 class DatabaseJournal:
     """Journal port over services. `leaving` set means that this worker has to go: the child is asked to pause.
 
-    `asked` is what the user wanted last, so that a pause of ours is not taken for theirs; `answered` says that the
-    child's result is kept.
+    `asked` is what the user wanted last, so that a pause of ours is not taken for theirs.
     """
 
     def __init__(self, claim: services.Claim, leaving: threading.Event) -> None:
         self._claim = claim
         self._leaving = leaving
         self.asked: Control = "continue"
-        self.answered = False
 
     def write(self, events: Sequence[Event]) -> None:
         """Keeps the events in one fenced transaction. Raises LeaseLost.
@@ -36,7 +34,6 @@ class DatabaseJournal:
         try:
             with renewed(self._claim) if answered else nullcontext():
                 services.write(self._claim, events)
-            self.answered |= answered
         except services.LeaseLost as lost:
             raise LeaseLost(str(lost)) from lost
 

@@ -103,7 +103,8 @@ def _build(order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse) -> 
         network = Network.of(imported, target)
         best = _best(order, network)
     log = Path(order["log"]) if order.get("log") else None
-    chosen, built, rehearsal = rehearsed(network, best, log, order.get("clock", 0.0), inspection, cores, pulse)
+    tuned, latency = order.get("clock", 0.0), order.get("latency")
+    chosen, built, rehearsal = rehearsed(network, best, log, tuned, latency, inspection, cores, pulse)
     with lock.shared():
         network.database(chosen, folder)
         export(built, folder / "model.so")

@@ -7,6 +7,7 @@ recorded as equals.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 RIVALS = 3
 """Of each operator, beside its best, at most; every one costs a build of the whole network."""
 SHARE = 0.1
-"""Of the tuning time that a rehearsal may take: after two minutes the same time brings more in tuning."""
+"""Of the tuning time that a rehearsal may take: after two minutes the same time brings more in tuning. While builds take their
+turns nothing else is timed on the machine, so a slow network is not rehearsed for hours either."""
 DEARER = 2.0
 """Times what it takes to compile a network: its machine code is made when it is first run, which takes as long."""
 WITHIN = 1.1
@@ -71,12 +73,14 @@ def rehearsed(
     best: Best,
     log: Path | None,
     tuned: float,
+    latency: float | None,
     inspection: Inspection,
     cores: Sequence[int],
     pulse: Pulse,
 ) -> tuple[dict[int, Configuration], relax.VMExecutable, Rehearsal | None]:
     """The configurations to ship, the network built with them, and what the rehearsal found: None where there was nothing
-    to choose from, or too little time: `tuned` are the seconds of tuning. `cores` are those of `runtime.spread_threads`."""
+    to choose from, or too little time: `tuned` are the seconds of tuning, `latency` what an inference took at its end (None:
+    unknown). `cores` are those of `runtime.spread_threads`."""
     from workers.tvm_backend import rehearsal, runtime
 
     def phase(name: str, text: str) -> None:
@@ -86,7 +90,9 @@ def rehearsed(
     with lock.shared():
         began = time.monotonic()
         builds = [network.compiled(best)]
-        count = affordable(tuned, time.monotonic() - began, inspection.parameter_bytes)
+        build = time.monotonic() - began
+        turn = rehearsal.shortest_turns(latency) if latency else math.inf
+        count = affordable(tuned, build, turn, inspection.parameter_bytes)
         candidates = rivals(log, best, count) if log and count > 0 else {}
         builds += [network.compiled(variant) for variant in variants(best, candidates)]
     if len(builds) == 1:
@@ -111,10 +117,12 @@ def rehearsed(
     return chosen | faster, builds[1], Rehearsal(len(candidates), len(faster), before, after)
 
 
-def affordable(tuned: float, build: float, weights: int) -> int:
-    """Rivals of each operator, so that their builds and that of the choice take at most SHARE of the seconds `tuned`, and all
-    of them hold at most HEAVY bytes of weights; `build` seconds and `weights` bytes are those of one."""
-    return min(RIVALS, int(SHARE * tuned / (DEARER * build)) - 1, HEAVY // max(weights, 1) - 1)
+def affordable(tuned: float, build: float, turns: float, weights: int) -> int:
+    """Rivals of each operator, so that their builds and that of the choice, and then the turns of all and those of the choice
+    and the bests, take at most SHARE of the seconds `tuned`, and all of them hold at most HEAVY bytes of weights; seconds to
+    `build`, of `turns`, and bytes of `weights` are those of one."""
+    room = SHARE * tuned - 2 * turns
+    return min(RIVALS, int(room / (DEARER * build + turns)) - 1 if room > 0 else 0, HEAVY // max(weights, 1) - 1)
 
 
 def rivals(log: Path, best: Best, count: int) -> dict[int, list[Configuration]]:

@@ -124,8 +124,10 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
         # Of 1e308 minutes there are infinitely many seconds.
         if value is not None and not 0 < 60 * value < math.inf:
             raise UserMistake(f"{name} {value} must be a finite number greater than 0; give another one")
-    if arguments.seed < 0:
-        raise UserMistake(f"--seed {arguments.seed} must be a whole number from 0 on; give 0 if it does not matter")
+    if not 0 <= arguments.seed < 1 << 63:
+        raise UserMistake(
+            f"--seed {arguments.seed} must be a whole number from 0 to 2^63 - 1; give 0 if it does not matter"
+        )
 
 
 def _budget(arguments: argparse.Namespace) -> Budget:

@@ -1,7 +1,9 @@
-"""Names that both sides must agree on: queues, actors, and which actor works on which queue."""
+"""Names that both sides must agree on: queues, actors, and which actor works on which queue, by how many threads."""
 
 QUEUE_MEASURE = "measure"
 QUEUE_PREPARE = "prepare"
+THREADS = {QUEUE_MEASURE: 1, QUEUE_PREPARE: 2}
+"""Jobs that a queue's worker has at a time: one run times kernels; an upload is inspected while an artifact compiles."""
 
 ACTOR_TUNE = "tune"
 ACTOR_INSPECT = "inspect"

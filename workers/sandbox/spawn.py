@@ -25,10 +25,12 @@ _BOOTSTRAP = "import sys; sys.path.insert(0, sys.argv[1]); from workers.sandbox.
 
 INHERITED = frozenset(
     {
-        "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH",
-        "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "TUNINGSITE_MEASURE_LOCK", FILTER_VARIABLE,
+        "PATH", "HOME", "USER", "LOGNAME", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH",
+        "CUDA_VISIBLE_DEVICES", "TUNINGSITE_MEASURE_LOCK", FILTER_VARIABLE,
     }
 )  # fmt: skip
+LOCALE = {"LC_ALL": "C.UTF-8"}
+"""Of every child: what compilers and linkers say is read by programs, which know it in one language."""
 _SECRET = re.compile(r"DATABASE_URL|REDIS_URL|SECRET|TOKEN|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY", re.IGNORECASE)
 
 _SYSTEM_READ = (
@@ -80,14 +82,14 @@ class Access:
 
 
 def scrubbed(additions: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a child: allowed names of ours and the additions. Raises ValueError for a secret's name."""
-    kept = {name: value for name, value in os.environ.items() if name in INHERITED or name.startswith("LC_")}
+    """The environment of a child: allowed names of ours, `LOCALE` and the additions. Raises ValueError for a secret's name."""
+    kept = {name: value for name, value in os.environ.items() if name in INHERITED}
     for name in additions or {}:
         if _SECRET.search(name):
             raise ValueError(
                 f"environment variable {name} looks like a secret: children get none, pass what they need by value"
             )
-    return {**kept, **(additions or {})}
+    return {**kept, **LOCALE, **(additions or {})}
 
 
 def _around(path: str, hole: str) -> list[str]:

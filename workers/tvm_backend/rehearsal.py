@@ -62,7 +62,7 @@ def operator_seconds(
     ears = [_Ear(operators) for _ in machines]
     for vm, ear in zip(machines, ears, strict=True):
         vm.set_instrument(ear)
-    turns = _turns(_once(machines[0]["main"], inputs) * len(machines))
+    turns = _turns(_warm(machines[0]["main"], inputs) * len(machines))
     heard: list[list[dict[int, float]]] = [[] for _ in machines]
     for _ in range(ROUNDS):
         for told, vm, ear in zip(heard, machines, ears, strict=True):
@@ -75,7 +75,7 @@ def operator_seconds(
 def inference_seconds(machines: Sequence[relax.VirtualMachine], inputs: Inputs) -> list[float]:
     """The median inference of each build, in turns."""
     mains = [vm["main"] for vm in machines]
-    count = _turns(_once(mains[0], inputs) * len(mains))
+    count = _turns(_warm(mains[0], inputs) * len(mains))
     taken: list[list[float]] = [[] for _ in mains]
     for _ in range(ROUNDS):
         for main, times in zip(mains, taken, strict=True):
@@ -83,6 +83,17 @@ def inference_seconds(machines: Sequence[relax.VirtualMachine], inputs: Inputs) 
                 main(*inputs)
             times.extend(_once(main, inputs) for _ in range(count))
     return [float(np.median(times)) for times in taken]
+
+
+def shortest_turns(latency: float) -> float:
+    """Seconds that the turns of one build take at least, where an inference takes `latency`."""
+    return ROUNDS * (WARM + FEWEST) * latency
+
+
+def _warm(main: Any, inputs: Inputs) -> float:
+    """Seconds of a second inference: in the first one a build's machine code is made."""
+    main(*inputs)
+    return _once(main, inputs)
 
 
 def _once(main: Any, inputs: Inputs) -> float:

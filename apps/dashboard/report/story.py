@@ -14,6 +14,8 @@ from apps.tuning.live import thinned
 POINTS = 1000
 FIELD = 300
 """Where the curve's field ends and the lanes begin."""
+FAR = 3
+"""A baseline so many times over all else would press the curve flat: it is named at the upper edge, as on the run's page."""
 ROW, GAP = 18, 12
 COLOURS = 8
 OTHERS = 8
@@ -62,12 +64,13 @@ def story(drawn: Mapping[str, Any], colours: Mapping[int, int]) -> Story | None:
         return None
     whole = [point for point in drawn["end_to_end"] if point["seconds"] and point["verified"]]
     wholes = [(point["clock"], point["seconds"]) for point in whole]
-    named = _named(drawn, [seconds for _, seconds in wholes])
+    own = [seconds for _, seconds in [*curve, *wholes]]
+    named = _named(drawn, own, wholes[-1][1] if wholes else None)
     operators = {operator["index"]: operator for operator in drawn["operators"]}
     names = _names(operators, colours)
     foot = FIELD + GAP + ROW * len(names)
-    latencies = [*(seconds for _, seconds in [*curve, *wholes]), *(seconds for _, seconds, _ in named)]
-    plot = Plot.around(drawn["run"]["clock"], latencies, bottom=FIELD, foot=foot, height=foot + 28)
+    near = [seconds for _, seconds, kind in named if kind != "far"]
+    plot = Plot.around(drawn["run"]["clock"], [*own, *near], bottom=FIELD, foot=foot, height=foot + 28)
     labels = apart([plot.y(seconds) for _, seconds, _ in named], plot.bottom)
     return Story(
         plot=plot,
@@ -94,13 +97,16 @@ def coloured(operators: Sequence[Told]) -> dict[int, int]:
     return {operator["index"]: rank for rank, operator in enumerate(ranked[:COLOURS])}
 
 
-def _named(drawn: Mapping[str, Any], wholes: Sequence[float]) -> list[tuple[str, float, str]]:
-    """(name, seconds, kind) of what has words at the right edge."""
-    lines = [(line["name"], line["seconds"], "dashed") for line in drawn["baselines"] if line["seconds"]]
-    if target := drawn["run"]["budget"]["latency"]:
+def _named(drawn: Mapping[str, Any], own: Sequence[float], whole: float | None) -> list[tuple[str, float, str]]:
+    """(name, seconds, kind) of what has words at the right edge; `own` latencies, of the curve and end to end."""
+    target = drawn["run"]["budget"]["latency"]
+    highest = max(*own, target or 0.0)
+    theirs = [(line["name"], line["seconds"]) for line in drawn["baselines"] if line["seconds"]]
+    lines = [(name, seconds, "far" if seconds > FAR * highest else "dashed") for name, seconds in theirs]
+    if target:
         lines.append(("your target", target, "dashed"))
-    if wholes:
-        lines.append(("end to end", wholes[-1], "measured"))
+    if whole:
+        lines.append(("end to end", whole, "measured"))
     return [*lines, ("best so far", drawn["curve"][-1][1], "strong")]
 
 

@@ -53,8 +53,7 @@ def _upload(request: HttpRequest) -> HttpResponse:
         file = request.FILES.get("file")
         if file is None or file.name is None:
             raise Refused("file", "no file came with the form", "choose the network's file")
-        quota.check(request.user, file.name, file.size or 0)
-        paces.check(paces.UPLOADS, request.user, file.name, "uploads")
+        paces.check_upload(request.user, file.name, file.size or 0)
         network = create_network(request.user, file.name, file.chunks())
     except Refused as error:
         return refused(request, error)

@@ -37,11 +37,13 @@ def storage(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def delete_network(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Back to where it was listed."""
+    found = owned(Network.objects.all(), request.user, pk=pk)
     try:
-        services.remove_network(owned(Network.objects.all(), request.user, pk=pk), request.user)
+        services.remove_network(found, request.user)
     except Refused as error:
         messages.error(request, error.sentence)
-    return redirect("storage")
+    return redirect("networks" if found.state == Network.State.REJECTED else "storage")
 
 
 @require_POST

@@ -7,7 +7,7 @@ from typing import Any
 from apps.core.content import Stored
 from apps.tuning import quota
 from apps.tuning.journal.recorder import RunRecorder
-from apps.tuning.journal.rows import artifact_row, baseline, measured_whole
+from apps.tuning.journal.rows import artifact_row, baseline, measured_whole, said
 from apps.tuning.models import Artifact, Job
 from workers.messages import Event as Told
 
@@ -30,7 +30,7 @@ class BesideRecorder(RunRecorder):
         elif kind == "result":
             kind, payload = "artifact", self._artifact(event, archive)
         else:
-            kind, payload = "log", {"level": event.get("level", "info"), "text": event["text"]}
+            kind, payload = "log", said(event)
         self.keep(kind, made, self.run.clock, payload)
 
     def _artifact(self, event: Told, archive: Stored | None) -> dict[str, Any]:

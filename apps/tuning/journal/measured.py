@@ -110,12 +110,12 @@ class Measured:
             seconds=None if seconds is None else finite(seconds),
             spread=finite(measurement["spread"]),
             runs=int(measurement["runs"]),
-            stopped=_text(measurement["stopped"], 20),
-            cause=_text(measurement["cause"], 20),
-            error=_text(measurement["error"], 4000),
+            stopped=text(measurement["stopped"], 20),
+            cause=text(measurement["cause"], 20),
+            error=text(measurement["error"], 4000),
             build_seconds=finite(measurement["build_seconds"]),
             measure_seconds=finite(measurement["measure_seconds"]),
-            origin=_text(measurement["origin"], 40),
+            origin=text(measurement["origin"], 40),
             clock=finite(event["clock"]),
             slot=int(event["slot"]),
         )
@@ -129,7 +129,8 @@ def finite(value: Any) -> float:
     return number
 
 
-def _text(value: Any, most: int) -> str:
+def text(value: Any, most: int) -> str:
+    """At most so many characters of it; TypeError for what is no text."""
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
     return value[:most]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apps.tuning.journal.measured import finite, text
 from apps.tuning.models import Artifact, Slot, TuningRun
 from workers.messages import Event as Told
 
@@ -27,16 +28,23 @@ def artifact_row(artifact: Artifact) -> dict[str, Any]:
     }
 
 
+def said(event: Told) -> dict[str, Any]:
+    """A line of the log. KeyError or TypeError for one without text."""
+    return {"level": text(event.get("level", "info"), 20), "text": text(event["text"], 4000)}
+
+
 def measured_whole(run: TuningRun, event: Told) -> dict[str, Any]:
     """The compiled network's latency, added to the run's."""
     names = ("clock", "seconds", "spread", "runs", "latency", "verified", "error")
     point = {name: event.get(name) for name in names}
+    point |= {name: finite(point[name]) for name in ("seconds", "spread", "latency") if point[name] is not None}
     run.end_to_end = [*run.end_to_end, point]
     return {name: value for name, value in point.items() if name != "clock"}
 
 
 def baseline(run: TuningRun, event: Told) -> dict[str, Any]:
     """A line to compare with; a later one of the same name replaces it."""
-    line = {name: event[name] for name in ("name", "seconds", "spread", "threads")}
+    line = {"name": text(event["name"], 60), "threads": int(event["threads"])}
+    line |= {name: finite(event[name]) for name in ("seconds", "spread")}
     run.baselines = [*(kept for kept in run.baselines if kept["name"] != line["name"]), line]
     return line

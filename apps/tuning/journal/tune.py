@@ -8,7 +8,7 @@ from typing import Any
 from apps.core.content import Stored
 from apps.tuning.journal.measured import Measured, finite
 from apps.tuning.journal.recorder import RunRecorder
-from apps.tuning.journal.rows import baseline, measured_whole, slot_row
+from apps.tuning.journal.rows import baseline, measured_whole, said, slot_row
 from apps.tuning.leases import Claim
 from apps.tuning.models import Checkpoint, Operator, Slot, TuningRun
 from workers.messages import Event as Told
@@ -68,11 +68,14 @@ class TuneRecorder(RunRecorder):
             "slot": self._slot,
             "end_to_end": lambda event: measured_whole(self.run, event),
             "baseline": lambda event: baseline(self.run, event),
+            "log": said,
             "finished": self._finished,
         }
         return handlers.get(kind, _as_told)(event)
 
     def _started(self, event: Told) -> dict[str, Any]:
+        of_kind(event.get("versions", {}), dict)
+        of_kind(event.get("notes", []), list)
         self.run.started_facts = event
         return _as_told(event)
 
@@ -88,6 +91,7 @@ class TuneRecorder(RunRecorder):
     def _listed(self, event: Told) -> dict[str, Any]:
         """The operators; those known from an earlier attempt keep their figures."""
         for row in event["operators"]:
+            of_kind(row["sketches"], list)
             fixed = {name: row[name] for name in _FIXED}
             fixed |= {"name": row["name"][:300], "space": row.get("space", "")[:64], **_later(row)}
             operator, _ = Operator.objects.update_or_create(run=self.run, index=row["index"], defaults=fixed)
@@ -120,7 +124,8 @@ class TuneRecorder(RunRecorder):
             self._operators[index].best_seconds = self._measured.best(index)
         self._progress = self._progress or bool(rows)
         self.run.latency = latency(self._operators.values())
-        self.run.spent = event.get("spent") or self.run.spent
+        spent = {name: finite(seconds) for name, seconds in (event.get("spent") or {}).items()}
+        self.run.spent = spent or self.run.spent
         figures = {index: self._operators[index] for index in sorted(fresh)}
         return {
             "latency": self.run.latency,
@@ -167,6 +172,12 @@ def _later(row: dict[str, Any]) -> dict[str, Any]:
 
 def _as_told(event: Told) -> dict[str, Any]:
     return {name: value for name, value in event.items() if name not in ("kind", "clock", "checkpoint")}
+
+
+def of_kind(value: Any, kind: type) -> None:
+    """TypeError for what a page could not walk through."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
 
 
 def latency(operators: Iterable[Operator]) -> float | None:

@@ -32,7 +32,7 @@ def request(job: Job, owner: Any, word: Word) -> None:
     with transaction.atomic():
         row = Job.objects.select_for_update().get(pk=job.pk)
         if not _WORDS[word](row):
-            raise Refused(word, f"the job is {row.state}", "reload the page to see what it does now")
+            raise Refused(word, f"it is {row.state}", "reload the page to see what it does now")
     job.refresh_from_db()
 
 

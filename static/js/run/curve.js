@@ -5,6 +5,7 @@ import { logTicks, look, timeTicks } from "./look.js";
 
 const LEFT = 64;
 const LINE = 15; // px between two labels
+const FAR = 3; // a baseline so many times over all else would press the curve flat: it is named at the upper edge
 
 export class Curve {
   constructor(canvas, state, timeline) {
@@ -50,17 +51,18 @@ export class Curve {
   redraw() { this.chart.draw(); }
 
   lines() {
-    const lines = this.state.baselines.map((line) => ({ y: line.seconds, name: line.name, dashed: true }));
-    const target = this.state.run.budget.latency;
+    const lines = [], target = this.state.run.budget.latency;
     if (target) lines.push({ y: target, name: "Your target", dashed: true });
     const whole = this.wholes.at(-1);
     if (whole) lines.push({ y: whole.seconds, name: "End to end" });
     if (this.state.run.latency) lines.push({ y: this.state.run.latency, name: "Best so far", strong: true });
-    return lines;
+    const highest = Math.max(...lines.map((line) => line.y), ...this.state.curve.map(([, y]) => y));
+    const far = (y) => highest > 0 && y > FAR * highest;
+    return [...this.state.baselines.map(({ seconds: y, name }) => ({ y, name, far: far(y), dashed: !far(y) })), ...lines];
   }
 
   #range(points) {
-    const values = [...points.map((p) => p.y), ...this.lines().map((line) => line.y)];
+    const values = [...points.map((p) => p.y), ...this.lines().filter((line) => !line.far).map((line) => line.y)];
     this.chart.options.scales.y.ticks.display = values.length > 0;
     if (!values.length) return;
     const low = Math.min(...values), high = Math.max(...values);
@@ -105,7 +107,25 @@ export class Curve {
     Object.assign(y.ticks, { color: colours.soft, font: { size: 12, family: colours.font } });
   }
 
+  /** Ahead of now, between no gain and the expected one. */
+  #ahead({ ctx, chartArea: area, scales }) {
+    const { clock, latency: now, expected, state } = this.state.run;
+    if (state !== "running" || !now || !expected?.seconds || expected.unknown > expected.gain / 2) return;
+    const left = scales.x.getPixelForValue(clock), right = scales.x.getPixelForValue(clock + expected.seconds);
+    const [above, below] = [now, now * (1 - expected.gain)].map((y) => scales.y.getPixelForValue(y));
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(area.left, area.top, area.right - area.left, area.bottom - area.top);
+    ctx.clip();
+    ctx.fillStyle = look().band;
+    ctx.beginPath();
+    for (const [x, y] of [[left, above], [right, above], [right, below]]) ctx.lineTo(x, y);
+    ctx.fill();
+    ctx.restore();
+  }
+
   #bands(chart) {
+    this.#ahead(chart);
     const { operator } = this.timeline.highlight;
     if (operator === null) return;
     const { ctx, chartArea: area, scales } = chart;
@@ -121,7 +141,7 @@ export class Curve {
 
   #edge(chart) {
     const { ctx, chartArea: area, scales } = chart, colours = look();
-    const lines = this.lines().map((line) => ({ ...line, at: scales.y.getPixelForValue(line.y) })).sort((a, b) => a.at - b.at);
+    const lines = this.lines().map((line) => ({ ...line, at: line.far ? area.top : scales.y.getPixelForValue(line.y) })).sort((a, b) => a.at - b.at);
     ctx.save();
     ctx.font = `12px ${colours.font}`;
     for (const line of lines.filter((l) => l.dashed)) {
@@ -145,17 +165,17 @@ export class Curve {
     for (const line of [...lines].reverse()) { line.shown = Math.min(line.shown, ceiling - LINE / 2); ceiling = line.shown - LINE / 2; }
     ctx.textBaseline = "middle";
     for (const line of lines) {
-      const value = latency(line.y);
+      const text = `${line.far ? "\u2191 " : ""}${line.name} ${latency(line.y)}`;
       ctx.fillStyle = line.strong ? colours.accent : colours.soft;
       if (this.narrow) {
-        if (!line.dashed) continue;
+        if (!line.dashed && !line.far) continue;
         ctx.textAlign = "right";
-        ctx.fillText(`${line.name} ${value}`, area.right, line.at - 8);
+        ctx.fillText(text, area.right, line.at + (line.far ? 8 : -8));
         continue;
       }
       ctx.textAlign = "left";
       ctx.font = `${line.strong ? "600 " : ""}12px ${colours.font}`;
-      ctx.fillText(`${line.name} ${value}`, area.right + 10, line.shown);
+      ctx.fillText(text, area.right + 10, line.shown);
     }
   }
 }

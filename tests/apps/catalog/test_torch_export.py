@@ -156,6 +156,28 @@ def test_a_rejected_file_may_come_again_under_its_right_name(site: Any) -> None:
 
 
 @pytest.mark.usefixtures("allowed")
+def test_a_file_that_was_rejected_after_its_conversion_is_converted_anew(site: Any) -> None:
+    network = create_network(site.ada, "a.pt2", [b"program"])
+    held = claimed(network, "convert")
+    converted(held, b"onnx content")
+    services.conclude(held, "finished")
+    services.conclude(claimed(network, "inspect"), "failed", last={"kind": "failed", "reason": "odd"})
+    network.refresh_from_db()
+    assert (network.state, network.unconverted) == ("rejected", False)
+    network.path.unlink()  # swept away
+    network.source_path.unlink()
+    assert create_network(site.ada, "b.pt2", [b"program"]) == network
+    network.refresh_from_db()
+    assert (network.state, network.unconverted, network.size, network.file_name) == ("inspecting", True, 7, "b.pt2")
+    held = claimed(network, "convert")
+    assert Path(held.order()["source"]).read_bytes() == b"program"
+    converted(held, b"onnx content")
+    services.conclude(held, "finished")
+    network.refresh_from_db()
+    assert Path(claimed(network, "inspect").order()["network"]).read_bytes() == b"onnx content"
+
+
+@pytest.mark.usefixtures("allowed")
 def test_two_files_that_become_one_network_are_named(site: Any) -> None:
     first = create_network(site.ada, "first.onnx", [b"content"])
     second = create_network(site.ada, "second.pt2", [b"program"])

@@ -27,3 +27,12 @@ def test_it_remembers_so_many_keys_and_no_more():
     assert pace.allows("c")  # b is forgotten
     assert not pace.allows("a")
     assert pace.allows("b")
+
+
+def test_a_try_may_cost_more_and_one_that_is_refused_costs_nothing():
+    clock = Clock()
+    pace = Pace(10, 60.0, clock=clock)
+    assert [pace.allows("a", cost) for cost in (6, 5, 4, 1)] == [True, False, True, False]
+    assert not pace.allows("b", 11)
+    clock.now = 60.0
+    assert pace.allows("a", 10)

@@ -10,7 +10,7 @@ import pytest
 
 from apps.core import clock
 from apps.tuning import services
-from apps.tuning.models import Artifact, TuningRun
+from apps.tuning.models import Artifact, Job, TuningRun
 
 KEPT = Artifact.KEPT
 
@@ -23,8 +23,8 @@ def run(site: Any) -> TuningRun:
     return run
 
 
-def compiled(run: TuningRun, content: str, passed: bool = True) -> None:
-    """The best so far, asked for, compiled and kept."""
+def answered(run: TuningRun, content: str, passed: bool = True) -> services.Claim:
+    """The best so far, asked for, compiled and kept, by a worker that has not said so yet."""
     held = services.claim(services.request_artifact(run, run.owner).pk, "worker")
     assert held is not None
     archive = Path(held.order()["work_dir"]) / "artifact.zip"
@@ -32,7 +32,11 @@ def compiled(run: TuningRun, content: str, passed: bool = True) -> None:
     result = {"kind": "result", "clock": 5.0, "task": "compile", "passed": passed, "verdict": {}, "latency": {},
               "onnxruntime": {}, "ratio": 0.5, "archive": str(archive) if passed else None}  # fmt: skip
     services.write(held, [result])
-    services.conclude(held, "finished")
+    return held
+
+
+def compiled(run: TuningRun, content: str, passed: bool = True) -> None:
+    services.conclude(answered(run, content, passed), "finished")
 
 
 def contents(data: Path) -> set[str]:
@@ -79,3 +83,25 @@ def test_a_file_that_two_artifacts_name_stays_until_neither_does(site: Any, run:
     other.artifacts.all().delete()
     services.sweep(later)
     assert not contents(data_dir)
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_what_a_dead_worker_has_answered_is_not_compiled_again(run: TuningRun, passed: bool) -> None:
+    """Its message comes again before its lease is seen to have run out."""
+    held = answered(run, "library", passed)
+    late = clock.now() + timedelta(minutes=1)
+    assert services.claim(held.job_id, "another", now=late) is None
+    services.reconcile(late)
+    assert services.claim(held.job_id, "another", now=late) is None
+    job = Job.objects.get(pk=held.job_id)
+    assert (job.state, job.attempt, job.error) == ("done", 1, "")
+    assert [artifact.state for artifact in run.artifacts.all()] == ["ready" if passed else "rejected"]
+
+
+@pytest.mark.parametrize("kind", ["crashed", "failed", "interrupted", "paused", "stopped"])
+def test_what_is_answered_is_done_however_its_child_ends(run: TuningRun, kind: str) -> None:
+    held = answered(run, "library")
+    assert services.conclude(held, kind) == "done"
+    assert services.reconcile(clock.now() + timedelta(minutes=1))["interrupted"] == 0
+    assert Job.objects.get(pk=held.job_id).state == "done"
+    assert run.artifacts.get().path.read_text() == "library"

@@ -17,7 +17,7 @@ from apps.core import clock
 from apps.core.access import owned
 from apps.tuning import dispatch, services
 from apps.tuning.models import Artifact, Job, Outbox, TuningRun
-from apps.tuning.requests import MAX_ACTIVE_RUNS, runs
+from apps.tuning.requests import MAX_ACTIVE_RUNS, enqueue, runs
 from apps.tuning.states import LEGAL, IllegalTransition, State, step
 from tests.apps.rows import Site
 from tests.apps.threads import in_threads
@@ -120,6 +120,18 @@ def test_an_ending_becomes_a_state(site: Any, kind: str, last: Any, state: str, 
     assert (job_of(run).state, run.finished_reason) == (state, reason)
     if kind == "failed":
         assert (job_of(run).error, job_of(run).next_step) == ("no memory", "buy some")
+
+
+def test_what_a_worker_that_was_shut_down_had_goes_on_at_once(site: Any, queue: Any) -> None:
+    run, held, _ = site.claimed()
+    services.reconcile()
+    dispatch.broker().flush_all()
+    services.conclude(held, "interrupted")
+    counts = services.reconcile()
+    assert (counts["interrupted"], counts["sent"], queue()) == (1, 1, 1)
+    job = job_of(run)
+    assert (job.state, job.fruitless, job.lease_until, job.error) == ("queued", 0, None, "")
+    assert services.claim(run.job_id, "another") is not None
 
 
 @pytest.mark.parametrize("task", ["inspect", "convert"])
@@ -227,6 +239,26 @@ def test_reconcile_sends_what_was_never_sent_and_what_was_lost(site: Any, queue:
     assert (counts["resent"], counts["sent"]) == (2, 2)
     assert queue() == 2
     assert Outbox.objects.filter(job=run.job).count() == 1
+
+
+@pytest.mark.parametrize(("compiling", "again"), [(0, True), (1, True), (2, False)])
+def test_a_lost_message_waits_for_ten_minutes_only_where_every_thread_is_at_work(
+    site: Any, queue: Any, compiling: int, again: bool
+) -> None:
+    """An upload is inspected while an artifact compiles, however long that takes."""
+    jobs = [Job.objects.create(task="compile", owner=site.ada, network=site.network) for _ in range(compiling)]
+    now = clock.now() + MINUTE
+    for job in jobs:
+        assert services.claim(job.pk, "worker", now=now) is not None
+    enqueue("inspect", site.ada, network=site.network)
+    services.reconcile()
+    dispatch.broker().flush_all()  # as if Redis had died
+    assert services.reconcile(now)["resent"] == again
+    assert queue() == again
+    dispatch.broker().flush_all()
+    later = now + 10 * MINUTE
+    Job.objects.filter(pk__in=[job.pk for job in jobs]).update(lease_until=later + MINUTE)
+    assert services.reconcile(later)["resent"] == 1
 
 
 def test_a_measured_run_is_compiled_when_it_ends(site: Any, tmp_path: Path) -> None:

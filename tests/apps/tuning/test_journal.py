@@ -206,6 +206,62 @@ def test_a_value_that_fits_no_column_is_refused(site: Any, changes: dict[str, An
     assert not Measurement.objects.filter(run=run).exists()
 
 
+@pytest.mark.parametrize(
+    "changes", [{}, {"text": None}, {"text": ["a"]}, {"text": "a", "level": 7}, {"text": "a", "level": {}}], ids=str
+)
+def test_a_line_of_the_log_without_text_is_refused(site: Any, changes: dict[str, Any]) -> None:
+    """Kept, it would break the run's page for good."""
+    run, held, told = site.claimed()
+    with pytest.raises(services.Refused, match="cannot be kept"):
+        services.write(held, [told.batch(0.5), told.event("log", **changes)])
+    drawn = live.snapshot(run)
+    assert (drawn["log"], drawn["run"]["trials"]) == ([], 0)
+
+
+BASELINE = {"kind": "baseline", "clock": 1.0, "name": "ONNX Runtime", "seconds": 0.1, "spread": 0.0, "threads": 2}
+WHOLE = {"kind": "end_to_end", "clock": 1.0, "seconds": 0.1, "spread": 0.0, "runs": 3, "latency": 0.1, "verified": True}
+BATCH = {"kind": "batch", "clock": 1.0, "slot": 0, "measurements": []}
+STARTED = {"kind": "started", "clock": 1.0, "versions": {}, "notes": []}
+OPERATOR = {
+    "index": 0,
+    "name": "conv",
+    "key": "k",
+    "weight": 1.0,
+    "flops": 1.0,
+    "bytes": 1.0,
+    "work": 1.0,
+    "configurations": 9.0,
+}
+LISTED = {"kind": "operators", "clock": 1.0, "operators": [OPERATOR | {"sketches": 3}]}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        BASELINE | {"name": 7}, BASELINE | {"seconds": None}, BASELINE | {"seconds": "fast"}, BASELINE | {"spread": []},
+        BASELINE | {"threads": "all"}, WHOLE | {"seconds": "fast"}, WHOLE | {"spread": {}}, WHOLE | {"latency": [0.1]},
+        STARTED | {"versions": ["0.27"]}, STARTED | {"notes": 7}, LISTED, BATCH | {"spent": ["search"]},
+        BATCH | {"spent": {"search": "much"}}, BATCH | {"spent": {"search": None}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_figure_that_no_page_could_draw_is_refused(site: Any, event: dict[str, Any]) -> None:
+    run, held, _ = site.claimed()
+    before = live.snapshot(run)
+    with pytest.raises(services.Refused, match="cannot be kept"):
+        services.write(held, [event])
+    assert live.snapshot(run) == before
+
+
+def test_a_line_of_the_log_is_its_text_and_how_grave_it_is(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.event("log", text="a"), told.event("log", text="b" * 9999, level="error", more=[1])])
+    drawn = live.snapshot(run)["log"]
+    assert [(line["level"], line["text"]) for line in drawn] == [("info", "a"), ("error", "b" * 4000)]
+    frames, _ = live.frames(run, drawn[0]["seq"] - 1)
+    assert [{name: frame[name] for name in drawn[0]} for frame in frames] == drawn
+
+
 def test_a_clock_that_is_no_number_is_refused(site: Any) -> None:
     run, held, told = site.claimed()
     with pytest.raises(services.Refused, match="not finite"):

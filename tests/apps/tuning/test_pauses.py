@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apps.core import clock
-from apps.tuning import dispatch, leases, live, services
+from apps.tuning import dispatch, endings, live, services
 from apps.tuning.models import Job, TuningRun
 from tests.apps.rows import Site
 
@@ -44,7 +44,7 @@ def test_attempts_that_get_nowhere_follow_with_growing_pauses(site: Site, task: 
     job = run.job if task == "tune" else Job.objects.create(task=task, owner=site.ada, run=run, network=site.network)
     found = pauses(job.pk)
     assert found == [timedelta(seconds=10), timedelta(seconds=60)]
-    assert len(found) == leases.ATTEMPTS - 1
+    assert len(found) == endings.ATTEMPTS - 1
 
 
 def test_nobody_claims_it_and_no_message_is_sent_before_the_pause_is_over(site: Site) -> None:
@@ -62,7 +62,7 @@ def test_nobody_claims_it_and_no_message_is_sent_before_the_pause_is_over(site: 
 
 @pytest.mark.mutation
 def test_attempts_without_a_pause_are_noticed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "PAUSES", (timedelta(0), timedelta(0)))
+    monkeypatch.setattr(endings, "PAUSES", (timedelta(0), timedelta(0)))
     with pytest.raises(AssertionError):
         test_attempts_that_get_nowhere_follow_with_growing_pauses(site, "tune")
 

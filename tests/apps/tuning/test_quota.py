@@ -16,7 +16,6 @@ from apps.catalog.services import create_network
 from apps.core import clock
 from apps.core.errors import Refused
 from apps.tuning import live, quota, services
-from apps.tuning.checks import quota_is_an_amount
 from apps.tuning.journal import archives
 from apps.tuning.models import Artifact, Event, Job, Measurement, TuningRun
 from tests.apps.rows import Site
@@ -331,11 +330,3 @@ def test_a_network_of_two_owners_stays_for_the_other(site: Site, data_dir: Path)
     services.remove_network(theirs, site.bob)
     services.sweep()
     assert not theirs.path.exists()
-
-
-@pytest.mark.parametrize(("written", "bytes_", "wrong"), [("20GB", 20_000_000_000, False), ("many", 0, True)])
-def test_a_quota_that_is_no_amount_is_said_at_the_start(settings: Any, written: str, bytes_: int, wrong: bool) -> None:
-    settings.QUOTA, settings.QUOTA_WRITTEN = bytes_, written
-    found = quota_is_an_amount(None)
-    assert [error.id for error in found] == (["tuning.E003"] if wrong else [])
-    assert all(f"QUOTA={written}" in error.msg for error in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,6 +13,7 @@ import pytest
 
 from apps.catalog.models import Network
 from apps.core import clock
+from apps.core.content import keep
 from apps.tuning import services
 from apps.tuning.models import Job
 
@@ -52,10 +54,17 @@ def test_old_halves_and_uploads_go(db: None, data_dir: Path) -> None:
 def test_files_that_no_network_names_go(site: Any, data_dir: Path, source: str, state: str, kept: set[str]) -> None:
     Network.objects.create(owner=site.ada, name="n", sha256="d" * 64, source=source * 64, size=1, state=state)
     for name in ("d.onnx", "d.pt2", "e.onnx", "e.pt2"):
-        left(data_dir / "networks" / (name[0] * 63 + name), OLD)
-    left(data_dir / "networks" / f"{'f' * 64}.pt2", NEW)
+        left(data_dir / "networks" / (name[0] * 63 + name), timedelta(minutes=61))
+    left(data_dir / "networks" / f"{'f' * 64}.pt2", timedelta(minutes=59))
     services.sweep()
     assert {path.name[63:] for path in (data_dir / "networks").glob("[def]*")} == kept | {"f.pt2"}
+
+
+def test_a_file_that_comes_again_does_not_go_before_its_network_is_there(site: Any, data_dir: Path) -> None:
+    kept = left(data_dir / "networks" / f"{sha256(b'text').hexdigest()}.onnx", OLD)
+    keep([b"text"], kept.parent, ".onnx")
+    assert services.sweep() == 0
+    assert kept.exists()
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,15 @@ def landscapes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def curves(landscapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without the space, for those who ask nothing of it: there every plan is searched for."""
+    folder = tmp_path_factory.mktemp("curves")
+    for name in ("synthetic.curve.npz", "costs.json"):
+        shutil.copy(landscapes / name, folder)
+    return folder
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*words: object) -> tuple[int, str]:
@@ -51,9 +60,9 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
-def test_convolutions_and_dense_layers_are_compared_alone(landscapes: Path, tmp_path: Path, run: Run) -> None:
+def test_convolutions_and_dense_layers_are_compared_alone(curves: Path, tmp_path: Path, run: Run) -> None:
     """Of the synthetic six a pooling and a copy are left out, and what is left is another comparison."""
-    words = ("--landscape", landscapes, "--methods", "round_robin", "--seeds", "0", "--out", tmp_path)
+    words = ("--landscape", curves, "--methods", "round_robin", "--seeds", "0", "--out", tmp_path)
     for operators in ("all", "compute"):
         assert run(*words, "--operators", operators)[0] == 0
     cells = [json.loads(path.read_text()) for path in (tmp_path / "cells").glob("*round_robin-curve*.json")]
@@ -184,8 +193,8 @@ def test_half_of_what_was_recorded_is_a_run_so_that_who_waits_for_another_s_end_
     assert space.trials(None) == 2 * min(part.operator.size // 4 for part in space.recording.parts)  # type: ignore[union-attr]
 
 
-def test_what_another_process_is_at_is_left_to_it_until_it_dies(landscapes: Path, tmp_path: Path, run: Run) -> None:
-    words = ("--landscape", landscapes, "--methods", "round_robin", "--seeds", "0,1", "--trials-per-operator", 20)
+def test_what_another_process_is_at_is_left_to_it_until_it_dies(curves: Path, tmp_path: Path, run: Run) -> None:
+    words = ("--landscape", curves, "--methods", "round_robin", "--seeds", "0,1", "--trials-per-operator", 20)
     run(*words, "--out", tmp_path)
     cells = sorted((tmp_path / "cells").glob("*-curve-*.json"))
     assert len(cells) == 2
@@ -222,9 +231,9 @@ def test_probes_are_asked_where_no_methods_are_named(landscapes: Path, tmp_path:
     assert "probe" not in kinds("--methods", "dynatune")
 
 
-def test_regret_is_of_what_the_slots_measured(landscapes: Path, tmp_path: Path, run: Run) -> None:
+def test_regret_is_of_what_the_slots_measured(curves: Path, tmp_path: Path, run: Run) -> None:
     """Duplicates use up a plan and are no trials: a curve of trials would promise the oracle more than there is."""
-    run("--landscape", landscapes, "--methods", "oracle,round_robin", "--seeds", "0", "--out", tmp_path)
+    run("--landscape", curves, "--methods", "oracle,round_robin", "--seeds", "0", "--out", tmp_path)
     for path in (tmp_path / "cells").glob("*round_robin-curve*.json"):
         kept = json.loads(path.read_text())
         # When all is used up there is nothing left to regret.
@@ -255,17 +264,17 @@ def test_costs_of_another_machine_are_refused(landscapes: Path, tmp_path: Path) 
 
 def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_path: Path, run: Run) -> None:
     words = ("--landscape", landscapes, "--out", tmp_path, "--methods", "sequential,dynatune,oracle,round_robin")
-    code, said = run(*words, "--seeds", "0,1")
+    code, said = run(*words, "--seeds", "0")
     assert code == 0
     assert "dynatune" in said
     assert re.search(r"\d+% of \d+ slots", said)
     cells = sorted((tmp_path / "cells").glob("*.json"))
-    assert len(cells) == 7 * 2  # the oracle needs curves
+    assert len(cells) == 7  # the oracle needs curves
     before = {path: path.stat().st_mtime_ns for path in cells}
-    code, _ = run(*words, "--seeds", "0..2")
+    code, _ = run(*words, "--seeds", "0..1")
     assert code == 0
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert len(list((tmp_path / "cells").glob("*.json"))) == 7 * 3
+    assert len(list((tmp_path / "cells").glob("*.json"))) == 7 * 2
     report = json.loads((tmp_path / "report.json").read_text())
     assert {
         "latency-curve-synthetic.svg",
@@ -311,18 +320,22 @@ def test_the_tables_say_what_their_medians_are_of(landscapes: Path, tmp_path: Pa
 
 
 def test_a_cell_of_a_landscape_is_the_same_every_time(landscapes: Path, tmp_path: Path, run: Run) -> None:
+    """Whatever was played before it."""
     found = []
-    for folder in ("one", "two"):
+    for seeds in ("3,4", "4"):
         words = ("--landscape", landscapes, "--methods", "autotvm,dynatune", "--trials-per-operator", 150)
-        run(*words, "--seeds", "3,4", "--out", tmp_path / folder)
-        cells = [json.loads(p.read_text()) for p in sorted((tmp_path / folder / "cells").glob("*.json"))]
-        found.append([{k: v for k, v in c.items() if k not in ("ended", "took")} for c in cells])
-    assert found[0] == found[1]
-    assert any(row["steps_to_best"] for c in found[0] if c["key"]["layout"] == "space" for row in c["operators"])
+        run(*words, "--seeds", seeds, "--out", tmp_path / seeds)
+        cells = {path.name: json.loads(path.read_text()) for path in (tmp_path / seeds / "cells").glob("*.json")}
+        found.append({name: {k: v for k, v in c.items() if k not in ("ended", "took")} for name, c in cells.items()})
+    both, alone = found
+    assert (len(both), len(alone)) == (8, 4)
+    assert all(both[name] == cell for name, cell in alone.items())
+    spaces = [cell for cell in both.values() if cell["key"]["layout"] == "space"]
+    assert any(row["steps_to_best"] for cell in spaces for row in cell["operators"])
 
 
-def test_the_oracle_is_no_worse_than_turns_on_curves(landscapes: Path, tmp_path: Path, run: Run) -> None:
-    run("--landscape", landscapes, "--methods", "oracle,round_robin", "--seeds", "0..3", "--out", tmp_path)
+def test_the_oracle_is_no_worse_than_turns_on_curves(curves: Path, tmp_path: Path, run: Run) -> None:
+    run("--landscape", curves, "--methods", "oracle,round_robin", "--seeds", "0..3", "--out", tmp_path)
     finals: dict[str, list[float]] = {}
     for path in (tmp_path / "cells").glob("*curve*.json"):
         kept = json.loads(path.read_text())

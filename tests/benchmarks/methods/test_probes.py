@@ -16,6 +16,7 @@ from workers.benchmarks.methods.probes import PROBES, decisions, evaluators, sur
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source
 from workers.engine.cost_model.random_forest import RandomForest
 from workers.engine.evaluator import AdaptiveEvaluator
+from workers.engine.methods import method
 from workers.engine.ports import Prediction
 from workers.engine.scheduler.dynatune import DynaTune
 from workers.engine.space import Features
@@ -24,13 +25,13 @@ from workers.landscapes import SpaceRecording
 
 @pytest.fixture(scope="module")
 def space(tmp_path_factory: pytest.TempPathFactory) -> Source:
-    recording = space_recording(tmp_path_factory.mktemp("probes") / "parts", 2, 900)
+    recording = space_recording(tmp_path_factory.mktemp("probes") / "parts", 2, 900, by=method("auto"))
     return Source(Path("synthetic.space.npz"), SPACE, recording, costs())
 
 
 @pytest.fixture(scope="module")
 def curve(tmp_path_factory: pytest.TempPathFactory) -> Source:
-    recording = curve_recording(tmp_path_factory.mktemp("probes") / "parts", 2, 96)
+    recording = curve_recording(tmp_path_factory.mktemp("probes") / "parts", 2, 96, by=method("auto"))
     return Source(Path("synthetic.curve.npz"), CURVE, recording, costs())
 
 

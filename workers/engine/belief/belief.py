@@ -75,8 +75,6 @@ class Belief:
     def __init__(
         self, rng: np.random.Generator, sampling: Sampling = FAST, curve: str = "log_power", jump: float = 0.2
     ) -> None:
-        if sampling.improvement not in ("normal", "samples"):
-            raise ValueError(f"improvement {sampling.improvement!r} is unknown; use 'normal' or 'samples'")
         self._rng = rng
         self._sampling = sampling
         self._curve = curve_named(curve)
@@ -87,7 +85,6 @@ class Belief:
         self._segments = 0
         self._configurations = 0
         self._samples: Array | None = None
-        self._ensemble: Array | None = None
         self._inherited: Gaussian | None = None
         self._points = 0
         self._acceptance: float | None = None
@@ -102,13 +99,13 @@ class Belief:
         if not starts:
             return
         if len(starts) > self._segments and self._samples is not None:
-            self._inherited, self._ensemble = self._widened(), None
+            self._inherited = self._widened()
         self._segments = len(starts)
         self._peak = max(peak, float(speeds[-1]))
         self._best = float(speeds[-1]) / self._peak
         self._length = len(speeds) - starts[-1]
         if not SAMPLED[0] <= self._best <= SAMPLED[1]:
-            self._samples = self._ensemble = self._acceptance = self._autocorrelation = self._trace = None
+            self._samples = self._acceptance = self._autocorrelation = self._trace = None
             self._points = 0
             return
         part = points(speeds / self._peak, starts[-1], self._sampling.points)
@@ -116,8 +113,8 @@ class Belief:
         if self._length < FEW:
             prior = self._inherited if self._inherited is not None else Gaussian(*self._curve.broad())
         problem = Problem(self._curve, part, self._best, self._length + max(1.0, ahead), prior)
-        sampled = sample(problem, self._sampling, self._rng, self._ensemble)
-        self._samples, self._ensemble = sampled.samples, sampled.ensemble
+        sampled = sample(problem, self._sampling, self._rng)
+        self._samples = sampled.samples
         self._points, self._trace = len(part.x), sampled.trace
         self._acceptance, self._autocorrelation = sampled.acceptance, sampled.autocorrelation
 
@@ -133,9 +130,7 @@ class Belief:
         values = np.clip(drawn[:, 0], best, self._peak)
         mean, spread = max(best, float(values.mean())), float(values.std())
         noise = best * float(np.sqrt(np.mean(np.exp(2 * self._samples[:, -1]))))
-        improvement = mean - best
-        if self._sampling.improvement == "normal":
-            improvement = min(normal_improvement(mean, spread, best), self._peak - best)
+        improvement = min(normal_improvement(mean, spread, best), self._peak - best)
         return Forecast(best, mean, spread, noise, improvement, values)
 
     def curves(self, x: Array) -> Array | None:
@@ -181,8 +176,7 @@ class Belief:
             "length": self._length,
             "segments": self._segments,
             "configurations": self._configurations,
-            "samples": _packed(self._samples, "<f4"),
-            "ensemble": _packed(self._ensemble, "<f8"),
+            "samples": _packed(self._samples),
             "inherited": None
             if self._inherited is None
             else [self._inherited.mean.tolist(), self._inherited.spread.tolist()],
@@ -199,8 +193,7 @@ class Belief:
         self._length, self._segments = state["length"], state["segments"]
         self._configurations, self._points = state["configurations"], state["points"]
         self._acceptance, self._autocorrelation = state["acceptance"], state["autocorrelation"]
-        self._samples = _unpacked(state["samples"], "<f4", columns)
-        self._ensemble = _unpacked(state["ensemble"], "<f8", columns)
+        self._samples = _unpacked(state["samples"], columns)
         inherited = state["inherited"]
         self._inherited = None if inherited is None else Gaussian(np.array(inherited[0]), np.array(inherited[1]))
         self._trace = None
@@ -221,11 +214,11 @@ def normal_improvement(mean: float, spread: float, best: float) -> float:
     return max(0.0, float((mean - best) * ndtr(z) + spread * np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)))
 
 
-def _packed(values: Array | None, kind: str) -> str | None:
-    return None if values is None else base64.b64encode(values.astype(kind).tobytes()).decode("ascii")
+def _packed(values: Array | None) -> str | None:
+    return None if values is None else base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
 
 
-def _unpacked(text: str | None, kind: str, columns: int) -> Array | None:
+def _unpacked(text: str | None, columns: int) -> Array | None:
     if text is None:
         return None
-    return np.frombuffer(base64.b64decode(text), dtype=kind).reshape(-1, columns).astype(np.float64)
+    return np.frombuffer(base64.b64decode(text), dtype="<f4").reshape(-1, columns).astype(np.float64)

@@ -15,7 +15,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from apps.catalog import services as catalog
 from apps.catalog.models import Network, Target
 from apps.core.errors import Refused
+from apps.operations.arguments import above_zero
 from apps.tuning import services
+from apps.tuning.models import TuningRun
 from workers.messages import Budget
 
 NETWORK = "squeezenet"
@@ -33,25 +35,28 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # noqa: RUF012  (the base class declares it so)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--minutes", type=float, default=3.0)
+        parser.add_argument("--minutes", type=above_zero, default=3.0)
         parser.add_argument("--network", default=NETWORK)
 
     def handle(self, *args: Any, **options: Any) -> None:
         owner = get_user_model().objects.filter(is_active=True).order_by("pk").first()
         if owner is None:
             raise CommandError("the site has no account yet: start it with `manage.py up` first")
-        name = options["network"]
-        target = services.ensure_local_target()
-        network = Network.objects.filter(owner=owner, name=name).first()
-        if network is None:
-            try:
-                network = catalog.create_network(owner, f"{name}.onnx", _example(name))
-            except Refused as error:
-                raise CommandError(str(error)) from None
-        _wait(lambda: _ready(network), "the network to be read")
-        _wait(lambda: _ready(target), "this machine to be measured")
-        run = services.create_run(owner, network, target, "auto", Budget(seconds=60.0 * options["minutes"]))
+        try:
+            run = _run(owner, options["network"], Budget(seconds=60.0 * options["minutes"]))
+        except Refused as error:
+            raise CommandError(str(error)) from None
         self.stdout.write(f"run {run.pk} is queued")
+
+
+def _run(owner: Any, name: str, budget: Budget) -> TuningRun:
+    target = services.ensure_local_target()
+    network = Network.objects.filter(owner=owner, name=name).first()
+    if network is None:
+        network = catalog.create_network(owner, f"{name}.onnx", _example(name))
+    _wait(lambda: _ready(network), "the network to be read")
+    _wait(lambda: _ready(target), "this machine to be measured")
+    return services.create_run(owner, network, target, "auto", budget)
 
 
 def _example(name: str) -> Iterator[bytes]:

@@ -11,10 +11,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, close_old_connections
 
+from apps.operations.arguments import above_zero
 from apps.tuning import services
 
 log = logging.getLogger(__name__)
-SWEEP = 3600.0  # s between two
+SWEEP = 600.0  # s between two
 
 
 class Command(BaseCommand):
@@ -22,7 +23,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # noqa: RUF012  (the base class declares it so)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--every", type=float, default=10.0, metavar="SECONDS")
+        parser.add_argument("--every", type=above_zero, default=10.0, metavar="SECONDS")
         parser.add_argument("--once", action="store_true", help="look once and end")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -53,7 +54,7 @@ class Command(BaseCommand):
         try:
             count = services.sweep()
         except (DatabaseError, OSError):
-            log.exception("could not sweep; trying again in an hour")
+            log.exception("could not sweep; trying again in ten minutes")
             return
         if count:
             log.info("removed %d files and directories that nobody reads any more", count)

@@ -17,6 +17,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.test import Client
 
 from apps.catalog.models import Network
+from apps.core.errors import Refused
+from apps.operations.arguments import above_zero, count
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import ACTIVE
@@ -29,8 +31,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--network", default="squeezenet", help="the name of a network of the first account")
         parser.add_argument("--address", default="127.0.0.1:8000", help="where the site listens")
-        parser.add_argument("--pairs", type=int, default=3)
-        parser.add_argument("--seconds", type=float, default=60.0, help="the budget of one run")
+        parser.add_argument("--pairs", type=count, default=3)
+        parser.add_argument("--seconds", type=above_zero, default=60.0, help="the budget of one run")
 
     def handle(self, *args: Any, **options: Any) -> None:
         owner = get_user_model().objects.filter(is_active=True).order_by("pk").first()
@@ -59,7 +61,10 @@ class Command(BaseCommand):
     def _rate(self, owner: Any, network: Network, options: dict[str, Any], seed: int, viewed: bool) -> float:
         _until(lambda: not Job.objects.filter(state__in=ACTIVE).exists(), "the site to be idle")
         target = services.ensure_local_target()
-        run = services.create_run(owner, network, target, "auto", Budget(seconds=options["seconds"]), seed=seed)
+        try:
+            run = services.create_run(owner, network, target, "auto", Budget(seconds=options["seconds"]), seed=seed)
+        except Refused as error:
+            raise CommandError(str(error)) from None
         with _viewer(owner, run, options["address"]) if viewed else _nobody():
             _until(lambda: Job.objects.filter(pk=run.job_id, state="done").exists(), "the run to end")
         run.refresh_from_db()

@@ -1,0 +1,82 @@
+"""What becomes of a job when an attempt at it has ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from apps.tuning.models import Job
+from apps.tuning.states import State
+from workers.messages import Event
+
+PAUSES = (timedelta(seconds=10), timedelta(seconds=60))
+"""Between attempts that got nowhere: what passes, as a full disk or memory that others hold, takes time to pass."""
+ATTEMPTS = 1 + len(PAUSES)
+"""Attempts in a row without a new measurement after which a job fails."""
+LONGEST = 4000
+_WORK = {
+    "inspect": "read the network", "convert": "convert the network", "hardware": "measure the machine",
+    "compile": "compile the best so far", "baseline": "measure the baselines",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class After:
+    """A job's next state. `reason` is for its run, `error` and `next_step` are for the user; `fruitless` is what counts
+    from now on; `pause` is how long nobody may claim it."""
+
+    state: State
+    fruitless: int
+    reason: str = ""
+    error: str = ""
+    next_step: str = ""
+    pause: timedelta | None = None
+
+
+def after(job: Job, kind: str, detail: str = "", last: Event | None = None) -> After:
+    """The first rule that fits. `kind` is workers.supervision.ports.EndingKind without "lost", or "interrupted" for a
+    worker that is shut down, or "expired" for one that went away; `last` is the child's farewell.
+    """
+    told = last or {}
+    asked = job.state == State.STOPPING or job.wanted != Job.Wanted.CONTINUE
+    if job.answered:
+        # However it left: its result is kept, or `error` says why it could not be, and another attempt has nothing to do.
+        return After(State.FAILED if job.error else State.DONE, job.fruitless, "", job.error, job.next_step)
+    if kind == "failed":
+        error, next_step = plain(told.get("reason") or detail), plain(told.get("next_step", ""))
+        return After(State.FAILED, job.fruitless, error=error[:LONGEST], next_step=next_step[:LONGEST])
+    if job.task != Job.Task.TUNE and (kind == "finished" or (kind in ("paused", "stopped") and not asked)):
+        # The code of an uploaded file may say any farewell; after a pause that nobody asked for it would say it again.
+        error = f"the process that was to {_WORK[job.task]} ended without a result"
+        look = "try again; if that does not help, look at the log of the worker"
+        return After(State.FAILED, job.fruitless, error=error, next_step=look)
+    if kind == "finished":
+        return After(State.DONE, job.fruitless, plain(told.get("reason", "")))
+    if kind == "stopped" or job.state == State.STOPPING or job.wanted in (Job.Wanted.STOP, Job.Wanted.KEEP):
+        return After(State.DONE, job.fruitless, "stopped")
+    if job.wanted == Job.Wanted.PAUSE:
+        return After(State.PAUSED, fruitless=0)
+    return _again(job, kind, plain(detail))
+
+
+def _again(job: Job, kind: str, detail: str) -> After:
+    """It is to go on, and does, unless too many attempts got nowhere."""
+    if kind == "interrupted":
+        return After(State.INTERRUPTED, max(0, job.fruitless - 1))
+    if kind == "paused":
+        return After(State.QUEUED, fruitless=0)
+    if job.fruitless >= ATTEMPTS:
+        reason = f"{ATTEMPTS} attempts in a row got nowhere; the last one: {detail}"
+        again = "look at the log; resume to try again" if job.task == Job.Task.TUNE else "ask for it again"
+        return After(State.FAILED, job.fruitless, error=reason, next_step=again)
+    if kind == "crashed" and job.fruitless:
+        # Not of one that expired: who waited for a lease to run out has waited enough.
+        error = f"attempt {job.fruitless} of {ATTEMPTS} got nowhere: {detail}"[:LONGEST]
+        again = "wait, it is tried again by itself"
+        return After(State.QUEUED, job.fruitless, error=error, next_step=again, pause=PAUSES[job.fruitless - 1])
+    return After(State.QUEUED, job.fruitless)
+
+
+def plain(said: object) -> str:
+    """As the database takes it: a child may say anything, half characters and NUL too."""
+    return str(said).encode(errors="replace").decode().replace("\0", "")

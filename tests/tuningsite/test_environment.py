@@ -1,0 +1,82 @@
+"""What the environment sets: taken as it was meant, or refused in one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.operations.running import MANAGE
+from tuningsite import environment
+
+MEANT: list[tuple[Callable[[str], Any], str, Any]] = [
+    (environment.switch, "1", True),
+    (environment.switch, "0", False),
+    (environment.switch, "", False),
+    (environment.names, " a, b ,", ["a", "b"]),
+    (environment.addresses, "10.0.0.2, ::1", ["10.0.0.2", "::1"]),
+    (environment.origins, "https://tuning.example.org", ["https://tuning.example.org"]),
+    (lambda name: environment.size(name, "20GB"), "", 20_000_000_000),
+    (lambda name: environment.size(name, "20GB"), "2GiB", 2 << 30),
+    (lambda name: environment.level(name, "INFO"), "warning", "WARNING"),
+    (environment.database, "", None),
+]
+MEANINGLESS: list[tuple[Callable[[str], Any], str]] = [
+    (environment.switch, "true"),
+    (environment.addresses, "nginx"),
+    (environment.origins, "tuning.example.org"),
+    (environment.origins, "https://tuning.example.org/here"),
+    (lambda name: environment.size(name, "20GB"), "many"),
+    (lambda name: environment.size(name, "20GB"), "0"),
+    (lambda name: environment.level(name, "INFO"), "loud"),
+]
+
+
+@pytest.mark.parametrize(("read", "written", "found"), MEANT)
+def test_what_is_meant_is_taken(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[str], Any], written: str, found: Any
+) -> None:
+    monkeypatch.setenv("SETTING", written)
+    assert read("SETTING") == found
+
+
+@pytest.mark.parametrize(("read", "written"), MEANINGLESS)
+def test_what_means_nothing_is_refused_with_its_name_value_and_next_step(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[str], Any], written: str
+) -> None:
+    monkeypatch.setenv("SETTING", written)
+    with pytest.raises(SystemExit) as refused:
+        read("SETTING")
+    assert str(refused.value).startswith(f"SETTING={written}: ")
+    assert "Next step: " in str(refused.value)
+
+
+def test_a_password_in_a_bad_address_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SETTING", "postgresss://ada:hidden@host/name")
+    with pytest.raises(SystemExit) as refused:
+        environment.database("SETTING")
+    assert "hidden" not in str(refused.value)
+    assert "SETTING: it is no address of a database" in str(refused.value)
+
+
+def test_a_directory_that_cannot_be_made_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("SETTING", str(tmp_path / "file" / "beneath"))
+    with pytest.raises(SystemExit, match=r"cannot be made \(Not a directory\)\. Next step: name a directory"):
+        environment.directory("SETTING", tmp_path)
+
+
+def test_any_command_ends_with_that_line_and_no_traceback(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*MANAGE, "check"],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tuningsite.settings", "DATA_DIR": str(tmp_path), "TLS": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "TLS=true: it is neither 1 nor 0. Next step: write TLS=1, or leave it out.\n"

@@ -1,0 +1,97 @@
+"""What the environment sets, checked as it is read: a value that means nothing ends any command with one line."""
+
+from __future__ import annotations
+
+import logging
+import os
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import dj_database_url
+
+from apps.core.amounts import bytes_of
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name) or default
+
+
+def names(name: str) -> list[str]:
+    """Separated by commas."""
+    return [one.strip() for one in text(name).split(",") if one.strip()]
+
+
+def switch(name: str) -> bool:
+    """1, or 0 as nothing: what was meant by another word would be off without anybody knowing."""
+    value = text(name, "0")
+    if value not in ("0", "1"):
+        raise _refused(f"{name}={value}", "it is neither 1 nor 0", f"write {name}=1, or leave it out")
+    return value == "1"
+
+
+def size(name: str, default: str) -> int:
+    """Bytes."""
+    value = text(name, default)
+    found = bytes_of(value)
+    if not found:
+        raise _refused(f"{name}={value}", "it is no amount of bytes greater than 0", "write it like 500MB or 50GiB")
+    return found
+
+
+def addresses(name: str) -> list[str]:
+    """As `str` of an IP address writes them."""
+    found = []
+    for one in names(name):
+        try:
+            found.append(str(ip_address(one)))
+        except ValueError:
+            raise _refused(f"{name}={one}", "it is no IP address", "name each address in numbers") from None
+    return found
+
+
+def origins(name: str) -> list[str]:
+    for one in (found := names(name)):
+        parts = urlsplit(one)
+        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/"):
+            raise _refused(f"{name}={one}", "it is no origin", "write it like https://tuning.example.org")
+    return found
+
+
+def level(name: str, default: str) -> str:
+    """Of logging."""
+    value = text(name, default)
+    if value.upper() not in logging.getLevelNamesMapping():
+        raise _refused(f"{name}={value}", "there is no such level", "write DEBUG, INFO, WARNING or ERROR")
+    return value.upper()
+
+
+def database(name: str) -> dict[str, Any] | None:
+    """As Django takes it; None where none is set. What was written is not repeated: it holds a password."""
+    value = text(name)
+    if not value:
+        return None
+    try:
+        return dict(dj_database_url.parse(value))
+    except ValueError:
+        raise _refused(
+            name, "it is no address of a database", "write it like postgres://user:password@host/name"
+        ) from None
+
+
+def directory(name: str, default: Path) -> Path:
+    """Made where it is missing, for nobody else."""
+    path = Path(text(name) or default).resolve()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reason = "" if os.access(path, os.W_OK | os.X_OK) else "nothing can be written there"
+    except OSError as error:
+        reason = f"it cannot be made ({error.strerror})"
+    if reason:
+        raise _refused(f"{name}={path}", reason, "name a directory of yours")
+    return path
+
+
+def _refused(what: str, reason: str, next_step: str) -> SystemExit:
+    return SystemExit(f"{what}: {reason}. Next step: {next_step}.")
