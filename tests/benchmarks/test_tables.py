@@ -52,6 +52,14 @@ def test_an_arm_is_compared_with_the_stock_run_of_its_own_seed(compared: list[Ce
     assert "14.14 times as fast as stock (geometric mean)" in said
 
 
+def test_a_library_whose_turns_were_disturbed_leaves_its_tuning_to_compare_with(compared: list[Cell]) -> None:
+    untimed = {**compared[0], "end_to_end": None, "onnxruntime": None, "ratio": None}
+    said = table([untimed, compared[1]])
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-2:] == ["20", "25.00"]
+    assert [word.strip() for word in row(said, "stock") if word.strip()][-5:-2] == ["-", "-", "-"]
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-5:-2] == ["2", "1.8", "1.10"]
+
+
 def test_stock_with_kept_builders_is_a_peer_of_its_own(compared: list[Cell]) -> None:
     said = table([*compared[:2], cell("warm", [[100.0, 6e-3], [120.0, 5.5e-3]], 300.0)])
     assert [word.strip() for word in row(said, "auto") if word.strip()][-4:] == ["20", "25.00", "20", "6.00"]

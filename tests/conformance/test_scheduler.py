@@ -24,7 +24,7 @@ def progress(index: int, slots: int, exhausted: bool = False) -> Progress:
     return Progress(operator, best, slots, 0.8 * slots, exhausted)
 
 
-SETTING = Setting(3, 1e12, slots_per_operator={0: 2, 1: 4, 2: 1, 3: 3})
+SETTING = Setting(3, 1e12, trials=84)
 CURVES = {str(index): progress(index, 60).curve for index in range(30)}
 
 

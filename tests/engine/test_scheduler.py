@@ -72,7 +72,7 @@ def test_finished_operators_get_nothing_and_none_ends_the_run(name: str) -> None
 
 @pytest.mark.parametrize("name", sorted(SCHEDULERS))
 def test_states_are_json_and_a_restored_scheduler_decides_identically(name: str) -> None:
-    setting = Setting(3, PEAK, slots_per_operator={0: 2, 1: 3, 2: 1, 3: 9})
+    setting = Setting(3, PEAK, trials=120)
     scheduler, slots = made(name, setting), [0] * 4
     play(scheduler, range(4), slots, 7)
     twin = made(name, setting)
@@ -123,37 +123,57 @@ def test_round_robin_goes_in_a_circle() -> None:
     assert [one.operator for one in decisions] == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_sequential_keeps_to_its_shares_and_then_gives_out_the_rest() -> None:
-    scheduler = scheduler_named("sequential", Setting(0, PEAK, slots_per_operator={0: 3, 1: 1, 2: 2}))
-    decisions = play(scheduler, [0, 1, 2], [0, 0, 0], 9)
-    assert [one.operator for one in decisions] == [0, 0, 0, 1, 2, 2, 0, 1, 2]
-    assert {one.rule for one in decisions[6:]} == {"remainder"}
+def chosen(scheduler: Scheduler, *configurations: int, finished: int = 0) -> tuple[int, str]:
+    """Among operators with so many configurations, of which the first `finished` are exhausted."""
+    now = [progress(i, [1e-3] * n, 1, exhausted=i < finished) for i, n in enumerate(configurations)]
+    decision = scheduler.choose(now, 1.0)
+    assert decision is not None
+    return decision.operator, decision.rule
 
 
-def test_sequential_moves_on_by_the_clock_where_its_shares_are_seconds() -> None:
+def test_sequential_gives_each_an_equal_part_of_the_trials_and_then_what_is_left() -> None:
+    scheduler = scheduler_named("sequential", Setting(0, PEAK, trials=90))
+    assert chosen(scheduler, 1, 1, 1) == (0, "sequential")
+    assert chosen(scheduler, 29, 1, 1) == (0, "sequential")
+    assert chosen(scheduler, 40, 1, 1) == (1, "sequential")  # its last slot went over by ten: the others have 25 each
+    assert chosen(scheduler, 40, 24, 1) == (1, "sequential")
+    assert chosen(scheduler, 40, 25, 1) == (2, "sequential")
+    assert chosen(scheduler, 40, 25, 26) == (1, "remainder")
+    assert chosen(scheduler, 40, 27, 26) == (2, "remainder")
+
+
+def test_what_a_finished_operator_did_not_take_is_for_those_to_come_and_nobody_goes_back() -> None:
+    scheduler = scheduler_named("sequential", Setting(0, PEAK, trials=90))
+    assert chosen(scheduler, 30, 1, 1) == (1, "sequential")
+    assert chosen(scheduler, 30, 5, 1, finished=2) == (2, "sequential")
+    assert chosen(scheduler, 30, 5, 54, finished=0) == (2, "sequential")
+    assert chosen(scheduler, 30, 5, 55, finished=2) == (2, "remainder")
+
+
+def test_without_a_limit_each_has_autotvms_thousand_trials() -> None:
+    scheduler = scheduler_named("sequential", Setting(0, PEAK))
+    assert chosen(scheduler, 999, 1) == (0, "sequential")
+    assert chosen(scheduler, 1000, 1) == (1, "sequential")
+
+
+def test_sequential_moves_on_by_the_clock_where_the_limit_is_seconds() -> None:
     """`progress` takes an eighth of a second a configuration: 4 s are 32 of them."""
-    scheduler = scheduler_named("sequential", Setting(0, PEAK, seconds_per_operator=4.0))
-
-    def chosen(*configurations: int) -> tuple[int, str]:
-        decision = scheduler.choose([progress(i, [1e-3] * n, 1) for i, n in enumerate(configurations)], 1.0)
-        assert decision is not None
-        return decision.operator, decision.rule
-
-    assert chosen(0, 0, 0) == (0, "sequential")
-    assert chosen(31, 0, 0) == (0, "sequential")
-    assert chosen(32, 0, 0) == (1, "sequential")
-    assert chosen(40, 33, 0) == (2, "sequential")
-    assert chosen(40, 33, 35) == (1, "remainder")
+    scheduler = scheduler_named("sequential", Setting(0, PEAK, seconds=12.0))
+    assert chosen(scheduler, 0, 0, 0) == (0, "sequential")
+    assert chosen(scheduler, 31, 0, 0) == (0, "sequential")
+    assert chosen(scheduler, 32, 0, 0) == (1, "sequential")
+    assert chosen(scheduler, 40, 33, 0) == (2, "sequential")
+    assert chosen(scheduler, 40, 33, 35) == (1, "remainder")
     with pytest.raises(IllegalMethod, match="seconds 0"):
-        scheduler_named("sequential", Setting(0, PEAK, seconds_per_operator=0.0))
+        scheduler_named("sequential", Setting(0, PEAK, seconds=0.0))
 
 
-def test_a_restored_sequential_scheduler_keeps_the_shares_its_run_began_with() -> None:
-    began = scheduler_named("sequential", Setting(0, PEAK, seconds_per_operator=4.0))
-    resumed = scheduler_named("sequential", Setting(0, PEAK, seconds_per_operator=1.0))
+def test_a_restored_sequential_scheduler_keeps_the_seconds_and_the_place_its_run_had() -> None:
+    began = scheduler_named("sequential", Setting(0, PEAK, seconds=8.0))
+    assert chosen(began, 40, 1) == (1, "sequential")
+    resumed = scheduler_named("sequential", Setting(0, PEAK, seconds=1.0))
     resumed.restore(json.loads(json.dumps(began.state())))
-    now = [progress(0, [1e-3] * 16, 1), progress(1, [1e-3], 0)]
-    assert resumed.choose(now, 1.0) == began.choose(now, 1.0)
+    assert chosen(resumed, 40, 20) == chosen(began, 40, 20) == (1, "sequential")
 
 
 def test_untried_operators_go_first_by_their_share_of_the_latency() -> None:

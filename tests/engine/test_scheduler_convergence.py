@@ -107,11 +107,10 @@ class Simulation:
 
 
 Make = Callable[[int], Scheduler]
-SHARES = {index: SLOTS // OPERATORS for index in range(OPERATORS)}
 STATIC: dict[str, Make] = {
     "round_robin": lambda seed: RoundRobin(),
     "random": Random,
-    "sequential": lambda seed: Sequential(SHARES),
+    "sequential": lambda seed: Sequential(trials=SLOT * SLOTS + OPERATORS),
     "linear": lambda seed: Linear(),
 }
 MARGIN = {"round_robin": 0.75, "random": 0.75, "sequential": 0.75, "linear": 0.9}

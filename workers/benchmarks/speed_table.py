@@ -84,11 +84,16 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
         *(_at(done, moment) for moment in block.milestones),
         milliseconds(middle(lambda cell: curve_of(cell).final)),
         milliseconds(middle(lambda cell: cell["tuning"].get("judged"))),
-        milliseconds(middle(lambda cell: float(cell["end_to_end"]["median"]))),
-        milliseconds(middle(lambda cell: float(cell["onnxruntime"]["median"]))),
+        milliseconds(middle(lambda cell: _timed(cell, "end_to_end"))),
+        milliseconds(middle(lambda cell: _timed(cell, "onnxruntime"))),
         number(middle(lambda cell: cell["ratio"]), 2),
         *(figure for peer in block.peers for figure in against(peer)),
     )
+
+
+def _timed(cell: Cell, library: str) -> float | None:
+    """Seconds of an inference; None where the turns were disturbed and only the tuning counts."""
+    return float(cell[library]["median"]) if cell[library] else None
 
 
 def _at(done: list[Cell], moment: float) -> str:

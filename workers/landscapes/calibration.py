@@ -150,7 +150,7 @@ def _scheduler(method: Method, operator: Operator, now: Clock) -> dict[str, floa
     """Mean over as many slots as there are operators, whose curves fall and flatten. In a run an operator is first fitted
     after its first slot, as after each: what is fitted before the first one here is not counted."""
     operators = [Operator(i, f"o{i}", str(i), 1, 1e8, 1e6, 1e8, operator.sketches, ()) for i in range(OPERATORS)]
-    setting = Setting(0, 1e12, slots_per_operator=dict.fromkeys(range(OPERATORS), 2))
+    setting = Setting(0, 1e12, trials=32 * OPERATORS)
     if method.scheduler == ORACLE:
         return {"decision": 0.0}
     scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))

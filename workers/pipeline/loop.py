@@ -241,17 +241,11 @@ class TuningLoop:
         return sum(self._books.seconds) / self._slot if self._slot else 1.0
 
     def _setting(self) -> Setting:
-        """With the shares of the sequential order: equal parts of the run's trials, or of the seconds that are left of it,
-        or else AutoTVM's 1,000 trials. They are shared among operators that have something to try after the warm-up."""
-        budget, seed, peak = self._budget, self._seed, self._peak
-        shared = [o.index for o in self._backend.operators() if o.size > 1 and o.index not in self._left_out]
-        count = max(len(shared), 1)
+        """With the run's trials as its limit, or the seconds that are left of it."""
+        budget = self._budget
         if budget.trials is None and budget.seconds is not None:
-            left = max(budget.seconds - self._clock.now(), 1.0)
-            return Setting(seed, peak, seconds_per_operator=left / count)
-        trials = 1000.0 if budget.trials is None else budget.trials / count
-        slots = max(1, round(trials / self._method.rhythm.plan))
-        return Setting(seed, peak, slots_per_operator=dict.fromkeys(shared, slots))
+            return Setting(self._seed, self._peak, seconds=max(budget.seconds - self._clock.now(), 1.0))
+        return Setting(self._seed, self._peak, trials=budget.trials)
 
     @contextmanager
     def _claiming(self, account: str) -> Iterator[list[Outcome]]:

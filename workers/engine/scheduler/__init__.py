@@ -62,7 +62,7 @@ def _linear(setting: Setting, patience: int | None = None) -> Scheduler:
 
 
 def _sequential(setting: Setting, patience: int | None = None) -> Scheduler:
-    return Sequential(setting.slots_per_operator, setting.seconds_per_operator, patience)
+    return Sequential(setting.seconds, setting.trials, patience)
 
 
 SCHEDULERS: dict[str, Factory] = {

@@ -3,54 +3,63 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.setting import active, short
 
+TRIALS = 1000.0
+"""An operator's, where the run has no limit to share out: AutoTVM's."""
+
 
 class Sequential:
-    """By index; moves on when the operator is finished or has had its share: its `slots` (missing: one slot), or, where
-    `seconds` are given, so many seconds of slots, the same for every operator.
+    """By index, in equal parts of the run's `seconds` of slots or else of its `trials` (neither: TRIALS an operator).
 
-    When all have had theirs, what is left of the budget goes to those that are not finished, the least past its share
-    first.
+    What an operator did not take, as it was finished before, is shared among those that are still to come. When all have
+    had theirs, what is left goes to those that are not finished, the least spent on first.
     """
 
-    def __init__(
-        self, slots: Mapping[int, int] | None = None, seconds: float | None = None, patience: int | None = None
-    ) -> None:
-        if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
-            raise ValueError(f"seconds {seconds} of an operator must be greater than 0")
-        self._slots = dict(slots or {})
-        self._seconds = seconds
+    def __init__(self, seconds: float | None = None, trials: float | None = None, patience: int | None = None) -> None:
+        for name, whole in (("seconds", seconds), ("trials", trials)):
+            if whole is not None and not (math.isfinite(whole) and whole > 0):
+                raise ValueError(f"{name} {whole} of a run must be greater than 0")
+        self._seconds, self._trials = seconds, trials
         self._patience = patience
+        self._at = -1
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
-        """See `Scheduler`; `terms` has what is left of the operator's share, 1 when it had nothing of it."""
+        """See `Scheduler`; `terms` has what is left of the operator's part, 1 when it had nothing of it."""
         going = active(progress, self._patience)
         if not going:
             return None
-        for one in going:
-            if self._left(one) > 0:
-                return self._decision(one, "sequential")
-        return self._decision(max(going, key=self._left), "remainder")
+        coming = [one for one in going if one.operator.index >= self._at]
+        passed = sum(map(self._spent, progress)) - sum(map(self._spent, coming))
+        while coming:
+            part = (self._whole(progress) - passed) / len(coming)
+            one = coming.pop(0)
+            if self._spent(one) < part:
+                self._at = one.operator.index
+                return Decision(self._at, "sequential", {"left": short(1 - self._spent(one) / part)})
+            passed += self._spent(one)
+        self._at = max(one.operator.index for one in progress) + 1
+        return Decision(min(going, key=self._spent).operator.index, "remainder")
 
     def observe(self, progress: Progress) -> None:
         """Nothing is learned."""
 
     def state(self) -> State:
-        """JSON. The order follows from what was given; a share of the seconds is what it was when the run began."""
-        return {"seconds": self._seconds}
+        """JSON; the seconds are those of the time when the run began."""
+        return {"seconds": self._seconds, "at": self._at}
 
     def restore(self, state: State) -> None:
         """Inverse of `state`."""
-        self._seconds = state.get("seconds", self._seconds)
+        self._seconds, self._at = state.get("seconds", self._seconds), state.get("at", self._at)
 
-    def _decision(self, one: Progress, rule: str) -> Decision:
-        return Decision(one.operator.index, rule, {"left": short(self._left(one))})
+    def _spent(self, one: Progress) -> float:
+        return one.seconds if self._seconds is not None else len(one.curve)
 
-    def _left(self, one: Progress) -> float:
+    def _whole(self, progress: Sequence[Progress]) -> float:
+        """What is parted; of trials, those of the warm-up are some."""
         if self._seconds is not None:
-            return 1 - one.seconds / self._seconds
-        return 1 - one.slots / self._slots.get(one.operator.index, 1)
+            return self._seconds
+        return TRIALS * len(progress) if self._trials is None else self._trials

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from workers.engine.belief import Records
 from workers.engine.ports import Decision, Progress, Scheduler
@@ -13,16 +13,13 @@ from workers.messages.foretold import CHANCE
 
 @dataclass(frozen=True)
 class Setting:
-    """Of one run. `peak_flops` is the target's ceiling in FLOP/s.
-
-    The sequential scheduler's shares: `seconds_per_operator`, or, where that is None, `slots_per_operator` by operator index
-    (missing: one slot).
-    """
+    """Of one run. `peak_flops` is the target's ceiling in FLOP/s; `seconds` of slots, or else `trials`, are its limit, None
+    where it has none."""
 
     seed: int
     peak_flops: float
-    slots_per_operator: Mapping[int, int] = field(default_factory=dict)
-    seconds_per_operator: float | None = None
+    seconds: float | None = None
+    trials: float | None = None
 
 
 Factory = Callable[..., Scheduler]
