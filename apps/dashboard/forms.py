@@ -20,7 +20,7 @@ LARGEST_DIMENSION = 1 << 20
 
 
 class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
-    """Of a user's that are ready; those of one name are told apart by when they came."""
+    """Of a user's that are ready; those of one name are told apart by when they came and what they hold."""
 
     def of(self, user: Any) -> None:
         mine = Network.objects.filter(owner=user, state=Network.State.READY)
@@ -28,8 +28,9 @@ class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
         self.queryset = mine.annotate(has_namesakes=Exists(namesakes))
 
     def label_from_instance(self, network: Any) -> str:
-        came = f", of {localtime(network.created):%Y-%m-%d %H:%M:%S}" if network.has_namesakes else ""
-        return f"{network.name}{came}"
+        if not network.has_namesakes:
+            return str(network)
+        return f"{network}, of {localtime(network.created):%Y-%m-%d %H:%M}, {network.sha256[:8]}"
 
 
 class NewRun(forms.Form):

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import sys
 from dataclasses import replace
 
 import pytest
@@ -106,7 +107,7 @@ def test_a_child_reaches_its_network_and_its_directory_and_nothing_else(tmp_path
         "server": str(tmp_path / "socket"),
     }
     with server:
-        ending, _ = attempt(order, argv=("python3", "-c", PEEK))
+        ending, _ = attempt(order, argv=(sys.executable, "-c", PEEK))
     assert ending.last is not None, ending
     assert ending.filtered is seccomp.supported()
     if ending.level == 0:
@@ -193,12 +194,12 @@ def test_an_inspection_that_takes_too_much_memory_or_time_is_ended(tmp_path, wor
     order = {"task": "inspect", "network": str(zoo.tiny(tmp_path)), "work_dir": str(work)}
     read = "from workers.messages.channel import ControlReader; ControlReader().order()\n"
     hoard = read + "x = [bytearray(1 << 30) for _ in range(64)]"
-    ending, _ = attempt(order, argv=("python3", "-c", hoard))
+    ending, _ = attempt(order, argv=(sys.executable, "-c", hoard))
     assert ending.kind == "crashed"
     assert "MemoryError" in ending.log or ending.cause == "memory"
     spin, limits = read + "while True: pass", terms_of(order).limits
     assert 1 < limits.cpu_seconds <= 10
-    ending, _ = attempt(order, argv=("python3", "-c", spin), limits=replace(limits, cpu_seconds=1))
+    ending, _ = attempt(order, argv=(sys.executable, "-c", spin), limits=replace(limits, cpu_seconds=1))
     assert ending.cause in ("cpu", "time")
 
 
