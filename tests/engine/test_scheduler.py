@@ -112,6 +112,23 @@ def test_the_paper_keeps_its_rule_when_a_curve_is_named() -> None:
     assert (paper.walkers, paper.steps, paper.samples) == (10, 500, 200)
 
 
+def test_the_product_leaves_a_plateau_and_comes_back_to_it_when_all_are_at_theirs() -> None:
+    scheduler = DynaTune(0, PEAK, QUICK)
+
+    def chosen(*stale: int) -> int:
+        now = [progress(i, [2e-3] + [1e-3 / (1 + 9 * i)] * (count + 1), 9) for i, count in enumerate(stale)]
+        decision = scheduler.choose(now, 1.0)
+        assert decision is not None
+        return decision.operator
+
+    # The first takes ten times as long as the second, so whatever it promises counts for more.
+    assert chosen(199, 20) == 0
+    assert chosen(200, 20) == 1
+    assert chosen(399, 400) == 0
+    assert chosen(401, 390) == 1
+    assert chosen(5000, 5000) in (0, 1)
+
+
 def test_the_papers_rule_finishes_an_operator_after_200_configurations_without_improvement() -> None:
     scheduler = scheduler_named("dynatune-paper", Setting(0, PEAK))
     assert scheduler.choose([progress(0, [2e-3] + [1e-3] * 201, 1)], 1.0) is None

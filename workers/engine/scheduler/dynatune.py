@@ -72,7 +72,7 @@ class DynaTune:
         self._peak = max([self._peak, *(_arithmetic(one) for one in progress)])
         if self._latency is None and all(math.isfinite(one.best) for one in progress):
             self._latency = sum(latency_share(one) for one in progress)
-        going = active(progress, self._rule.patience)
+        going = self._going(progress)
         if not going:
             return None
         circular = next_in_circle(going, self._last).operator.index
@@ -138,6 +138,15 @@ class DynaTune:
     def _fresh(self, index: int) -> Belief:
         # A generator an operator: the order in which operators are given or observed does not matter.
         return Belief(np.random.default_rng([self._seed, index]), self._rule.sampling, self._rule.curve)
+
+    def _going(self, progress: Sequence[Progress]) -> list[Progress]:
+        """Operators that are not finished (see `Rule`)."""
+        left, patience = active(progress, None), self._rule.patience
+        going = active(left, patience)
+        while left and not going and self._rule.onward and patience is not None:
+            patience *= 2
+            going = active(left, patience)
+        return going
 
     def _allot(self, going: Sequence[Progress], slots: int, circular: int) -> Decision:
         """The rule's choice among operators of which at least one is tried or has a valid configuration."""

@@ -12,7 +12,10 @@ The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, a
            paper's uniform prior (which longer segments have) leaves such a fit undetermined.
   noise    Of the observations is sampled with the parameters ("all free parameters are taken care of by MCMC").
   ahead    A forecast is for the end of the slot: slot length over the mean time of a configuration (program).
-  finished After 200 configurations without improvement (5.3); the program stops after 50.
+  finished After 200 configurations without improvement (5.3); the program stops after 50. The product does not end then:
+           when all that are left are finished, so many configurations are twice as many, and so on. Without this rule one
+           operator may keep all slots for minutes: a family that does not fit a staircase's first steps goes on
+           promising, at its plateau's end, as much as the steps were off.
   EI       The paper's; the program scores by the predicted speed itself and has no lower bound on predictions.
 """
 
@@ -42,6 +45,8 @@ class Rule:
     With 30 operators and a network of 3 ms, sqrt(2 ln t / c) is 1 to 2 ms while a slot brings 0.01 to 0.1 ms, so the
     rule as written is round-robin there; hence "spread" for the product. Without the jumps (`surprise` 0) an operator
     on a plateau is hardly ever tried again: on simulated curves that takes half again as many slots.
+    An operator is finished after `patience` configurations without improvement (None: never); `onward`: they are doubled
+    when all are finished, else the run ends.
     `curve` names the belief's family, `sampling` how its posterior is sampled; C is `c_fast` for a network that was
     under `fast_latency` seconds after warm-up.
     """
@@ -52,6 +57,7 @@ class Rule:
     c_fast: float = 0.2
     fast_latency: float = 1e-3
     patience: int | None = None
+    onward: bool = False
     rescue: int = 4
     curve: str = "log_power"
     sampling: Sampling = FAST
@@ -72,7 +78,7 @@ class Rule:
         return replace(self, **changes)
 
 
-PRODUCT_RULE = Rule(c_fast=2.0)
+PRODUCT_RULE = Rule(c_fast=2.0, patience=200, onward=True)
 """The bonus follows the size of the rewards, so that C = 2 needs no exception for fast networks."""
 
 PAPER_RULE = Rule(scale="millisecond", surprise=0.0, patience=200, sampling=PAPER)
