@@ -295,6 +295,16 @@ def test_jump_chance_falls_with_exploration() -> None:
     assert 0 < chances[-1] < chances[0] <= 1
 
 
+def test_a_plateau_promises_no_more_the_longer_it_is() -> None:
+    """Three steps and a plateau of 20, 300 and 1,200 configurations, as of a convolution of SqueezeNet's."""
+    steps = np.r_[np.full(60, 0.24), np.full(20, 0.25), np.full(60, 0.26)]
+    told = [believe(PEAK * np.r_[steps, np.full(n, 0.27)], ahead=10).forecast(10) for n in (20, 300, 1200)]
+    rises, over = zip(*((one.rise / one.best, one.improvement / one.best) for one in told if one), strict=True)
+    assert max(rises) < 2e-3
+    assert rises[2] < 0.5 * rises[0]
+    assert over[1] > 10 * over[0], "the improvement over the best does: why there is a rise"
+
+
 def test_normal_improvement_is_brochus() -> None:
     assert normal_improvement(1.0, 1.0, 1.0) == pytest.approx(0.39894, abs=1e-5)
     assert normal_improvement(2.0, 0.0, 1.0) == 1.0

@@ -266,7 +266,7 @@ def test_the_reduction_is_the_papers_formula() -> None:
     forecast = belief.forecast(8)
     assert forecast is not None
     speed = 1e8 / one.best
-    assert decision.terms["r_ms"] == pytest.approx(4e3 * (1e8 / speed - 1e8 / (speed + forecast.improvement)))
+    assert decision.terms["r_ms"] == pytest.approx(4e3 * (1e8 / speed - 1e8 / (speed + forecast.rise)))
 
 
 def test_a_decision_shows_what_is_believed_of_the_operator() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.engine.belief import Belief, Records
+from workers.engine.belief import Belief, Forecast, Records
 from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.rule import GAMMA, PAPER_RULE, PRODUCT_RULE, Rule
 from workers.engine.scheduler.setting import (
@@ -98,7 +98,7 @@ class DynaTune:
         forecast = belief.forecast(configurations) if belief is not None else None
         if forecast is None:
             return progress.best
-        return progress.best * forecast.best / (forecast.best + forecast.improvement)
+        return progress.best * forecast.best / (forecast.best + self._gained(forecast))
 
     def belief(self, operator: int) -> Belief | None:
         """Of the operator with that index; None before its first slot."""
@@ -186,7 +186,7 @@ class DynaTune:
         if forecast is None:
             return Index(index, 0.0, 0.0, False, share)
         cost = 1e3 * one.operator.weight * work(one)
-        reduction = cost / forecast.best - cost / (forecast.best + forecast.improvement)
+        reduction = cost / forecast.best - cost / (forecast.best + self._gained(forecast))
         scale = 1.0
         if self._rule.scale == "spread":
             chance = self._beliefs[index].jump_chance(ahead)
@@ -195,6 +195,10 @@ class DynaTune:
         fast = self._latency is not None and self._latency < self._rule.fast_latency
         c = self._rule.c_fast if fast else self._rule.c
         return Index(index, reduction, scale * math.sqrt(c * math.log(slots + 1) / one.slots), False, share)
+
+    def _gained(self, forecast: Forecast) -> float:
+        """FLOP/s."""
+        return forecast.rise if self._rule.rise else forecast.improvement
 
     def _told(self, one: Progress) -> dict[str, Any] | None:
         """What is believed of the operator's best time in ms after `x` configurations (see `messages.foretold`), and how its

@@ -13,9 +13,10 @@ The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, a
   noise    Of the observations is sampled with the parameters ("all free parameters are taken care of by MCMC").
   ahead    A forecast is for the end of the slot: slot length over the mean time of a configuration (program).
   finished After 200 configurations without improvement (5.3); the program stops after 50. The product does not end then:
-           when all that are left are finished, so many configurations are twice as many, and so on. Without this rule one
-           operator may keep all slots for minutes: a family that does not fit a staircase's first steps goes on
-           promising, at its plateau's end, as much as the steps were off.
+           when all that are left are finished, so many configurations are twice as many, and so on.
+  rise     A staircase's first steps leave a curve over the best at the end of a long plateau, by the more the longer it is;
+           the improvement over the best then grows with every slot that brings nothing. The product's reward is what the
+           curve gains from now on.
   EI       The paper's; the program scores by the predicted speed itself and has no lower bound on predictions.
 """
 
@@ -46,7 +47,7 @@ class Rule:
     rule as written is round-robin there; hence "spread" for the product. Without the jumps (`surprise` 0) an operator
     on a plateau is hardly ever tried again: on simulated curves that takes half again as many slots.
     An operator is finished after `patience` configurations without improvement (None: never); `onward`: they are doubled
-    when all are finished, else the run ends.
+    when all are finished, else the run ends. `rise`: the reward is the curve's rise, not the improvement over the best.
     `curve` names the belief's family, `sampling` how its posterior is sampled; C is `c_fast` for a network that was
     under `fast_latency` seconds after warm-up.
     """
@@ -58,6 +59,7 @@ class Rule:
     fast_latency: float = 1e-3
     patience: int | None = None
     onward: bool = False
+    rise: bool = False
     rescue: int = 4
     curve: str = "log_power"
     sampling: Sampling = FAST
@@ -78,7 +80,7 @@ class Rule:
         return replace(self, **changes)
 
 
-PRODUCT_RULE = Rule(c_fast=2.0, patience=200, onward=True)
+PRODUCT_RULE = Rule(c_fast=2.0, patience=200, onward=True, rise=True)
 """The bonus follows the size of the rewards, so that C = 2 needs no exception for fast networks."""
 
 PAPER_RULE = Rule(scale="millisecond", surprise=0.0, patience=200, sampling=PAPER)
