@@ -11,9 +11,8 @@ from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
-from django.contrib.auth import get_user
-from django.http import HttpRequest
 
+from apps.core.access import user_of
 from apps.core.seats import Seats
 from apps.tuning.doorbell import group
 from apps.tuning.live import frames
@@ -156,10 +155,8 @@ def _number(text: str) -> int:
 
 def _run_of(session: Any, key: Any) -> TuningRun | None:
     """The run, where whoever has this session owns it now."""
-    request = HttpRequest()
-    # The session anew: as it was read when the line was opened, nobody would ever sign out.
-    request.session = session.__class__(session.session_key)
-    return TuningRun.objects.filter(pk=key, owner_id=get_user(request).pk).first()
+    # By its key, anew: in the session as it was read when the line was opened, nobody would ever sign out.
+    return TuningRun.objects.filter(pk=key, owner_id=user_of(session.session_key).pk).first()
 
 
 def _frames(run: TuningRun, after: int) -> tuple[list[dict[str, Any]], int]:

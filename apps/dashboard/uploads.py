@@ -6,15 +6,14 @@ After that the view says how often an account may (paces), and the transaction t
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user
 from django.db import connections
 from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
+from apps.core.access import user_of
 from apps.core.errors import Refused
 from apps.dashboard.views.networks import refused
 from apps.tuning import quota
@@ -25,10 +24,8 @@ def judged(session: str, length: int) -> tuple[Any, Refused | None]:
 
     For the server, which asks in a thread of its own as soon as it has the head of a request. Raises DatabaseError.
     """
-    request: Any = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session)
     try:
-        user = get_user(request)
+        user = user_of(session)
         if not user.is_authenticated:
             return None, None
         quota.check(user, "this upload", length - settings.UPLOAD_FORM)

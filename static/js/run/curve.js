@@ -9,7 +9,7 @@ const FAR = 3; // a baseline so many times over all else would press the curve f
 
 export class Curve {
   constructor(canvas, state, timeline) {
-    Object.assign(this, { canvas, state, timeline });
+    Object.assign(this, { canvas, state, timeline, lines: [] });
     this.chart = new window.Chart(canvas, {
       type: "line",
       data: { datasets: [this.#line(), this.#points()] },
@@ -43,6 +43,7 @@ export class Curve {
     this.narrow = narrow;
     chart.options.layout.padding.right = narrow ? 44 : 176;
     Object.assign(chart.options.scales.x, { min: this.timeline.from, max: this.timeline.to });
+    this.lines = this.#lines(points);
     this.#range(points);
     chart.update("none");
   }
@@ -50,19 +51,20 @@ export class Curve {
   /** Only what is drawn over the line changed: the pointer, the operator pointed at. */
   redraw() { this.chart.draw(); }
 
-  lines() {
+  /** What has words at the right edge: said once a change of the state, and drawn with every move of the pointer. */
+  #lines(points) {
     const lines = [], target = this.state.run.budget.latency;
     if (target) lines.push({ y: target, name: "Your target", dashed: true });
     const whole = this.wholes.at(-1);
     if (whole) lines.push({ y: whole.seconds, name: "End to end" });
     if (this.state.run.latency) lines.push({ y: this.state.run.latency, name: "Best so far", strong: true });
-    const highest = Math.max(...lines.map((line) => line.y), ...this.state.curve.map(([, y]) => y));
+    const highest = Math.max(...lines.map((line) => line.y), ...points.map((p) => p.y));
     const far = (y) => highest > 0 && y > FAR * highest;
     return [...this.state.baselines.map(({ seconds: y, name }) => ({ y, name, far: far(y), dashed: !far(y) })), ...lines];
   }
 
   #range(points) {
-    const values = [...points.map((p) => p.y), ...this.lines().filter((line) => !line.far).map((line) => line.y)];
+    const values = [...points.map((p) => p.y), ...this.lines.filter((line) => !line.far).map((line) => line.y)];
     this.chart.options.scales.y.ticks.display = values.length > 0;
     if (!values.length) return;
     const low = Math.min(...values), high = Math.max(...values);
@@ -110,7 +112,7 @@ export class Curve {
   /** Ahead of now, between no gain and the expected one. */
   #ahead({ ctx, chartArea: area, scales }) {
     const { clock, latency: now, expected, state } = this.state.run;
-    if (state !== "running" || !now || !expected?.seconds || expected.unknown > expected.gain / 2) return;
+    if (state !== "running" || !now || !expected?.seconds || this.state.tooEarly) return;
     const left = scales.x.getPixelForValue(clock), right = scales.x.getPixelForValue(clock + expected.seconds);
     const [above, below] = [now, now * (1 - expected.gain)].map((y) => scales.y.getPixelForValue(y));
     ctx.save();
@@ -141,7 +143,7 @@ export class Curve {
 
   #edge(chart) {
     const { ctx, chartArea: area, scales } = chart, colours = look();
-    const lines = this.lines().map((line) => ({ ...line, at: line.far ? area.top : scales.y.getPixelForValue(line.y) })).sort((a, b) => a.at - b.at);
+    const lines = this.lines.map((line) => ({ ...line, at: line.far ? area.top : scales.y.getPixelForValue(line.y) })).sort((a, b) => a.at - b.at);
     ctx.save();
     ctx.font = `12px ${colours.font}`;
     for (const line of lines.filter((l) => l.dashed)) {

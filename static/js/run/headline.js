@@ -73,9 +73,9 @@ export class Headline {
   /** What tuning a tenth longer should still bring, where that is known, and below what a run ends that has that limit. */
   #ahead() {
     const { expected, budget, state } = this.state.run;
-    const unknown = expected?.unknown > expected?.gain / 2;
-    if (!expected?.seconds || (unknown && state !== "running")) return "";
-    const told = unknown ? "too early to say" : `${percent(expected.gain)} less latency`;
+    const { tooEarly } = this.state;
+    if (!expected?.seconds || (tooEarly && state !== "running")) return "";
+    const told = tooEarly ? "too early to say" : `${percent(expected.gain)} less latency`;
     const limit = budget.gain ? `; ends under ${percent(budget.gain)}` : "";
     return `expected of ${duration(expected.seconds)} more: ${told}${limit}`;
   }

@@ -39,6 +39,12 @@ export class RunState {
     return ["running", "queued", "stopping", "interrupted"].includes(this.run.state);
   }
 
+  /** Whether what is expected is mostly of operators that little is known of. */
+  get tooEarly() {
+    const { expected } = this.run;
+    return expected?.unknown > expected?.gain / 2;
+  }
+
   /** Seconds won for the network by the slots of an operator. */
   gain(index) {
     return this.gains.get(index) || 0;
