@@ -8,6 +8,7 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from operator import itemgetter
 from statistics import median
 
@@ -35,16 +36,13 @@ class Line:
     band: str
     label: float
 
-    @property
-    def seeds(self) -> str:
-        return f"{len(self.runs)} seeds" if len(self.runs) > 1 else f"seed {self.runs[0].seed}"
-
 
 @dataclass(frozen=True)
 class Picture:
-    """Lines in the order of their runs, and where things are."""
+    """Lines in the order of their runs, the latest of so many `settings`, and where things are."""
 
     lines: Sequence[Line]
+    settings: int
     plot: Plot
 
 
@@ -56,14 +54,15 @@ def picture(runs: Iterable[TuningRun]) -> Picture | None:
     for run in measured:
         if drawn[run.pk]:
             groups[_alike(run)].append(run)
-    several = [(alike, [drawn[run.pk] for run in alike]) for alike in list(groups.values())[:LINES]]
+    several = [(alike, [drawn[run.pk] for run in alike]) for alike in islice(groups.values(), LINES)]
     if not several:
         return None
     end = max(curve[-1][0] for _, found in several for curve in found)
     plot = Plot.around(end, (value for _, found in several for curve in found for _, value in curve))
     lines = [_line(alike, found, plot) for alike, found in several]
     labels = apart([line.label for line in lines], plot.bottom)
-    return Picture([replace(line, label=label) for line, label in zip(lines, labels, strict=True)], plot)
+    placed = [replace(line, label=label) for line, label in zip(lines, labels, strict=True)]
+    return Picture(placed, len(groups), plot)
 
 
 def _alike(run: TuningRun) -> str:

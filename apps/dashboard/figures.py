@@ -13,38 +13,81 @@ from apps.dashboard.methods import TITLES
 from apps.tuning.live import eta, thinned
 from apps.tuning.models import Slot, TuningRun
 from apps.tuning.states import State
+from apps.tuning.waiting import Wait, waits
+from workers.messages.baselines import ONNX_RUNTIME, UNTUNED
 
 SPARK = 48
 
 
 @dataclass(frozen=True)
+class Library:
+    """The last compiled network that computed what the reference computes: `seconds` end to end, `sum` of the operators
+    that it was made of, told at `clock`."""
+
+    clock: float
+    seconds: float
+    spread: float
+    sum: float | None
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The latency that is told first, and of which ratios are: that of the library end to end, while nothing better was
+    found since (`whole`), else the `sum` of operators. static/js/run/state.js chooses by the same rule.
+    """
+
+    seconds: float | None
+    spread: float
+    whole: bool
+    sum: float | None
+    library: Library | None
+
+    @property
+    def distance(self) -> float | None:
+        """How many times the sum of operators the whole network takes."""
+        return self.seconds / self.sum if self.whole and self.seconds and self.sum else None
+
+    def over(self, baseline: float | None) -> float | None:
+        """How many times faster than a baseline: more is better."""
+        return baseline / self.seconds if baseline and self.seconds else None
+
+
+def headline(run: TuningRun) -> Headline:
+    found = library(run)
+    if found is None or (run.latency and found.sum and run.latency < found.sum):
+        return Headline(run.latency, 0.0, False, run.latency, found)
+    return Headline(found.seconds, found.spread, True, run.latency, found)
+
+
+def library(run: TuningRun) -> Library | None:
+    told = [point for point in run.end_to_end if point.get("seconds") and point.get("verified")]
+    if not told:
+        return None
+    last = told[-1]
+    return Library(last["clock"], last["seconds"], last.get("spread") or 0.0, last.get("latency"))
+
+
+@dataclass(frozen=True)
 class Row:
-    """A run on the first page. Ratios are baseline / ours: more is better."""
+    """A run on a list. Ratios are of its `latency`, or of the sum of operators where that is what it is."""
 
     run: TuningRun
     method: str
+    word: str
     eta: float | None
+    latency: float | None
+    of_sum: bool
     over_untuned: float | None
     over_onnxruntime: float | None
     spark: Sequence[tuple[float, float]]
 
-    @property
-    def of_sum(self) -> bool:
-        """Whether the ratios are of the sum of operators: no compiled network was verified yet."""
-        return verified(self.run) is None
-
-    @property
-    def word(self) -> str:
-        """What it does, where its state does not say it."""
-        job = self.run.job
-        return "pausing" if job.state == State.RUNNING and job.wanted == "pause" else words.again(job)
-
 
 def rows(runs: Iterable[TuningRun]) -> list[Row]:
-    """With two queries for all of them."""
+    """With two queries for all of them, and as many more where one is queued."""
     runs = list(runs)
     drawn = curves(runs, SPARK)
-    return [_row(run, drawn[run.pk]) for run in runs]
+    queued = waits() if any(run.job.state == State.QUEUED for run in runs) else {}
+    return [_row(run, drawn[run.pk], queued.get(run.job_id)) for run in runs]
 
 
 def curves(runs: Sequence[TuningRun], most: int) -> dict[Any, list[tuple[float, float]]]:
@@ -62,35 +105,27 @@ def curves(runs: Sequence[TuningRun], most: int) -> dict[Any, list[tuple[float, 
     return found
 
 
-def _row(run: TuningRun, curve: list[tuple[float, float]]) -> Row:
+def _row(run: TuningRun, curve: list[tuple[float, float]], wait: Wait | None) -> Row:
+    first, word = headline(run), words.of_state(run)
+    theirs = {line["name"]: line["seconds"] for line in run.baselines}
     return Row(
         run=run,
         method=TITLES.get(run.method, run.method),
-        eta=eta(run) if run.job.state in (State.RUNNING, State.QUEUED) else None,
-        over_untuned=over(run, "untuned"),
-        over_onnxruntime=over(run, "onnx runtime"),
+        word=f"{word}, {wait.before} before" if wait and wait.before else word,
+        eta=eta(run) if run.job.state == State.RUNNING else None,
+        latency=first.seconds,
+        of_sum=not first.whole,
+        over_untuned=first.over(theirs.get(UNTUNED)),
+        over_onnxruntime=first.over(theirs.get(ONNX_RUNTIME)),
         spark=curve,
     )
-
-
-def over(run: TuningRun, name: str) -> float | None:
-    """How many times faster than a baseline: by the verified network where it was measured, else by the sum."""
-    ours = verified(run) or run.latency
-    theirs = next((line["seconds"] for line in run.baselines if name in line["name"].lower()), None)
-    return theirs / ours if ours and theirs else None
-
-
-def verified(run: TuningRun) -> float | None:
-    """Latency of the network as it was last compiled, where it computed what the reference computes."""
-    whole = [point["seconds"] for point in run.end_to_end if point.get("seconds") and point.get("verified")]
-    return whole[-1] if whole else None
 
 
 def budget(run: TuningRun) -> str:
     """The limits that a run was given."""
     limits = (
         humans.duration(run.budget_seconds) if run.budget_seconds else "",
-        f"{humans.whole(run.budget_trials)} trials" if run.budget_trials else "",
+        f"{humans.whole(run.budget_trials)} configurations" if run.budget_trials else "",
         f"until {humans.latency(run.budget_latency)}" if run.budget_latency else "",
         f"until a gain under {humans.percent(run.budget_gain)} is expected" if run.budget_gain else "",
     )

@@ -27,6 +27,7 @@ urlpatterns = [
     path("runs/<uuid:pk>/", runs.run, name="run"),
     path("runs/<uuid:pk>/operators/<int:index>/", operators.operator, name="operator"),
     path("runs/<uuid:pk>/snapshot.json", runs.shot, name="snapshot"),
+    path("runs/<uuid:pk>/standing", runs.standing, name="standing"),
     path("runs/<uuid:pk>/compile", runs.compile_best, name="compile"),
     path("runs/<uuid:pk>/ask/<str:word>", runs.ask, name="ask"),
     path("runs/<uuid:pk>/log", runs.log, name="run-log"),

@@ -7,6 +7,27 @@ import math
 from apps.core import clock
 from apps.dashboard import humans
 from apps.tuning.models import Job, TuningRun
+from apps.tuning.states import State
+from apps.tuning.waiting import Wait
+
+STATES = {
+    "queued": "waiting",
+    "pausing": "pausing",
+    "interrupted": "interrupted, goes on by itself",
+    "inspecting": "being read",
+    "new": "being measured",
+}
+"""States that do not say themselves what they are."""
+
+HAPPENED = {
+    "asked": "asked for",
+    "started": "started",
+    "on": "goes on",
+    "gone": "its worker went away",
+    "resumed": "resumed",
+    "measured": "every operator measured once",
+}
+"""What is told of a run beside its states and its own lines."""
 
 RULES = {
     "rescue": "nothing valid yet",
@@ -43,7 +64,7 @@ SPENT = {
 
 REASONS = {
     "seconds": "time is up",
-    "trials": "all trials used",
+    "trials": "limit of configurations reached",
     "target": "target latency reached",
     "gain": "little more to gain",
     "exhausted": "everything was tried",
@@ -62,7 +83,31 @@ CAUSES = {
 }
 """Why a configuration has no latency."""
 
-PAGE = {"rules": RULES, "spent": SPENT, "reasons": REASONS}
+ABOUT = {
+    "weight": "How often an inference calls it",
+    "work_flop": "Floating-point operations of one call, in millions",
+    "latency_s": "Of one call, of the fastest configuration so far",
+    "share": "Its part of the sum of operators: weight times latency",
+    "speed_flop_per_s": "Billions of floating-point operations a second",
+    "of_peak": "Its speed, of the highest measured on this machine",
+    "tried": "Configurations built and timed, failed ones included",
+    "won_s_per_s": "What a minute of its slots took off the network's latency; told from its second slot on",
+    "why": "What decided that it got its last slot",
+    "build": "Compiling configurations",
+    "measure": "Timing them on the target",
+    "search": "Proposing which to try next",
+    "decision": "Choosing which operator gets the next slot",
+    "wait": "Until others leave the machine alone",
+    "start": "Loading TVM and the network, and laying out what there is to try",
+    "bookkeeping": "Writing down what was measured",
+    "checkpoint": "Saving where the search stands",
+}
+"""What a heading or a category means, for who points at it or has it read."""
+
+PAGE = {
+    "rules": RULES, "spent": SPENT, "reasons": REASONS, "causes": CAUSES, "states": STATES, "happened": HAPPENED,
+    "about": ABOUT,
+}  # fmt: skip
 
 
 def named(words: dict[str, str], name: str) -> str:
@@ -76,7 +121,26 @@ def again(job: Job | None) -> str:
     return f"tries again in {humans.duration(math.ceil(left))}" if left > 0 else ""
 
 
-def ending(run: TuningRun) -> str:
-    """A run's state, and why it ended."""
-    reason = REASONS.get(run.finished_reason)
-    return f"{run.job.state}: {reason}" if run.job.state == "done" and reason else run.job.state
+def of_state(run: TuningRun) -> str:
+    """What a run does; static/js/run/words.js says it by the same rules."""
+    job = run.job
+    if job.state == State.RUNNING and job.wanted == Job.Wanted.PAUSE:
+        return STATES["pausing"]
+    if job.state == State.DONE:
+        return ended(run.finished_reason)
+    return again(job) or STATES.get(job.state, job.state)
+
+
+def ended(reason: str) -> str:
+    """That a run is over, and why."""
+    return REASONS["stopped"] if reason == "stopped" else f"done: {REASONS[reason]}" if reason in REASONS else "done"
+
+
+def before(wait: Wait) -> str:
+    """Who comes before a queued run, and for how long; nobody is named."""
+    if not wait.before:
+        return ""
+    runs = f"{wait.before} run{'s' if wait.before > 1 else ''} before this one"
+    if wait.seconds is None:
+        return runs
+    return f"{runs}, about {humans.duration(60 * max(1, math.ceil(wait.seconds / 60)))}"

@@ -14,12 +14,14 @@ from typing import Any, Generic, TypeVar
 from django.db.models import F, Q, Sum
 
 from apps.tuning.history import History, repeated
-from apps.tuning.journal import artifact_row, slot_row
+from apps.tuning.journal import ordered, slot_row
 from apps.tuning.models import Event, Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number
 from workers.messages.causes import UNBUILT
 
 CURVE, SLOTS, POINTS, SPARK, LOG = 5000, 5000, 3000, 40, 200
+HAPPENED = ("log", "state", "phase")
+"""Events that tell what happened, as they are: the page has the words."""
 
 _T = TypeVar("_T")
 
@@ -46,7 +48,6 @@ def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
     for clock, batch in groupby(rows, key=itemgetter(1)):
         history.add(clock, (scatter.seen(row) for row in batch))
     gains = _gains(run, seq)
-    artifact = run.artifacts.first()
     return {
         "seq": seq,
         "run": _facts(run),
@@ -58,10 +59,9 @@ def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
         "slots": [slot_row(slot) for slot in _slots(run, seq)],
         "points": scatter.points(),
         "end_to_end": run.end_to_end,
-        "baselines": run.baselines,
+        "baselines": ordered(run.baselines),
         "spent": run.spent,
         "log": _log(run, seq),
-        "artifact": artifact_row(artifact) if artifact else None,
     }
 
 
@@ -83,7 +83,6 @@ def _gains(run: TuningRun, seq: int) -> dict[int, float]:
 
 
 def _facts(run: TuningRun) -> dict[str, Any]:
-    facts = run.started_facts
     return {
         "id": str(run.pk),
         "state": run.job.state,
@@ -95,7 +94,6 @@ def _facts(run: TuningRun) -> dict[str, Any]:
         "method": run.method,
         "parts": run.parts,
         "seed": run.seed,
-        "layout": facts.get("layout", run.layout),
         "phase": run.phase,
         "clock": run.clock,
         "budget": {
@@ -112,12 +110,21 @@ def _facts(run: TuningRun) -> dict[str, Any]:
         "finished_reason": run.finished_reason,
         "error": run.job.error,
         "next_step": run.job.next_step,
-        "threads": facts.get("threads", run.machine["threads"]),
-        "versions": facts.get("versions", run.target.versions),
+        **made_with(run),
         "peak_flops": run.machine["peak_flops"],
         "slots_count": run.slots_count,
         "slots_by_belief": run.slots_by_belief,
         "report": run.report,
+    }
+
+
+def made_with(run: TuningRun) -> dict[str, Any]:
+    """As its last attempt told it, and before the first one as it will be."""
+    facts = run.started_facts
+    return {
+        "layout": facts.get("layout", run.layout),
+        "threads": facts.get("threads", run.machine["threads"]),
+        "versions": facts.get("versions") or run.target.versions,
     }
 
 
@@ -203,9 +210,8 @@ class _Sample(Generic[_T]):
 
 
 def _log(run: TuningRun, seq: int) -> list[dict[str, Any]]:
-    rows = Event.objects.filter(run=run, kind="log", seq__lte=seq).order_by("-seq")
-    told = reversed(rows.values_list("payload", flat=True)[:LOG])
-    return [{name: line[name] for name in ("seq", "clock", "level", "text")} for line in told]
+    rows = Event.objects.filter(run=run, kind__in=HAPPENED, seq__lte=seq).order_by("-seq")
+    return list(rows.values_list("payload", flat=True)[:LOG])[::-1]
 
 
 def thinned(rows: Sequence[_T], most: int) -> list[_T]:

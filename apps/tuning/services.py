@@ -1,8 +1,9 @@
 """The only door through which jobs and runs are changed.
 
 For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, remove_network,
-remove_library; they raise Refused for a user's mistake. For workers: claim, then Claim.order, write, heartbeat, conclude;
-they raise LeaseLost. For the launcher: reconcile, sweep. An upload is apps.catalog.services.create_network.
+remove_library; they raise Refused for a user's mistake; may_remeasure says whether there is a use in asking. For workers:
+claim, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep. An upload is
+apps.catalog.services.create_network.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from apps.tuning.requests import (
     choose_shapes,
     create_run,
     ensure_local_target,
+    may_remeasure,
     remeasure,
     remove_library,
     remove_network,
@@ -33,6 +35,7 @@ __all__ = [
     "create_run",
     "ensure_local_target",
     "heartbeat",
+    "may_remeasure",
     "reconcile",
     "remeasure",
     "remove_library",

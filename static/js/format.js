@@ -15,22 +15,13 @@ function unitOf(seconds) {
   return UNITS.find(([size]) => Math.abs(seconds) >= size * 0.9995) || UNITS[3];
 }
 
-export function latency(seconds) {
+export function latency(seconds, spread = 0) {
   if (seconds === null || seconds === undefined) return "–";
   const [size, name] = unitOf(seconds);
-  return `${significant(seconds / size)} ${name}`;
-}
-
-export function latencyWithSpread(seconds, spread) {
-  if (!spread) return latency(seconds);
-  const [size, name] = unitOf(seconds);
   const shown = significant(seconds / size);
+  if (!spread) return `${shown} ${name}`;
   const places = (shown.split(".")[1] || "").length;
   return `${shown} ${name} ± ${(spread / size).toFixed(Math.max(places, 2))}`;
-}
-
-export function milliseconds(seconds) {
-  return `${significant(seconds * 1e3)} ms`;
 }
 
 export function duration(seconds) {

@@ -6,48 +6,76 @@ if (form) {
   const zone = form.querySelector(".drop");
   const progress = form.querySelector("progress");
   const status = form.querySelector("[data-status]");
+  const sent = form.querySelector("[data-sent]");
+  const cancel = form.querySelector("[data-cancel]");
+  let sending = null;
   form.querySelector("[data-submit]").hidden = true;
-  input.addEventListener("change", () => { if (input.files.length) send(input.files[0]); });
-  for (const name of ["dragenter", "dragover"]) zone.addEventListener(name, (event) => { event.preventDefault(); zone.classList.add("over"); });
+  input.addEventListener("change", () => {
+    const [file] = input.files;
+    input.value = ""; // or the same file could not be chosen again
+    if (file) take(file);
+  });
+  for (const name of ["dragenter", "dragover"]) zone.addEventListener(name, (event) => { event.preventDefault(); zone.classList.toggle("over", !sending); });
   for (const name of ["dragleave", "drop"]) zone.addEventListener(name, (event) => { event.preventDefault(); zone.classList.remove("over"); });
   // A file dropped beside the zone would take the page's place.
   for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
-  zone.addEventListener("drop", (event) => { if (event.dataTransfer.files.length) send(event.dataTransfer.files[0]); });
+  zone.addEventListener("drop", (event) => { if (event.dataTransfer.files.length) take(event.dataTransfer.files[0]); });
+  cancel.addEventListener("click", () => { sending.abort(); input.focus(); });
+
+  function take(file) {
+    if (sending) return;
+    const refusal = refused(file);
+    if (refusal) end(`${file.name} has ${megabytes(file.size)}. ${refusal}`, true);
+    else send(file);
+  }
+
+  // Said before it is sent: the server would say the same when it has all of it.
+  function refused({ size }) {
+    const { limit, large, room, full } = form.dataset;
+    if (size > Number(limit)) return large;
+    return size > Number(room) ? full : "";
+  }
 
   function send(file) {
-    // Said before it is sent: the server would say the same when it has all of it.
-    if (file.size > Number(form.dataset.room)) {
-      fail(`${file.name} has ${(file.size / 1e6).toFixed(1)} MB. ${form.dataset.full}`);
-      return;
-    }
-    const request = new XMLHttpRequest();
+    const request = sending = new XMLHttpRequest();
     const content = new FormData(form);
     content.set("file", file);
     request.open("POST", form.action);
     request.setRequestHeader("X-Requested-With", "XMLHttpRequest");
     request.setRequestHeader("Accept", "application/json");
     status.classList.remove("bad");
-    request.upload.onprogress = (event) => {
+    status.textContent = `${file.name} is being sent.`;
+    cancel.hidden = false;
+    // Beside the status, which is read aloud whenever it changes.
+    request.upload.onprogress = ({ loaded, total }) => {
       progress.hidden = false;
-      progress.max = event.total;
-      progress.value = event.loaded;
-      status.textContent = `${file.name}: ${Math.round((100 * event.loaded) / event.total)} % of ${(event.total / 1e6).toFixed(1)} MB sent`;
+      progress.max = total;
+      progress.value = loaded;
+      sent.textContent = `${Math.round((100 * loaded) / total)} % of ${megabytes(total)}`;
     };
+    request.upload.onload = () => { cancel.hidden = true; }; // the server has it
     request.onload = () => {
       let answer = null;
       try { answer = JSON.parse(request.responseText); } catch { /* refused before it was whole, or a proxy's page */ }
       const plain = request.getResponseHeader("Content-Type")?.startsWith("text/plain") && request.responseText;
       if (answer?.location) location.assign(answer.location);
       else if (new URL(request.responseURL || location).pathname.startsWith("/login/")) location.reload(); // signed out meanwhile
-      else fail(answer?.error || plain || `The server answered ${request.status}.`);
+      else end(answer?.error || plain || `The server answered ${request.status}.`, true);
     };
-    request.onerror = () => fail("The connection broke. Try again.");
+    request.onerror = () => end("The connection broke. Try again.", true);
+    request.onabort = () => end(`${file.name} was not sent.`, false);
     request.send(content);
   }
-  function fail(text) {
-    progress.hidden = true;
+
+  function end(text, bad) {
+    sending = null;
+    progress.hidden = cancel.hidden = true;
+    sent.textContent = "";
     status.textContent = text;
-    status.classList.add("bad");
-    input.value = "";
+    status.classList.toggle("bad", bad);
+  }
+
+  function megabytes(size) {
+    return `${(size / 1e6).toFixed(1)} MB`;
   }
 }

@@ -52,12 +52,24 @@ def test_an_arm_is_compared_with_the_stock_run_of_its_own_seed(compared: list[Ce
     assert "14.14 times as fast as stock (geometric mean)" in said
 
 
+def test_seeds_that_stock_was_not_run_with_are_compared_with_its_first(compared: list[Cell]) -> None:
+    said = table([compared[0], compared[1], {**compared[3], "key": {**compared[3]["key"], "seed": 7}}])
+    # Nothing but seed 0 is there of stock: 500 / 20 for its own seed, 500 / 50 for the other.
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-2:] == ["35", "17.50"]
+    assert "in 2 of 2 pairs of network and seed" in said
+
+
+def test_the_first_complete_sum_stands_beside_its_moment(compared: list[Cell]) -> None:
+    words = [word.strip() for word in row(table(compared[:2]), "auto") if word.strip()]
+    assert words[words.index("10") + 1] == "6"
+
+
 def test_a_library_whose_turns_were_disturbed_leaves_its_tuning_to_compare_with(compared: list[Cell]) -> None:
     untimed = {**compared[0], "end_to_end": None, "onnxruntime": None, "ratio": None}
     said = table([untimed, compared[1]])
     assert [word.strip() for word in row(said, "auto") if word.strip()][-2:] == ["20", "25.00"]
-    assert [word.strip() for word in row(said, "stock") if word.strip()][-5:-2] == ["-", "-", "-"]
-    assert [word.strip() for word in row(said, "auto") if word.strip()][-5:-2] == ["2", "1.8", "1.10"]
+    assert [word.strip() for word in row(said, "stock") if word.strip()][-6:-2] == ["-", "-", "-", "-"]
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-6:-2] == ["2", "0.67", "1.8", "1.10"]
 
 
 def test_stock_with_kept_builders_is_a_peer_of_its_own(compared: list[Cell]) -> None:

@@ -25,7 +25,7 @@ from django.db import connection  # noqa: E402
 from apps.catalog.models import Network, Target  # noqa: E402
 from apps.core import signin  # noqa: E402
 from apps.tuning import services  # noqa: E402
-from apps.tuning.models import TuningRun  # noqa: E402
+from apps.tuning.models import Artifact, Job, TuningRun  # noqa: E402
 from tests.browser import journal  # noqa: E402
 from workers.actors.journal import DatabaseJournal  # noqa: E402
 from workers.messages import Budget  # noqa: E402
@@ -105,12 +105,16 @@ class Storyteller:
         row = Network.objects.get(pk=network)
         budget = Budget(seconds=seconds, min_gain=gain)
         run = services.create_run(self.owner, row, self.target, method, budget)
-        key = str(run.pk)
         if start:
-            held = services.claim(run.job_id, "teller")
-            self.runs[key] = {"held": held, "slots": journal.slots(operators), "told": 0}
-            services.write(held, journal.opening(operators))
-        return {"run": key}
+            self.begin(str(run.pk), operators)
+        return {"run": str(run.pk)}
+
+    def begin(self, run: str, operators: int = 12) -> dict[str, Any]:
+        """A worker takes it."""
+        held = services.claim(TuningRun.objects.get(pk=run).job_id, "teller")
+        self.runs[run] = {"held": held, "slots": journal.slots(operators), "told": 0}
+        services.write(held, journal.opening(operators))
+        return self.figures(run)
 
     def tell(self, run: str, slots: int = 1, a_second: float = 0.0, at_once: int = 25) -> dict[str, Any]:
         """So many slots, each a batch and a slot event, `at_once` in a transaction, evenly over time."""
@@ -180,6 +184,12 @@ class Storyteller:
         services.conclude(self.runs[run]["held"], "stopped")
         return self.figures(run)
 
+    def leave(self, run: str) -> dict[str, Any]:
+        """Its worker goes away, another takes it up."""
+        services.conclude(self.runs[run]["held"], "expired")
+        self.runs[run]["held"] = services.claim(TuningRun.objects.get(pk=run).job_id, "another")
+        return self.figures(run)
+
     def crash(self, run: str, detail: str) -> dict[str, Any]:
         services.conclude(self.runs[run]["held"], "crashed", detail)
         return self.figures(run)
@@ -192,6 +202,13 @@ class Storyteller:
     def figures(self, run: str) -> dict[str, Any]:
         row = TuningRun.objects.select_related("job").get(pk=run)
         return {"seq": row.job.last_seq, "trials": row.trials, "latency": row.latency, "state": row.job.state}
+
+    def library(self, run: str, size: int = 11_700_000) -> dict[str, Any]:
+        """A compiled library without a file."""
+        row = TuningRun.objects.get(pk=run)
+        job = Job.objects.create(task="compile", owner=self.owner, run=row, network=row.network, state="done")
+        figures = {"size": size, "sha256": "b" * 64, "latency": {"median": 2.5e-3}, "ratio": 1.0}
+        return {"library": str(Artifact.objects.create(run=row, job=job, state="ready", **figures).pk)}
 
     def link(self) -> dict[str, Any]:
         return {"path": f"/login/{signin.issue(self.owner)}/"}

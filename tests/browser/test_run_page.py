@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from apps.dashboard import humans, words
 from apps.dashboard.consumers import SOCKETS
+from apps.tuning.models import Job, TuningRun
+from apps.tuning.states import State
 from tests.browser.chromium import chromium, complaints, size, until
 from tests.browser.site import Site
 
@@ -73,25 +76,36 @@ def test_the_chart_moves_while_the_run_is_told(site: Site, browser: Any, run: st
 
 STAYS_OPEN = """
 const operator = {index: 0, weight: 1, best: 0.5, trials: 2, gain: 0, spark: [[1, 1]]};
-const drawn = {seq: 0, run: {clock: 0}, operators: [operator], slots: [], points: [], curve: [], log: []};
+const drawn = {seq: 0, run: {clock: 0}, operators: [operator], slots: [], points: [], curve: [], log: [], baselines: []};
 const state = new window.run.state.constructor(drawn);
 const batch = {kind: 'batch', latency: 0.5, points: [], operators: {0: {best: 0.5, trials: 2, failures: 0}}};
 const slots = Array.from({length: 30000}, (_, n) => ({kind: 'slot', slot: [n + 1, 0, n, n + 1, 2, 1, 1, '']}));
 const again = slots.slice(-100);
 state.fold([batch, ...slots, ...again].map((event, n) => ({...event, seq: n + 1, clock: n})));
 const numbers = state.slots.map(([number]) => number);
-return {spark: operator.spark, gain: state.gain(0), kept: numbers.length, last: numbers.slice(-3), first: numbers[0]};
+const points = Array.from({length: 20000}, (_, n) => [n, 0, n % 100 ? 3 : 1 - n / 1e6, '']);
+for (let n = 0; n < points.length; n += 10) {
+  state.fold([{...batch, seq: state.seq + 1, clock: 1e6, points: points.slice(n, n + 10)}]);
+}
+const lines = ['TVM untuned', 'other', 'ONNX Runtime', 'TVM untuned'].map((name, n) => ({kind: 'baseline', name, seconds: n}));
+for (const line of lines) state.fold([{...line, seq: state.seq + 1, clock: 1e6}]);
+return {better: state.points.filter(([, , seconds]) => seconds < 3).length, points: state.points.length,
+        baselines: state.baselines.map(({name, seconds}) => [name, seconds]),
+        spark: operator.spark, gain: state.gain(0), kept: numbers.length, last: numbers.slice(-3), first: numbers[0]};
 """
 
 
 def test_a_page_that_stays_open_keeps_what_counts(site: Site, browser: Any, run: str) -> None:
-    """Of its slots what there is room for, and of an operator the step that came after its snapshot's figures."""
+    """Of its slots and points what there is room for, every improvement among them, and of an operator the step that came
+    after its snapshot's figures."""
     open_run(browser, site, run)
     state = browser.execute_script(STAYS_OPEN)
     assert state["spark"] == [[1, 1], [2, 0.5]]
     assert state["gain"] == 30_000
     assert 5_000 <= state["kept"] <= 10_000
     assert (state["first"], state["last"]) == (1, [29_998, 29_999, 30_000])
+    assert (state["better"], state["points"] <= 6000) == (200, True)
+    assert state["baselines"] == [["ONNX Runtime", 2], ["TVM untuned", 3], ["other", 1]]
 
 
 def test_a_part_that_has_nothing_to_draw_says_so(site: Site, browser: Any, run: str) -> None:
@@ -147,23 +161,38 @@ def test_a_run_that_is_over_does_not_say_that_it_is_too_early_to_say(site: Site,
     reaches(browser, site.tell("tell", run=run, slots=8)["seq"])
     ahead = lambda: browser.find_element("css selector", "[data-part=ahead]")  # noqa: E731
     until(lambda: "too early to say" in ahead().text)
-    browser.find_element("xpath", "//button[text()='Stop and keep best']").click()
+    browser.find_element("xpath", "//button[text()='Stop and compile best']").click()
     until(lambda: site.tell("wanted", run=run)["wanted"] == "stop")
     site.tell("conclude", run=run)
     until(lambda: not ahead().is_displayed())
 
 
-def test_stop_and_keep_best_stops(site: Site, browser: Any, run: str) -> None:
+def test_stop_and_compile_best_stops(site: Site, browser: Any, run: str) -> None:
     site.tell("tell", run=run, slots=14)
     open_run(browser, site, run)
-    browser.find_element("xpath", "//button[text()='Stop and keep best']").click()
+    browser.find_element("xpath", "//button[text()='Stop and compile best']").click()
     until(lambda: site.tell("wanted", run=run)["wanted"] == "stop")
     until(lambda: browser.find_element("css selector", "[data-part=state-word]").text == "stopping")
     assert site.tell("conclude", run=run)["state"] == "done"
-    until(lambda: browser.find_element("css selector", "[data-part=state-word]").text == "done: stopped")
+    until(lambda: browser.find_element("css selector", "[data-part=state-word]").text == "stopped")
     assert not browser.find_element("css selector", "[data-part=stop]").is_displayed()
     words = "return document.querySelector('#downloads').textContent"
     until(lambda: "Compiling the best so far" in browser.execute_script(words))
+    until(lambda: "Tune further" in browser.find_element("css selector", ".controls").text)
+    assert complaints(browser) == []
+
+
+def test_who_waits_is_told_for_whom_and_sees_the_beginning(site: Site, browser: Any, run: str) -> None:
+    network = site.tell("network", name="squeezenet")["network"]
+    second = str(site.tell("run", network=network, start=False)["run"])
+    open_run(browser, site, second)
+    told = lambda name: browser.find_element("css selector", f"#{name}").text  # noqa: E731
+    assert re.fullmatch(r"1 run before this one, about \d min", told("waiting"))
+    assert ", started" not in told("made")
+    site.tell("begin", run=second)
+    until(lambda: (told("waiting"), ", started" in told("made"), "layout NHWC" in told("made")) == ("", True, True))
+    assert complaints(browser) == []
+    site.tell("end", run=second)
 
 
 def pressed(browser: Any, part: str, key: str = "") -> None:
@@ -179,7 +208,7 @@ def test_a_refusal_is_said_at_once_and_only_once(site: Site, browser: Any, run: 
     refused = lambda: browser.find_element("css selector", "#refused").text  # noqa: E731
     assert refused() == ""
     site.tell("conclude", run=run)
-    until(lambda: browser.find_element("css selector", "[data-part=state-word]").text == "done: stopped")
+    until(lambda: browser.find_element("css selector", "[data-part=state-word]").text == "stopped")
     pressed(browser, "pause")
     until(lambda: refused() == "pause: it is done. Next step: reload the page to see what it does now.")
     assert browser.find_element("css selector", "#refused .notice").get_attribute("role") == "alert"
@@ -229,7 +258,7 @@ def test_when_the_next_attempt_is_is_counted_down(site: Site, browser: Any, run:
     assert "attempt 1 of 3 got nowhere: no space left on the disk" in trouble
     browser.refresh()
     until(lambda: "tries again in" in word())
-    until(lambda: word() == "waiting for a worker")
+    until(lambda: word() == "waiting")
 
 
 def test_a_lost_connection_is_said_and_made_up_for(site: Site, browser: Any, run: str) -> None:
@@ -312,18 +341,174 @@ def test_the_curve_has_a_table_of_its_own(site: Site, browser: Any, run: str) ->
     browser.find_element("xpath", "//summary[text()='Show latency as table']").click()
     rows = until(lambda: browser.find_elements("css selector", "#latency-table tbody tr"))
     assert len(rows) == browser.execute_script("return window.run.state.curve.length")
-    assert browser.find_element("css selector", "#latency-table thead").text.split() == ["clock_s", "latency_ms"]
+    heads = browser.find_elements("css selector", "#latency-table thead th[scope=col]")
+    assert [head.text for head in heads] == ["Tuning time", "Latency"]
+    assert re.fullmatch(r"(\d+ min )?(\d+ s)? [\d.]+ ms", rows[-1].text)
+    # It is read on while the run goes on.
+    reaches(browser, site.tell("tell", run=run, slots=15)["seq"])
+    until(lambda: len(browser.find_elements("css selector", "#latency-table tbody tr")) > len(rows))
+
+
+HIDE = """
+Object.defineProperty(document, 'hidden', {get: () => true, configurable: true});
+window.requestAnimationFrame = () => 0;
+document.dispatchEvent(new Event('visibilitychange'));
+"""
 
 
 def test_a_tab_in_the_background_says_how_far_it_is(site: Site, browser: Any) -> None:
+    """There no frame is drawn, and what nobody draws must not keep the server waiting."""
     network = site.tell("network", name="in the background")["network"]
     run = str(site.tell("run", network=network)["run"])
     open_run(browser, site, run)
     until(lambda: browser.title == "running, in the background")
-    site.tell("tell", run=run, slots=14)
+    browser.execute_script(HIDE)
+    for _ in range(4):  # more frames than may be without an acknowledgement
+        told = site.tell("tell", run=run, slots=5)
+        reaches(browser, told["seq"])
     until(lambda: re.fullmatch(r"[\d.]+ ms, running, in the background", browser.title))
     site.tell("conclude", run=run)
-    until(lambda: re.fullmatch(r"[\d.]+ ms, done: stopped, in the background", browser.title))
+    until(lambda: re.fullmatch(r"[\d.]+ ms, stopped, in the background", browser.title))
+
+
+def happened(browser: Any) -> list[str]:
+    """Oldest first."""
+    lines = "return [...document.querySelectorAll('#log li')].map((line) => line.lastChild.textContent)"
+    return list(reversed(browser.execute_script(lines)))
+
+
+def test_what_happened_is_told_from_the_beginning_to_the_end(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    phases = ["importing the network", "giving slots to the operators that promise most", "12 operators found"]
+    told = ["asked for", "started", *phases]
+    until(lambda: happened(browser) == told)
+    latency = site.tell("tell", run=run, slots=12)["latency"]
+    told.append(f"every operator measured once: {humans.latency(latency)}")
+    until(lambda: happened(browser) == told)
+    site.tell("leave", run=run)
+    told += ["its worker went away", "goes on, attempt 2"]
+    until(lambda: happened(browser) == told)
+    browser.find_element("css selector", "[data-part=pause] button").click()
+    told.append("pausing")
+    until(lambda: happened(browser) == told)
+    browser.find_element("css selector", "[data-part=resume] button").click()
+    told.append("goes on")
+    until(lambda: happened(browser) == told)
+    site.tell("tell", run=run, slots=2)
+    site.tell("conclude", run=run)
+    told.append("stopped")
+    until(lambda: happened(browser) == told)
+    browser.refresh()
+    until(lambda: happened(browser) == told)
+
+
+def test_a_change_of_state_is_read_aloud_at_once(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    spoken = "return document.querySelector('[data-part=spoken]').textContent"
+    until(lambda: re.fullmatch(r"[\d.]+ ms, sum of operators", browser.execute_script(spoken)))
+    site.tell("conclude", run=run)
+    until(lambda: re.fullmatch(r"stopped: [\d.]+ ms, sum of operators", browser.execute_script(spoken)), 5)
+
+
+DOT = """
+const [wanted] = arguments, {state} = window.run, canvas = document.querySelector('#scatter');
+const scale = window.Chart.getChart('curve').scales.x, box = canvas.getBoundingClientRect();
+const point = state.points.findLast(([, , seconds]) => (seconds === null) === (wanted === 'failed'));
+const [clock, index, seconds] = point, best = state.byIndex.get(index).best;
+const shown = document.querySelector('#show-failures').checked, bottom = canvas.clientHeight - (shown ? 48 : 24);
+const y = seconds === null ? bottom + 16 : bottom - (Math.log(Math.min(10, seconds / best)) / Math.log(10)) * (bottom - 8);
+const place = {clientX: box.left + scale.getPixelForValue(clock), clientY: box.top + y};
+canvas.dispatchEvent(new PointerEvent('pointermove', {...place, bubbles: true}));
+return [document.querySelector('.tip').textContent, index, seconds && seconds / best];
+"""
+
+
+def test_a_dot_that_is_pointed_at_says_what_it_is(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=60)
+    open_run(browser, site, run)
+    browser.find_element("css selector", "#tried > summary").click()
+    browser.find_element("css selector", "#show-failures").click()
+    until(lambda: "its best" in browser.execute_script(DOT, "ran")[0])
+    told, index, multiple = browser.execute_script(DOT, "ran")
+    assert re.fullmatch(rf"[\w ]+: #{index} \S+\n[\d.]+ (ms|µs), {humans.ratio(multiple)} its best", told)
+    told, index, _ = browser.execute_script(DOT, "failed")
+    assert f"#{index} " in told
+    assert told.endswith("failed: took too long")
+    browser.find_element("css selector", "#scatter").send_keys(Keys.ARROW_LEFT)
+    pointed = "return document.querySelector('[data-pointed]').textContent"
+    until(lambda: re.search(r"#\d+ ", browser.execute_script(pointed)))
+
+
+CAUGHT = """
+window.saved = '';
+URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return '#'; };
+HTMLAnchorElement.prototype.click = () => {};
+document.querySelector(`${arguments[0]} [data-save=csv]`).click();
+"""
+
+
+def saved(browser: Any, section: str) -> list[list[str]]:
+    browser.execute_script(CAUGHT, section)
+    text = until(lambda: browser.execute_script("return window.saved"))
+    return [line.split(",") for line in str(text).splitlines()]
+
+
+def test_a_file_has_figures_in_units_and_a_table_has_them_for_people(site: Site, browser: Any, run: str) -> None:
+    told = site.tell("tell", run=run, slots=40)
+    open_run(browser, site, run)
+    heads, *rows = saved(browser, "#latency-section")
+    assert heads == ["clock_s", "latency_s"]
+    assert float(rows[-1][1]) == told["latency"]
+    heads, *rows = saved(browser, "#operators-section")
+    assert heads[:4] == ["operator", "name", "weight", "work_flop"]
+    assert {row[0] for row in rows} == {str(index) for index in range(12)}
+    assert saved(browser, "#spent-section")[0] == ["spent_on", "time_s", "share"]
+    browser.find_element("css selector", "#spent-section summary").click()
+    until(lambda: "Compiling configurations" in browser.find_element("css selector", "#spent-section tbody").text)
+    # Of 640 the table shows some, and says so.
+    browser.find_element("css selector", "#tried > summary").click()
+    browser.find_element("css selector", "#tried .as-table > summary").click()
+    caption = until(lambda: browser.find_elements("css selector", "#tried caption"))[0].text
+    assert caption == "The last 500 of 640; all in Measurements, under Downloads."
+    assert len(browser.find_elements("css selector", "#tried tbody tr")) == 500
+    assert "took too long" in browser.find_element("css selector", "#tried tbody").text
+    assert len(saved(browser, "#tried")) == 641
+
+
+SAID = """
+const [runs, done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
+import(page.replace('page.js', 'words.js')).then(({stateWord}) => done(runs.map(stateWord)));
+"""
+
+
+def test_a_state_is_called_by_the_script_as_by_the_server(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    told = [
+        {"state": state, "wanted": wanted, "finished_reason": reason}
+        for state in State.values
+        for wanted in ("continue", "pause")
+        for reason in ("", "stopped", "gain", "unheard of")
+    ]
+    jobs = [(Job(state=one["state"], wanted=one["wanted"]), one["finished_reason"]) for one in told]
+    wanted = [words.of_state(TuningRun(job=job, finished_reason=reason)) for job, reason in jobs]
+    assert browser.execute_async_script(SAID, told) == wanted
+
+
+def test_a_heading_of_the_operators_says_what_it_means(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=13)
+    open_run(browser, site, run)
+    until(lambda: browser.find_elements("css selector", "#operators tbody tr"))
+    described = """return Object.fromEntries([...document.querySelectorAll('#operators thead button')].map((button) => [
+        button.textContent, [button.title, document.getElementById(button.getAttribute('aria-describedby'))?.textContent]]))"""
+    about = browser.execute_script(described)
+    for heading in ("Weight", "MFLOP", "Of peak", "Won a min", "Share"):
+        assert about[heading][0] == about[heading][1] != ""
+    # A first slot's gain is no rate.
+    won = """return window.run.state.operators.map((o) => [o.slots, document.querySelector(
+        `#operators tr[data-op='${o.index}'] td:nth-last-child(2)`).textContent])"""
+    assert {text == "–" for slots, text in browser.execute_script(won) if slots < 2} == {True}
+    assert [text != "–" for slots, text in browser.execute_script(won) if slots > 1] == [True]
 
 
 def test_why_a_run_failed_is_one_click_away_without_a_reload(site: Site, browser: Any, run: str) -> None:
@@ -345,7 +530,7 @@ def test_plots_share_one_time_axis(site: Site, browser: Any, run: str) -> None:
 LONG = "a_network_exported_at_step_" + "1234567890" * 16
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 390, 320])
 def test_no_page_scrolls_sideways(site: Site, browser: Any, width: int) -> None:
     port = {"name": f"serving_default_{LONG}", "dtype": "float32", "shape": [1, 3, 224, 224]}
     network = site.tell("network", name=LONG, inspection={"inputs": [port]})["network"]
@@ -475,21 +660,41 @@ def test_a_file_dropped_beside_the_zone_does_not_take_the_pages_place(site: Site
     until(lambda: browser.execute_script(DROPPED))
 
 
-def test_a_ratio_says_of_what_it_is(site: Site, browser: Any) -> None:
+def part(browser: Any, name: str) -> str:
+    return str(browser.find_element("css selector", f"[data-part={name}]").text)
+
+
+def test_the_headline_is_one_figure_and_says_which(site: Site, browser: Any) -> None:
+    """The sum of operators, then the library end to end, then the sum again as soon as something better was found."""
     network = site.tell("network", name="with something to compare")["network"]
     run = site.tell("run", network=network)["run"]
-    site.tell("tell", run=run, slots=14)
+    told = site.tell("tell", run=run, slots=14)
     line = {"kind": "baseline", "clock": 60.0, "name": "ONNX Runtime", "seconds": 0.01, "spread": 0.0, "threads": 2}
     site.tell("events", run=run, told=[line])
     open_run(browser, site, run)
-    gains = lambda: browser.find_element("css selector", "[data-part=gains]").text  # noqa: E731
-    until(lambda: "against ONNX Runtime, sum of operators" in gains())
-    whole = {"kind": "end_to_end", "clock": 61.0, "seconds": 0.005, "spread": 0.0, "runs": 9, "latency": 0.004}
-    site.tell("events", run=run, told=[{**whole, "verified": False, "error": "it differs"}])
-    site.tell("events", run=run, told=[{**whole, "clock": 62.0, "verified": True, "error": ""}])
-    until(lambda: "end to end, verified" in gains())
-    assert "2.00 x against ONNX Runtime" in gains()
-    assert "sum of operators" not in gains()
+    until(lambda: part(browser, "of") == "sum of operators")
+    ratio = humans.ratio(0.01 / told["latency"])
+    until(lambda: f"{ratio} against ONNX Runtime, sum of operators" in part(browser, "gains"))
+    whole = {"kind": "end_to_end", "clock": 61.0, "seconds": 0.005, "spread": 4e-5, "runs": 9}
+    made_of = whole | {"latency": told["latency"]}
+    site.tell("events", run=run, told=[{**made_of, "seconds": 0.001, "verified": False, "error": "it differs"}])
+    site.tell("events", run=run, told=[{**made_of, "clock": 62.0, "verified": True, "error": ""}])
+    until(lambda: part(browser, "of") == "end to end, verified")
+    assert (part(browser, "latency"), part(browser, "unit")) == ("5.00", "ms ± 0.04")
+    assert "2.00 x against ONNX Runtime\n" in part(browser, "gains") + "\n"
+    assert re.search(r"sum of operators [\d.]+ (ms|µs); end to end is [\d.]+ x that", part(browser, "gains"))
+    assert browser.title.startswith("5.00 ms, ")
+    better = site.tell("tell", run=run, slots=30)
+    assert better["latency"] < told["latency"]
+    until(lambda: part(browser, "of") == "sum of operators")
+    shown = humans.latency(better["latency"]).split()[0]
+    until(lambda: part(browser, "latency") == shown)
+    assert "library of 1 min 2 s: 5.00 ms, 2.00 x against ONNX Runtime" in part(browser, "gains")
+    assert f"{humans.ratio(0.01 / better['latency'])} against ONNX Runtime, sum of operators" in part(browser, "gains")
+    browser.refresh()
+    until(lambda: part(browser, "latency") == shown)
+    assert complaints(browser) == []
+    site.tell("end", run=run)
 
 
 DRAWN = """

@@ -74,7 +74,7 @@ def test_from_upload_to_a_library_that_runs(site: Site, tmp_path: Path) -> None:
         browser.refresh()
         until(lambda: browser.execute_script(LATENCY), 30)
         assert browser.execute_script(LATENCY) <= before
-        press(browser, "Stop and keep best")
+        press(browser, "Stop and compile best")
         library = until(lambda: browser.find_elements("css selector", "#downloads a[href*='/artifacts/']"), 180)
         archive = tmp_path / "archive.zip"
         archive.write_bytes(downloaded(browser, library[0].get_attribute("href")))

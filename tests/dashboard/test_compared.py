@@ -10,8 +10,10 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Target
+from apps.dashboard import compared
 from apps.dashboard.compared import LINES, Picture, picture
 from apps.dashboard.plot import BETWEEN
+from apps.dashboard.views import networks
 from apps.tuning import services
 from apps.tuning.models import TuningRun
 from tests.apps.rows import Site, Told
@@ -46,9 +48,9 @@ def test_runs_that_differ_in_their_seed_are_one_line_with_a_band(site: Site) -> 
     lines = {line.title: line for line in drawn().lines}
     assert len(lines) == 2
     several, alone = sorted(lines.values(), key=lambda line: -len(line.runs))
-    assert (several.latency, several.seeds) == (0.2, "3 seeds")
+    assert (several.latency, {run.seed for run in several.runs}) == (0.2, {0, 1, 2})
     assert several.band
-    assert (alone.latency, alone.seeds, alone.band) == (0.5, "seed 0", "")
+    assert (alone.latency, [run.seed for run in alone.runs], alone.band) == (0.5, [0], "")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_labels_do_not_cover_each_other(site: Site) -> None:
         ended(site, [1.0, 0.5], budget=Budget(trials=50 + number))
     found = drawn()
     lines = found.lines
-    assert len(lines) == LINES
+    assert (len(lines), found.settings) == (LINES, LINES + 1)
     places = sorted(line.label for line in lines)
     assert all(below - above >= BETWEEN - 1e-9 for above, below in pairwise(places))
     assert 0 < places[0] <= places[-1] < found.plot.height
@@ -130,3 +132,25 @@ def test_the_page_links_every_run(site: Site, ada: Client) -> None:
     runs = [ended(site, [1.0, 0.5], seed=seed) for seed in (0, 1)]
     page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
     assert all(reverse("run", args=[run.pk]) in page for run in runs)
+
+
+def test_what_the_chart_leaves_out_is_said(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = reverse("compared", args=[site.network.pk])
+    for number in range(3):
+        ended(site, [1.0, 0.5], budget=Budget(trials=50 + number))
+    assert "latest" not in ada.get(address).content.decode()
+    monkeypatch.setattr(compared, "LINES", 2)
+    assert "The latest 2 of 3 settings.</p>" in ada.get(address).content.decode()
+    monkeypatch.setattr(networks, "COMPARED", 2)
+    assert "range shaded. Of the latest 2 of 3 runs.</p>" in ada.get(address).content.decode()
+
+
+def test_a_network_says_how_many_runs_it_does_not_list(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = reverse("network", args=[site.network.pk])
+    for _ in range(3):
+        site.run()
+    assert "the latest" not in ada.get(address).content.decode()
+    monkeypatch.setattr(networks, "RUNS", 2)
+    assert "the latest 2 of 3" in ada.get(address).content.decode()

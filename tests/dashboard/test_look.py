@@ -16,8 +16,8 @@ AA, SHAPES = 4.5, 3.0  # WCAG 2.2, 1.4.3 and 1.4.11
 
 def tokens(theme: str) -> dict[str, str]:
     sheet = Path(str(finders.find("css/tokens.css"))).read_text(encoding="utf-8")
-    light, _, rest = sheet.partition(':root[data-theme="dark"]')
-    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", light if theme == "light" else rest))
+    written = re.findall(r"--([\w-]+): var\(--light, (#[0-9a-f]{6})\) var\(--dark, (#[0-9a-f]{6})\);", sheet)
+    return {name: light if theme == "light" else dark for name, light, dark in written}
 
 
 def luminance(colour: str) -> float:

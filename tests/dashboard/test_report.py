@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from apps.catalog.models import Network
 from apps.dashboard import report
+from apps.dashboard.report import tables
 from apps.dashboard.report.page import style
 from apps.dashboard.report.story import COLOURS, OTHERS, coloured, story
 from apps.tuning import services
@@ -61,8 +62,8 @@ def test_a_report_tells_the_run(site: Site) -> None:
     ended(run, held, told)
     text = file_of(run)
     for words in (
-        "squeezenet", "a machine", "done: all trials used", "24.0 ms", "2.00 x", "against ONNX Runtime",
-        "2 took too long", "#0 conv_0", "#1 conv_1", "measuring", "100 trials", "tvm 0.27", "Seed", "Threads", "NHWC",
+        "squeezenet", "a machine", "done: limit of configurations reached", "24.0 ms", "2.00 x", "against ONNX Runtime",
+        "2 took too long", "#0 conv_0", "#1 conv_1", "measuring", "100 configurations", "tvm 0.27", "Seed", "Threads", "NHWC",
         "llvm", "x, 1 x 3 x 8 x 8", str(run.pk),
     ):  # fmt: skip
         assert words in text, words
@@ -91,10 +92,9 @@ def test_a_report_that_needs_more_would_be_noticed(site: Site, word: str) -> Non
 
 
 def test_a_report_has_the_colours_of_the_site_light_and_dark_and_light_on_paper() -> None:
-    assert "--page: #fafaf8" in style()
-    dark = style().index("@media screen and (prefers-color-scheme: dark)")
-    assert style().index("--page: #121417") > dark
-    assert "data-theme" not in style()
+    assert "--page: var(--light, #fafaf8) var(--dark, #121417)" in style()
+    # Without a script nobody asks for a theme: the reader's system says which one it is, and paper is light.
+    assert re.search(r"@media screen and \(prefers-color-scheme: dark\) \{\s*:root:not\(\[data-theme\]\)", style())
     assert "@media print" in style()
 
 
@@ -116,6 +116,42 @@ def test_a_report_says_whether_the_outputs_were_checked(site: Site) -> None:
     assert "not offered" in text
 
 
+def test_the_headline_is_the_library_while_nothing_better_was_found(site: Site) -> None:
+    run, held, told = tuned(site)
+    text = file_of(run)
+    assert re.search(r'class="big">24.0 ms ± 0.10 <small class="soft">end to end, verified<', text)
+    assert "sum of operators; end to end is 1.00 x that</dt><dd>24.0 ms" in text
+    assert "against ONNX Runtime</dt><dd>2.00 x" in text
+    services.write(held, [told.batch(2e-3, operator=1)])  # 8 + 2 x 2 ms
+    text = file_of(run)
+    assert re.search(r'class="big">12.0 ms <small class="soft">best latency, as the sum of operators<', text)
+    assert re.search(r"library of [\d.]+ s, end to end</dt><dd>24.0 ms", text)
+    assert "against ONNX Runtime, sum of operators</dt><dd>4.00 x" in text
+
+
+def test_what_a_first_slot_won_is_no_rate(site: Site) -> None:
+    run, held, told = tuned(site)
+    rates = [row.won for row in tables.rows(run, snapshot(run)["operators"], {})]
+    assert rates == [None, None]
+    services.write(held, [told.slot(0) | {"before": 8e-3, "after": 7e-3, "slot": 3}])
+    rates = {row.operator["index"]: row.won for row in tables.rows(run, snapshot(run)["operators"], {})}
+    assert rates == {0: pytest.approx(60 * 2e-3 / 0.5), 1: None}
+
+
+def test_onnx_runtime_is_compared_with_first_and_a_line_taken_again_keeps_its_place(site: Site) -> None:
+    run, held, told = site.claimed()
+    line = {"spread": 0.0, "runs": 9, "threads": 2}
+    for number, name in enumerate(("TVM untuned", "mine", "ONNX Runtime", "TVM untuned")):
+        services.write(held, [told.event("baseline", name=name, seconds=1.0 + number, **line)])
+    run.refresh_from_db()
+    ordered = [("ONNX Runtime", 3.0), ("TVM untuned", 4.0), ("mine", 2.0)]
+    assert [(kept["name"], kept["seconds"]) for kept in run.baselines] == ordered
+    # Of a run that is older than the order too.
+    TuningRun.objects.filter(pk=run.pk).update(baselines=run.baselines[::-1])
+    run.refresh_from_db()
+    assert snapshot(run)["baselines"][0]["name"] == tables.compared(run)[0].name == "ONNX Runtime"
+
+
 def test_a_network_that_computes_something_else_is_not_called_faster(site: Site) -> None:
     run, held, told = tuned(site)
     TuningRun.objects.filter(pk=run.pk).update(end_to_end=[])
@@ -123,7 +159,8 @@ def test_a_network_that_computes_something_else_is_not_called_faster(site: Site)
     services.write(held, [told.event("end_to_end", **whole)])
     text = file_of(run)
     assert "end to end, verified" not in text
-    assert "2.00 x" in text  # by the sum of the operators
+    assert "best latency, as the sum of operators" in text
+    assert "2.00 x" in text
     drawn = snapshot(run)
     found = story(drawn, coloured(drawn["operators"]))
     assert found is not None
@@ -211,7 +248,7 @@ def test_the_downloads_offer_the_report_to_its_owner_alone(site: Site, ada: Clie
     answer = ada.get(address)
     assert answer["Content-Disposition"] == 'attachment; filename="squeezenet-report.html"'
     assert answer["Content-Type"].startswith("text/html")
-    assert b"done: stopped" in b"".join(answer)
+    assert b"Recommended (auto); stopped." in b"".join(answer)
     assert bob.get(address).status_code == 404
 
 

@@ -110,6 +110,13 @@ def test_what_is_in_use_is_shown(site: Site, ada: Client, bob: Client, settings:
     assert 'data-room="399995"' in ada.get("/networks/").content.decode()
 
 
+def test_what_one_network_may_take_is_shown_before_it_is_sent(site: Site, ada: Client, settings: Any) -> None:
+    settings.UPLOAD_LIMIT = 1_500_000
+    page = ada.get("/networks/").content.decode()
+    assert "<b>choose one</b>, up to 1.50 MB</label>" in page
+    assert 'data-limit="1500000"' in page
+
+
 def test_the_storage_page_lists_what_can_be_deleted(site: Site, ada: Client, bob: Client) -> None:
     run = site.run()
     made = library(run)

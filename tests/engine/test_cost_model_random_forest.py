@@ -120,18 +120,20 @@ def test_more_points_make_it_surer(parameters: dict[str, Any]) -> None:
         model = RandomForest(1, **parameters)
         model.fit(points.features[:count], points.speeds[:count])
         opinion = model.predict(points.features)
-        doubts.append(float(np.mean(2.0**opinion.mean * opinion.spread)))
+        doubts.append(float(np.mean(opinion.speed_spread)))
     assert doubts[0] > 1.3 * doubts[1] > 1.3**2 * doubts[2]
 
 
-def test_speaks_in_log2_speed_relative_to_the_best_whatever_it_learned() -> None:
+def test_speaks_of_what_it_learned_and_of_speeds_relative_to_the_best() -> None:
     points = hill(3)
-    for parameters in ({}, PAPER):
+    for parameters, scale in (({}, "log"), (PAPER, "speed")):
         model = RandomForest(1, **parameters)
         model.fit(points.features, points.speeds)
         logs = np.log2(np.maximum(points.speeds / points.speeds.max(), 2.0**-6))
         fast = logs > -3
-        assert np.abs(model.predict(points.features).mean - logs)[fast].mean() < 0.5
+        opinion = model.predict(points.features)
+        assert opinion.scale == scale
+        assert np.abs(opinion.log_mean - logs)[fast].mean() < 0.5
 
 
 def test_failures_lie_at_the_floor() -> None:

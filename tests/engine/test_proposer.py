@@ -19,6 +19,7 @@ from workers.engine.ports import Candidate, CostModel, Outcome, Prediction
 from workers.engine.proposer import Proposer, Search
 from workers.engine.sampler import Greedy
 from workers.engine.space import Configuration, Features, Operator, Sketch
+from workers.messages.causes import LARGE
 
 SEEDS = range(10)
 TRIALS = 160
@@ -129,6 +130,18 @@ def test_a_sketch_that_gives_nothing_new_is_given_up(cause: str) -> None:
         proposer.observe([answer(c, None, cause=cause) for c in batch])
     assert proposer.exhausted
     assert asked == 24
+
+
+def test_too_much_code_says_nothing_of_what_a_sketch_has_left() -> None:
+    """What is not worth compiling now is neither a duplicate nor invalid; what is both, among it, still closes the sketch."""
+    proposer = made(search=Search(patience=20))
+    for _ in range(8):
+        proposer.observe([answer(c, None, cause=LARGE) for c in proposer.propose(8)])
+    assert not proposer.exhausted
+    assert proposer.duplicates == 0
+    for cause in (LARGE, "duplicate", LARGE, "duplicate", LARGE, "invalid"):
+        proposer.observe([answer(c, None, cause=cause) for c in proposer.propose(8)])
+    assert proposer.exhausted
 
 
 def test_the_better_sketch_gets_most_of_the_plan_and_the_other_is_not_forgotten() -> None:

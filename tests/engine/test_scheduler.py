@@ -15,17 +15,21 @@ from workers.engine.belief import FAST
 from workers.engine.errors import IllegalMethod, UnknownPart
 from workers.engine.ports import Decision, Progress, Scheduler
 from workers.engine.scheduler import PAPER_RULE, PRODUCT_RULE, SCHEDULERS, DynaTune, Rule, Setting, scheduler_named
-from workers.engine.space import Operator
+from workers.engine.space import Knob, Operator, Sketch
 
 PEAK = 1e12
 INF = float("inf")
 QUICK = replace(PRODUCT_RULE, sampling=replace(FAST, steps=24, burn=8, samples=60))
 
 
+SPACE = Sketch((Knob("unroll", "category", tuple((n,) for n in range(4000))),))
+"""More than any of these curves measures."""
+
+
 def progress(
     index: int, curve: Sequence[float], slots: int, weight: int = 1, work: float = 1e8, exhausted: bool = False
 ) -> Progress:
-    operator = Operator(index, f"op{index}", f"k{index}", weight, work, 0.0, work, (), ())
+    operator = Operator(index, f"op{index}", f"k{index}", weight, work, 0.0, work, (SPACE,), ())
     return Progress(operator, curve, slots, len(curve) / 8, exhausted)
 
 
@@ -174,23 +178,36 @@ def test_without_a_limit_each_has_autotvms_thousand_trials() -> None:
 
 
 def test_sequential_moves_on_by_the_clock_where_the_limit_is_seconds() -> None:
-    """`progress` takes an eighth of a second a configuration: 4 s are 32 of them."""
-    scheduler = scheduler_named("sequential", Setting(0, PEAK, seconds=12.0))
-    assert chosen(scheduler, 0, 0, 0) == (0, "sequential")
-    assert chosen(scheduler, 31, 0, 0) == (0, "sequential")
-    assert chosen(scheduler, 32, 0, 0) == (1, "sequential")
-    assert chosen(scheduler, 40, 33, 0) == (2, "sequential")
-    assert chosen(scheduler, 40, 33, 35) == (1, "remainder")
-    with pytest.raises(IllegalMethod, match="seconds 0"):
-        scheduler_named("sequential", Setting(0, PEAK, seconds=0.0))
+    """`progress` takes an eighth of a second a configuration: 4 s are 32 of them. A warm-up of 3 s was nobody's."""
+    left = 0.0
+    scheduler = scheduler_named("sequential", Setting(0, PEAK, left=lambda: left))
+
+    def after(*configurations: int) -> tuple[int, str]:
+        nonlocal left
+        left = 15.0 - 3.0 - sum(configurations) / 8
+        return chosen(scheduler, *configurations)
+
+    assert after(0, 0, 0) == (0, "sequential")
+    assert after(31, 0, 0) == (0, "sequential")
+    assert after(32, 0, 0) == (1, "sequential")
+    assert after(40, 28, 0) == (2, "sequential")
+    assert after(28, 28, 28) == (2, "sequential")
+    assert after(28, 34, 34) == (0, "remainder")
 
 
-def test_a_restored_sequential_scheduler_keeps_the_seconds_and_the_place_its_run_had() -> None:
-    began = scheduler_named("sequential", Setting(0, PEAK, seconds=8.0))
+def test_decisions_are_nobodys_part() -> None:
+    """Of 12 s, 6 went between the slots of the first operator: its part, and that of the others, is 2 s."""
+    scheduler = scheduler_named("sequential", Setting(0, PEAK, left=lambda: 6.0 - 16 / 8))
+    assert chosen(scheduler, 16, 0, 0) == (1, "sequential")
+
+
+def test_a_restored_sequential_scheduler_keeps_the_place_its_run_had() -> None:
+    began = scheduler_named("sequential", Setting(0, PEAK, trials=64))
     assert chosen(began, 40, 1) == (1, "sequential")
-    resumed = scheduler_named("sequential", Setting(0, PEAK, seconds=1.0))
+    resumed = scheduler_named("sequential", Setting(0, PEAK, trials=64))
     resumed.restore(json.loads(json.dumps(began.state())))
-    assert chosen(resumed, 40, 20) == chosen(began, 40, 20) == (1, "sequential")
+    # The first, come upon with less than its part, is not gone back to.
+    assert chosen(resumed, 4, 20) == chosen(began, 4, 20) == (1, "sequential")
 
 
 def test_untried_operators_go_first_by_their_share_of_the_latency() -> None:
@@ -255,9 +272,13 @@ def test_a_network_is_not_fast_while_an_operator_has_no_valid_configuration() ->
     assert decision.terms["bonus_ms"] == pytest.approx(np.sqrt(0.2 * np.log(3)))
 
 
-def test_the_reduction_is_the_papers_formula() -> None:
-    """weight x (work / best - work / (best + EI)) in ms, from the belief's own expected improvement."""
-    scheduler = DynaTune(0, PEAK, rule=QUICK)
+@pytest.mark.parametrize(
+    ("rule", "gained"), [(PAPER_RULE, "improvement"), (PRODUCT_RULE, "rise")], ids=["paper", "product"]
+)
+def test_the_reduction_is_the_papers_formula(rule: Rule, gained: str) -> None:
+    """weight x (work / best - work / (best + EI)) in ms, from the belief's own expected improvement; of the product's rule by
+    the curves' rise."""
+    scheduler = DynaTune(0, PEAK, rule=replace(rule, sampling=QUICK.sampling))
     one = progress(0, falling(0, 25), 3, weight=4)
     decision = scheduler.choose([one], 1.0)
     belief = scheduler.belief(0)
@@ -266,7 +287,9 @@ def test_the_reduction_is_the_papers_formula() -> None:
     forecast = belief.forecast(8)
     assert forecast is not None
     speed = 1e8 / one.best
-    assert decision.terms["r_ms"] == pytest.approx(4e3 * (1e8 / speed - 1e8 / (speed + forecast.rise)))
+    assert forecast.rise != pytest.approx(forecast.improvement, rel=0.01)
+    gain = getattr(forecast, gained)
+    assert decision.terms["r_ms"] == pytest.approx(4e3 * (1e8 / speed - 1e8 / (speed + gain)))
 
 
 def test_a_decision_shows_what_is_believed_of_the_operator() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.engine.test_scheduler import SPACE
 from workers.engine.belief import FAST, Belief, Forecast
 from workers.engine.ports import Decision, Progress, Scheduler
 from workers.engine.scheduler import (
@@ -64,7 +65,7 @@ class Simulation:
         for index in range(OPERATORS):
             work = float(np.exp(rng.normal(math.log(2e7), 1.2)))
             weight = int(rng.choice([1, 1, 2, 3, 5]))
-            self.operators.append(Operator(index, f"op{index}", f"k{index}", weight, work, 0.0, work, (), ()))
+            self.operators.append(Operator(index, f"op{index}", f"k{index}", weight, work, 0.0, work, (SPACE,), ()))
             self.times.append((work / speeds_of(rng, SLOT * SLOTS)).tolist())
         self.slots = [0] * OPERATORS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from workers.benchmarks.methods.arms import arm_named
 from workers.engine.belief import FAST
 from workers.engine.errors import IllegalMethod
 from workers.engine.ports import Decision, Progress, Scheduler
@@ -21,6 +23,7 @@ from workers.engine.scheduler import (
     Softmax,
     scheduler_named,
 )
+from workers.engine.scheduler.gradient import similarity
 from workers.engine.space import Knob, Operator, Sketch
 
 PEAK = 1e12
@@ -37,8 +40,9 @@ def progress(
     work: float = 1e8,
     seconds: float = 0.0,
     sketches: tuple[Sketch, ...] = (),
+    name: str = "fused_conv2d_add",
 ) -> Progress:
-    operator = Operator(index, f"op{index}", f"k{index}", weight, work, 0.0, work, sketches, ())
+    operator = Operator(index, f"{name}{index}", f"k{index}", weight, work, 0.0, work, sketches, ())
     return Progress(operator, curve, slots, seconds, False)
 
 
@@ -168,12 +172,30 @@ def test_before_the_window_is_full_only_the_guess_counts() -> None:
 
 def test_similar_operators_say_how_fast_one_may_become() -> None:
     """Next to one of 1 ms, an operator of 4 ms and the same work need not be slower than 2 x 1 ms."""
-    scheduler = Gradient(0, epsilon=0.0)
+    scheduler = Gradient(0)
     slow, fast = (tuned(scheduler, i, [t] * 4, sketches=LOOPS) for i, t in ((0, 4e-3), (1, 1e-3)))
     assert chosen(scheduler, [slow, fast]).terms["operators"] == {"0": [0.0, -2.0], "1": [0.0, -0.25]}
     # Ten times the work is of another magnitude, and without knobs nobody is similar.
     other = tuned(scheduler, 1, [1e-3] * 4, sketches=LOOPS, work=1e9)
     assert chosen(scheduler, [slow, other]).terms["operators"]["0"] == [0.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("names", "alike"),
+    [
+        (("fused_conv2d3_add4", "fused_conv2d12_add13_relu9"), True),  # another epilogue
+        (("matmul", "fused_matmul4_add1"), True),
+        (("fused_conv2d_add", "fused_matmul_add"), False),
+        (("fused_conv1d_add", "fused_conv2d_add"), False),
+        (("max_pool2d", "concatenate"), False),
+        (("max_pool2d", "max_pool2d3"), False),  # Ansor tags products alone
+    ],
+)
+def test_operators_of_another_product_are_not_similar_whatever_their_knobs(names: tuple[str, str], alike: bool) -> None:
+    """As of a recorded search, whose one knob is its step."""
+    step = (Sketch((Knob("step", "location", ((0,), (1,))),)),)
+    one, other = (similarity(progress(i, [1e-3], sketches=step, name=name)) for i, name in enumerate(names))
+    assert (one == other != ()) is alike
 
 
 def test_an_operator_that_stays_behind_leaves_its_group() -> None:
@@ -187,7 +209,7 @@ def test_an_operator_that_stays_behind_leaves_its_group() -> None:
 
 def test_gradient_warms_up_in_turn_and_explores_with_epsilon() -> None:
     """400 choices at 0.05 among equals in turn: 20 with a spread of 4.4; three spreads."""
-    scheduler = Gradient(0)
+    scheduler = Gradient(0, epsilon=0.05)
     now = [progress(0, [1e-3], 1), progress(1, [1e-3]), progress(2, [1e-3])]
     assert (chosen(scheduler, now).operator, chosen(scheduler, now).rule) == (1, "warm_up")
     now = [tuned(scheduler, i, [(1 + i) * 1e-3] * 4) for i in range(3)]
@@ -201,6 +223,23 @@ def test_gradient_warms_up_in_turn_and_explores_with_epsilon() -> None:
     assert {one.operator for one in ties} == {0, 1, 2}
     with pytest.raises(IllegalMethod, match="alpha 3"):
         scheduler_named("gradient", Setting(0, PEAK), alpha=3)
+
+
+def test_the_gradient_that_is_compared_with_is_ansors_program_and_leaves_nothing_to_chance() -> None:
+    """400 choices at 0.05 would be 20 by chance."""
+    compared = arm_named("gradient")
+    scheduler = scheduler_named(compared.scheduler, Setting(0, PEAK), **compared.parameters.get("scheduler", {}))
+    now = [progress(i, [(1 + i) * 1e-3] * 4, 4) for i in range(3)]
+    assert {(chosen(scheduler, now).operator, chosen(scheduler, now).rule) for _ in range(400)} == {(2, "gradient")}
+    assert chosen(scheduler, now[:1]).rule == "gradient"
+
+
+def test_no_two_parts_of_a_run_draw_alike() -> None:
+    """Of one seed; a proposer's stream has its operator beside the seed, and that of operator 0 is the bare seed's."""
+    made = [scheduler_named(name, Setting(3, PEAK)) for name in ("random", "gradient", "softmax")]
+    own = [json.dumps(one.state()["rng"]) for one in made]
+    others = [json.dumps(np.random.default_rng(s).bit_generator.state) for s in (3, [3, 1], [3, *b"curves"])]
+    assert len({*own, *others}) == len(own) + len(others)
 
 
 def test_gradient_rescues_operators_without_a_valid_configuration() -> None:

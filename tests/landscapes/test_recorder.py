@@ -213,6 +213,24 @@ def test_every_scheduler_reaches_the_recorded_end_and_a_seed_repeats_itself(curv
     assert events[-1]["clock"] == pytest.approx(total, rel=1e-3)
 
 
+def test_which_searches_are_replayed_is_drawn_by_no_scheduler_s_stream(curve: CurveRecording) -> None:
+    """A landscape that draws as a random scheduler of its seed does pairs its searches with that scheduler's slots."""
+
+    def drawn(seed: int) -> list[int]:
+        chosen = CurveLandscape(curve, SimulatedClock(), seed).searches
+        pairs = zip(curve.searches, chosen, strict=True)
+        return [next(place for place, one in enumerate(row) if one is search) for row, search in pairs]
+
+    def plain(seed: int, *tag: int) -> list[int]:
+        rng = np.random.default_rng([seed, *tag] if tag else seed)
+        return [int(rng.integers(len(row))) for row in curve.searches]
+
+    seeds = range(20)
+    assert [drawn(seed) for seed in seeds] == [drawn(seed) for seed in seeds]
+    for tag in (b"", b"random", b"gradient", b"by_chance"):
+        assert [drawn(seed) for seed in seeds] != [plain(seed, *tag) for seed in seeds]
+
+
 class Thrifty(SyntheticLandscape):
     """Finds every fifth program not worth compiling."""
 

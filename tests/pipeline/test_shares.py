@@ -37,11 +37,11 @@ def in_turn(simulation: Simulation) -> dict[int, list[float]]:
 
 
 def equal(simulation: Simulation) -> bool:
-    """The gate: every large operator had its equal part of the seconds that were left, the last slot beginning within it; the
-    last operator has what the warm-up left of its part."""
+    """The gate: every large operator had its equal part of the seconds that the warm-up left, the last slot beginning within
+    it."""
     lengths, coming = in_turn(simulation), [operator.index for operator in OPERATORS if operator.size > 1]
-    left = SECONDS
-    for place, index in enumerate(coming[:-1]):
+    left = SECONDS - slots(simulation)[0]["began"]
+    for place, index in enumerate(coming):
         part, of_one = left / (len(coming) - place), lengths[index]
         if index in LARGE and not sum(of_one[:-1]) < part <= sum(of_one):
             return False

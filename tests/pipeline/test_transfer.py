@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,9 @@ from tests.pipeline.simulated_run import OPERATORS, Wish, kept, simulated
 from tests.pipeline.test_resume import sequence
 from workers.engine import fitted_model, proposer
 from workers.engine.methods import method
+from workers.engine.scheduler import RoundRobin
 from workers.engine.space import Operator
+from workers.pipeline import TuningLoop
 
 TRIALS = 200
 WALK = {"chains": 16, "steps": 20}
@@ -47,16 +50,35 @@ def test_paused_and_resumed_borrows_the_same_points(tmp_path: Path, pause_after:
     assert unbroken() != sequence(simulated(trials=TRIALS, chosen=ALONE).measurements)
 
 
+TWINS: tuple[Operator, ...] = (OPERATORS[0], replace(OPERATORS[1], sketches=OPERATORS[0].sketches))
+"""The landscape's operators 0 and 1 with the same knobs."""
+BORROWING = replace(ALONE, parameters={**NUMBERS, "search": {"refit": 0.5, "twins": True}})
+
+
 def test_twins_try_the_best_of_another_beside_its_plan_and_after_a_pause_too(tmp_path: Path) -> None:
-    """The landscape's operators 0 and 1 with the same knobs."""
-    twins: tuple[Operator, ...] = (OPERATORS[0], replace(OPERATORS[1], sketches=OPERATORS[0].sketches))
-    chosen = replace(ALONE, parameters={**NUMBERS, "search": {"refit": 0.5, "twins": True}})
-    whole = simulated(trials=TRIALS, chosen=chosen, operators=twins)
+    whole = simulated(trials=TRIALS, chosen=BORROWING, operators=TWINS)
     lent = [m for m in whole.measurements if m["origin"] == "twin"]
     assert {m["operator"] for m in lent} == {0, 1}
-    first = simulated(trials=TRIALS, chosen=chosen, operators=twins, wish=Wish("pause", 27))
-    second = simulated(trials=TRIALS, chosen=chosen, operators=twins, history=kept(tmp_path, first.lines))
+    first = simulated(trials=TRIALS, chosen=BORROWING, operators=TWINS, wish=Wish("pause", 27))
+    second = simulated(trials=TRIALS, chosen=BORROWING, operators=TWINS, history=kept(tmp_path, first.lines))
     assert sequence(first.measurements + second.measurements) == sequence(whole.measurements)
+
+
+def test_a_scheduler_hears_what_another_operators_slot_brought(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A belief behind its curve would promise what has come already. Here everybody has one try beside every plan."""
+    monkeypatch.setattr(TuningLoop, "_borrowed", lambda loop: [c for p in loop._proposers for c in p.propose(1)])
+    heard: set[tuple[int, float]] = set()
+    monkeypatch.setattr(RoundRobin, "observe", lambda self, one: heard.add((one.operator.index, one.best)))
+    best, before = dict[int, float](), dict[int, float]()
+    brought = set[tuple[int, float]]()
+    for event in simulated(trials=TRIALS, chosen=ALONE).events:
+        for one in event.get("measurements", ()):
+            best[one["operator"]] = min(best.get(one["operator"], math.inf), one["seconds"] or math.inf)
+        if event["kind"] == "slot":
+            brought |= {(o, best[o]) for o, then in before.items() if o != event["operator"] and best[o] < then}
+            before = {o: best[o] for o in (*before, event["operator"])}
+    assert brought
+    assert brought <= heard
 
 
 @pytest.mark.mutation

@@ -217,3 +217,27 @@ def test_a_lock_in_a_shared_directory_does_not_open_that_directory(tmp_path, wor
     monkeypatch.setenv("TUNINGSITE_MEASURE_LOCK", str(shared / "measure.lock"))
     with pytest.raises(PermissionError, match="TUNINGSITE_MEASURE_LOCK"):
         terms_of({"task": "hardware", "work_dir": str(work)})
+
+
+def test_passing_files_go_with_the_child_and_what_a_killed_supervisor_left_goes_first(tmp_path, work, monkeypatch):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (work / "passing-before").mkdir()
+    (work / "passing-before" / "network.onnx").write_bytes(b"0")
+    (work / "passing-link").symlink_to(kept)
+    (work / "tuning_log.jsonl").write_text("")
+
+    def seen(order, journal, **terms):
+        scratch = terms["env"]["TMPDIR"]
+        assert [path.name for path in work.glob("passing-*")] == [os.path.basename(scratch)]
+        (work / scratch / "half.onnx").write_bytes(b"0")
+        return scratch
+
+    monkeypatch.setattr("workers.supervision.terms.supervise", seen)
+    network = str(zoo.tiny(tmp_path))
+    scratch = terms_of({"task": "inspect", "network": network, "work_dir": str(work)}).supervise(
+        {"work_dir": str(work)}, Memory()
+    )
+    assert scratch.startswith(str(work))
+    assert [path.name for path in work.iterdir()] == ["tuning_log.jsonl"]
+    assert kept.exists()

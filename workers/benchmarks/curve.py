@@ -60,6 +60,11 @@ class Curve:
         """Seconds until every operator had a latency."""
         return self.points[0][0] if self.points else None
 
+    @property
+    def first(self) -> float | None:
+        """The sum when every operator had a latency."""
+        return self.points[0][1] if self.points else None
+
     def at(self, seconds: float) -> float | None:
         """The sum after this much tuning."""
         reached = [latency for moment, latency in self.points if moment <= seconds]

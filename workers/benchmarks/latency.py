@@ -17,7 +17,8 @@ from workers.benchmarks.latency_table import table
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
-from workers.benchmarks.turns import ONNX_RUNTIME, OURS, Block, in_turns, pair, verified
+from workers.benchmarks.turns import ONNX_RUNTIME, OURS, Block, in_turns, pair
+from workers.child.verification import verified
 from workers.engine.methods import METHODS
 from workers.headless.arguments import out_directory
 from workers.headless.errors import UserMistake
@@ -145,7 +146,7 @@ def _measured(part: Part, tuning: dict[str, Any], work: Path, progress: Progress
     notes: dict[str, Any] = {}
     with MeasureLock().exclusive():
         progress.show("verifying", FINALS)
-        wrong = verified(part.spec, work / "library", work)
+        wrong = verified(part.spec, work / "library", work).reason
         libraries = pair(part.spec, work / "library", work)
         if part.factory is not None:
             libraries |= _torch(part.spec, part.factory, work, notes, progress)

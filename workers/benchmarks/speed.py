@@ -19,7 +19,8 @@ from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
 from workers.benchmarks.speed_blocks import THEIRS, blocks
 from workers.benchmarks.speed_table import table
-from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns, pair, verified
+from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns, pair
+from workers.child.verification import verified
 from workers.engine.methods import METHODS
 from workers.headless.arguments import out_directory
 from workers.headless.display import human
@@ -201,7 +202,7 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
     with MeasureLock().exclusive():
         if part.key.arm in THEIRS:
             tuning = {**tuning, **_judged(part, work, progress)}
-        wrong = verified(part.spec, library, work)
+        wrong = verified(part.spec, library, work).reason
         turns = in_turns(pair(part.spec, library, work), TURNS, RUNS, lambda text: progress.show(text, FINALS))
     ended, theirs = turns.latency(OURS), turns.latency(ONNX_RUNTIME)
     if ended is None or theirs is None:

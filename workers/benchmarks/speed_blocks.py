@@ -74,14 +74,16 @@ class Block:
         return [arm for arm in THEIRS if arm in done]
 
     def peer(self, cell: Cell, arm: str) -> Cell | None:
-        """The arm's finished cell of its seed that was given the most trials; of the same operators where both tuned the same
-        module."""
-        found = [c for c in self._finished(cell, arm) if self.layout != "same" or key_of(c) == key_of(cell)]
-        return max(found, key=lambda theirs: int(theirs["tuning"]["trials"]), default=None)
+        """The arm's finished cell that was given the most trials; of the same operators where both tuned the same module. Of
+        the same seed where it has that one, else of its first: TVM's arms take most of an hour, and one may have to do."""
+        found = [c for c in self._finished(arm) if self.layout != "same" or key_of(c) == key_of(cell)]
+        seed = cell["key"]["seed"]
+        same = [c for c in found if c["key"]["seed"] == seed]
+        return max(same or found, key=lambda c: (int(c["tuning"]["trials"]), -c["key"]["seed"]), default=None)
 
     def stray(self, cell: Cell, arm: str) -> bool:
-        """Whether the arm tuned with its seed, but other operators: the code that imports networks changed in between."""
-        return cell["state"] == DONE and self.peer(cell, arm) is None and bool(self._finished(cell, arm))
+        """Whether the arm tuned other operators: the code that imports networks changed in between."""
+        return cell["state"] == DONE and self.peer(cell, arm) is None and bool(self._finished(arm))
 
     def reached(self, cell: Cell, arm: str) -> float | None:
         """Seconds until its sum was that of the arm's end; None where it never was, and where the arm has no such cell."""
@@ -90,7 +92,7 @@ class Block:
         return None if final is None else curve_of(cell).time_to(final)
 
     def speed_ups(self, cells: Sequence[Cell], arm: str) -> list[SpeedUp]:
-        """One a seed that the arm has too."""
+        """One a cell that has a peer."""
         found = []
         for cell in cells:
             theirs = self.peer(cell, arm)
@@ -101,9 +103,8 @@ class Block:
             found.append(SpeedUp(curve_of(theirs).points[-1][0] / max(taken, 1e-9), reached is not None))
         return found
 
-    def _finished(self, cell: Cell, arm: str) -> list[Cell]:
-        wanted = (arm, cell["key"]["seed"], DONE)
-        return [c for c in self.cells if (c["key"]["arm"], c["key"]["seed"], c["state"]) == wanted]
+    def _finished(self, arm: str) -> list[Cell]:
+        return [cell for cell in self.cells if (cell["key"]["arm"], cell["state"]) == (arm, DONE)]
 
 
 def curve_of(cell: Cell) -> Curve:

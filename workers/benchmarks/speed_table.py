@@ -42,11 +42,11 @@ def table(cells: Sequence[Cell]) -> str:
 
 NOTES = (
     "Seconds of tuning; milliseconds of latency; medians over the seeds. sum: weight x best latency over the operators,\n"
-    "complete: when every operator had one; each arm's by what times its candidates. by our clock: TVM's final programs once\n"
-    "more, timed as ours are (a core a thread, weights that the caches have forgotten). to stock's: seconds until the sum was\n"
-    "that of stock's end, the lesser of both, with the same seed; stock's time /: the time stock itself needed over it. warm:\n"
-    "stock with builders that are kept, and what it reached itself.\n"
-    "Ratio: end to end against ONNX Runtime, measured in turns.\n"
+    "complete: when every operator had one, and the sum then; each arm's by what times its candidates. by our clock: TVM's\n"
+    "final programs once more, timed as ours are (a core a thread, weights that the caches have forgotten). to stock's:\n"
+    "seconds until the sum was that of stock's end, the lesser of both, with the same seed or stock's first; stock's time /:\n"
+    "the time stock itself needed over it. warm: stock with builders that are kept, and what it reached itself.\n"
+    "/ sum: end to end over the sum by our clock. Ratio: end to end against ONNX Runtime, measured in turns.\n"
     "A figure that a later measurement of the same program corrected counts as corrected from the start.\n"
 )
 
@@ -54,8 +54,8 @@ NOTES = (
 def _head(block: Block) -> tuple[str, ...]:
     moments = (f"at {human(moment).removesuffix(' 00 s')}" for moment in block.milestones)
     before, after = (
-        ("arm", "seeds", "tuning", "tried", "tried/s", "complete"),
-        ("sum", "by our clock", "end to end", "ONNX RT"),
+        ("arm", "seeds", "tuning", "tried", "tried/s", "complete", "then"),
+        ("sum", "by our clock", "end to end", "/ sum", "ONNX RT"),
     )
     against = (word for peer in block.peers for word in (f"to {peer}'s", f"{peer}'s time /"))
     return (*before, *moments, *after, "ratio", *against)
@@ -81,10 +81,12 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
         number(middle(lambda cell: cell["tuning"]["trials"]), 0),
         number(middle(lambda cell: cell["tuning"]["trials"] / cell["tuning"]["seconds"]), 2),
         number(middle(lambda cell: curve_of(cell).complete), 0),
+        milliseconds(middle(lambda cell: curve_of(cell).first)),
         *(_at(done, moment) for moment in block.milestones),
         milliseconds(middle(lambda cell: curve_of(cell).final)),
         milliseconds(middle(lambda cell: cell["tuning"].get("judged"))),
         milliseconds(middle(lambda cell: _timed(cell, "end_to_end"))),
+        number(middle(_over_sum), 2),
         milliseconds(middle(lambda cell: _timed(cell, "onnxruntime"))),
         number(middle(lambda cell: cell["ratio"]), 2),
         *(figure for peer in block.peers for figure in against(peer)),
@@ -94,6 +96,12 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
 def _timed(cell: Cell, library: str) -> float | None:
     """Seconds of an inference; None where the turns were disturbed and only the tuning counts."""
     return float(cell[library]["median"]) if cell[library] else None
+
+
+def _over_sum(cell: Cell) -> float | None:
+    """End to end over the sum of the operators by our clock."""
+    whole, parts = _timed(cell, "end_to_end"), cell["tuning"].get("judged") or curve_of(cell).final
+    return whole / parts if whole and parts else None
 
 
 def _at(done: list[Cell], moment: float) -> str:

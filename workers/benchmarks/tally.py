@@ -14,6 +14,12 @@ from workers.messages.foretold import foretold
 Truth = Callable[[dict[str, Any]], float]
 Program = tuple[int, ...]
 """A sketch and the choices that were asked of it."""
+INTERVALS = ("foretold", "held", "without_width", "gained", "gained_held")
+"""Slots of whose end something was told with a chance (`messages.foretold`), those that came so, those of which it was told
+that nothing would come, those that brought something, and those of these that came so: where most bring nothing an interval
+without width holds as often."""
+ROUNDING = 1e-5
+"""Of a limit that is told in six digits."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,8 @@ class Tally:
         self._told: list[list[Told]] = [[] for _ in operators]
         self._trials, self._seconds, self._slots = [0] * count, [0.0] * count, [0] * count
         self._clock = 0.0
-        self._believed = self._foretold = self._held = 0
+        self._believed = 0
+        self._intervals = dict.fromkeys(INTERVALS, 0)
         self._configurations = [0] * count
         self.choices: list[int] = []
         self._finished: Event = {}
@@ -61,8 +68,7 @@ class Tally:
 
     def figures(self) -> dict[str, Any]:
         """`curve`: (seconds of tuning, latency in s) where it fell. An operator's `series`: (trials, seconds spent in
-        it, steps walked, its best in s) where it fell. `foretold` counts slots of whose end something was told with a
-        chance (`messages.foretold`), `held` those that came so."""
+        it, steps walked, its best in s) where it fell. And INTERVALS."""
         report = self._finished.get("report", {})
         series = [_settled(told) for told in self._told]
         curve = summed(series, [operator["weight"] for operator in self._operators])
@@ -89,8 +95,7 @@ class Tally:
             "search": report.get("search", {}),
             "slots": len(self.choices),
             "decided_by_belief": self._believed,
-            "foretold": self._foretold,
-            "held": self._held,
+            **self._intervals,
         }
 
     def _slot(self, event: Event) -> None:
@@ -100,14 +105,20 @@ class Tally:
         self._believed += bool(decision.get("decided_by_belief"))
         told = foretold(decision.get("belief"), self._configurations[operator], event["before"])
         if told is not None and event["trials"] and event["after"] is not None:
-            self._foretold += 1
-            self._held += told.holds(event["after"])
+            held, gained = told.holds(event["after"]), event["after"] < event["before"]
+            came = (True, held, told.low >= told.before * (1 - ROUNDING), gained, gained and held)
+            for name, counts in zip(INTERVALS, came, strict=True):
+                self._intervals[name] += counts
 
     def _batch(self, event: Event) -> None:
         measured = event["measurements"]
-        touched = {m["operator"] for m in measured}
-        for operator in touched:  # a batch of several operators is the warm-up: shared out evenly
-            self._seconds[operator] += (event["clock"] - self._clock) / len(touched)
+        took: dict[int, float] = {}
+        for m in measured:
+            took[m["operator"]] = took.get(m["operator"], 0.0) + m["build_seconds"] + m["measure_seconds"]
+        total = sum(took.values())
+        for operator, seconds in took.items():  # several in the warm-up, and where a twin's best rides along
+            share = seconds / total if total else 1 / len(took)
+            self._seconds[operator] += share * (event["clock"] - self._clock)
         self._clock = event["clock"]
         for measurement in measured:
             self._measurement(measurement)

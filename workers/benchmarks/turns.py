@@ -9,14 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from workers.baselines.onnxruntime import load_reference
 from workers.baselines.order import Latency
-from workers.baselines.verify import compare
 from workers.benchmarks.process import PartFailed
-from workers.child.peers import SEEDS, ArtifactFailed, onnxruntime, run_script
+from workers.child.peers import ArtifactFailed, onnxruntime, run_script
 from workers.messages.spec import RunSpec
-from workers.networks.check import load
-from workers.networks.tolerance import tolerances
 
 Block = Callable[[int], list[float]]
 
@@ -72,18 +68,3 @@ def pair(spec: RunSpec, folder: Path, work: Path) -> dict[str, Block]:
         OURS: lambda runs: list(run_script(spec, folder, "--runs", str(runs), "--json")["seconds"]),
         ONNX_RUNTIME: lambda runs: list(onnxruntime(spec, work, runs)["seconds"]),
     }
-
-
-def verified(spec: RunSpec, folder: Path, work: Path) -> str:
-    """Why the library does not compute what ONNX Runtime computes, nothing when it does; raises ArtifactFailed."""
-    references, allowed = onnxruntime(spec, work, 0)["references"], tolerances(load(spec.network))
-    for seed in SEEDS:
-        inputs, wanted = load_reference(references[str(seed)])
-        given, found = work / "inputs.npz", work / "outputs.npz"
-        np.savez(given, **inputs)
-        run_script(spec, folder, "--inputs", str(given), "--outputs", str(found), "--runs", "0", "--json")
-        with np.load(found, allow_pickle=False) as stored:
-            verdict = compare({name: stored[name] for name in stored.files}, wanted, allowed)
-        if not verdict.passed:
-            return f"seed {seed}: {verdict.reason}"
-    return ""

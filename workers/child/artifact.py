@@ -16,21 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workers.baselines.onnxruntime import load_reference
 from workers.baselines.order import Latency
-from workers.baselines.verify import Verdict, compare
-from workers.child.peers import SEEDS, ArtifactFailed, half_range, onnxruntime, run_script, tell_baseline
+from workers.baselines.verify import Verdict
+from workers.child.peers import ArtifactFailed, half_range, onnxruntime, run_script, tell_baseline
 from workers.child.pulse import Pulse
 from workers.child.rehearsal import rehearsed
 from workers.child.turn import TurnLock
+from workers.child.verification import verified
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
 from workers.messages.tuning_log import FILE
-from workers.networks.check import load
 from workers.networks.clean import cleaned
 from workers.networks.inspect import Inspection, inspect_model
-from workers.networks.tolerance import Tolerance, tolerances
 
 if TYPE_CHECKING:
     import tvm
@@ -58,8 +56,11 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
     rehearsal = _build(order, spec, folder, pulse)
     pulse.tell("phase", name="verifying", text="running the library against ONNX Runtime")
-    with TurnLock(pulse).exclusive():
-        verdict, ours, theirs = _verify(spec, folder, work)
+    lock = TurnLock(pulse)
+    with lock.shared():
+        verdict = verified(spec, folder, work)
+    with lock.exclusive():
+        ours, theirs = _timed(spec, folder, work)
     for name, latency in theirs.items():
         tell_baseline(pulse, spec, name, latency)
     pulse.tell(
@@ -182,27 +183,14 @@ def _ports(ports: Sequence[Any]) -> list[dict[str, Any]]:
     return [{"name": port.name, "dtype": port.dtype, "shape": list(port.shape or ())} for port in ports]
 
 
-def _verify(spec: RunSpec, folder: Path, work: Path) -> tuple[Verdict, Latency, dict[str, Latency]]:
-    """Outputs on three seeds, then latencies of both in turns, so that a change of the machine's speed hits both."""
-    allowed = tolerances(load(spec.network))
-    references = onnxruntime(spec, work, runs=0)["references"]
-    verdicts = [_compared(allowed, spec, folder, work, Path(references[str(seed)])) for seed in SEEDS]
-    failed = [verdict for verdict in verdicts if not verdict.passed]
+def _timed(spec: RunSpec, folder: Path, work: Path) -> tuple[Latency, dict[str, Latency]]:
+    """In turns with ONNX Runtime, so that a change of the machine's speed hits both."""
     ours: list[float] = []
     theirs: list[float] = []
     for _ in range(ROUNDS):
         theirs += onnxruntime(spec, work, runs=RUNS)["seconds"]
         ours += run_script(spec, folder, "--runs", str(RUNS), "--json")["seconds"]
-    return (failed or verdicts)[0], Latency.of(np.asarray(ours)), {ONNX_RUNTIME: Latency.of(np.asarray(theirs))}
-
-
-def _compared(allowed: dict[str, Tolerance], spec: RunSpec, folder: Path, work: Path, reference: Path) -> Verdict:
-    inputs, wanted = load_reference(reference)
-    given, found = work / "inputs.npz", work / "outputs.npz"
-    np.savez(given, **inputs)
-    run_script(spec, folder, "--inputs", str(given), "--outputs", str(found), "--runs", "0", "--json")
-    with np.load(found, allow_pickle=False) as stored:
-        return compare({name: stored[name] for name in stored.files}, wanted, allowed)
+    return Latency.of(np.asarray(ours)), {ONNX_RUNTIME: Latency.of(np.asarray(theirs))}
 
 
 def _pack(

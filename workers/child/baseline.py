@@ -14,6 +14,7 @@ from workers.child.artifact import PATIENCE, describe, import_cleaned
 from workers.child.peers import onnxruntime, run_script, tell_baseline
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
+from workers.child.verification import verified
 from workers.messages.baselines import ONNX_RUNTIME, UNTUNED
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
@@ -23,11 +24,16 @@ RUNS, UNTUNED_RUNS = 60, 5
 LATER_ROUNDS = 2
 """Processes in turns after the first one; the quickest is what counts. A browser that starts beside a single one made ONNX
 Runtime look three times slower than it is."""
+WRONG = (
+    "even untuned TVM does not compute what ONNX Runtime computes ({}): no library of this run will be offered; stop it, and "
+    "export the network with another opset or without what stands before that output"
+)
 
 
 def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order: {spec, name, work_dir}. Tells a `baseline` event as soon as ONNX Runtime has run once, both when the turns are
-    over (a later event replaces an earlier one of its name), and an empty result."""
+    over (a later event replaces an earlier one of its name), an error in the log where TVM computes something else, and an
+    empty result."""
     spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
     pulse.patience, lock = PATIENCE, TurnLock(pulse)
     pulse.tell("phase", name="baseline", text="measuring ONNX Runtime")
@@ -41,6 +47,9 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
     with lock.shared():
         layout, network = _untuned(spec, folder)
         describe(order["name"], spec, layout, folder, network)
+        verdict = verified(spec, folder, work)
+    if not verdict.passed:
+        pulse.tell("log", level="error", text=WRONG.format(verdict.reason))
     pulse.tell("phase", name="baseline", text="measuring both in turns")
     untuned: list[Latency] = []
     for _ in range(LATER_ROUNDS):

@@ -22,8 +22,8 @@ that."""
 
 @dataclass
 class SketchHistory:
-    """Points of one sketch in the order of observation; `streak` counts what was not built and invalid ones since the last
-    program."""
+    """Points of one sketch in the order of observation; `streak` counts duplicates and invalid ones since the last
+    program. What has too much code to be compiled now is neither: it says nothing of what the sketch has left."""
 
     visited: set[tuple[int, ...]] = field(default_factory=set)
     choices: list[tuple[int, ...]] = field(default_factory=list)
@@ -77,8 +77,9 @@ class History:
         self.visit(asked)
         self.visit(found)
         if outcome.cause in UNBUILT or outcome.identity in self._identities:
-            self.duplicates += outcome.cause != LARGE
-            seen.streak += 1
+            known = outcome.cause != LARGE
+            self.duplicates += known
+            seen.streak += known
             return
         if outcome.identity:
             self._identities.add(outcome.identity)

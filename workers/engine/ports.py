@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,16 +55,34 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A cost model's opinion on n candidates: `mean` and `spread` of log2 speed relative to the best seen; shapes (n,)."""
+    """A cost model's opinion on n candidates: `mean` and `spread`, shapes (n,), of the log2 of their speed relative to the
+    best of the fit, or with `scale` "speed" of that speed itself, which is positive."""
 
     mean: NDArray[np.float64]
     spread: NDArray[np.float64]
+    scale: Literal["log", "speed"] = "log"
 
     def __post_init__(self) -> None:
         if self.mean.shape != self.spread.shape or self.mean.ndim != 1:
             raise ValueError(f"mean {self.mean.shape} and spread {self.spread.shape} must be one vector each")
         if not (np.isfinite(self.mean).all() and np.isfinite(self.spread).all() and (self.spread >= 0).all()):
             raise ValueError("a prediction must be finite and its spread not negative")
+        if self.scale == "speed" and not (self.mean > 0).all():
+            raise ValueError("a predicted speed must be positive: the log2 of every mean is asked for")
+
+    @property
+    def log_mean(self) -> NDArray[np.float64]:
+        """What ranks and scores are made of: log2 speed relative to the best of the fit."""
+        found: NDArray[np.float64] = self.mean if self.scale == "log" else np.log2(self.mean)
+        return found
+
+    @property
+    def speed_spread(self) -> NDArray[np.float64]:
+        """Spread of the speed relative to the best of the fit; of a log2 speed by its derivative."""
+        if self.scale == "speed":
+            return self.spread
+        found: NDArray[np.float64] = np.log(2.0) * np.exp2(self.mean) * self.spread
+        return found
 
 
 class CostModel(Protocol):
@@ -166,7 +184,7 @@ class Scheduler(Protocol):
         ...
 
     def observe(self, progress: Progress) -> None:
-        """The slot of this operator is over; only it may be re-fitted."""
+        """The slot of this operator is over, or another's brought it a faster configuration; only it may be re-fitted."""
         ...
 
     def state(self) -> State: ...

@@ -94,5 +94,4 @@ class SketchSearch:
         opinion = self.model.predict(self._sketch.random(self._rng, _ASKED))
         if not opinion.spread.any():
             return self._search.epsilon
-        # Opinions are log2 speeds relative to the best: the spread of the speed itself is its derivative times theirs.
-        return min(1.0, float(np.mean(math.log(2) * 2.0**opinion.mean * opinion.spread)))
+        return min(1.0, float(np.mean(opinion.speed_spread)))

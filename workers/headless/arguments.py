@@ -31,12 +31,13 @@ def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile) -> RunSp
     with profile.accounts.spending("command/inspect"):
         network = str(as_onnx(given, out, arguments.allow_torch_export).resolve())
         inspection = ask({"task": "inspect", "network": network})["inspection"]
+    inputs = input_shapes(inspection, dict(pair(text, "--shape") for text in arguments.shape))
     with profile.accounts.spending("command/machine"):
         machine = this_machine(arguments.measure_again)
     return RunSpec(
         network=network,
         **spec_fields(machine),
-        inputs=input_shapes(inspection, dict(pair(text, "--shape") for text in arguments.shape)),
+        inputs=inputs,
         method=arguments.method,
         parts=parts,
         budget=_budget(arguments),

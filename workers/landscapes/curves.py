@@ -127,7 +127,7 @@ class CurveLandscape(Landscape):
     apply_seconds = 0.0  # is in the recorded build
 
     def __init__(self, recording: CurveRecording, clock: SimulatedClock, seed: int) -> None:
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng([seed, *b"curves"])  # no scheduler of this seed draws alike
         self.searches = [row[int(rng.integers(len(row)))] for row in recording.searches]
         rows = recording.header["operators"]
         super().__init__([_operator(row, len(s)) for row, s in zip(rows, self.searches, strict=True)], clock)

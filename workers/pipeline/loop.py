@@ -97,13 +97,18 @@ class TuningLoop:
             self._books.slot(operator, seconds, terms)
             self._gain.remember(seconds, terms)
         self._slot = len(slots)
+        # After the checkpoint: a belief behind its curve would predict what is already known.
+        known = checkpoint["slot"] if checkpoint is not None else 0
+        later = [operator for operator, _, _ in slots[known:]]
         for measurement in measurements:
             outcome = outcome_of(measurement)
+            operator = outcome.candidate.operator
+            best = self._books.best[operator]
             self._observe([outcome])
+            if measurement.get("slot", 0) > known and self._gained(operator, best):
+                later.append(operator)
             if outcome.identity and outcome.cause != LARGE:
-                self._backend.remember(outcome.candidate.operator, outcome.identity)
-        # Slots after the checkpoint: a belief behind its curve would predict what is already known.
-        later = [operator for operator, _, _ in slots[checkpoint["slot"] if checkpoint is not None else 0 :]]
+                self._backend.remember(operator, outcome.identity)
         for operator in reversed(dict.fromkeys(reversed(later))):
             self._scheduler.observe(self._progress(operator))
 
@@ -161,7 +166,7 @@ class TuningLoop:
         """One slot: plans of its operator until the slot's length is reached."""
         self._slot += 1  # its batches carry its number; 0 is the warm-up
         operator, began = decision.operator, self._clock.now()
-        before, trials = self._books.best[operator], self._books.trials
+        bests, trials = list(self._books.best), self._books.trials
         length = self._method.rhythm.slot_seconds
         while True:
             plan = self._propose(operator, self._method.rhythm.plan)
@@ -172,6 +177,9 @@ class TuningLoop:
         self._books.slot(operator, ended - began, decision.terms)
         with self._account("decision/observe"):
             self._scheduler.observe(self._progress(operator))
+            for other, best in enumerate(bests):
+                if other != operator and self._gained(other, best):
+                    self._scheduler.observe(self._progress(other))
             expected = self._gain.observe(ended - began, self._everyone())
         self._tell(
             "slot",
@@ -181,11 +189,15 @@ class TuningLoop:
             began=began,
             ended=ended,
             trials=self._books.trials - trials,
-            before=_finite(before),
+            before=_finite(bests[operator]),
             after=_finite(self._books.best[operator]),
             decision={"rule": decision.rule, **decision.terms, **expected},
             latency=_finite(self._books.latency),
         )
+
+    def _gained(self, operator: int, best: float) -> bool:
+        """Whether it is faster than that, and of those that are believed anything of: who had slots."""
+        return self._books.slots[operator] > 0 and self._books.best[operator] < best
 
     def _propose(self, operator: int, count: int) -> list[Candidate]:
         with self._account("search/plan"):
@@ -241,11 +253,11 @@ class TuningLoop:
         return sum(self._books.seconds) / self._slot if self._slot else 1.0
 
     def _setting(self) -> Setting:
-        """With the run's trials as its limit, or the seconds that are left of it."""
-        budget = self._budget
-        if budget.trials is None and budget.seconds is not None:
-            return Setting(self._seed, self._peak, seconds=max(budget.seconds - self._clock.now(), 1.0))
-        return Setting(self._seed, self._peak, trials=budget.trials)
+        """With the run's trials as its limit, or its seconds."""
+        trials, seconds = self._budget.trials, self._budget.seconds
+        if trials is None and seconds is not None:
+            return Setting(self._seed, self._peak, left=lambda: max(0.0, seconds - self._clock.now()))
+        return Setting(self._seed, self._peak, trials=trials)
 
     @contextmanager
     def _claiming(self, account: str) -> Iterator[list[Outcome]]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from workers.sandbox import landlock, protection, threads
@@ -23,6 +26,7 @@ VERDICT, PROCESSOR = 20.0, 10.0  # s on the clock and of processor time for an i
 BYTES_A_SECOND = 100e6  # that both grow by with the file
 FEW, MANY = (512, 8), (4096, 32)
 """Threads that an order's child may have beyond what the user has now, and more for every processor: pools are as large."""
+SCRATCH = "passing-"
 CONVERSION = 120.0  # s from torch.export to ONNX; a large network takes some twenty
 
 
@@ -48,17 +52,31 @@ class Terms:
 
     def supervise(self, order: Mapping[str, Any], journal: Journal, **deadlines: float | None) -> Ending:
         """`supervise` under these terms, in the order's `work_dir`; `deadlines` replaces single ones by name."""
-        return supervise(
-            order,
-            journal,
-            limits=self.limits,
-            access=self.access,
-            resident=self.resident,
-            disk=self.disk,
-            env=self.env,
-            cwd=order["work_dir"],
-            deadlines=replace(self.deadlines, **deadlines),  # type: ignore[arg-type]
-        )
+        with _scratch(Path(order["work_dir"])) as scratch:
+            return supervise(
+                order,
+                journal,
+                limits=self.limits,
+                access=self.access,
+                resident=self.resident,
+                disk=self.disk,
+                env={**self.env, "TMPDIR": scratch},
+                cwd=order["work_dir"],
+                deadlines=replace(self.deadlines, **deadlines),  # type: ignore[arg-type]
+            )
+
+
+@contextmanager
+def _scratch(work_dir: Path) -> Iterator[str]:
+    """A directory for passing files, gone with the child however it ends. One that is killed leaves whole networks there;
+    what it left when its supervisor was killed too goes first."""
+    for left in work_dir.glob(f"{SCRATCH}*"):
+        if left.is_symlink():
+            left.unlink()
+        else:
+            shutil.rmtree(left, ignore_errors=True)
+    with TemporaryDirectory(prefix=SCRATCH, dir=work_dir, ignore_cleanup_errors=True) as path:
+        yield path
 
 
 def _processes(beyond: tuple[int, int]) -> int | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import os
 import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,8 +10,7 @@ from typing import Any
 import tvm
 
 from workers.sandbox.memory import memory
-
-CGROUP = Path("/sys/fs/cgroup")
+from workers.tvm_backend.cores import usable_cores
 
 
 @dataclass(frozen=True)
@@ -70,18 +67,6 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
 def vector_lanes(target: tvm.target.Target) -> int:
     """Numbers of float32 in a vector register of the target."""
     return 16 if "avx512f" in {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)} else 8
-
-
-def usable_cores() -> int:
-    """Cores this process may run on: affinity and the control group's quota, at least one."""
-    cores = len(os.sched_getaffinity(0))
-    try:
-        quota, period = (CGROUP / "cpu.max").read_text().split()
-        if quota != "max":
-            cores = min(cores, math.ceil(int(quota) / int(period)))
-    except (OSError, ValueError):
-        pass
-    return max(1, cores)
 
 
 def cpu_name() -> str:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from workers.tvm_backend.cores import apart
+
 INTRINSICS = "tvm.s_tir.tensor_intrin"
 
 
@@ -69,7 +71,7 @@ def spread_threads() -> list[int]:
     before = set(os.listdir("/proc/self/task"))
     tvm.get_global_func("runtime.NumThreads")()
     made = sorted(int(task) for task in set(os.listdir("/proc/self/task")) - before)
-    cores = sorted(os.sched_getaffinity(0))
+    cores = apart(os.sched_getaffinity(0))
     for place, thread in enumerate(made, start=1):
         os.sched_setaffinity(thread, {cores[place % len(cores)]})
     return cores

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -22,7 +21,6 @@ from apps.tuning.models import TuningRun
 SHEETS = ("tokens", "page", "run", "report")
 STEPS, SLOTS = 100, 200
 """As many rows of a table under a chart; of more an even choice."""
-_DARK = re.compile(r':root\[data-theme="dark"\] (\{[^}]*\})')
 
 
 def pieces(run: TuningRun) -> Iterator[bytes]:
@@ -41,9 +39,9 @@ def _told(run: TuningRun) -> dict[str, Any]:
         "run": run,
         "made": clock.now(),
         "method": TITLES.get(run.method, run.method),
-        "ending": words.ending(run),
+        "ending": words.of_state(run),
         "budget": figures.budget(run),
-        "verified": figures.verified(run),
+        "headline": figures.headline(run),
         "compared": tables.compared(run),
         "story": story(drawn, colours),
         "curve": thinned(drawn["curve"], STEPS),
@@ -61,7 +59,5 @@ def _told(run: TuningRun) -> dict[str, Any]:
 
 @cache
 def style() -> str:
-    """The site's own style; without a script to ask for the theme, the reader's system says which one it is."""
-    sheets = [Path(str(finders.find(f"css/{name}.css"))).read_text(encoding="utf-8") for name in SHEETS]
-    # Paper is light whatever the screen is.
-    return _DARK.sub(r"@media screen and (prefers-color-scheme: dark) {\n:root \1\n}", "\n".join(sheets))
+    """The site's own style."""
+    return "\n".join(Path(str(finders.find(f"css/{name}.css"))).read_text(encoding="utf-8") for name in SHEETS)

@@ -9,8 +9,10 @@ from typing import Any
 from django.db.models import Count
 
 from apps.dashboard import words
-from apps.dashboard.figures import Speed, speed, verified
+from apps.dashboard.figures import Speed, headline, speed
 from apps.dashboard.report.story import OTHERS, Told, titled
+from apps.tuning.journal import ordered
+from apps.tuning.live import made_with
 from apps.tuning.models import TuningRun
 from workers.messages.causes import UNBUILT
 
@@ -30,7 +32,8 @@ class Share:
 
 @dataclass(frozen=True)
 class Row:
-    """An operator; `won` are seconds off the network's latency for a minute of its slots."""
+    """An operator; `won` are seconds off the network's latency for a minute of its slots, None before its second: a first
+    slot begins at what was tried once, and its gain is no rate."""
 
     operator: Told
     name: str
@@ -41,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Compared:
-    """A baseline, and how many times faster the tuned network is."""
+    """A baseline, and how many times faster the headline's latency is."""
 
     name: str
     seconds: float
@@ -82,19 +85,17 @@ def rows(run: TuningRun, operators: Sequence[Told], colours: Mapping[int, int]) 
             name=titled(one),
             colour=colours.get(one["index"], OTHERS),
             speed=speed(run, one["weight"], one["flops"], one["best"]),
-            won=60 * one["gain"] / one["seconds"] if one["seconds"] else None,
+            won=60 * one["gain"] / one["seconds"] if one["slots"] > 1 and one["seconds"] else None,
         )
         for one in ranked
     ]
 
 
 def compared(run: TuningRun) -> list[Compared]:
-    ours = verified(run) or run.latency
+    ours = headline(run)
     return [
-        Compared(
-            line["name"], line["seconds"], line["spread"], line["threads"], line["seconds"] / ours if ours else None
-        )
-        for line in run.baselines
+        Compared(line["name"], line["seconds"], line["spread"], line["threads"], ours.over(line["seconds"]))
+        for line in ordered(run.baselines)
     ]
 
 
@@ -107,19 +108,14 @@ def failures(run: TuningRun) -> list[tuple[str, int]]:
 
 def facts(run: TuningRun) -> list[tuple[str, Any]]:
     """With what the run was made; the page leaves out what is not known."""
-    told, machine, hardware = run.started_facts, run.machine, run.target.hardware
+    made, machine, hardware = made_with(run), run.machine, run.target.hardware
     return [
         ("Processor", hardware.get("name") or run.target.name),
         ("System", " on ".join(filter(None, [hardware.get("system"), hardware.get("machine")]))),
         ("Instruction sets", ", ".join(hardware.get("flags") or ())),
         ("TVM target", " ".join(f"{key}={value}" for key, value in machine["tvm"].items())),
-        ("Threads", told.get("threads", machine["threads"])),
+        ("Threads", made["threads"]),
         ("Seed", run.seed),
-        ("Layout", told.get("layout", run.layout)),
-        ("Versions", ", ".join(f"{name} {version}" for name, version in sorted(_versions(run).items()))),
+        ("Layout", made["layout"]),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in sorted(made["versions"].items()))),
     ]
-
-
-def _versions(run: TuningRun) -> dict[str, str]:
-    found: dict[str, str] = run.started_facts.get("versions") or run.target.versions
-    return found

@@ -22,21 +22,17 @@ _NAMES = (
 for _name in _NAMES:
     register.filter(_name, getattr(humans, _name))
 register.filter("again", words.again)
+register.filter("of_state", words.of_state)
+register.filter("before", words.before)
 
 SPARK_WIDTH, SPARK_HEIGHT = 96, 24
-_WORDS = {
-    "queued": "waiting",
-    "inspecting": "being read",
-    "new": "being measured",
-    "interrupted": "goes on by itself",
-}
 
 
 @register.simple_tag
 def state(value: str, reason: str = "", word: str = "") -> SafeString:
     """A state as a word and a shape."""
     shape = "stopped" if value == "done" and reason == "stopped" else value
-    said = word or ("stopped" if shape == "stopped" else _WORDS.get(value, value))
+    said = word or words.STATES.get(shape, shape)
     return format_html(
         '<span class="state" data-state="{}"><svg class="shape" aria-hidden="true"><use href="{}#{}"/></svg>{}</span>',
         value,

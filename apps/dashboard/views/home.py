@@ -24,8 +24,10 @@ from apps.core import clock
 from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.dashboard import figures, paces
+from apps.dashboard.listed import listed
 from apps.tuning import services
 from apps.tuning.models import TuningRun
+from apps.tuning.states import ACTIVE
 from workers.messages import Budget
 
 PAGE = 25
@@ -41,11 +43,13 @@ _WRITE = "import sys; from workers.networks.examples import example_bytes; sys.s
 
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
-    runs = TuningRun.objects.filter(owner=request.user).select_related("job", "network", "target")  # type: ignore[misc]
+    runs = listed(TuningRun.objects.filter(owner=request.user))  # type: ignore[misc]
     page = Paginator(runs, PAGE).get_page(request.GET.get("page"))
+    rows = figures.rows(page.object_list)
     context = {
         "page": page,
-        "rows": figures.rows(page.object_list),
+        "rows": rows,
+        "busy": any(row.run.job.state in ACTIVE for row in rows),
         "networks": Network.objects.filter(owner=request.user).exists(),  # type: ignore[misc]
     }
     return render(request, "dashboard/home.html", context)

@@ -20,6 +20,7 @@ from apps.core.errors import Refused
 from apps.dashboard import figures, paces
 from apps.dashboard.compared import picture
 from apps.dashboard.forms import Sizes
+from apps.dashboard.listed import listed
 from apps.tuning import quota, services
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import ACTIVE
@@ -40,6 +41,7 @@ def networks(request: HttpRequest) -> HttpResponse:
         "page": page,
         "networks": page.object_list,
         "torch_export": settings.ALLOW_TORCH_EXPORT,
+        "limit": settings.UPLOAD_LIMIT,
         "used": used.whole,
         "quota": settings.QUOTA,
         "room": used.room,
@@ -89,7 +91,7 @@ def network(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def _facts(found: Network, form: Sizes | None) -> dict[str, Any]:
     counts, work = found.inspection.get("operators", {}), found.inspection.get("work", {})
-    runs = TuningRun.objects.filter(network=found).select_related("job", "network", "target")[:RUNS]
+    runs = TuningRun.objects.filter(network=found)
     ports = found.inspection.get("inputs", ())
     return {
         "network": found,
@@ -101,7 +103,8 @@ def _facts(found: Network, form: Sizes | None) -> dict[str, Any]:
         "most": max(counts.values(), default=0),
         "form": form,
         "job": _reading(found),
-        "rows": figures.rows(runs),
+        "rows": figures.rows(listed(runs)[:RUNS]),
+        "runs": runs.count(),
     }
 
 
@@ -114,8 +117,9 @@ def _reading(found: Network) -> Job | None:
 def compared(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The network's latest runs on one chart."""
     found = owned(Network.objects.all(), request.user, pk=pk)
-    runs = TuningRun.objects.filter(network=found).select_related("job", "network", "target")[:COMPARED]
-    return render(request, "dashboard/compared.html", {"network": found, "picture": picture(runs)})
+    runs = TuningRun.objects.filter(network=found)
+    shown = {"network": found, "picture": picture(listed(runs)[:COMPARED]), "runs": runs.count(), "most": COMPARED}
+    return render(request, "dashboard/compared.html", shown)
 
 
 @require_GET

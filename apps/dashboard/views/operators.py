@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from apps.core.access import owned
@@ -20,7 +19,6 @@ from workers.messages.causes import UNBUILT
 
 
 @require_GET
-@never_cache
 def operator(request: HttpRequest, pk: UUID, index: int) -> HttpResponse:
     run = owned(TuningRun.objects.select_related("job", "network", "target"), request.user, pk=pk)
     found = run.operators.filter(index=index).first()

@@ -11,20 +11,27 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.html import escape
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.catalog.models import Network, Target
 from apps.core.access import owned
 from apps.core.errors import Refused
-from apps.dashboard import methods, report, streams, words
+from apps.dashboard import figures, methods, report, streams, words
 from apps.dashboard.forms import NewRun
 from apps.tuning import services
-from apps.tuning.live import snapshot
+from apps.tuning.live import made_with, snapshot
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import ACTIVE, OVER, State
+from apps.tuning.waiting import waits
 
-WORDS = {"pause": "Pause", "resume": "Resume", "stop": "Stop", "keep": "Stop and keep best"}
+WORDS = {
+    "pause": "Pause",
+    "resume": "Resume",
+    "keep": "Stop and compile best",
+    "stop": "Stop without compiling",
+}
+FINAL = ("keep", "stop")
+"""What cannot be taken back: a stopped run goes on no more."""
 
 
 def _run(request: HttpRequest, pk: UUID) -> TuningRun:
@@ -46,8 +53,10 @@ def new(request: HttpRequest) -> HttpResponse:
 
 
 def _asked(request: HttpRequest) -> dict[str, Any]:
-    wanted = request.GET.get("network", "")
-    return {"network": wanted} if re.fullmatch(r"[0-9a-f-]{36}", wanted) else {}
+    """What the address presets; nothing that the form would not take."""
+    network, method = request.GET.get("network", ""), request.GET.get("method", "")
+    preset = {"network": network} if re.fullmatch(r"[0-9a-f-]{36}", network) else {}
+    return preset | ({"method": method} if method in methods.TITLES else {})
 
 
 def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
@@ -79,13 +88,25 @@ def _started(request: HttpRequest, form: NewRun) -> TuningRun:
 
 
 @require_GET
-@never_cache
 def run(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = _run(request, pk)
     title = methods.TITLES.get(found.method, found.method)
     context = {"run": found, "snapshot": snapshot(found), "method": title, "words": words.PAGE}
     context["controls"] = _controls(found.job)
-    return render(request, "dashboard/run.html", context | _left(found))
+    return render(request, "dashboard/run.html", context | _standing(found) | _left(found))
+
+
+@require_GET
+def standing(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What no event tells the page."""
+    found = _run(request, pk)
+    return render(request, "dashboard/_waiting.html", {"run": found} | _standing(found))
+
+
+def _standing(found: TuningRun) -> dict[str, Any]:
+    """How long a queued run will wait, and with what it is made."""
+    wait = waits().get(found.job_id) if found.job.state == State.QUEUED else None
+    return {"wait": wait, "made": made_with(found)}
 
 
 def _controls(job: Job) -> list[dict[str, Any]]:
@@ -98,18 +119,19 @@ def _controls(job: Job) -> list[dict[str, Any]]:
         "stop": ends,
         "keep": ends,
     }
-    return [{"word": word, "label": label, "offered": offered[word]} for word, label in WORDS.items()]
+    return [
+        {"word": word, "label": label, "offered": offered[word], "final": word in FINAL}
+        for word, label in WORDS.items()
+    ]
 
 
 @require_GET
-@never_cache
 def shot(request: HttpRequest, pk: UUID) -> JsonResponse:
     """What the page draws, as JSON."""
     return JsonResponse(snapshot(_run(request, pk)))
 
 
 @require_GET
-@never_cache
 def log(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The end of what the last attempt's process printed, as HTML's text."""
     printed = _run(request, pk).job.log or "Nothing was printed."
@@ -155,7 +177,6 @@ def _back(request: HttpRequest, found: TuningRun, refusal: str) -> HttpResponse:
 
 
 @require_GET
-@never_cache
 def downloads(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The downloads: a page of its own, and the part of the run's page that htmx fetches."""
     found = _run(request, pk)
@@ -164,9 +185,18 @@ def downloads(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _left(found: TuningRun) -> dict[str, Any]:
+    """What there is to take, and what can be done next."""
+    artifacts = list(found.artifacts.all()[: 2 * Artifact.KEPT])
+    ready = next((artifact for artifact in artifacts if artifact.state == Artifact.State.READY), None)
+    first = figures.headline(found)
+    siblings = TuningRun.objects.filter(network=found.network_id).exclude(latency=None)
     latest = Job.objects.filter(run=found, task=Job.Task.COMPILE).first()
     return {
-        "artifacts": list(found.artifacts.all()[: 2 * Artifact.KEPT]),
+        "artifacts": artifacts,
+        "library": ready,
+        "headline": first,
+        "improved": ready is None or not first.whole,
+        "comparable": siblings.count() > 1,
         "kept": Artifact.KEPT,
         "compiling": latest if latest and latest.state in ACTIVE else None,
         "failed": latest if latest and latest.state == State.FAILED else None,

@@ -13,7 +13,6 @@ from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
-from django.views.decorators.cache import never_cache
 
 from apps.core import signin
 from apps.core.address import address_of
@@ -24,7 +23,7 @@ KNOWN = "signed_in_here"  # a cookie
 NAME = UsernameField(max_length=254)
 
 
-@method_decorator([login_not_required, never_cache], name="dispatch")
+@method_decorator(login_not_required, name="dispatch")
 class SignIn(LoginView):
     """The form. A password must not be found by trying, and trying must not keep its owner out.
 
@@ -78,7 +77,6 @@ class SignIn(LoginView):
 
 
 @login_not_required
-@never_cache
 def by_link(request: HttpRequest, token: str) -> HttpResponse:
     """Works once. A look ahead by HEAD does not use the link up."""
     if request.method != "GET":

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from apps.catalog.models import Target
 from apps.core import protection
 from apps.core.errors import Refused
+from apps.dashboard import paces
 from apps.tuning import services
 from apps.tuning.models import Job
 from apps.tuning.states import ACTIVE
@@ -22,7 +23,12 @@ from apps.tuning.states import ACTIVE
 def targets(request: HttpRequest) -> HttpResponse:
     services.ensure_local_target()
     rows = [{"target": target, "job": _measuring(target)} for target in Target.objects.all()]
-    shown = {"rows": rows, "busy": any(row["job"] for row in rows), "protection": protection.offered()}
+    shown = {
+        "rows": rows,
+        "busy": any(row["job"] for row in rows),
+        "mine": services.may_remeasure(request.user),
+        "protection": protection.offered(),
+    }
     return render(request, "dashboard/targets.html", shown)
 
 
@@ -32,6 +38,7 @@ def remeasure(request: HttpRequest, pk: UUID) -> HttpResponse:
     if target is None:
         raise Http404
     try:
+        paces.check(paces.MEASUREMENTS, request.user, target.name, "measurements of a machine")
         services.remeasure(target, request.user)
     except Refused as error:
         messages.error(request, error.advice)

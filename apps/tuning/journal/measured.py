@@ -129,6 +129,12 @@ def finite(value: Any) -> float:
     return number
 
 
+def of_kind(value: Any, kind: type) -> None:
+    """TypeError for what a page could not walk through."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+
+
 def text(value: Any, most: int) -> str:
     """At most so many characters of it; TypeError for what is no text."""
     if not isinstance(value, str):

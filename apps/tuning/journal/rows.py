@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from apps.tuning.journal.measured import finite, text
 from apps.tuning.models import Artifact, Slot, TuningRun
 from workers.messages import Event as Told
+from workers.messages.baselines import ONNX_RUNTIME
 
 
 def slot_row(slot: Slot) -> list[Any]:
@@ -43,8 +45,13 @@ def measured_whole(run: TuningRun, event: Told) -> dict[str, Any]:
 
 
 def baseline(run: TuningRun, event: Told) -> dict[str, Any]:
-    """A line to compare with; a later one of the same name replaces it."""
+    """A line to compare with; a later one of the same name takes its place."""
     line = {"name": text(event["name"], 60), "threads": int(event["threads"])}
     line |= {name: finite(event[name]) for name in ("seconds", "spread")}
-    run.baselines = [*(kept for kept in run.baselines if kept["name"] != line["name"]), line]
+    run.baselines = ordered(({kept["name"]: kept for kept in run.baselines} | {line["name"]: line}).values())
     return line
+
+
+def ordered(baselines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """ONNX Runtime first, the others as they came."""
+    return sorted(baselines, key=lambda line: bool(line["name"] != ONNX_RUNTIME))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from apps.core.content import Stored
-from apps.tuning.journal.measured import Measured, finite
+from apps.tuning.journal.measured import Measured, finite, of_kind
 from apps.tuning.journal.recorder import RunRecorder
 from apps.tuning.journal.rows import baseline, measured_whole, said, slot_row
 from apps.tuning.leases import Claim
@@ -172,12 +172,6 @@ def _later(row: dict[str, Any]) -> dict[str, Any]:
 
 def _as_told(event: Told) -> dict[str, Any]:
     return {name: value for name, value in event.items() if name not in ("kind", "clock", "checkpoint")}
-
-
-def of_kind(value: Any, kind: type) -> None:
-    """TypeError for what a page could not walk through."""
-    if not isinstance(value, kind):
-        raise TypeError(f"{value!r} is no {kind.__name__}")
 
 
 def latency(operators: Iterable[Operator]) -> float | None:

@@ -1,7 +1,7 @@
 """What users ask for: runs, pauses, stops, artifacts, shapes, a new look at the machine."""
 
 from apps.tuning.requests.artifacts import compile_if_measured, request_artifact
-from apps.tuning.requests.machines import ensure_local_target, remeasure
+from apps.tuning.requests.machines import ensure_local_target, may_remeasure, remeasure
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.requests.removals import remove_library, remove_network
 from apps.tuning.requests.runs import MAX_ACTIVE_RUNS, MAX_TRIALS, create_run
@@ -16,6 +16,7 @@ __all__ = [
     "create_run",
     "enqueue",
     "ensure_local_target",
+    "may_remeasure",
     "remeasure",
     "remove_library",
     "remove_network",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 
 from apps.catalog.models import Target
+from apps.core.errors import Refused
 from apps.tuning.models import Job
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import ACTIVE
@@ -21,8 +23,19 @@ def ensure_local_target() -> Target:
     return target
 
 
+def may_remeasure(user: Any) -> bool:
+    """Whether it is this user's to say: of who runs the site, and of the only account.
+
+    A measurement holds up everybody's runs, and gives everybody another peak.
+    """
+    others = get_user_model().objects.filter(is_active=True).exclude(pk=user.pk)
+    return bool(user.is_staff) or not others.exists()
+
+
 def remeasure(target: Target, user: Any) -> Job:
-    """Measures the machine again; what is known stays in use until then."""
+    """Measures the machine again; what is known stays in use until then. Raises Refused for who may not ask for it."""
+    if not may_remeasure(user):
+        raise Refused(target.name, "only who runs this site can have it measured again", "ask them to")
     with transaction.atomic():
         row = Target.objects.select_for_update().get(pk=target.pk)
         if row.state == Target.State.FAILED:

@@ -26,9 +26,6 @@ export class Curve {
 
   get area() { return this.chart.chartArea; }
 
-  /** End-to-end measurements of libraries that computed what the reference computes. */
-  get wholes() { return this.state.end_to_end.filter((p) => p.seconds && p.verified); }
-
   draw() {
     const { state, chart } = this;
     const box = this.canvas.parentElement;
@@ -38,7 +35,7 @@ export class Curve {
     const last = points.at(-1);
     if (last && state.run.clock > last.x) points.push({ x: state.run.clock, y: last.y });
     chart.data.datasets[0].data = points;
-    chart.data.datasets[1].data = this.wholes.map((p) => ({ x: p.clock, y: p.seconds }));
+    chart.data.datasets[1].data = this.state.wholes.map((p) => ({ x: p.clock, y: p.seconds }));
     const narrow = box.clientWidth < 700;
     this.narrow = narrow;
     chart.options.layout.padding.right = narrow ? 44 : 176;
@@ -55,7 +52,7 @@ export class Curve {
   #lines(points) {
     const lines = [], target = this.state.run.budget.latency;
     if (target) lines.push({ y: target, name: "Your target", dashed: true });
-    const whole = this.wholes.at(-1);
+    const whole = this.state.wholes.at(-1);
     if (whole) lines.push({ y: whole.seconds, name: "End to end" });
     if (this.state.run.latency) lines.push({ y: this.state.run.latency, name: "Best so far", strong: true });
     const highest = Math.max(...lines.map((line) => line.y), ...points.map((p) => p.y));

@@ -1,36 +1,65 @@
 // Under each chart: its figures as a table, as CSV, as a picture.
 
+import { count } from "../format.js";
 import { look } from "./look.js";
 
-export function wire(section, { name, rows, canvases, drawing, table }) {
+const MOST = 500; // rows of a table
+const REFILL = 1000; // ms between two fillings of an open one
+
+/**
+ * `rows` are of any kind. A column is {key, heading, value, text}: CSV has its key, which names the unit, and its value; the
+ * table its heading and its text, else its value. Without a key it is not in CSV, without a heading not in the table.
+ * `all` says of how many rows a table that is cut shows some, and where they are. Returns what brings an open one up to date.
+ */
+export function wire(section, { name, columns, rows, canvases, drawing, table, all = (rows) => `of ${count(rows)}; all in the CSV` }) {
   const details = table ?? section.querySelector("details.as-table");
   const of = section.querySelector("h2, :scope > summary")?.textContent.toLowerCase();
   for (const button of section.querySelectorAll("[data-save]")) if (of) button.setAttribute("aria-label", `${button.textContent} of ${of}`);
-  details?.addEventListener("toggle", () => { if (details.open) fill(details.querySelector("table"), rows()); });
-  section.querySelector('[data-save="csv"]')?.addEventListener("click", () => save(csv(rows()), `${name}.csv`));
+  section.querySelector('[data-save="csv"]')?.addEventListener("click", () => save(csv(columns(), rows()), `${name}.csv`));
   section.querySelector('[data-save="png"]')?.addEventListener("click", async () => {
     const canvas = canvases ? stacked(canvases()) : await pictured(drawing());
     canvas.toBlob((blob) => save(blob, `${name}.png`));
   });
+  const refill = seldom(() => fill(details.querySelector("table"), columns(), rows(), all));
+  const current = () => { if (details?.open) refill(); };
+  details?.addEventListener("toggle", current);
+  return current;
 }
 
-function fill(table, [heads, ...rows]) {
-  const line = (cells, tag) => {
+/** At once, then at most once in `REFILL`, the last time not left out. */
+function seldom(act) {
+  let last = 0, later = null;
+  const now = () => { later = null; last = Date.now(); act(); };
+  return () => {
+    const left = last + REFILL - Date.now();
+    if (left <= 0 && later === null) now();
+    else later ??= setTimeout(now, left);
+  };
+}
+
+function fill(table, columns, rows, all) {
+  const shown = columns.filter(({ heading }) => heading);
+  const cell = (tag, about) => Object.assign(document.createElement(tag), about);
+  const line = (cells) => {
     const row = document.createElement("tr");
-    for (const cell of cells) {
-      const element = document.createElement(tag);
-      element.textContent = cell ?? "–";
-      row.append(element);
-    }
+    row.append(...cells);
     return row;
   };
-  table.tHead.replaceChildren(line(heads, "th"));
-  table.tBodies[0].replaceChildren(...rows.slice(-500).map((cells) => line(cells, "td")));
+  const said = (row) => ({ value, text = value }) => cell("td", { textContent: text(row) ?? "–" });
+  table.tHead.replaceChildren(line(shown.map(({ heading }) => cell("th", { scope: "col", textContent: heading }))));
+  table.tBodies[0].replaceChildren(...rows.slice(-MOST).map((row) => line(shown.map(said(row)))));
+  if (rows.length > MOST) table.createCaption().textContent = `The last ${MOST} ${all(rows.length)}.`;
+  else table.deleteCaption();
 }
 
-function csv(rows) {
-  const cell = (value) => (/[",\n]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
-  return new Blob([rows.map((row) => row.map(cell).join(",")).join("\n") + "\n"], { type: "text/csv" });
+function csv(columns, rows) {
+  const cell = (value) => {
+    const text = String(value ?? "");
+    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const kept = columns.filter(({ key }) => key);
+  const lines = [kept.map(({ key }) => key), ...rows.map((row) => kept.map(({ value }) => value(row)))];
+  return new Blob([lines.map((line) => line.map(cell).join(",")).join("\n") + "\n"], { type: "text/csv" });
 }
 
 function save(blob, name) {

@@ -1,7 +1,7 @@
 // The line of facts, the big number, the controls and what went wrong.
 
 import { count, duration, latency, percent, ratio } from "../format.js";
-import { words } from "./words.js";
+import { stateWord } from "./words.js";
 
 const SPEAK = 10000; // ms between two announcements of the big number
 
@@ -25,11 +25,13 @@ export class Headline {
     this.#set("failures", run.failures ? `${count(run.failures)} failed` : "none failed");
     this.#set("known", this.#known());
     this.#set("ahead", this.#ahead());
-    const [value, unit] = run.latency ? latency(run.latency).split(" ") : ["–", ""];
+    const { seconds, spread, whole } = this.state.headline;
+    const [value, ...unit] = latency(seconds, spread).split(" ");
     this.#set("latency", value);
-    this.#set("unit", unit);
+    this.#set("unit", unit.join(" "));
+    this.#set("of", seconds ? (whole ? "end to end, verified" : "sum of operators") : "");
     // A tab in the background has only its title to tell how far it is.
-    const title = [run.latency && latency(run.latency), this.part("state-word").textContent, this.name].filter(Boolean).join(", ");
+    const title = [seconds && latency(seconds), this.part("state-word").textContent, this.name].filter(Boolean).join(", ");
     if (document.title !== title) document.title = title;
     this.#gains();
     this.#controls();
@@ -48,7 +50,8 @@ export class Headline {
     const wait = run.state === "queued" && run.again ? run.again - this.skew - Date.now() / 1000 : 0;
     clearTimeout(this.tick);
     if (wait > 0) this.tick = setTimeout(() => this.#state(), 1000);
-    const [state, word] = stateWord(run, wait);
+    const state = run.state === "running" && run.wanted === "pause" ? "paused" : run.state;
+    const word = wait > 0 ? `tries again in ${duration(Math.ceil(wait))}` : stateWord(run);
     if (element.dataset.state === state && this.part("state-word").textContent === word) return;
     element.dataset.state = state;
     const use = element.querySelector("use");
@@ -76,26 +79,26 @@ export class Headline {
     const { tooEarly } = this.state;
     if (!expected?.seconds || (tooEarly && state !== "running")) return "";
     const told = tooEarly ? "too early to say" : `${percent(expected.gain)} less latency`;
-    const limit = budget.gain ? `; ends under ${percent(budget.gain)}` : "";
+    const limit = budget.gain && state === "running" ? `; ends under ${percent(budget.gain)}` : "";
     return `expected of ${duration(expected.seconds)} more: ${told}${limit}`;
   }
 
-  /** Ratios of whole networks once that was measured, else of the sum of operators, and they say so. */
+  /** Ratios of the big number, and what else there is: the sum beside the library, or an older library beside the sum. */
   #gains() {
-    const { run, baselines, end_to_end: whole, curve } = this.state;
+    const { run, baselines, curve } = this.state;
+    const { seconds, whole, library } = this.state.headline;
     const box = this.part("gains"), parts = [];
-    const ours = whole.filter((p) => p.seconds && p.verified).at(-1)?.seconds;
-    const mine = ours || run.latency, of = ours ? "" : ", sum of operators";
-    if (mine) for (const line of baselines) parts.push([ratio(line.seconds / mine), `against ${line.name}${of}`]);
-    if (run.latency && curve.length && !baselines.some((line) => /untuned/i.test(line.name))) parts.push([ratio(curve[0][1] / run.latency), "since first measured"]);
-    if (ours) parts.push([latency(ours), "end to end, verified"]);
+    if (seconds) for (const line of baselines) parts.push(["", ratio(line.seconds / seconds), ` against ${line.name}${whole ? "" : ", sum of operators"}`]);
+    if (run.latency && curve.length && !baselines.some((line) => /untuned/i.test(line.name))) parts.push(["", ratio(curve[0][1] / run.latency), " since first measured, sum of operators"]);
+    if (whole && run.latency) parts.push(["sum of operators ", latency(run.latency), `; end to end is ${ratio(seconds / run.latency)} that`]);
+    else if (library) parts.push([`library of ${duration(library.clock)}: `, latency(library.seconds), baselines.length ? `, ${ratio(baselines[0].seconds / library.seconds)} against ${baselines[0].name}` : " end to end"]);
     const text = JSON.stringify(parts);
     if (this.gains === text) return;
     this.gains = text;
-    box.replaceChildren(...parts.map(([strong, rest]) => {
+    box.replaceChildren(...parts.map(([before, strong, after]) => {
       const span = document.createElement("span"), bold = document.createElement("b");
       bold.textContent = strong;
-      span.append(bold, ` ${rest}`);
+      span.append(before, bold, after);
       return span;
     }));
   }
@@ -119,18 +122,14 @@ export class Headline {
     this.#set("next-step", next ? `Next step: ${next}.` : "");
   }
 
+  /** A change of state at once, the latency now and then. */
   #speak() {
-    const now = Date.now();
-    if (!this.state.run.latency || now - this.spoken < SPEAK) return;
+    const { seconds, whole } = this.state.headline, now = Date.now(), word = stateWord(this.state.run);
+    const changed = this.said !== undefined && this.said !== word;
+    this.said = word;
+    if (!changed && (!seconds || now - this.spoken < SPEAK)) return;
     this.spoken = now;
-    this.#set("spoken", `Best latency ${latency(this.state.run.latency)}`);
+    const told = seconds ? `${latency(seconds)}, ${whole ? "end to end" : "sum of operators"}` : "";
+    this.#set("spoken", [changed && word, told].filter(Boolean).join(": "));
   }
-}
-
-function stateWord(run, wait) {
-  if (run.state === "running" && run.wanted === "pause") return ["paused", "pausing"];
-  if (run.state === "queued") return ["queued", wait > 0 ? `tries again in ${duration(Math.ceil(wait))}` : "waiting for a worker"];
-  if (run.state === "interrupted") return ["interrupted", "interrupted, goes on by itself"];
-  if (run.state === "done") return ["done", words.reasons[run.finished_reason] ? `done: ${words.reasons[run.finished_reason]}` : "done"];
-  return [run.state, run.state];
 }

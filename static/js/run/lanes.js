@@ -5,7 +5,6 @@ import { clipped, fitted } from "./canvas.js";
 import { look, timeLabel, timeTicks } from "./look.js";
 
 const ROW = 18;
-const AXIS = 24;
 
 export class Lanes {
   constructor(canvas, state, timeline) {
@@ -86,5 +85,3 @@ export class Lanes {
     }
   }
 }
-
-export const LANES_HEIGHT = 9 * ROW + AXIS;

@@ -9,28 +9,30 @@ const RESORT = 5000; // ms: rows must not run away under the reader
 
 const speed = (o) => (o.best && o.flops ? o.flops / o.best : null);
 
-/** key, heading, value to sort by, text */
+/** As a table's columns (export.js); sorted by their values. */
 export function columns(state) {
   const share = (o) => (o.best && state.weightedSum ? (o.weight * o.best) / state.weightedSum : null);
   const peak = (o) => (speed(o) && state.run.peak_flops ? speed(o) / state.run.peak_flops : null);
+  const known = (value, text) => (o) => (value(o) === null ? "–" : text(value(o)));
   return [
-    ["name", "Operator", (o) => o.index, (o) => `#${o.index} ${short(o.name)}`],
-    ["spark", "Best by trial", (o) => o.spark.length, null],
-    ["weight", "Weight", (o) => o.weight, (o) => String(o.weight)],
-    ["work", "MFLOP", (o) => o.flops, (o) => (o.flops ? significant(o.flops / 1e6) : "–")],
-    ["best", "Latency", (o) => o.best, (o) => latency(o.best)],
-    ["share", "Share", share, (o) => (share(o) === null ? "–" : percent(share(o)))],
-    ["gflops", "GFLOPS", speed, (o) => (speed(o) ? significant(speed(o) / 1e9) : "–")],
-    ["peak", "Of peak", peak, (o) => (peak(o) ? `${(100 * peak(o)).toFixed(0)} %` : "–")],
-    ["trials", "Trials", (o) => o.trials, (o) => count(o.trials)],
-    ["failures", "Failed", (o) => o.failures, (o) => count(o.failures)],
-    ["gain", "Won a min", (o) => rate(state, o), (o) => (rate(state, o) ? latency(rate(state, o)) : rate(state, o) === null ? "–" : "0")],
-    ["why", "Why chosen last", (o) => o.rule, (o) => why(o)],
+    { key: "operator", heading: "Operator", value: (o) => o.index, text: (o) => `#${o.index} ${short(o.name)}` },
+    { key: "spark", heading: "Best so far", value: (o) => o.spark.length },
+    { key: "weight", heading: "Weight", value: (o) => o.weight },
+    { key: "work_flop", heading: "MFLOP", value: (o) => o.flops || null, text: (o) => (o.flops ? significant(o.flops / 1e6) : "–") },
+    { key: "latency_s", heading: "Latency", value: (o) => o.best, text: (o) => latency(o.best) },
+    { key: "share", heading: "Share", value: share, text: known(share, percent) },
+    { key: "speed_flop_per_s", heading: "GFLOPS", value: speed, text: known(speed, (value) => significant(value / 1e9)) },
+    { key: "of_peak", heading: "Of peak", value: peak, text: known(peak, (value) => `${(100 * value).toFixed(0)} %`) },
+    { key: "tried", heading: "Tried", value: (o) => o.trials, text: (o) => count(o.trials) },
+    { key: "failed", heading: "Failed", value: (o) => o.failures, text: (o) => count(o.failures) },
+    { key: "won_s_per_s", heading: "Won a min", value: (o) => rate(state, o), text: known((o) => rate(state, o), (value) => (value ? latency(60 * value) : "0")) },
+    { key: "why", heading: "Why chosen last", value: (o) => o.rule, text: (o) => why(o) },
   ];
 }
 
+/** Seconds off the network's latency a second of its slots; a first slot begins at what was tried once: its gain is no rate. */
 function rate(state, o) {
-  return o.seconds ? (60 * state.gain(o.index)) / o.seconds : null;
+  return o.slots > 1 && o.seconds ? state.gain(o.index) / o.seconds : null;
 }
 
 function why(o) {
@@ -82,28 +84,29 @@ export class Operators {
 
   #head() {
     const row = this.table.tHead.rows[0];
-    for (const [key, heading] of columns(this.state)) {
+    for (const { key, heading } of columns(this.state)) {
       const cell = document.createElement("th");
       cell.scope = "col";
       cell.dataset.key = key;
-      if (!["name", "spark", "why"].includes(key)) cell.className = "num";
+      if (!["operator", "spark", "why"].includes(key)) cell.className = "num";
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = heading;
       button.addEventListener("click", () => this.#sortBy(key));
       cell.append(button);
+      if (words.about[key]) cell.append(described(button, `about-${key}`, words.about[key]));
       row.append(cell);
     }
   }
 
   #sortBy(key) {
     const same = this.sort.key === key;
-    this.sort = { key, down: same ? !this.sort.down : !["name", "why"].includes(key) };
+    this.sort = { key, down: same ? !this.sort.down : !["operator", "why"].includes(key) };
     this.#order();
   }
 
   #order() {
-    const [, , value] = columns(this.state).find(([key]) => key === this.sort.key);
+    const { value } = columns(this.state).find(({ key }) => key === this.sort.key);
     const sign = this.sort.down ? -1 : 1;
     const compare = (a, b) => {
       const [x, y] = [value(a), value(b)];
@@ -139,17 +142,17 @@ export class Operators {
     const element = document.createElement("tr");
     element.dataset.op = operator.index;
     const cells = {};
-    for (const [key] of columns(this.state)) {
+    for (const { key } of columns(this.state)) {
       const cell = document.createElement("td");
-      cell.className = { name: "name", why: "why", spark: "" }[key] ?? "num";
+      cell.className = { operator: "name", why: "why", spark: "" }[key] ?? "num";
       cells[key] = cell;
       element.append(cell);
     }
     cells.swatch = document.createElement("span");
     cells.text = document.createElement("a");
     cells.text.href = `operators/${operator.index}/`;
-    cells.name.append(cells.swatch, cells.text);
-    cells.name.title = operator.name;
+    cells.operator.append(cells.swatch, cells.text);
+    cells.operator.title = operator.name;
     cells.line = svg("polyline", { points: "" });
     cells.band = svg("polygon", { points: "" });
     cells.spark.append(svg("svg", { viewBox: "0 0 72 20", class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" }, [cells.band, cells.line]));
@@ -158,9 +161,9 @@ export class Operators {
 
   #fill(row, operator) {
     const { cells } = row;
-    for (const [key, , , text] of columns(this.state)) {
-      if (!text) continue;
-      const cell = key === "name" ? cells.text : cells[key];
+    for (const { key, value, text = (o) => String(value(o)) } of columns(this.state)) {
+      if (key === "spark") continue;
+      const cell = key === "operator" ? cells.text : cells[key];
       const shown = text(operator);
       if (cell.textContent !== shown) cell.textContent = shown;
     }
@@ -176,4 +179,13 @@ export class Operators {
       cells.spark.title = expected(operator);
     }
   }
+}
+
+/** What a button's heading means: for the pointer, and read after it. */
+function described(button, id, text) {
+  const about = document.createElement("span");
+  Object.assign(about, { id, className: "sr", textContent: text });
+  button.title = text;
+  button.setAttribute("aria-describedby", id);
+  return about;
 }

@@ -1,19 +1,18 @@
 // A run's page: a snapshot, the line to the server, and what is drawn of them, at most once a frame.
 
-import { percent, short } from "../format.js";
 import { Curve } from "./curve.js";
-import { wire } from "./export.js";
 import { Headline } from "./headline.js";
 import { Highlight } from "./highlight.js";
 import { Lanes } from "./lanes.js";
 import { Log } from "./log.js";
-import { columns, Operators } from "./operators.js";
+import { Operators } from "./operators.js";
 import "./refused.js";
 import { Scatter } from "./scatter.js";
 import { Shares } from "./shares.js";
 import { Line } from "./socket.js";
 import { Spent } from "./spent.js";
 import { RunState } from "./state.js";
+import { wired } from "./tables.js";
 import { Timeline, Tip } from "./timeline.js";
 
 const root = document.querySelector("[data-run]");
@@ -31,14 +30,15 @@ const shares = new Shares($("#shares"), state);
 const spent = new Spent($("#spent"), state);
 const operators = new Operators($("#operators"), state, highlight);
 const log = new Log($("#log"), state);
+const tables = wired($, root.dataset.file, { state, shares, spent });
 
 timeline.attach($("#curve"));
 timeline.attach($("#lanes"), (time, y) => {
+  if (y === null) return null;
   const lane = lanes.laneAt(y);
-  if (lane === undefined) return null;
-  return lane ? lane.index : slotOfOthers(time);
+  return { operator: lane === undefined ? null : lane ? lane.index : slotOfOthers(time) };
 });
-timeline.attach($("#scatter"));
+timeline.attach($("#scatter"), (time, y) => scatter.at(time, y));
 
 function slotOfOthers(time) {
   const slot = timeline.slotAt(time);
@@ -72,13 +72,14 @@ function step() {
   wanted.delete(next[0]);
   next[1]();
   if (wanted.size) want();
-  else drawn.splice(0).forEach((acknowledge) => acknowledge());
+  else acknowledged();
 }
 
 const drawn = [];
 const TOPICS = {
-  batch: ["curve", "head", "operators", "scatter"], slot: ["curve", "operators", "shares", "spent"], operators: ["operators", "curve", "head"],
-  points: ["curve", "head"], log: ["log"], state: ["head", "curve"], phase: ["head"], run: ["head"], artifact: [],
+  batch: ["curve", "head", "operators", "scatter"], slot: ["curve", "operators", "shares", "spent"],
+  operators: ["operators", "curve", "head"], points: ["curve", "head"], log: ["log"], state: ["head", "curve", "log"],
+  phase: ["head", "log"], run: ["head"],
 };
 
 function events(list, acknowledge) {
@@ -86,13 +87,28 @@ function events(list, acknowledge) {
   const changed = state.fold(list);
   drawn.push(acknowledge);
   const names = [...changed].flatMap((topic) => TOPICS[topic] || []);
+  const complete = incomplete && state.run.latency;
+  if (complete) names.push("log");
   // With the first latency there is something to compile.
-  if (changed.has("state") || changed.has("artifact") || (incomplete && state.run.latency)) document.body.dispatchEvent(new Event("downloads"));
-  if (!names.length || document.hidden) drawn.splice(0).forEach((done) => done());
+  if (changed.has("state") || changed.has("artifact") || complete) document.body.dispatchEvent(new Event("downloads"));
+  if (changed.has("state") || changed.has("started")) document.body.dispatchEvent(new Event("standing"));
   want(...names);
+  if (!names.length) acknowledged();
+  if (document.hidden) unseen();
+  else tables();
 }
 
-const words = {
+function acknowledged() {
+  drawn.splice(0).forEach((acknowledge) => acknowledge());
+}
+
+/** In a tab in the background no frame comes: only its title is seen, and the server must not wait for the rest. */
+function unseen() {
+  headline.draw();
+  acknowledged();
+}
+
+const connection = {
   live: "",
   lost: "The connection is lost; trying again. What is shown is from before.",
   crowded: "Your account has as many pages open on runs as it may; this one stands still. Close some, and it goes on.",
@@ -101,10 +117,10 @@ const words = {
 const status = $('[data-part="connection"]');
 new Line(root.dataset.socket, () => state.seq, {
   onEvents: events,
-  onStatus: (word) => { if (status.textContent !== words[word]) status.textContent = words[word]; },
+  onStatus: (word) => { if (status.textContent !== connection[word]) status.textContent = connection[word]; },
 });
 
-const everything = () => want(...parts.map(([name]) => name));
+const everything = () => { want(...parts.map(([name]) => name)); tables(); };
 timeline.onWindow = (why) => {
   if (why === "drag") { curve.redraw(); lanes.draw(); } else want("curve", "scatter");
 };
@@ -119,40 +135,9 @@ highlight.listen((what) => {
   requestAnimationFrame(() => { overlay = false; curve.redraw(); lanes.draw(); scatter.draw(); });
 });
 new ResizeObserver(() => want("curve", "scatter")).observe($("#curve").parentElement);
-document.addEventListener("visibilitychange", () => { if (!document.hidden) everything(); });
+document.addEventListener("visibilitychange", () => { if (document.hidden) unseen(); else everything(); });
 $("#tried").addEventListener("toggle", () => want("scatter"));
 everything();
-
-const label = (index) => `#${index} ${short(state.byIndex.get(index)?.name || "")}`;
-const file = root.dataset.file;
-wire($("#latency-section"), {
-  name: `${file}-latency`, table: $("#latency-table"), canvases: () => [$("#curve"), $("#lanes")],
-  rows: () => [["clock_s", "latency_ms"], ...state.curve.map(([clock, seconds]) => [clock.toFixed(2), (seconds * 1e3).toFixed(5)])],
-});
-wire($("#slots-section"), {
-  name: `${file}-slots`, table: $("#slots-table"), canvases: () => [$("#curve"), $("#lanes")],
-  rows: () => [["slot", "operator", "began_s", "ended_s", "before_ms", "after_ms", "trials", "rule"],
-    ...state.slots.map(([n, o, a, b, x, y, t, rule]) => [n, label(o), a.toFixed(2), b.toFixed(2), x === null ? "" : (x * 1e3).toFixed(5), y === null ? "" : (y * 1e3).toFixed(5), t, rule])],
-});
-wire($("#shares-section"), {
-  name: `${file}-shares`, drawing: () => $("#shares svg"),
-  rows: () => [["operator", "time", "gain"], ...shares.rows().map((row) => [row.name, percent(row.time), percent(row.gain)])],
-});
-wire($("#spent-section"), {
-  name: `${file}-clock`, drawing: () => $("#spent svg"),
-  rows: () => [["category", "seconds", "share"], ...spent.rows().map((row) => [row.name, row.seconds.toFixed(2), percent(row.share)])],
-});
-wire($("#operators-section"), {
-  name: `${file}-operators`,
-  rows: () => {
-    const shown = columns(state).filter(([, , , text]) => text);
-    return [shown.map(([, heading]) => heading), ...state.operators.map((o) => shown.map(([, , , text]) => text(o)))];
-  },
-});
-wire($("#tried"), {
-  name: `${file}-configurations`, canvases: () => [$("#scatter")],
-  rows: () => [["clock_s", "operator", "ms", "cause"], ...state.points.map(([c, o, s, cause]) => [c.toFixed(2), label(o), s === null ? "" : (s * 1e3).toFixed(5), cause])],
-});
 
 // For tests and for the curious: what the page believes.
 window.run = { state };

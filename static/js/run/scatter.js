@@ -1,10 +1,13 @@
-// Every configuration tried, as a multiple of the best of its operator; failures on a line of their own, when asked for.
+// Configurations tried, as multiples of the best of their operator; failures on a line of their own, when asked for.
 
 import { clipped, fitted } from "./canvas.js";
 import { look, timeLabel, timeTicks } from "./look.js";
-import { significant } from "../format.js";
+import { duration, latency, ratio, short, significant } from "../format.js";
+import { words } from "./words.js";
 
 const WORST = 10; // multiples above are drawn at the top
+const NEAR = 8; // px from a dot that is pointed at
+const FAILED = 16; // px from the field to the line of failures
 
 export class Scatter {
   constructor(canvas, state, timeline, failures) {
@@ -16,7 +19,7 @@ export class Scatter {
   draw() {
     if (!this.canvas.offsetParent || !this.timeline.area) return; // folded away
     const { ctx, width, height } = fitted(this.canvas);
-    const area = { ...this.timeline.area, top: 8, bottom: height - (this.failures.checked ? 48 : 24) };
+    const area = this.area = { ...this.timeline.area, top: 8, bottom: height - (this.failures.checked ? 48 : 24) };
     this.#grid(ctx, area, width, height);
     this.#marks(ctx, area);
     this.timeline.cursor(ctx, area);
@@ -41,7 +44,7 @@ export class Scatter {
       ctx.stroke();
       ctx.fillText(multiple === WORST ? "≥ 10 x" : `${significant(multiple, 2)} x`, area.left - 8, y);
     }
-    if (this.failures.checked) ctx.fillText("failed", area.left - 8, area.bottom + 16);
+    if (this.failures.checked) ctx.fillText("failed", area.left - 8, area.bottom + FAILED);
     ctx.textBaseline = "top";
     for (const tick of timeTicks(this.timeline.from, this.timeline.to, Math.max(3, this.canvas.clientWidth / 130))) {
       const x = this.timeline.pixel(tick);
@@ -54,22 +57,46 @@ export class Scatter {
 
   #marks(ctx, area) {
     const colours = look(), { state, timeline } = this, lit = timeline.highlight.operator;
-    for (const [clock, index, seconds] of state.points) {
-      if (clock < timeline.from || clock > timeline.to) continue;
-      const best = state.byIndex.get(index)?.best;
-      const mine = index === lit;
+    for (const { point, x, y } of this.#dots(area)) {
+      const [, index, seconds] = point, mine = index === lit;
       ctx.globalAlpha = mine ? 1 : lit === null ? 0.55 : 0.12;
-      const x = timeline.pixel(clock);
       if (seconds === null) {
-        if (!this.failures.checked) continue;
         ctx.fillStyle = colours.bad;
-        ctx.fillRect(x - 1, area.bottom + 11, 2, 10);
-      } else if (best) {
+        ctx.fillRect(x - 1, y - 5, 2, 10);
+      } else {
         ctx.fillStyle = mine && state.colour(index) === 8 ? colours.accent : colours.series[state.colour(index)];
-        const y = this.#y(area, seconds / best);
         ctx.fillRect(x - 1.5, y - 1.5, 3, 3);
       }
     }
     ctx.globalAlpha = 1;
+  }
+
+  /** What is drawn of the points, and where. */
+  *#dots(area) {
+    const { state, timeline } = this;
+    for (const point of state.points) {
+      const [clock, index, seconds] = point, best = state.byIndex.get(index)?.best;
+      if (clock < timeline.from || clock > timeline.to) continue;
+      if (seconds === null ? !this.failures.checked : !best) continue;
+      yield { point, x: timeline.pixel(clock), y: seconds === null ? area.bottom + FAILED : this.#y(area, seconds / best) };
+    }
+  }
+
+  /** The dot that is pointed at, as its plot's `at` (timeline.attach); for the keys, the nearest in time. */
+  at(time, height) {
+    if (!this.area) return null;
+    const left = this.timeline.pixel(time);
+    let nearest = null, least = height === null ? Infinity : NEAR;
+    for (const { point, x, y } of this.#dots(this.area)) {
+      const far = height === null ? Math.abs(x - left) : Math.hypot(x - left, y - height);
+      if (far < least) [nearest, least] = [point, far];
+    }
+    return nearest && { operator: nearest[1], text: this.#told(nearest) };
+  }
+
+  #told([clock, index, seconds, cause]) {
+    const { name, best } = this.state.byIndex.get(index);
+    const found = seconds === null ? `failed: ${words.causes[cause] ?? cause}` : `${latency(seconds)}, ${ratio(seconds / best)} its best`;
+    return `${duration(clock)}: #${index} ${short(name)}\n${found}`;
   }
 }

@@ -1,4 +1,4 @@
-// An operator's best so far against trials, and ahead of it what the scheduler believes, as points of an SVG of 72 x 20.
+// An operator's best so far against configurations tried, and ahead of it what the scheduler believes, as points of an SVG of 72 x 20.
 
 const WIDTH = 72, TOP = 2, HEIGHT = 16;
 

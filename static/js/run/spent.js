@@ -15,7 +15,7 @@ export class Spent {
   }
 
   rows() {
-    const all = Object.entries(this.state.spent).map(([name, seconds]) => ({ name: words.spent[name] || name, seconds }));
+    const all = Object.entries(this.state.spent).map(([key, seconds]) => ({ name: words.spent[key] || key, about: words.about[key] || "", seconds }));
     const total = all.reduce((sum, row) => sum + row.seconds, 0) || 1;
     return all.map((row) => ({ ...row, share: row.seconds / total })).sort((a, b) => b.seconds - a.seconds);
   }
@@ -30,7 +30,7 @@ export class Spent {
     rows.forEach((row, i) => {
       const y = i * ROW, long = Math.max(1, (row.share / most) * (width - label - end));
       picture.append(
-        svg("text", { x: 0, y: y + 16, fill: colours.text }, row.name),
+        svg("text", { x: 0, y: y + 16, fill: colours.text }, [row.name, svg("title", {}, row.about)]),
         svg("rect", { x: label, y: y + 5, width: long, height: 14, rx: 2, fill: colours.accent, opacity: 0.75 }),
         svg("text", { x: label + long + 6, y: y + 16, fill: colours.soft }, `${duration(row.seconds)} (${percent(row.share)})`),
       );

@@ -4,6 +4,7 @@ const SPARK = 80;
 const POINTS = 6000;
 const LOG = 200;
 const SLOTS = 10000;
+const FIRST = "ONNX Runtime"; // of what there is to compare with
 
 export class RunState {
   constructor(snapshot) {
@@ -37,6 +38,21 @@ export class RunState {
 
   get running() {
     return ["running", "queued", "stopping", "interrupted"].includes(this.run.state);
+  }
+
+  /** End-to-end measurements of libraries that computed what the reference computes. */
+  get wholes() {
+    return this.end_to_end.filter((point) => point.seconds && point.verified);
+  }
+
+  /**
+   * The latency that is told first, and of which ratios are: that of the last library, while nothing better was found since
+   * (`whole`), else the sum of operators. apps/dashboard/figures.py chooses by the same rule.
+   */
+  get headline() {
+    const library = this.wholes.at(-1), sum = this.run.latency;
+    if (!library || (sum && library.latency && sum < library.latency)) return { seconds: sum, spread: 0, whole: false, library };
+    return { seconds: library.seconds, spread: library.spread, whole: true, library };
   }
 
   /** Whether what is expected is mostly of operators that little is known of. */
@@ -82,10 +98,22 @@ export class RunState {
     this.spent = event.spent;
     for (const [index, figures] of Object.entries(event.operators)) this.#figures(Number(index), figures);
     this.points.push(...event.points);
-    if (this.points.length > POINTS) this.points = this.points.filter((_, i) => i % 2 === 1);
+    if (this.points.length > POINTS) this.#thin();
     this.#curve(event);
     this.#colour();
     return "batch";
+  }
+
+  /** Every other of the points; of improvements only when they alone are half of what there is room for, as a snapshot does. */
+  #thin() {
+    const best = new Map(), seen = { true: 0, false: 0 };
+    const better = this.points.map(([, index, seconds]) => {
+      if (seconds === null || seconds >= (best.get(index) ?? Infinity)) return false;
+      best.set(index, seconds);
+      return true;
+    });
+    const many = better.filter(Boolean).length > POINTS / 2;
+    this.points = this.points.filter((_, i) => (better[i] && !many) || seen[better[i]]++ % 2 === 1);
   }
 
   #figures(index, figures) {
@@ -137,13 +165,13 @@ export class RunState {
     return "operators";
   }
 
-  _started(event) {
-    for (const name of ["threads", "layout", "versions"]) if (event[name] !== undefined) this.run[name] = event[name];
-    return null;
+  _started() {
+    return "started";
   }
 
   _phase(event) {
     this.run.phase = event.text;
+    this._log(event);
     return "phase";
   }
 
@@ -151,6 +179,7 @@ export class RunState {
     for (const name of ["state", "wanted", "attempt", "again", "error", "next_step", "finished_reason"]) {
       if (event[name] !== undefined) this.run[name] = event[name];
     }
+    this._log(event);
     return "state";
   }
 
@@ -177,12 +206,14 @@ export class RunState {
   }
 
   _baseline(event) {
-    this.baselines = [...this.baselines.filter((line) => line.name !== event.name), event];
+    const place = this.baselines.findIndex((line) => line.name === event.name);
+    if (place >= 0) this.baselines[place] = event;
+    else if (event.name === FIRST) this.baselines.unshift(event);
+    else this.baselines.push(event);
     return "points";
   }
 
-  _artifact(event) {
-    this.artifact = event;
+  _artifact() {
     return "artifact";
   }
 }

@@ -11,6 +11,7 @@ export class Timeline {
     this.onWindow = () => {};
     this.reset = document.querySelector("[data-reset-zoom]");
     this.reset?.addEventListener("click", () => this.show(null));
+    this.told = document.querySelector("[data-pointed]"); // what the keys point at, for who has the page read
   }
 
   get from() { return this.zoom ? this.zoom[0] : 0; }
@@ -44,17 +45,21 @@ export class Timeline {
     ctx.stroke();
   }
 
-  /** Lets a plot be pointed at; `operatorAt(time, y)` says which operator that is. */
-  attach(canvas, operatorAt) {
+  /**
+   * Lets a plot be pointed at. `at(time, y)` says at what: {operator, text}, the text where it is another than that of the time;
+   * null: at nothing of its own. `y` is null for the keys.
+   */
+  attach(canvas, at = () => null) {
     canvas.addEventListener("pointermove", (event) => {
       const box = canvas.getBoundingClientRect();
-      this.#point(this.time(event.clientX - box.left), event.clientY - box.top, operatorAt);
+      const time = this.time(event.clientX - box.left);
+      this.#point(time, at(time, event.clientY - box.top));
       this.tip.at(event.clientX, event.clientY);
     });
     canvas.addEventListener("pointerleave", () => this.#leave());
     canvas.addEventListener("pointerdown", (event) => this.#drag(canvas, event));
     canvas.addEventListener("dblclick", () => this.show(null));
-    canvas.addEventListener("keydown", (event) => this.#key(canvas, event, operatorAt));
+    canvas.addEventListener("keydown", (event) => this.#key(canvas, event, at));
     canvas.addEventListener("blur", () => this.#leave());
   }
 
@@ -67,11 +72,11 @@ export class Timeline {
     return null;
   }
 
-  #point(time, y, operatorAt) {
+  #point(time, found) {
     if (time < this.from || time > this.to) { this.#leave(); return; }
-    this.highlight.set(operatorAt ? operatorAt(time, y) : this.slotAt(time)?.[1] ?? null);
+    this.highlight.set(found ? found.operator : this.slotAt(time)?.[1] ?? null);
     this.highlight.at(time);
-    this.tip.say(this.describe(time));
+    this.tip.say(found?.text ?? this.describe(time));
   }
 
   #leave() {
@@ -113,26 +118,29 @@ export class Timeline {
     window.addEventListener("pointerup", up, { once: true });
   }
 
-  #key(canvas, event, operatorAt) {
+  #key(canvas, event, at) {
     const span = this.to - this.from;
     const time = this.highlight.time ?? this.state.run.clock;
     const moves = { ArrowLeft: -span / 100, ArrowRight: span / 100, PageUp: -span / 10, PageDown: span / 10 };
-    if (event.key in moves) this.#byKey(canvas, Math.min(this.to, Math.max(this.from, time + moves[event.key])), operatorAt);
+    if (event.key in moves) this.#byKey(canvas, Math.min(this.to, Math.max(this.from, time + moves[event.key])), at);
     else if (event.key === "+") this.show([Math.max(0, time - span / 4), Math.min(horizon(this.state), time + span / 4)]);
     else if (event.key === "-" || event.key === "Escape") this.show(null);
     else return;
     event.preventDefault();
   }
 
-  #byKey(canvas, time, operatorAt) {
+  #byKey(canvas, time, at) {
     const box = canvas.getBoundingClientRect();
-    this.#point(time, -1, operatorAt ? (t) => this.slotAt(t)?.[1] ?? null : undefined);
+    this.#point(time, at(time, null));
     this.tip.at(box.left + this.pixel(time), box.top + 24);
+    this.told.textContent = this.tip.text;
   }
 }
 
 export class Tip {
   constructor(element) { this.element = element; }
+
+  get text() { return this.element.textContent; }
 
   say(text) {
     if (this.element.textContent !== text) this.element.textContent = text;

@@ -28,6 +28,8 @@ def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any
         kind, run = event["kind"], page["run"]
         page["seq"] = event["seq"]
         run["clock"] = max(run["clock"], event["clock"])
+        if kind in live.HAPPENED:
+            page["log"].append(event)
         if kind == "batch":
             _batch(page, event)
         elif kind == "slot":
@@ -42,8 +44,6 @@ def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any
         elif kind == "state":
             told = ("state", "wanted", "attempt", "again", "error", "next_step", "finished_reason")
             run.update({name: event[name] for name in told})
-        elif kind == "log":
-            page["log"].append({name: event[name] for name in ("seq", "clock", "level", "text")})
         elif kind == "phase":
             run["phase"] = event["text"]
     last = page["curve"][-1] if page["curve"] else now
@@ -215,7 +215,7 @@ def test_a_line_of_the_log_without_text_is_refused(site: Any, changes: dict[str,
     with pytest.raises(services.Refused, match="cannot be kept"):
         services.write(held, [told.batch(0.5), told.event("log", **changes)])
     drawn = live.snapshot(run)
-    assert (drawn["log"], drawn["run"]["trials"]) == ([], 0)
+    assert ([line["kind"] for line in drawn["log"]], drawn["run"]["trials"]) == (["state", "state", "phase"], 0)
 
 
 BASELINE = {"kind": "baseline", "clock": 1.0, "name": "ONNX Runtime", "seconds": 0.1, "spread": 0.0, "threads": 2}
@@ -256,10 +256,9 @@ def test_a_figure_that_no_page_could_draw_is_refused(site: Any, event: dict[str,
 def test_a_line_of_the_log_is_its_text_and_how_grave_it_is(site: Any) -> None:
     run, held, told = site.claimed()
     services.write(held, [told.event("log", text="a"), told.event("log", text="b" * 9999, level="error", more=[1])])
-    drawn = live.snapshot(run)["log"]
+    drawn = [line for line in live.snapshot(run)["log"] if line["kind"] == "log"]
     assert [(line["level"], line["text"]) for line in drawn] == [("info", "a"), ("error", "b" * 4000)]
-    frames, _ = live.frames(run, drawn[0]["seq"] - 1)
-    assert [{name: frame[name] for name in drawn[0]} for frame in frames] == drawn
+    assert live.frames(run, drawn[0]["seq"] - 1)[0] == drawn
 
 
 def test_a_clock_that_is_no_number_is_refused(site: Any) -> None:

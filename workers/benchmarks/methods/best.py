@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.benchmarks.interval import RESAMPLES
+from workers.benchmarks.interval import FEWEST, RESAMPLES, Interval
 from workers.benchmarks.methods.compare import Runs, curve_of
 from workers.benchmarks.methods.replayed import CURVE
 from workers.engine.methods import BEST
@@ -17,26 +16,25 @@ from workers.landscapes.calibration import ORACLE
 NEAR = 0.05
 AUTO = "auto"
 MOST = 1000.0
-"""What a ratio to a method that never came there counts as."""
+"""What a ratio to a method that never came there counts as; 1 / MOST where ours is the one that did not."""
 
 Groups = Mapping[tuple[str, str], Mapping[str, Runs]]
 Units = list[tuple[str, int]]
 Times = NDArray[np.float64]
 
 
-def rivals(groups: Groups, kind: str) -> dict[str, dict[str, Any]]:
-    """Of each rival, the ratio of its median time to the recommended method's, over all networks x seeds of this kind that all
-    methods have: {name: {median, bounds, count}}; bounds are of 95 % by a bootstrap that draws networks and seeds, the same
-    ones for both. {} without the recommended method, or without a rival."""
+def rivals(groups: Groups, kind: str) -> dict[str, Interval]:
+    """Of each rival, how many times as long as the recommended method it took: the median over all networks of this kind that
+    all methods have of the median over their seeds. {} without the recommended method, or without a rival."""
     times, units = times_near(groups, kind)
     auto = _auto(times)
     if auto is None or not units:
         return {}
-    return {arm: _ratio(theirs, times[auto]) for arm, theirs in times.items() if arm != auto}
+    return {arm: _ratio(theirs, times[auto], units) for arm, theirs in times.items() if arm != auto}
 
 
-def by_network(groups: Groups, kind: str) -> dict[str, dict[str, Any]]:
-    """Of each network, the ratio of the best rival's median time over its seeds to the recommended method's."""
+def by_network(groups: Groups, kind: str) -> dict[str, Interval]:
+    """Of each network, how many times as long as the recommended method its best rival took, median over the seeds."""
     times, units = times_near(groups, kind)
     auto = _auto(times)
     others = [arm for arm in times if arm != auto]
@@ -45,8 +43,10 @@ def by_network(groups: Groups, kind: str) -> dict[str, dict[str, Any]]:
     found = {}
     for network in dict.fromkeys(name for name, _ in units):
         rows = [place for place, (name, _) in enumerate(units) if name == network]
-        best = min(others, key=lambda arm: float(np.median(times[arm][rows])))
-        found[f"{network} ({kind}), {best}"] = _ratio(times[best][rows], times[auto][rows])
+        best = min(others, key=lambda arm: float(np.median(_logs(times[arm][rows], times[auto][rows]))))
+        found[f"{network} ({kind}), {best}"] = _ratio(
+            times[best][rows], times[auto][rows], [units[row] for row in rows]
+        )
     return found
 
 
@@ -83,21 +83,24 @@ def _auto(times: Mapping[str, Times]) -> str | None:
     return next((arm for arm in (AUTO, BEST.name) if arm in times), None)
 
 
-def _ratio(theirs: Times, ours: Times) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(0, len(ours), (RESAMPLES, len(ours)))
-    ratios = _over(np.median(theirs[drawn], axis=1), np.median(ours[drawn], axis=1))
-    low, high = np.quantile(ratios, [0.025, 0.975], method="nearest")
-    return {
-        "median": float(_over(np.median(theirs), np.median(ours))),
-        "bounds": (float(low), float(high)),
-        "count": len(ours),
-    }
+def _ratio(theirs: Times, ours: Times, units: Units) -> Interval:
+    """In logarithms: networks differ in their times by orders of magnitude, and twice as long weighs as much as half. Bounds
+    are of 95 % by a bootstrap that draws networks, and of each its seeds; None for fewer than FEWEST units."""
+    logs, names = _logs(theirs, ours), np.asarray([name for name, _ in units])
+    every = [logs[names == name] for name in dict.fromkeys(names.tolist())]
+    middle = float(np.exp2(np.median([np.median(seeds) for seeds in every])))
+    if len(logs) < FEWEST:
+        return Interval(middle, None, len(logs))
+    rng, drawn = np.random.default_rng(0), (RESAMPLES, len(every))
+    medians = np.stack([np.median(seeds[rng.integers(0, len(seeds), (*drawn, len(seeds)))], axis=2) for seeds in every])
+    chosen = np.take_along_axis(medians, rng.integers(0, len(every), (1, *drawn)), axis=0)[0]
+    low, high = np.exp2(np.percentile(np.median(chosen, axis=1), [2.5, 97.5]))
+    return Interval(middle, (float(low), float(high)), len(logs))
 
 
-def _over(theirs: Any, ours: Any) -> NDArray[np.float64]:
-    """Ratios, up to 1000; where neither came there they are alike, and where only the other did the ratio is 0."""
-    a, b = np.asarray(theirs, dtype=np.float64), np.asarray(ours, dtype=np.float64)
+def _logs(theirs: Times, ours: Times) -> Times:
+    """log2 of their times over ours, seed by seed, not beyond that of MOST; where neither came there they are alike."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.where(np.isinf(a) & np.isinf(b), 1.0, a / b)
-    return np.asarray(np.minimum(found, MOST), dtype=np.float64)
+        ratios = np.where(np.isinf(theirs) & np.isinf(ours), 1.0, theirs / ours)
+    found: Times = np.log2(np.clip(ratios, 1 / MOST, MOST))
+    return found

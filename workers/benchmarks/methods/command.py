@@ -145,7 +145,7 @@ def _report(cells: Cells, out: Path) -> dict[str, Any]:
 
 
 def _rows(rows: Sequence[dict[str, Any]]) -> str:
-    """Chameleon's Tables 2 and 3 in kind, and how often a belief's interval held."""
+    """Chameleon's Tables 2 and 3 in kind, and how often what was told of slots came so."""
     lines = [
         [
             "network",

@@ -230,6 +230,21 @@ def held(base: Cell, arm: Cell) -> list[float]:
     return [arm["held"] / arm["foretold"]] if arm.get("foretold") else []
 
 
+def without_width(base: Cell, arm: Cell) -> list[float]:
+    """Share of the slots that `held` is of, of which it was told that they would bring nothing."""
+    return [arm["without_width"] / arm["foretold"]] if arm.get("foretold") and "without_width" in arm else []
+
+
+def gaining(base: Cell, arm: Cell) -> int:
+    """Slots that `held` is of and that brought something."""
+    return int(arm.get("gained", 0))
+
+
+def held_of_gaining(base: Cell, arm: Cell) -> list[float]:
+    """Share of those that ended where it was told before."""
+    return [arm["gained_held"] / arm["gained"]] if arm.get("gained") else []
+
+
 def near_the_end(cell: Cell) -> float | None:
     """Seconds until the latency was within SLACK of the run's last."""
     curve = curve_of(cell)

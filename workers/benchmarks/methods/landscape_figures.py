@@ -172,7 +172,7 @@ def _candidates(part: Measured) -> Choices:
     explorer = baseline.make_explorer(operator, rng)
     found, _ = explorer.explore(
         sketch,
-        lambda choices: model.predict(sketch.features(choices)).mean,
+        lambda choices: model.predict(sketch.features(choices)).log_mean,
         min(CANDIDATES, sketch.size // 2),
         set(map(tuple, seen.tolist())),
     )

@@ -1,12 +1,12 @@
 """What is asked of a landscape itself, beside the runs: how long evaluators measure and how well they rank, how often a
-surrogate's interval holds, and whether a belief that is sampled in a tenth of the time decides alike."""
+surrogate's and a belief's intervals hold, and whether a belief that is sampled in a tenth of the time decides alike."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from workers.engine.evaluator.timing import timed_runs
 from workers.engine.explorer.ppo import Settings
 from workers.engine.methods import METHODS
 from workers.engine.ports import CostModel, Progress, Scheduler
-from workers.engine.scheduler import Setting, scheduler_named
+from workers.engine.scheduler import DynaTune, Setting, scheduler_named
 from workers.landscapes import CurveLandscape, CurveRecording, SimulatedClock, SpaceRecording
 from workers.landscapes.spaces import Draws, Measured
 from workers.messages.causes import UNBUILT
@@ -39,6 +39,10 @@ DECISIONS = 100
 """That are made twice, of a run: with the paper's sampling each slot takes some tenths of a second."""
 FLOOR = -6.0
 """The forest's: log2 of a speed relative to the best."""
+GUIDED = "explorer"
+"""Origin of what a surrogate's opinion chose; the others of a plan are drawn."""
+MIDDLE = (0.1, 0.9)
+"""Quantiles between which a belief's middle 80 % lie."""
 TIMERS: dict[str, tuple[str, dict[str, Any]]] = {
     "fixed": ("fixed", fixed.PAPER),
     "again": ("fixed", fixed.PAPER),
@@ -83,7 +87,8 @@ def evaluators(source: Source, seed: int) -> Figures:
 
 def surrogate(source: Source, seed: int) -> Figures:
     """How often the 80 % interval of adatune's forest holds: `drawn` of configurations that are drawn like those it has seen,
-    `proposed` of those that a run of adatune proposes by it, each asked with all that was measured before its plan."""
+    `proposed` of those that the explorer of a run of adatune proposes by it, each asked with all that was measured before its
+    plan."""
     assert isinstance(source.recording, SpaceRecording)
     method, drawn, proposed = METHODS["adatune"], list[bool](), list[bool]()
     for part in source.recording.parts:
@@ -95,18 +100,50 @@ def surrogate(source: Source, seed: int) -> Figures:
     plans = _Plans(len(source.recording.parts))
     run_cell(source, method, seed, source.trials(None), plans.hear)
     for part, measured, ends in zip(source.recording.parts, plans.measured, plans.ends, strict=True):
-        choices = np.asarray([choice for choice, _ in measured], dtype=np.int32)
-        seconds = np.asarray([taken for _, taken in measured])
+        choices = np.asarray([one["choices"] for one in measured], dtype=np.int32)
+        seconds = np.asarray([one["seconds"] or np.inf for one in measured])
         speeds = part.operator.work / seconds  # of what failed 0
         for begin, end in pairwise(ends):
             if begin >= method.search.first:
                 features = part.operator.sketches[0].features(choices[:end])
-                proposed += _held(method.make_cost_model(part.operator, seed), features, speeds, begin, end)
+                held = _held(method.make_cost_model(part.operator, seed), features, speeds, begin, end)
+                guided = (one["origin"] == GUIDED for one in measured[begin:end])
+                proposed += compress(held, guided)
     return {
         "drawn": float(np.mean(drawn)) if drawn else np.nan,
         "proposed": float(np.mean(proposed)) if proposed else np.nan,
         "n": min(len(drawn), len(proposed)),
     }
+
+
+def belief(source: Source, seed: int) -> Figures:
+    """A run of dynatune on recorded searches: how often an operator's speed after a slot lay in the middle 80 % of what was
+    believed before of so many configurations: of the sampled `curves`, and of `observations`, which have the sampled noise
+    around them."""
+    assert isinstance(source.recording, CurveRecording)
+    peak, rng = float(source.recording.header["peak_flops"]), np.random.default_rng([seed, *b"observations"])
+    method = METHODS["dynatune"]
+    own = scheduler_named(method.scheduler, Setting(seed, peak), **method.parameters.get("scheduler", {}))
+    assert isinstance(own, DynaTune)
+    played = _Played(CurveLandscape(source.recording, SimulatedClock(), seed), method.rhythm.plan)
+    inside: list[tuple[bool, bool]] = []
+    every, trials = played.progress, source.trials(None)
+    while sum(len(one.curve) for one in every) < trials:
+        decision = own.choose(every, played.slot_seconds)
+        if decision is None:
+            break
+        before, believed = every[decision.operator], own.belief(decision.operator)
+        after = played.slot(decision.operator)
+        more = len(after.curve) - len(before.curve)
+        forecast = believed.forecast(more) if believed is not None and more else None
+        if forecast is not None:
+            came, values = forecast.best * before.best / after.best, forecast.values
+            seen = values + forecast.noise * rng.standard_normal(len(values))
+            inside.append((_between(values, came), _between(seen, came)))
+        own.observe(after)
+        every = played.progress
+    curves, observations = np.mean(inside, axis=0) if inside else (np.nan, np.nan)
+    return {"curves": float(curves), "observations": float(observations), "n": len(inside)}
 
 
 def decisions(source: Source, seed: int) -> Figures:
@@ -165,16 +202,17 @@ class Probe:
 PROBES = {
     "evaluators": Probe(SPACE, evaluators),
     "surrogate": Probe(SPACE, surrogate),
+    "belief": Probe(CURVE, belief),
     "decisions": Probe(CURVE, decisions),
     "timings": Probe(CURVE, timings, once=True),
 }
 
 
 class _Plans:
-    """What a run measured of each operator, in order: (choices, seconds, inf for what failed), and where its plans end."""
+    """What a run measured of each operator, as its events have it, in order, and where its plans end."""
 
     def __init__(self, operators: int) -> None:
-        self.measured: list[list[tuple[list[int], float]]] = [[] for _ in range(operators)]
+        self.measured: list[list[dict[str, Any]]] = [[] for _ in range(operators)]
         self.ends: list[list[int]] = [[0] for _ in range(operators)]
 
     def hear(self, event: Event) -> None:
@@ -182,7 +220,7 @@ class _Plans:
             return
         for one in event["measurements"]:
             if one["cause"] not in UNBUILT and not one["round"]:
-                self.measured[one["operator"]].append((one["choices"], one["seconds"] or np.inf))
+                self.measured[one["operator"]].append(one)
         for measured, ends in zip(self.measured, self.ends, strict=True):
             if len(measured) > ends[-1]:
                 ends.append(len(measured))
@@ -237,14 +275,20 @@ def _ranked_alike(one: Array, other: Array) -> float:
     return float(spearmanr(one, other).statistic)
 
 
+def _between(values: Array, came: float) -> bool:
+    """Whether it is in the MIDDLE of the values."""
+    low, high = np.quantile(values, MIDDLE)
+    return bool(low <= came <= high)
+
+
 def _held(model: CostModel, features: NDArray[np.float32], speeds: Array, known: int, end: int) -> list[bool]:
-    """Of rows `known` to `end`, asked of a model that has seen those before: whether each is in its 80 % interval. To a model
-    a failure is as slow as anything under its floor, and so it is here."""
+    """Of rows `known` to `end`, asked of a model that has seen those before: whether each is in its 80 % interval, on the scale
+    that it speaks of. To a model a failure is as slow as anything under its floor, and so it is here."""
     best = float(speeds[:known].max(initial=0.0))
     if not best:
         return []
     model.fit(features[:known], speeds[:known])
     opinion = model.predict(features[known:end])
-    with np.errstate(divide="ignore"):
-        came = np.maximum(np.log2(speeds[known:end] / best), FLOOR)
+    came = np.maximum(speeds[known:end] / best, 2.0**FLOOR)
+    came = np.log2(came) if opinion.scale == "log" else came
     return [bool(one) for one in np.abs(came - opinion.mean) <= Z * opinion.spread]

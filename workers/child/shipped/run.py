@@ -3,13 +3,14 @@
 Needs numpy and TVM's runtime in the versions of metadata.json; nothing is compiled here. Usage:
 
     pip install numpy "apache-tvm==VERSION" "apache-tvm-ffi==VERSION"
-    python run.py [--inputs inputs.npz] [--outputs outputs.npz] [--runs 50] [--seed 0] [--json]
+    python run.py [--inputs inputs.npz ...] [--outputs outputs.npz ...] [--runs 50] [--seed 0] [--json]
 """
 
 import argparse
 import ctypes
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import os
 import platform
@@ -74,9 +75,22 @@ def spread_threads(tvm_ffi):
     before = set(os.listdir("/proc/self/task"))
     tvm_ffi.get_global_func("runtime.NumThreads")()
     pool = sorted(int(task) for task in set(os.listdir("/proc/self/task")) - before)
-    cores = sorted(os.sched_getaffinity(0))
+    cores = apart(os.sched_getaffinity(0))
     for place, thread in enumerate([0, *pool]):
         os.sched_setaffinity(thread, {cores[place % len(cores)]})
+
+
+def apart(processors):
+    """One of each core's hardware threads first: two at work on a core share its vector units."""
+    first, later, seen = [], [], set()
+    for cpu in sorted(processors):
+        try:
+            core = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text()
+        except OSError:
+            core = str(cpu)
+        (later if core in seen else first).append(cpu)
+        seen.add(core)
+    return first + later
 
 
 def drawn(metadata, seed):
@@ -109,8 +123,10 @@ def aligned(array):
 
 def main():
     parser = argparse.ArgumentParser(description="Runs the compiled network and prints its latency.")
-    parser.add_argument("--inputs", help="an .npz with one array an input; random ones otherwise")
-    parser.add_argument("--outputs", help="where to write the outputs, as .npz")
+    parser.add_argument(
+        "--inputs", nargs="+", help="an .npz with one array an input, or several; random ones otherwise"
+    )
+    parser.add_argument("--outputs", nargs="+", help="where to write the outputs, as .npz: one for each of the inputs")
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), help="after so many the runs end, whatever --runs says"
@@ -123,14 +139,17 @@ def main():
     import numpy as np
 
     _machine, network, tvm_ffi = load(metadata)
-    arrays = dict(np.load(arguments.inputs)) if arguments.inputs else drawn(metadata, arguments.seed)
-    tensors = [tvm_ffi.from_dlpack(aligned(arrays[port["name"]])) for port in metadata["inputs"]]
+    given = [dict(np.load(path)) for path in arguments.inputs or ()] or [drawn(metadata, arguments.seed)]
+    if len(arguments.outputs or given) != len(given):
+        parser.error(f"--outputs names {len(arguments.outputs)} files for {len(given)} of inputs; name one for each")
+    names = [port["name"] for port in metadata["outputs"]]
     warm = time.perf_counter() + 0.2
-    outputs = network(*tensors)
-    if arguments.outputs:
-        found = [outputs] if hasattr(outputs, "shape") else list(outputs)
-        names = [port["name"] for port in metadata["outputs"]]
-        np.savez(arguments.outputs, **{n: np.from_dlpack(o) for n, o in zip(names, found, strict=True)})
+    for arrays, path in itertools.zip_longest(given, arguments.outputs or ()):
+        tensors = [tvm_ffi.from_dlpack(aligned(arrays[port["name"]])) for port in metadata["inputs"]]
+        outputs = network(*tensors)
+        if path:
+            found = [outputs] if hasattr(outputs, "shape") else list(outputs)
+            np.savez(path, **{n: np.from_dlpack(o) for n, o in zip(names, found, strict=True)})
     while arguments.runs and time.perf_counter() < warm:
         network(*tensors)
     times = []

@@ -29,17 +29,22 @@ SAMPLED = (1e-8, 1 - 1e-3)
 @dataclass(frozen=True)
 class Forecast:
     """Speed after a slot, in FLOP/s: the best so far, `mean`, `spread` and `values` (samples,) of the predicted curve,
-    the `noise` of an observation around it, the expected `improvement` over the best, and the mean `rise` of the curves
-    from now on, where they are over the best already. best <= values <= peak, improvement and rise >= 0; an observation
-    is within hypot(spread, noise) of the mean as often as one of a normal variable."""
+    the `noise` of an observation around it, the expected `improvement` over the best, and the `gains` (samples,) of the
+    curves from now on, where they are over the best already. best <= values <= peak, improvement and gains >= 0; an
+    observation is within hypot(spread, noise) of the mean as often as one of a normal variable."""
 
     best: float
     mean: float
     spread: float
     noise: float
     improvement: float
-    rise: float
+    gains: Array
     values: Array
+
+    @property
+    def rise(self) -> float:
+        """The mean of the gains."""
+        return float(self.gains.mean())
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.values).all() and self.values.min() >= self.best and self.improvement >= 0):
@@ -127,14 +132,13 @@ class Belief:
         best = self._best * self._peak
         drawn = self.curves(np.array([self._length + max(1.0, ahead), self._length]))
         if drawn is None or self._samples is None:
-            return Forecast(best, best, 0.0, 0.0, 0.0, 0.0, np.array([best]))
+            return Forecast(best, best, 0.0, 0.0, 0.0, np.zeros(1), np.array([best]))
         # A shorter slot than the fit was told of, and rounding, may leave the prior's limits by a little.
         values, now = np.clip(drawn, best, self._peak).T
         mean, spread = max(best, float(values.mean())), float(values.std())
         noise = best * float(np.sqrt(np.mean(np.exp(2 * self._samples[:, -1]))))
         improvement = min(normal_improvement(mean, spread, best), self._peak - best)
-        rise = float(np.maximum(values - now, 0.0).mean())
-        return Forecast(best, mean, spread, noise, improvement, rise, values)
+        return Forecast(best, mean, spread, noise, improvement, np.maximum(values - now, 0.0), values)
 
     def curves(self, x: Array) -> Array | None:
         """Speeds (samples, m) in FLOP/s after `x` (m,) configurations of the last segment, a row a sampled curve; None where

@@ -31,6 +31,9 @@ CLOSE = 1e-6
 WINDOW = 5.0
 """Autocorrelation times over which the autocorrelation is summed (Sokal 1996; emcee's default)."""
 
+TOLD = 50.0
+"""Autocorrelation times that a chain has to be long for its own to be told (emcee's default): under that it is too low."""
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -107,8 +110,8 @@ class Problem:
 
 @dataclass(frozen=True)
 class Sampled:
-    """`samples` (samples, p + 1) of the posterior, the mean `acceptance` fraction, the `autocorrelation` time in steps after
-    the burn-in (None: unknown), and the whole chain, burn-in included, thinned to a `trace` (at most TRACE, walkers,
+    """`samples` (samples, p + 1) of the posterior, the mean `acceptance` fraction and the `autocorrelation` time in steps after
+    the burn-in (None: not told), and the whole chain, burn-in included, thinned to a `trace` (at most TRACE, walkers,
     p + 1) in single precision."""
 
     samples: Array
@@ -130,16 +133,20 @@ def sample(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Sa
     # Single precision halves a checkpoint; rounding here keeps a restored belief equal to the one that was saved.
     rounded = flat[rng.permutation(len(flat))[: sampling.samples]].astype(np.float32).astype(np.float64)
     trace = whole[:: -(-len(whole) // TRACE)].astype(np.float32)
-    acceptance = float(np.mean(sampler.acceptance_fraction))
-    return Sampled(rounded, acceptance, autocorrelation_time(chain), trace)
+    return Sampled(rounded, _accepted(whole[max(0, sampling.burn - 1) :]), autocorrelation_time(chain), trace)
+
+
+def _accepted(chain: Array) -> float:
+    """Share of the steps of `chain` (steps, walkers, p) after its first in which a walker moved."""
+    return float((chain[1:] != chain[:-1]).any(axis=2).mean()) if len(chain) > 1 else 0.0
 
 
 def autocorrelation_time(chain: Array) -> float | None:
     """Longest integrated autocorrelation time over the parameters of `chain` (steps, walkers, p), in steps.
 
     Goodman & Weare (2010): the autocorrelations of the walkers are averaged, and summed over Sokal's window. As
-    emcee.autocorr.integrated_time, but by one transform for all, a tenth of the cost. An estimate from fewer than some
-    50 times as many steps is too low. None when it cannot be told (chain too short or constant).
+    emcee.autocorr.integrated_time, but by one transform for all, a tenth of the cost. None when it cannot be told: the
+    chain is constant, or shorter than TOLD times what it seems to be.
     """
     steps = len(chain)
     if steps < 2 or not np.all(np.ptp(chain, axis=0) > 0):
@@ -150,7 +157,7 @@ def autocorrelation_time(chain: Array) -> float | None:
     inside = np.arange(steps)[:, None] < WINDOW * times
     ends = np.where(inside.all(axis=0), steps - 1, np.argmin(inside, axis=0))
     longest = float(np.take_along_axis(times, ends[None, :], axis=0).max())
-    return longest if np.isfinite(longest) else None
+    return longest if np.isfinite(longest) and steps >= TOLD * longest else None
 
 
 def _walkers(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Array:

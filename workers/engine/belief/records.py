@@ -37,17 +37,17 @@ class Records:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[int, tuple[int, float]] = {}
+        self._seen: dict[int, tuple[int, float, int]] = {}
         self._chances: list[float] = []
 
-    def observe(self, operator: int, curve: Sequence[float]) -> None:
-        """After a slot of that operator; `curve` as in `Progress`."""
+    def observe(self, operator: int, curve: Sequence[float], slots: int) -> None:
+        """After a slot of that operator, or what another's brought it; `curve` and `slots` as in `Progress`."""
         if not (curve and math.isfinite(curve[-1])):
             return
-        count, best = self._seen.get(operator, (len(curve), curve[-1]))
-        self._seen[operator] = len(curve), curve[-1]
+        count, best, before = self._seen.get(operator, (len(curve), curve[-1], slots))
+        self._seen[operator] = len(curve), curve[-1], slots
         more, gain = len(curve) - count, math.log(best / curve[-1])
-        if more > 0:
+        if more > 0 and slots > before:
             # No gain is the least that can come: whatever was told held.
             came = count / (count + more * math.exp(-gain / scale(curve[:count]))) if gain > 0 else 0.0
             self._chances = [*self._chances, came][-LASTING:]
@@ -61,28 +61,14 @@ class Records:
         gain = scale(curve) * math.log(ahead * right / (len(curve) * (1 - right)))
         return curve[-1] * math.exp(-max(0.0, gain))
 
-    def expected(self, curve: Sequence[float], ahead: float) -> float:
-        """Share of an operator's best time, 0 to 1, that `ahead` more configurations are expected to take off.
-
-        The mean over the chances that came in this run of the gain that the formula has for each; the formula's own mean gain,
-        s ln(1 + m / n), stands for the slots before the first, so that no operator is ever without any.
-        """
-        if not (curve and math.isfinite(curve[-1]) and ahead > 0):
-            return 0.0
-        size, ratio = scale(curve), ahead / len(curve)
-        came = np.minimum(self._chances, SURE)
-        # The odds of a slot without gain are under 1, and so is its gain under 0: it is none.
-        gains = size * np.log(np.maximum(ratio * came / (1 - came), 1.0))
-        shares = -np.expm1(-np.append(gains, [size * math.log1p(ratio)] * len(FIRST)))
-        return float(shares.mean())
-
     def state(self) -> State:
         """JSON."""
         return {"seen": {str(operator): list(seen) for operator, seen in self._seen.items()}, "chances": self._chances}
 
     def restore(self, state: State) -> None:
         """Inverse of `state`."""
-        self._seen = {int(operator): (count, best) for operator, (count, best) in state["seen"].items()}
+        # Checkpoints of earlier versions do not say after how many slots: then the next one counts.
+        self._seen = {int(o): (count, best, *(slots or [0])) for o, (count, best, *slots) in state["seen"].items()}
         self._chances = list(state["chances"])
 
 

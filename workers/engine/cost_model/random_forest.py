@@ -27,7 +27,8 @@ class RandomForest:
     where there are fewer).
 
     `target` is what is learned: "speed", relative to the best with failures at 0, as in the program, or "log", its
-    log2, cut at `floor`, where failures lie too. Opinions come out as log2 speeds relative to the best either way.
+    log2, cut at `floor`, where failures lie too. Opinions come out on that scale (`Prediction.scale`), speeds not under the
+    floor's.
 
     `calibration` "raw" is the program's: the standard deviation over the trees. It tells where the trees disagree and
     not how far they are off together, so that an interval of 80 % holds whatever it likes. "calibrated" scales it by
@@ -82,8 +83,7 @@ class RandomForest:
         mean, spread = _over(self._trees, np.ascontiguousarray(features, dtype=np.float32))
         spread = self._factor * (spread + self._least)
         if self._speed:
-            mean = np.maximum(mean, 2.0**self._floor)
-            mean, spread = np.log2(mean), spread / (mean * np.log(2.0))
+            return Prediction(np.maximum(mean, 2.0**self._floor), spread, "speed")
         return Prediction(mean, spread)
 
     def _grown(self, rows: Features, wanted: Array, rng: np.random.Generator) -> list[Any]:

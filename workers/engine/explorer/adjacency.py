@@ -45,15 +45,23 @@ def _all_others(size: int) -> NDArray[np.int64]:
     return grid[:, grid[0] != grid[1]]
 
 
+def _divisors(extent: int, most: int) -> list[int]:
+    """From 2 to `most`."""
+    found = np.arange(2, most + 1)
+    divisors: list[int] = found[extent % found == 0].tolist()
+    return divisors
+
+
 def _moved_factors(knob: Knob) -> NDArray[np.int64]:
-    """(from, to) of all options that differ by one factor moved from one level to another, as (2, pairs)."""
+    """(from, to) of all options that differ by one factor moved from one level to another, as (2, pairs). Every option is a
+    factorisation of one extent, whose divisors are all there is to move."""
     tiles = np.asarray(knob.options, dtype=np.int64)
     levels, base = tiles.shape[1], int(tiles.max()) + 1
     powers = base ** np.arange(levels, dtype=np.int64)
     keys = tiles @ powers
     order = np.argsort(keys)
     found = [np.zeros((2, 0), dtype=np.int64)]
-    for factor in range(2, base):
+    for factor in _divisors(int(tiles[0].prod()), base - 1):
         for level in range(levels):
             divisible = np.flatnonzero(tiles[:, level] % factor == 0)
             if not divisible.size:

@@ -13,7 +13,6 @@ from workers.engine.scheduler.gradient import Gradient
 from workers.engine.scheduler.linear import Linear
 from workers.engine.scheduler.oracle import Oracle, best_split, regret
 from workers.engine.scheduler.random import Random
-from workers.engine.scheduler.records import RecordGain
 from workers.engine.scheduler.round_robin import RoundRobin
 from workers.engine.scheduler.rule import PAPER_RULE, PRODUCT_RULE, Rule
 from workers.engine.scheduler.sequential import Sequential
@@ -62,7 +61,7 @@ def _linear(setting: Setting, patience: int | None = None) -> Scheduler:
 
 
 def _sequential(setting: Setting, patience: int | None = None) -> Scheduler:
-    return Sequential(setting.seconds, setting.trials, patience)
+    return Sequential(setting.left, setting.trials, patience)
 
 
 SCHEDULERS: dict[str, Factory] = {
@@ -70,7 +69,6 @@ SCHEDULERS: dict[str, Factory] = {
     "dynatune-paper": _dynatune(PAPER_RULE),
     "epsilon_greedy": _epsilon_greedy,
     "softmax": _softmax,
-    "records": lambda setting, **parameters: RecordGain(**parameters),
     "gradient": _gradient,
     "sequential": _sequential,
     "round_robin": _round_robin(None),
@@ -102,7 +100,6 @@ __all__ = [
     "Linear",
     "Oracle",
     "Random",
-    "RecordGain",
     "RoundRobin",
     "Rule",
     "Sequential",

@@ -21,7 +21,7 @@ class ByChance(DynaTune):
         """`told` stands in the terms of every decision."""
         super().__init__(seed, peak_flops, rule)
         self._told_always = told
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng([seed, *b"by_chance"])
 
     def state(self) -> State:
         """JSON."""

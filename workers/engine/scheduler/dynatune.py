@@ -24,6 +24,9 @@ from workers.engine.scheduler.setting import (
     work,
 )
 
+CLOSE = 0.9
+"""Of the peak: from there on an operator that moves bytes shows that its bytes come from nearer than the memory."""
+
 
 @dataclass(frozen=True)
 class Index:
@@ -81,16 +84,16 @@ class DynaTune:
         return decision
 
     def observe(self, progress: Progress) -> None:
-        """Fits the belief of this operator again, and no other."""
+        """Fits the belief of this operator again, and no other; it stands still between slots unless another's brought it
+        something."""
         index = progress.operator.index
         self._peak = max(self._peak, _arithmetic(progress))
         belief = self._beliefs.setdefault(index, self._fresh(index))
         times = np.asarray(progress.curve, dtype=np.float64)
-        speed = work(progress) / progress.best
-        # Bytes from a cache are faster than the memory's bandwidth: such an operator's ceiling is unknown, and not reached.
-        ceiling = self._peak if speed < 0.9 * self._peak else max(self._peak, 2 * speed)
-        belief.observe(work(progress) / times, configurations_ahead(progress, self._slot_seconds), ceiling)
-        self._records.observe(index, progress.curve)
+        belief.observe(
+            work(progress) / times, configurations_ahead(progress, self._slot_seconds), self._ceiling(progress)
+        )
+        self._records.observe(index, progress.curve, progress.slots)
 
     def foreseen(self, progress: Progress, configurations: float) -> float:
         """See `Foreseeing`; the best so far where there is no belief yet."""
@@ -135,9 +138,18 @@ class DynaTune:
             belief.restore(kept)
             self._beliefs[int(index)] = belief
 
+    def _ceiling(self, one: Progress) -> float:
+        """FLOP/s that it cannot get over."""
+        speed = work(one) / one.best
+        if one.operator.flops < one.operator.work and speed > CLOSE * self._peak:
+            # Bytes from a cache are faster than the memory's bandwidth: the ceiling is unknown, and not reached.
+            return max(self._peak, 2 * speed)
+        # A measured peak is one of some minutes: the fastest of all may still gain a little.
+        return max(self._peak, speed / CLOSE)
+
     def _fresh(self, index: int) -> Belief:
         # A generator an operator: the order in which operators are given or observed does not matter.
-        return Belief(np.random.default_rng([self._seed, index]), self._rule.sampling, self._rule.curve)
+        return Belief(np.random.default_rng([self._seed, index, *b"belief"]), self._rule.sampling, self._rule.curve)
 
     def _going(self, progress: Sequence[Progress]) -> list[Progress]:
         """Operators that are not finished (see `Rule`)."""
@@ -191,7 +203,8 @@ class DynaTune:
         if self._rule.scale == "spread":
             chance = self._beliefs[index].jump_chance(ahead)
             unforeseen = self._rule.surprise * share * math.sqrt(chance * (1 - chance))
-            scale = math.hypot(float(np.std(cost / forecast.values)), unforeseen)
+            reached = forecast.best + forecast.gains if self._rule.rise else forecast.values
+            scale = math.hypot(float(np.std(cost / reached)), unforeseen)
         fast = self._latency is not None and self._latency < self._rule.fast_latency
         c = self._rule.c_fast if fast else self._rule.c
         return Index(index, reduction, scale * math.sqrt(c * math.log(slots + 1) / one.slots), False, share)

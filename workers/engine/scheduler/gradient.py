@@ -11,6 +11,7 @@ import numpy as np
 
 from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.setting import active, latency_share, next_in_circle, rescue, short, work
+from workers.engine.space import PRODUCTS
 
 GOLDEN = 1.618
 """Operators of one structure whose FLOPs are equal on a logarithmic scale of this base are similar (program)."""
@@ -39,9 +40,9 @@ class Gradient:
 
     g(t) is the best time after t slots. The first term of `next` is the optimistic guess that an operator could be done
     in one more round of all it had; the second says that it will be no slower than `beta` times what its likes reached.
-    Appendix C's setting is alpha 0.2, beta 2, window 3, the program's defaults; the paper also gives any operator a slot
-    with probability `epsilon` (0.05), which that program leaves out: 0 is the program. Before t = window the backward
-    term is 0, and a round-robin over all operators comes first.
+    Appendix C's rival is Ansor's program with its defaults, as here: alpha 0.2, beta 2, window 3. The paper also gives any
+    operator a slot with probability `epsilon`, for which the program has a parameter (0.05) that nothing reads: 0 is the
+    program. Before t = window the backward term is 0, and a round-robin over all operators comes first.
     Rules told: "rescue", "warm_up", "epsilon", "gradient", "tie".
     """
 
@@ -52,7 +53,7 @@ class Gradient:
         alpha: float = 0.2,
         beta: float = 2.0,
         window: int = 3,
-        epsilon: float = 0.05,
+        epsilon: float = 0.0,
         limit: int = 4,
     ) -> None:
         if not (0 <= alpha <= 1 and beta > 0 and window >= 1 and 0 <= epsilon <= 1):
@@ -60,7 +61,7 @@ class Gradient:
                 f"alpha {alpha}, beta {beta}, window {window}, epsilon {epsilon}: "
                 "alpha and epsilon are from 0 to 1, beta is positive, the window at least one slot"
             )
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng([seed, *b"gradient"])
         self._patience, self._limit = patience, limit
         self._alpha, self._beta, self._window, self._epsilon = alpha, beta, window, epsilon
         self._last = -1
@@ -112,9 +113,9 @@ class Gradient:
         slopes = slopes or [_Slope(one.operator.index, 0.0, 0.0, 0.0) for one in going]
         totals = [slope.total for slope in slopes]
         chosen, rule = slopes[totals.index(min(totals))], "gradient"
-        if self._rng.random() < self._epsilon or min(totals) == max(totals):
-            rule = "tie" if min(totals) == max(totals) and len(totals) > 1 else "epsilon"
-            chosen = slopes[int(self._rng.integers(len(slopes)))]
+        even = len(totals) > 1 and min(totals) == max(totals)
+        if even or self._rng.random() < self._epsilon:
+            chosen, rule = slopes[int(self._rng.integers(len(slopes)))], "tie" if even else "epsilon"
         terms: dict[str, Any] = {
             "backward_ms": short(chosen.backward),
             "forward_ms": short(chosen.forward),
@@ -161,12 +162,15 @@ class Gradient:
 
 
 def similarity(one: Progress) -> Group:
-    """Equal for operators that Ansor calls similar: the same knobs in every sketch, and FLOPs of one magnitude.
+    """Equal for operators that Ansor calls similar: the same products, the same knobs in every sketch, and FLOPs of one
+    magnitude. Empty, similar to none, for operators without a product, or without knobs.
 
-    Empty, similar to none, for operators without knobs. Ansor's program compares the tags of their computations instead
-    of the structure of their spaces.
+    Ansor's program compares tags of the computations, of which TVM has none any more: their names stand for them. Knobs
+    tell a depthwise convolution from a full one; a recorded search has but its step for a knob (`landscapes.curves`).
     """
+    words = (word.rstrip("0123456789") for word in one.operator.name.split("_"))
+    products = tuple(word for word in words if PRODUCTS.search(word))
     knobs = tuple(tuple((knob.name, knob.kind) for knob in sketch.knobs) for sketch in one.operator.sketches)
-    if not any(knobs):
+    if not (products and any(knobs)):
         return ()
-    return (knobs, int(math.log(one.operator.flops + 1, GOLDEN)))
+    return (products, knobs, int(math.log(one.operator.flops + 1, GOLDEN)))

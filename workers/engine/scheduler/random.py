@@ -18,7 +18,7 @@ class Random:
     """
 
     def __init__(self, seed: int, patience: int | None = None) -> None:
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng([seed, *b"random"])
         self._patience = patience
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.setting import active, short
@@ -13,17 +13,20 @@ TRIALS = 1000.0
 
 
 class Sequential:
-    """By index, in equal parts of the run's `seconds` of slots or else of its `trials` (neither: TRIALS an operator).
+    """By index, in equal parts of the seconds that slots may have or else of the run's `trials` (neither: TRIALS an operator).
+
+    `left` tells the seconds that are left of the run: what no slot had, as warm-up and decisions, is nobody's part.
 
     What an operator did not take, as it was finished before, is shared among those that are still to come. When all have
     had theirs, what is left goes to those that are not finished, the least spent on first.
     """
 
-    def __init__(self, seconds: float | None = None, trials: float | None = None, patience: int | None = None) -> None:
-        for name, whole in (("seconds", seconds), ("trials", trials)):
-            if whole is not None and not (math.isfinite(whole) and whole > 0):
-                raise ValueError(f"{name} {whole} of a run must be greater than 0")
-        self._seconds, self._trials = seconds, trials
+    def __init__(
+        self, left: Callable[[], float] | None = None, trials: float | None = None, patience: int | None = None
+    ) -> None:
+        if trials is not None and not (math.isfinite(trials) and trials > 0):
+            raise ValueError(f"trials {trials} of a run must be greater than 0")
+        self._left, self._trials = left, trials
         self._patience = patience
         self._at = -1
 
@@ -48,18 +51,18 @@ class Sequential:
         """Nothing is learned."""
 
     def state(self) -> State:
-        """JSON; the seconds are those of the time when the run began."""
-        return {"seconds": self._seconds, "at": self._at}
+        """JSON."""
+        return {"at": self._at}
 
     def restore(self, state: State) -> None:
         """Inverse of `state`."""
-        self._seconds, self._at = state.get("seconds", self._seconds), state.get("at", self._at)
+        self._at = state.get("at", self._at)
 
     def _spent(self, one: Progress) -> float:
-        return one.seconds if self._seconds is not None else len(one.curve)
+        return one.seconds if self._left is not None else len(one.curve)
 
     def _whole(self, progress: Sequence[Progress]) -> float:
         """What is parted; of trials, those of the warm-up are some."""
-        if self._seconds is not None:
-            return self._seconds
+        if self._left is not None:
+            return self._left() + sum(one.seconds for one in progress)
         return TRIALS * len(progress) if self._trials is None else self._trials

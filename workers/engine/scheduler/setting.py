@@ -14,12 +14,12 @@ from workers.messages.foretold import CHANCE
 
 @dataclass(frozen=True)
 class Setting:
-    """Of one run. `peak_flops` is the target's ceiling in FLOP/s; `seconds` of slots, or else `trials`, are its limit, None
-    where it has none."""
+    """Of one run. `peak_flops` is the target's ceiling in FLOP/s; seconds that are `left` of it at any moment, or else
+    `trials` in all, are its limit, None where it has none."""
 
     seed: int
     peak_flops: float
-    seconds: float | None = None
+    left: Callable[[], float] | None = None
     trials: float | None = None
 
 
@@ -67,10 +67,14 @@ def latency_share(one: Progress) -> float:
 
 
 def configurations_ahead(one: Progress, slot_seconds: float) -> float:
-    """Configurations a slot is expected to measure: its length over the mean time of one (DynaTune's program)."""
+    """Configurations a slot is expected to measure: its length over the mean time of one (DynaTune's program), and no more
+    than the space still has."""
+    count = len(one.curve)
     if one.seconds > 0 and slot_seconds > 0 and one.curve:
-        return slot_seconds * len(one.curve) / one.seconds
-    return len(one.curve) / max(one.slots, 1)
+        ahead = slot_seconds * count / one.seconds
+    else:
+        ahead = count / max(one.slots, 1)
+    return min(ahead, max(1.0, float(one.operator.size - count)))
 
 
 BAND = (0.5, 1.0, 2.0, 4.0)

@@ -10,12 +10,12 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from apps.catalog import services as catalog
 from apps.catalog.models import Network, Target
-from apps.core.errors import Refused
 from apps.operations.arguments import above_zero
+from apps.operations.site_command import SiteCommand
 from apps.tuning import services
 from apps.tuning.models import TuningRun
 from workers.messages import Budget
@@ -30,7 +30,7 @@ sys.stdout.buffer.write(example_bytes(sys.argv[1]))
 """
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Uploads the example network and starts a run of three minutes; needs a site that is up."
     requires_system_checks: list[str] = []  # noqa: RUF012  (the base class declares it so)
 
@@ -42,10 +42,7 @@ class Command(BaseCommand):
         owner = get_user_model().objects.filter(is_active=True).order_by("pk").first()
         if owner is None:
             raise CommandError("the site has no account yet: start it with `manage.py up` first")
-        try:
-            run = _run(owner, options["network"], Budget(seconds=60.0 * options["minutes"]))
-        except Refused as error:
-            raise CommandError(str(error)) from None
+        run = _run(owner, options["network"], Budget(seconds=60.0 * options["minutes"]))
         self.stdout.write(f"run {run.pk} is queued")
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
-from apps.core.errors import Refused
+from apps.operations.site_command import SiteCommand
 from apps.tuning import services
 from apps.tuning.models import TuningRun
 
 WORDS = ("pause", "resume", "stop", "keep", "artifact")
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Pauses, resumes or stops a run of the site; keep stops it and compiles the best, artifact compiles the best so far."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,12 +25,9 @@ class Command(BaseCommand):
         run = TuningRun.objects.select_related("job", "owner").filter(pk=options["run"]).first()
         if run is None:
             raise CommandError(f"{options['run']}: there is no such run; its id stands in the address of its page")
-        try:
-            if options["word"] == "artifact":
-                services.request_artifact(run, run.owner)
-            else:
-                services.request(run.job, run.owner, options["word"])
-        except Refused as refused:
-            raise CommandError(str(refused)) from None
+        if options["word"] == "artifact":
+            services.request_artifact(run, run.owner)
+        else:
+            services.request(run.job, run.owner, options["word"])
         run.job.refresh_from_db()
         self.stdout.write(f"{run.pk}: {run.job.state}")

@@ -13,19 +13,19 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.test import Client
 
 from apps.catalog.models import Network
-from apps.core.errors import Refused
 from apps.operations.arguments import above_zero, count
+from apps.operations.site_command import SiteCommand
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import ACTIVE
 from workers.messages import Budget
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Runs pairs with and without a viewer and prints the ratio; resumes; needs a site that is up and idle."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -61,10 +61,7 @@ class Command(BaseCommand):
     def _rate(self, owner: Any, network: Network, options: dict[str, Any], seed: int, viewed: bool) -> float:
         _until(lambda: not Job.objects.filter(state__in=ACTIVE).exists(), "the site to be idle")
         target = services.ensure_local_target()
-        try:
-            run = services.create_run(owner, network, target, "auto", Budget(seconds=options["seconds"]), seed=seed)
-        except Refused as error:
-            raise CommandError(str(error)) from None
+        run = services.create_run(owner, network, target, "auto", Budget(seconds=options["seconds"]), seed=seed)
         with _viewer(owner, run, options["address"]) if viewed else _nobody():
             _until(lambda: Job.objects.filter(pk=run.job_id, state="done").exists(), "the run to end")
         run.refresh_from_db()

@@ -35,11 +35,11 @@ PRESETS = (
         "slots to the largest expected gain, but for 5 % of them by chance (DynaTune, Appendix A).",
     ),
     _rival("softmax", "softmax", "slots by chance, the likelier the larger the expected gain (DynaTune, Appendix A)."),
-    # Alpha 0.2, beta 2, window 3: Appendix C; the part's defaults.
+    # Alpha 0.2, beta 2, window 3, nothing by chance: Appendix C; the part's defaults.
     _rival(
         "gradient",
         "gradient",
-        "slots to the steepest descent of the network's latency, as Ansor gives them (OSDI 2020, 6; DynaTune, "
+        "slots to the steepest descent of the network's latency, as Ansor's program gives them (OSDI 2020, 6; DynaTune, "
         "Appendix C).",
     ),
     Method(

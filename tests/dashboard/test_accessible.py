@@ -1,0 +1,91 @@
+"""Pages say to a screen reader what they show: fields have labels, columns are headings, what is referred to is there."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.catalog.models import Network
+from apps.tuning import services
+from tests.apps.rows import Site
+
+OPEN = {
+    "inputs": [{"name": "ids", "dtype": "int64", "shape": ["batch", None]}],
+    "dynamic": [{"input": "ids", "axis": 0, "symbol": "batch"}, {"input": "ids", "axis": 1, "symbol": None}],
+}
+REFERS = ("aria-labelledby", "aria-describedby")
+
+
+class Read(HTMLParser):
+    """What is wrong with a page, in words."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.referred: set[str] = set()
+        self.labelled: set[str] = set()
+        self.fields: list[str] = []
+        self.wrong: list[str] = []
+        self.headings = 0
+        self._label = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if "id" in given:
+            self.ids.append(given["id"])
+        for name in REFERS:
+            self.referred |= set(given.get(name, "").split())
+        if tag == "label":
+            self._label = True
+            self.labelled |= {given["for"]} if "for" in given else set()
+        named = self._label or "aria-label" in given or given.get("type") == "hidden"
+        if tag in ("input", "select", "textarea", "progress") and not named:
+            self.fields.append(given.get("id", given.get("name", tag)))
+        if tag == "th" and "scope" not in given:
+            self.wrong.append("a heading of no column or row")
+        self.headings += tag == "h1"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "label":
+            self._label = False
+
+    def complaints(self) -> list[str]:
+        twice = [f"{one} is there twice" for one in set(self.ids) if self.ids.count(one) > 1]
+        nowhere = [f"{one} is referred to and not there" for one in self.referred - set(self.ids)]
+        unnamed = [f"{one} has no label" for one in self.fields if one not in self.labelled]
+        heading = [] if self.headings == 1 else [f"{self.headings} headings of the page"]
+        return [*self.wrong, *twice, *nowhere, *unnamed, *heading]
+
+
+def test_every_page_can_be_read_aloud(site: Site, ada: Client) -> None:
+    for _ in range(2):
+        run, held, told = site.claimed(1)
+        services.write(held, [told.batch(0.5), told.slot() | {"latency": 0.5}])
+    dynamic = Network.objects.create(owner=site.ada, name="b", sha256="b" * 64, size=6, state="ready", inspection=OPEN)
+    of_network = [reverse(name, args=[run.network_id]) for name in ("network", "compared", "example")]
+    sizes = reverse("network", args=[dynamic.pk])
+    pages = ("/", "/networks/", "/storage/", "/targets/", "/methods/", "/runs/new", "/nothing/", *of_network, sizes)
+    for address in pages:
+        assert Read(ada.get(address).content.decode()).complaints() == [], address
+    for address in (sizes, "/runs/new"):  # and where something was filled in wrongly
+        page = ada.post(address, {"minutes": "x"}).content.decode()
+        assert "aria-invalid" in page
+        assert Read(page).complaints() == [], address
+    assert Read(Client().get("/login/").content.decode()).complaints() == []
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("<th>Name</th>", "a heading of no column or row"), ("<input name='x'>", "x has no label"),
+        ("<p id='x'></p><p id='x'></p>", "x is there twice"), ("<h1></h1>", "2 headings of the page"),
+        ("<input aria-label='x' aria-describedby='y'>", "y is referred to and not there"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_aloud_is_noticed(wrong: str, said: str) -> None:
+    assert Read(f"<h1>Runs</h1>{wrong}").complaints() == [said]

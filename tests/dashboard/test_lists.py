@@ -1,0 +1,69 @@
+"""Lists of runs read what they show, and ask again as often as something changes."""
+
+from __future__ import annotations
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.dashboard.listed import LONG
+from apps.tuning import services
+from apps.tuning.models import Job, TuningRun
+from tests.apps.rows import Site
+
+COLUMNS = [name.partition("__")[2] or name for name in LONG]
+
+
+def asked(client: Client, address: str) -> list[str]:
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(address).status_code == 200
+    return [query["sql"] for query in queries]
+
+
+def ended(site: Site) -> None:
+    """A run with a latency."""
+    run, held, told = site.claimed(1)
+    services.write(held, [told.batch(0.5), told.slot() | {"latency": 0.5}])
+    services.conclude(held, "finished", last={"kind": "finished", "clock": told.clock, "reason": "trials"})
+    run.refresh_from_db()
+    assert run.latency == 0.5
+
+
+def test_the_first_page_asks_often_only_while_something_goes_on(site: Site, ada: Client) -> None:
+    run = site.run()
+    for state, every in (
+        ("queued", "4s"),
+        ("running", "4s"),
+        ("interrupted", "4s"),
+        ("paused", "60s"),
+        ("done", "60s"),
+    ):
+        Job.objects.filter(pk=run.job_id).update(state=state)
+        assert f'hx-trigger="every {every}"' in ada.get("/").content.decode(), state
+
+
+def test_the_latency_of_a_list_is_the_one_that_its_ratios_are_of(site: Site, ada: Client) -> None:
+    """Of the library end to end, where there is one that nothing since was better than."""
+    ended(site)
+    whole = {"clock": 2.0, "seconds": 0.75, "latency": 0.5, "spread": 0.0, "verified": True}
+    assert '<td class="num">500 ms</td>' in ada.get("/").content.decode()
+    TuningRun.objects.update(end_to_end=[whole])
+    assert '<td class="num">750 ms</td>' in ada.get("/").content.decode()
+
+
+def test_lists_of_runs_do_not_read_what_they_do_not_show(site: Site, ada: Client) -> None:
+    ended(site)
+    for address in ("/", reverse("compared", args=[site.network.pk])):
+        (runs,) = [query for query in asked(ada, address) if '"tuning_tuningrun"."method"' in query]
+        assert not [name for name in COLUMNS if f'"{name}"' in runs], address
+
+
+def test_more_runs_are_no_more_queries(site: Site, ada: Client) -> None:
+    """What is not read at first is not asked for run by run either."""
+    addresses = ("/", reverse("network", args=[site.network.pk]), reverse("compared", args=[site.network.pk]))
+    counts = []
+    for _ in range(2):
+        ended(site)
+        counts.append([len(asked(ada, address)) for address in addresses])
+    assert counts[0] == counts[1]

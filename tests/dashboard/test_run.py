@@ -1,0 +1,146 @@
+"""A run's page as the server makes it: what it leads to, what it waits for, what it says without a script."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.core import clock
+from apps.dashboard.views import runs
+from apps.tuning import services
+from apps.tuning.models import Artifact, Job, TuningRun
+from apps.tuning.reconcile import PATIENCE
+from tests.apps.rows import Site, Told
+from workers.messages import Budget
+
+SCRIPT = {"HX-Request": "true"}
+
+
+def ended(site: Site) -> tuple[TuningRun, Told]:
+    """A run with a latency of 10 ms."""
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.004), told.batch(0.003, operator=1)])
+    services.conclude(held, "finished", last={"kind": "finished", "clock": told.clock, "reason": "trials"})
+    Job.objects.filter(run=run).delete()  # the compilation that is asked for at the end
+    run.refresh_from_db()
+    return run, told
+
+
+def compiled(site: Site, run: TuningRun) -> Artifact:
+    """A library of what it found so far."""
+    job = Job.objects.create(task="compile", owner=site.ada, run=run, network=site.network, state="done")
+    whole = {"clock": run.clock, "seconds": 0.012, "spread": 0.0, "latency": run.latency, "verified": True}
+    TuningRun.objects.filter(pk=run.pk).update(end_to_end=[*run.end_to_end, whole])
+    return Artifact.objects.create(
+        run=run, job=job, sha256="b" * 64, size=11_700_000, state="ready", ratio=0.5, latency={"median": 0.012}
+    )
+
+
+def page_of(client: Client, run: TuningRun) -> str:
+    return client.get(reverse("run", args=[run.pk])).content.decode()
+
+
+def test_a_run_that_is_over_leads_to_its_result_and_on(site: Site, ada: Client) -> None:
+    run, _ = ended(site)
+    assert "Download library" not in page_of(ada, run)
+    library = compiled(site, run)
+    address = reverse("artifact", args=[library.pk])
+    for page in (page_of(ada, run), ada.get(reverse("downloads", args=[run.pk])).content.decode()):
+        assert f'<a class="button primary" id="take" href="{address}">Download library, 11.7 MB</a>' in page
+        assert f'href="{reverse("new-run")}?network={run.network_id}&amp;method=auto"' in page
+        assert 'id="compare"' not in page  # with nothing
+    ended(site)
+    assert f'id="compare" href="{reverse("compared", args=[run.network_id])}"' in page_of(ada, run)
+
+
+def test_the_top_of_the_page_follows_its_downloads(site: Site, ada: Client) -> None:
+    run, _ = ended(site)
+    compiled(site, run)
+    part = ada.get(reverse("downloads", args=[run.pk]), headers=SCRIPT).content.decode()
+    assert re.search(r'id="result" hx-swap-oob="true">\s*<a class="button primary" id="take"', part)
+    assert "hx-swap-oob" not in page_of(ada, run)
+
+
+def test_while_it_goes_on_a_run_is_not_tuned_further(site: Site, ada: Client) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.004), told.batch(0.003, operator=1)])
+    run.refresh_from_db()
+    compiled(site, run)
+    page = page_of(ada, run)
+    assert '<a class="button" id="take"' in page
+    assert 'id="further"' not in page
+
+
+def test_a_library_is_named_by_its_date_and_compiled_again_for_something_better_only(site: Site, ada: Client) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.004), told.batch(0.003, operator=1)])
+    run.refresh_from_db()
+    assert "Compile the best so far</button>" in page_of(ada, run)
+    library = compiled(site, run)
+    page = page_of(ada, run)
+    assert f">Library of {library.created.day} {library.created:%B}, {library.created:%H:%M} UTC</a>" in page
+    assert 'id="compile"' not in page
+    services.write(held, [told.batch(0.002, operator=1)])
+    assert "Compile the best so far again</button>" in page_of(ada, run)
+
+
+def test_a_new_run_is_preset_with_the_network_and_the_method_of_another(site: Site, ada: Client) -> None:
+    page = ada.get(f"{reverse('new-run')}?network={site.network.pk}&method=chameleon").content.decode()
+    assert re.search(r'value="chameleon" checked', page)
+    assert re.search(rf'<option value="{site.network.pk}" selected', page)
+    page = ada.get(f"{reverse('new-run')}?method=%3Cb%3E").content.decode()
+    assert re.search(r'value="auto" checked', page)
+
+
+def test_the_buttons_that_end_a_run_say_so_and_the_one_that_keeps_comes_first(site: Site, ada: Client) -> None:
+    run, _, _ = site.claimed()
+    page = page_of(ada, run)
+    assert list(runs.WORDS.values())[-2:] == ["Stop and compile best", "Stop without compiling"]
+    for label in ("Stop and compile best", "Stop without compiling"):
+        assert f'title="A stopped run cannot go on; Pause can">{label}</button>' in page
+
+
+def test_who_waits_is_told_who_comes_first_and_not_by_name(site: Site, ada: Client, bob: Client) -> None:
+    site.run(budget=Budget(seconds=390))
+    TuningRun.objects.update(owner=site.bob)
+    run = site.run()
+    part = ada.get(reverse("standing", args=[run.pk]), headers=SCRIPT).content.decode()
+    assert "1 run before this one, about 7 min" in part
+    assert 'hx-trigger="standing from:body delay:500ms, every 10s"' in part
+    assert part.count("hx-swap-oob") == 1
+    assert "1 run before this one, about 7 min" in page_of(ada, run)
+    assert bob.get(reverse("standing", args=[run.pk])).status_code == 404
+
+
+def test_a_run_that_nobody_takes_says_what_to_do(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, now = site.run(), clock.now()
+    assert "No worker answers" not in page_of(ada, run)
+    monkeypatch.setattr(clock, "now", lambda: now + PATIENCE + timedelta(seconds=1))
+    page = page_of(ada, run)
+    assert "No worker answers" in page
+    assert "manage.py doctor" in page
+
+
+def test_with_what_a_run_is_made_is_said_as_soon_as_it_is_known(site: Site, ada: Client) -> None:
+    run = site.run()
+    assert re.search(r"Asked for \d+ \w+ \d{4}, [\d:]+ UTC; 2 threads, layout auto, seed 0", page_of(ada, run))
+    held = services.claim(run.job_id, "worker")
+    assert held is not None
+    services.write(held, Told().start())
+    part = ada.get(reverse("standing", args=[run.pk]), headers=SCRIPT).content.decode()
+    assert re.search(r"Asked for [^;]+ UTC, started [^;]+ UTC; 2 threads, layout NHWC, seed 0, tvm 0.27", part)
+
+
+def test_without_a_script_the_page_names_its_figure_and_leads_to_the_report(site: Site, ada: Client) -> None:
+    run, _ = ended(site)
+    page = page_of(ada, run)
+    assert "<output" not in page  # it would be read aloud with every figure
+    (hint,) = re.findall(r"<noscript>.*?</noscript>", page, re.DOTALL)
+    assert reverse("run-file", args=[run.pk, "report.html"]) in hint
+    assert re.search(r'data-part="latency">10.0 ms</span>.*data-part="of">sum of operators<', page)
+    compiled(site, run)
+    assert re.search(r'data-part="latency">12.0 ms</span>.*data-part="of">end to end, verified<', page_of(ada, run))

@@ -1,0 +1,78 @@
+"""The shared machine is measured again by who runs the site, and not too often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.catalog.models import Target
+from apps.core import signin
+from apps.core.pace import Pace
+from apps.dashboard import paces
+from apps.tuning import services
+from apps.tuning.models import Job
+from tests.apps.rows import Site
+
+ADDRESS = "/targets/"
+WHY = "Only who runs this site can have it measured again"
+
+
+def asked(client: Client, site: Site) -> str:
+    """The page that follows."""
+    return client.post(reverse("remeasure", args=[site.target.pk]), follow=True).content.decode()
+
+
+def measurements(site: Site) -> int:
+    return Job.objects.filter(task="hardware", target=site.target).count()
+
+
+def test_who_runs_the_site_has_a_machine_measured_again(site: Site, ada: Client) -> None:
+    site.ada.is_staff = True
+    site.ada.save()
+    page = ada.get(ADDRESS).content.decode()
+    assert f'action="{reverse("remeasure", args=[site.target.pk])}"' in page
+    assert WHY not in page
+    asked(ada, site)
+    assert measurements(site) == 1
+
+
+def test_one_account_of_several_cannot_and_is_told_why(site: Site, ada: Client) -> None:
+    page = ada.get(ADDRESS).content.decode()
+    assert "<form" not in page.partition("<main")[2]
+    assert WHY in page
+    assert "only who runs this site can have it measured again. Next step: ask them to." in asked(ada, site)
+    Target.objects.filter(pk=site.target.pk).update(state="failed", error="odd", next_step="look")
+    asked(ada, site)
+    assert measurements(site) == 0
+    assert Target.objects.get(pk=site.target.pk).state == "failed"
+
+
+def test_the_only_account_can(site: Site, ada: Client) -> None:
+    """Whatever it is: others that were closed do not count."""
+    site.bob.is_active = False
+    site.bob.save()
+    asked(ada, site)
+    assert measurements(site) == 1
+
+
+@pytest.mark.django_db
+def test_the_account_that_the_first_start_makes_can(data_dir: Any, django_user_model: Any) -> None:
+    owner = signin.single_user()
+    assert services.may_remeasure(owner)
+    django_user_model.objects.create_user("ada", password="a long password")
+    assert services.may_remeasure(owner)
+
+
+def test_it_is_measured_so_often_and_no_more(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.ada.is_staff = True
+    site.ada.save()
+    monkeypatch.setattr(paces, "MEASUREMENTS", Pace(2, 3600.0))
+    for times in (1, 2):
+        asked(ada, site)
+        assert measurements(site) == times
+        Job.objects.update(state="done")
+    assert "at most 2 measurements of a machine in 1 h. Next step: wait, then try again." in asked(ada, site)
+    assert measurements(site) == 2

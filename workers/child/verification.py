@@ -1,0 +1,32 @@
+"""Whether a library computes what ONNX Runtime computes, told by its own run script in a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from workers.baselines.onnxruntime import load_reference
+from workers.baselines.verify import Verdict, compare
+from workers.child.peers import SEEDS, onnxruntime, run_script
+from workers.messages.spec import RunSpec
+from workers.networks.check import load
+from workers.networks.tolerance import tolerances
+
+
+def verified(spec: RunSpec, folder: Path, work: Path) -> Verdict:
+    """Of the library in `folder` on the inputs of every seed: the first verdict that failed, or one of those that passed;
+    files are written to `work`. Raises ArtifactFailed."""
+    allowed = tolerances(load(spec.network))
+    told = onnxruntime(spec, work, runs=0)["references"]
+    references = [load_reference(told[str(seed)]) for seed in SEEDS]
+    given, found = ([work / f"{name}-{seed}.npz" for seed in SEEDS] for name in ("inputs", "outputs"))
+    for path, (inputs, _) in zip(given, references, strict=True):
+        np.savez(path, **inputs)
+    files = ("--inputs", *map(str, given), "--outputs", *map(str, found))
+    run_script(spec, folder, *files, "--runs", "0", "--json")
+    verdicts = []
+    for path, (_, wanted) in zip(found, references, strict=True):
+        with np.load(path, allow_pickle=False) as stored:
+            verdicts.append(compare({name: stored[name] for name in stored.files}, wanted, allowed))
+    return next((verdict for verdict in verdicts if not verdict.passed), verdicts[0])
