@@ -139,12 +139,16 @@ def constant(name: str, values: Any) -> TensorProto:
 
 
 def model_of(
-    nodes: list[onnx.NodeProto], inputs: dict[str, Any], outputs: dict[str, Any], weights: list[TensorProto]
+    nodes: list[onnx.NodeProto],
+    inputs: dict[str, Any],
+    outputs: dict[str, Any],
+    weights: list[TensorProto],
+    opset: int = 17,
 ) -> ModelProto:
-    """A float32 network of opset 17."""
+    """A float32 network."""
     ports = [[helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in p.items()] for p in (inputs, outputs)]
     graph = helper.make_graph(nodes, "network", *ports, initializer=weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
 def shaped_like() -> ModelProto:

@@ -3,16 +3,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
+from onnx import helper
 
-from tests.zoo import tiny, tiny_residual
+from tests.zoo import constant, model_of, tiny, tiny_residual
 from workers.baselines.inputs import seeded_inputs
-from workers.baselines.onnxruntime import load_reference
+from workers.baselines.onnxruntime import load_reference, measure
 from workers.baselines.order import Latency, Order
 from workers.baselines.session import OnnxRuntimeSession
 from workers.baselines.verify import compare
@@ -27,19 +31,46 @@ def baseline(name: str, order: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(line)
 
 
-def test_a_process_of_its_own_answers_with_latency_and_references(tmp_path: Path, zoo_cache: Path) -> None:
+def test_a_process_of_its_own_answers_with_latency_or_references(tmp_path: Path, zoo_cache: Path) -> None:
     order = Order(str(tiny_residual(zoo_cache)), str(tmp_path / "out"), shapes={"x": [3, 16, 14, 14]}, runs=10)
     code, answer = baseline("onnxruntime", order.to_json())
     assert code == 0, answer
     assert answer["baseline"] == "onnxruntime"
     assert answer["latency"]["runs"] == 10
     assert 0 < answer["latency"]["lower_quartile"] <= answer["latency"]["median"] <= answer["latency"]["upper_quartile"]
+    assert answer["references"] == {}
+    assert not (tmp_path / "out").exists()
+    code, answer = baseline("onnxruntime", replace(order, runs=0).to_json())
+    assert (code, answer["latency"]) == (0, None)
     assert sorted(answer["references"]) == ["0", "1", "2"]
     session = OnnxRuntimeSession(tiny_residual(zoo_cache), 1)
     for path in answer["references"].values():
         inputs, outputs = load_reference(path)
         assert inputs["x"].shape == (3, 16, 14, 14)
         assert compare(session.run(inputs), outputs).passed
+
+
+@pytest.mark.parametrize("size", ["N", None], ids=["named", "unnamed"])
+def test_onnx_runtime_is_told_the_sizes_that_are_compiled_for(
+    size: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it computes from shapes alone is then done before the first run, here as in the library."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("ConstantOfShape", ["s"], ["c"], value=constant("", np.ones(1, np.float32))),
+        helper.make_node("Add", ["x", "c"], ["y"]),
+    ]
+    path, kept = tmp_path / "network.onnx", tmp_path / "kept.onnx"
+    path.write_bytes(model_of(nodes, {"x": [size, 8]}, {"y": [size, 8]}, []).SerializeToString())
+    start = onnxruntime.InferenceSession
+
+    def watched(source: Any, options: Any, **others: Any) -> Any:
+        options.optimized_model_filepath = str(kept)
+        return start(source, options, **others)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", watched)
+    measure(Order(str(path), str(tmp_path / "out"), shapes={"x": [3, 8]}, seeds=(0,), runs=0))
+    assert {node.op_type for node in onnx.load(kept).graph.node} == {"Add"}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
@@ -161,7 +162,26 @@ def test_baselines_are_taken_without_any_tuning(tuned: tuple[Path, str], tmp_pat
     told = [(event["name"], event["seconds"]) for event in heard if event["kind"] == "baseline"]
     assert [name for name, _ in told] == ["ONNX Runtime", "ONNX Runtime", "TVM untuned"]
     assert all(seconds > 0 for _, seconds in told)
+    assert not [event for event in heard if event["kind"] == "log"]
     assert told[1][1] <= told[0][1], "the line that stays is the quickest round's"
+
+
+def test_an_import_that_computes_something_else_is_told_before_the_tuning_is_over(
+    tuned: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.baselines.verify import compare
+    from workers.child import baseline
+
+    heard: list[dict[str, Any]] = []
+    pulse = Pulse(heard.append, RunClock(0.0))
+    wrong = compare({"y": np.zeros(3, np.float32)}, {"y": np.ones(3, np.float32)})
+    monkeypatch.setattr(baseline, "verified", lambda *_: wrong)
+    baseline.measure_baselines({"spec": tuned[1], "name": "tiny", "work_dir": str(tmp_path)}, ControlReader(), pulse)
+    pulse.close()
+    (said,) = [event for event in heard if event["kind"] == "log"]
+    assert said["level"] == "error"
+    assert "y: it differs by 1" in said["text"]
+    assert heard[-1]["kind"] == "result"
 
 
 def test_inspect_names_operators_that_tvm_cannot_import(tmp_path: Path) -> None:
@@ -175,6 +195,24 @@ def test_inspect_names_operators_that_tvm_cannot_import(tmp_path: Path) -> None:
     path.write_bytes(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
     )
+    with pytest.raises(UserMistake, match="Det"):
+        ask({"task": "inspect", "network": str(path)})
+
+
+def test_inspect_takes_what_cleaning_takes_out_and_sees_what_stands_in_branches(tmp_path: Path) -> None:
+    """Celu is defined by others, the places of a constant are one, and a recurrent operator is written out."""
+    celu = helper.make_node("Celu", ["x"], ["e"])
+    recurrent = helper.make_node("RNN", ["e", "w", "r"], ["y"], hidden_size=4)
+    weights = [zoo.constant("w", np.ones((1, 4, 3), np.float32)), zoo.constant("r", np.ones((1, 4, 4), np.float32))]
+    path = tmp_path / "network.onnx"
+    model = zoo.model_of([celu, recurrent], {"x": ["steps", "N", 3]}, {"y": ["steps", 1, "N", 4]}, weights)
+    path.write_bytes(model.SerializeToString())
+    assert ask({"task": "inspect", "network": str(path)})["inspection"]["operators"] == {"Celu": 1, "RNN": 1}
+    value = helper.make_tensor_value_info("b", TensorProto.FLOAT, None)
+    graphs = [helper.make_graph([helper.make_node("Det", ["x"], ["b"])], name, [], [value]) for name in ("yes", "no")]
+    branching = helper.make_node("If", ["c"], ["y"], then_branch=graphs[0], else_branch=graphs[1])
+    model = zoo.model_of([branching], {"x": [2, 2]}, {"y": None}, [zoo.constant("c", np.asarray(True))])
+    path.write_bytes(model.SerializeToString())
     with pytest.raises(UserMistake, match="Det"):
         ask({"task": "inspect", "network": str(path)})
 

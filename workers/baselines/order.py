@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Order:
-    """`shapes` by input name for dynamic inputs, `vocabulary` bounds integer inputs. One reference is stored per seed.
+    """`shapes` by input name for dynamic inputs, `vocabulary` bounds integer inputs.
 
     `runs` are timed after `warm_up` seconds, with the inputs of the first seed, fewer when they take over `longest` seconds;
-    0 runs take references only.
+    with 0 runs one reference is stored per seed instead.
     """
 
     network: str

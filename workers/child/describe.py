@@ -3,34 +3,56 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.messages.channel import ControlReader
+from workers.networks.check import load
+from workers.networks.clean import clean
 from workers.networks.errors import NetworkError
-from workers.networks.inspect import inspect
+from workers.networks.graph import operator_types
+from workers.networks.inspect import Inspection, inspect_model
 from workers.networks.precision import INTEGER_OPERATORS
 
 PATIENCE = 600.0
 """s without an event until a measurement of the machine counts as hung; it takes a quarter of a minute."""
 
+STAND_IN = 32
+"""For a size that is not known yet, behind the batch: enough for the strides of most networks."""
+
 
 def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order: {network}. Tells a result {inspection}, or fails with the reason."""
     pulse.tell("phase", name="inspecting", text="reading the network")
-    inspection = inspect(order["network"])
+    model = load(order["network"])
+    inspection, kinds = inspect_model(model), operator_types(model)
+    del model
     # Loaded only for a file that stood the check.
     from workers.tvm_backend import runtime
 
     runtime.load()
-    from workers.tvm_backend.importer import unsupported
+    from workers.tvm_backend.importer import check_operators
 
-    if missing := unsupported(set(inspection.operators) - INTEGER_OPERATORS):
-        raise NetworkError(
-            ", ".join(missing), "TVM cannot import these operators", "export the network with others, or an older opset"
-        )
+    try:
+        check_operators(kinds - INTEGER_OPERATORS)
+    except NetworkError:
+        # Constants may be computed with it, or cleaning writes it out by others.
+        check_operators(_cleaned_types(order["network"], inspection) - INTEGER_OPERATORS)
     pulse.tell("result", task="inspect", inspection=inspection.to_json())
+
+
+def _cleaned_types(network: str, inspection: Inspection) -> set[str]:
+    """Operator types that cleaning leaves, with stand-ins for the sizes that are given later."""
+    model, chosen = load(network), dict[str, int]()
+    sizes: dict[str, Any] = {port.name: list(port.shape) for port in inspection.inputs if port.shape is not None}
+    for one in inspection.dynamic:
+        size = chosen.setdefault(one.symbol or f"{one.input} {one.axis}", STAND_IN if one.axis else 1)
+        sizes[one.input][one.axis] = size
+    with suppress(NetworkError):  # the stand-ins may not fit
+        model = clean(model, sizes, lambda same: same)[0]  # the own passes do, and take little time
+    return operator_types(model)
 
 
 def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:

@@ -81,7 +81,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
 
     model = load(spec.network)
     notes = how_computed(model)
-    model = clean(model, spec.inputs)[0]
+    model, report = clean(model, spec.inputs)
     backend = LocalBackend(
         spec,
         model,
@@ -100,7 +100,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         layout=backend.layout,
         method=chosen.name,
         target=spec.target,
-        notes=[*notes, *backend.notes],
+        notes=[*notes, *report, *backend.notes],
     )
     return backend, Evolving.over(Lowering.over(chosen, backend.workloads), backend.workloads, spec.threads, spec.seed)
 

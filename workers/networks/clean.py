@@ -8,20 +8,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import onnx
-from onnx import ModelProto
+from onnx import ModelProto, inliner
 
 from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
 from workers.networks.errors import one_line
 from workers.networks.folding import fold_batch_norms, fold_constants
-from workers.networks.graph import prune
+from workers.networks.graph import operator_types, prune
 from workers.networks.halves import halves_to_singles
 from workers.networks.limits import DEFAULT, Limits
+from workers.networks.opsets import raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
+from workers.networks.pads import explicit_pads
 from workers.networks.quantization import quantization_to_arithmetic
+from workers.networks.recurrent import recurrences_to_steps
 from workers.networks.rewriting import (
     clips_to_relus,
+    drop_empty_resize_inputs,
     drop_identities,
     drop_unused_inputs,
     drop_weight_inputs,
@@ -37,7 +40,10 @@ PASSES: tuple[Pass, ...] = (
     halves_to_singles,
     drop_identities,
     fold_constants,
+    drop_empty_resize_inputs,
     quantization_to_arithmetic,
+    explicit_pads,
+    recurrences_to_steps,
     fold_batch_norms,
     sums_to_additions,
     clips_to_relus,
@@ -48,6 +54,16 @@ PASSES: tuple[Pass, ...] = (
     drop_identities,
     fix_reshapes,
 )
+SKIPPED = (
+    "fuse_attention", "fuse_gelu", "fuse_gqa", "fuse_lp_normalization", "fuse_rms_norm", "fuse_rope",
+)  # fmt: skip
+"""Passes of the simplifier that make operators which TVM has no converter for, or imports worse than their parts."""
+BROUGHT = frozenset(
+    "Add And Cast Clip Concat Constant Conv Div Expand Flatten Gather Gemm Identity LayerNormalization MatMul Mul Neg Not "
+    "Or Pad Pow ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Reshape Slice Split Sqrt Squeeze Sub Tile Transpose "
+    "Unsqueeze Where".split()
+)
+"""Operators that the simplifier may bring in: TVM imports all of them."""
 
 
 def cleaned(path: str | Path, input_shapes: Mapping[str, Sequence[int]], limits: Limits = DEFAULT) -> ModelProto:
@@ -69,13 +85,15 @@ def clean(
     """
     report: list[str] = []
     if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
+        model = inliner.inline_local_functions(model)
         report.append("local functions were written out")
     before = {value.name for value in model.graph.input}
     _apply(drop_weight_inputs, model, report)
     _apply(drop_unused_inputs, model, report)
     dropped = before - {value.name for value in model.graph.input}
     set_static_shapes(model, {name: s for name, s in input_shapes.items() if name not in dropped}, limits)
+    _apply(raise_opset, model, report)
+    _apply(write_out_functions, model, report)
     model = _simplified(model, simplifier or _onnxsim, report)
     # The passes change shapes on the way; inference finds them again.
     del model.graph.value_info[:]
@@ -118,7 +136,7 @@ def _onnxsim(model: ModelProto) -> ModelProto:
         path = Path(folder, "network.onnx")
         path.write_bytes(model.SerializeToString())
         # No random checks here: the verification against the reference covers the whole way.
-        result, _ = onnxsim.simplify(str(path), check_n=0, certify=False)
+        result, _ = onnxsim.simplify(str(path), check_n=0, certify=False, skipped_optimizers=list(SKIPPED))
     return result
 
 
@@ -144,7 +162,5 @@ def _difference(model: ModelProto, result: ModelProto) -> str | None:
         old, new = ([value.name for value in getattr(graph, role)] for graph in (model.graph, result.graph))
         if old != new:
             return f"it changed the {role}s of the network"
-    domains = {node.domain for node in result.graph.node} - {node.domain for node in model.graph.node}
-    if domains - {"", "ai.onnx"}:
-        return f"it brought in operators of {', '.join(sorted(domains))}"
-    return None
+    brought = operator_types(result) - operator_types(model) - BROUGHT
+    return f"it brought in {', '.join(sorted(brought))}" if brought else None

@@ -53,6 +53,19 @@ def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
     return default
 
 
+def set_attributes(node: NodeProto, **values: Any) -> None:
+    """Replaces attributes by name; None takes one away."""
+    copy = NodeProto(attribute=[one for one in node.attribute if one.name not in values])
+    copy.attribute.extend(helper.make_attribute(name, value) for name, value in values.items() if value is not None)
+    del node.attribute[:]
+    node.attribute.extend(copy.attribute)
+
+
+def operator_types(model: ModelProto) -> set[str]:
+    """Of all graphs of the network, those inside its operators included."""
+    return {node.op_type for graph in nested(model.graph) for node in graph.node}
+
+
 def rewired(node: NodeProto, inputs: Sequence[str], output: str) -> NodeProto:
     """The same operator between other tensors; it is named after its one output."""
     copy = NodeProto()

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 # What these make is as small as their outputs; others (a convolution with huge pads and strides) hide large ones.
 _FOLLOWED = frozenset(
     "Abs Add And Cast Ceil Concat Constant ConstantOfShape Div Equal Expand Flatten Floor Gather Greater Identity Less "
-    "Max Min Mod Mul Neg Not Or Range ReduceProd Reshape Slice Sqrt Squeeze Sub Transpose Unsqueeze Where".split()
+    "Max Min Mod Mul Neg NonZero Not Or Range ReduceProd Reshape Slice Sqrt Squeeze Sub Transpose Unsqueeze Where".split()
 )
 _MOST_FOLLOWED = 20_000
 
@@ -123,6 +123,9 @@ class Inference:
 
     def _follow(self, node: NodeProto) -> None:
         """The value of a small result of constants, for the shapes that are computed from it."""
+        if node.op_type == "NonZero" and node.input[0] in self._values:
+            found = np.asarray(np.nonzero(np.atleast_1d(self._values[node.input[0]])))
+            self._keep(node.output[0], TensorShape(TensorProto.INT64, found.shape))
         shape = self.shapes.get(node.output[0]) if node.output else None
         if shape is None or shape.static is None or shape.elements > SMALL or self._followed >= _MOST_FOLLOWED:
             return
@@ -153,6 +156,8 @@ def evaluate(node: NodeProto, values: Mapping[str, Array], opsets: list[Any]) ->
     """Outputs of one operator on constant inputs; None where the reference implementation cannot."""
     names = list(dict.fromkeys(filter(None, node.input)))
     try:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            return [np.asarray(numpy_helper.to_array(node.attribute[0].t))]
         inputs = {name: values[name] for name in names}
         graph = helper.make_graph(
             [node],

@@ -150,6 +150,20 @@ def _relus(node: NodeProto, upper: float, weights: Weights) -> list[NodeProto]:
     ]
 
 
+def drop_empty_resize_inputs(model: ModelProto) -> str | None:
+    """An input of a Resize that is a constant without values is none: exporters write scales so beside sizes."""
+    weights = Weights(model.graph)
+    dropped = 0
+    for node in model.graph.node:
+        if node.op_type != "Resize":
+            continue
+        for place, name in enumerate(node.input):
+            if place and name in weights and not weights.get(name).size:
+                node.input[place] = ""
+                dropped += 1
+    return f"{dropped} empty inputs of Resizes were dropped" if dropped else None
+
+
 def fix_reshapes(model: ModelProto) -> str | None:
     """Reshape and Flatten get the numbers of their static result instead of 0, -1 or an axis."""
     if opset(model) < 5:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-import onnx
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, inliner
 
 from workers.networks.errors import NetworkError
 from workers.networks.inference import Inference
@@ -30,7 +29,7 @@ def skeleton(model: ModelProto) -> ModelProto:
     def stub(name: str, tensor: TensorProto) -> None:
         if name not in have:
             have.add(name)
-            graph.input.append(onnx.helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims)))
+            graph.input.append(helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims)))
 
     for tensor in source.initializer:
         if prod(tensor.dims) > SMALL:
@@ -55,7 +54,7 @@ def tensor_shapes(model: ModelProto, limits: Limits = DEFAULT, dynamic: int | No
     bare = skeleton(model)
     if bare.functions:
         try:
-            bare = onnx.inliner.inline_local_functions(bare)
+            bare = inliner.inline_local_functions(bare)
         except Exception as error:  # from the C++ inside
             raise NetworkError(
                 "local functions", f"they cannot be written out: {error}", "export without them"

@@ -11,10 +11,15 @@ import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 
-from workers.tvm_backend import constants, winograd
+from workers.networks.errors import NetworkError
+from workers.networks.graph import operator_types
+from workers.networks.recurrent import ACTIVATIONS, STEPS
+from workers.tvm_backend import constants, fast_math, winograd
 from workers.tvm_backend.hardware import vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
+SIZED_BY_VALUES = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
+"""Operators whose outputs have as many elements as the values of their inputs ask for; sizes here are fixed."""
 
 
 class ImportFailed(Exception):
@@ -45,6 +50,29 @@ def unsupported(operators: Iterable[str]) -> list[str]:
     return sorted(set(operators) - known)
 
 
+def check_operators(kinds: Iterable[str]) -> None:
+    """Raises NetworkError naming those of the ONNX operator types that cannot be imported. Cleaning takes out some."""
+    found = set(kinds)
+    if sized := found & SIZED_BY_VALUES:
+        raise NetworkError(
+            _listed(sized),
+            "how much comes out of these operators depends on the values, and sizes are fixed here",
+            "export the network without its post-processing, up to the boxes and scores, and choose among them outside",
+        )
+    if recurrent := found & ACTIVATIONS.keys():
+        raise NetworkError(
+            _listed(recurrent),
+            f"only recurrent operators of constant weights, whole sequences and {STEPS} steps at most are written out here",
+            "give a shorter sequence, or export the network with its steps written out",
+        )
+    if missing := unsupported(found):
+        raise NetworkError(_listed(missing), "TVM cannot import these operators", "export the network with others")
+
+
+def _listed(kinds: Iterable[str]) -> str:
+    return ", ".join(sorted(kinds))
+
+
 def import_network(
     model: onnx.ModelProto,
     shapes: dict[str, list[int]],
@@ -56,10 +84,11 @@ def import_network(
 
     With the machine's `balance`, FLOP that it does while a byte comes from memory, convolutions are transformed where that
     makes them cheaper. A way that does not hold is named in the notes, with the reason, and the next one tried; raises
-    ImportFailed when none does. What holds is what converts and lowers; that it also computes the same is for the
-    verification.
+    ImportFailed when none does, and NetworkError like `check_operators`. What holds is what converts and lowers; that it
+    also computes the same is for the verification.
     """
-    kinds = {node.op_type for node in model.graph.node}
+    kinds = operator_types(model)
+    check_operators(kinds)
     return _imported(_frontend(model, shapes), target, _ways(kinds, layout, balance))
 
 
@@ -111,12 +140,11 @@ def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRMod
 
 def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     passes = [
-        # exp, erf and tanh as polynomials, exact to some units in the last place: the C library's work number by number.
         relax.transform.FastMathTransform(),
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
         constants.Fold(),
-        relax.transform.LegalizeOps(),
+        relax.transform.LegalizeOps(fast_math.LEGALIZED),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),

@@ -1,0 +1,194 @@
+"""Small networks, each with one form of an operator that TVM reads in another way, or not at all; input x, output y."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
+
+from tests.zoo import constant, model_of
+
+IMAGE = [1, 4, 7, 9]
+STEPS, BATCH, READ, WIDTH = 3, 2, 6, 8
+
+
+def drawn(*shape: int, seed: int = 0) -> Any:
+    return (np.random.default_rng(seed).standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)
+
+
+def one(kind: str, shape: Any, opset: int, *inputs: Any, **attributes: Any) -> ModelProto:
+    """One operator on x of `shape` and constants; None is an input left out. The shape of y is found by inference."""
+    names = [f"w{place}" if values is not None else "" for place, values in enumerate(inputs)]
+    node = helper.make_node(kind, ["x", *names], ["y"], name="the one", **attributes)
+    weights = [constant(name, values) for name, values in zip(names, inputs, strict=True) if name]
+    return model_of([node], {"x": shape}, {"y": None}, weights, opset)
+
+
+def floats(*values: float) -> Any:
+    return np.asarray(values, np.float32)
+
+
+def integers(*values: int) -> Any:
+    return np.asarray(values, np.int64)
+
+
+def topk() -> ModelProto:
+    """The sum of the three largest values and of their places."""
+    nodes = [
+        helper.make_node("TopK", ["x", "k"], ["v", "i"]),
+        helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["v", "f"], ["y"]),
+    ]
+    return model_of(nodes, {"x": [2, 9]}, {"y": [2, 3]}, [constant("k", integers(3))], 10)
+
+
+def attributes_of_old() -> ModelProto:
+    """Axes, splits and bounds as attributes, and a Softmax of all that follows its axis."""
+    nodes = [
+        helper.make_node("Split", ["x"], ["a", "b"], axis=1, split=[1, 3]),
+        helper.make_node("Squeeze", ["a"], ["s"], axes=[1]),
+        helper.make_node("Unsqueeze", ["s"], ["u"], axes=[1]),
+        helper.make_node("ReduceSum", ["b"], ["r"], axes=[1]),
+        helper.make_node("Add", ["u", "r"], ["m"]),
+        helper.make_node("Clip", ["m"], ["c"], min=-1.0, max=1.5),
+        helper.make_node("Dropout", ["c"], ["d"], ratio=0.5),
+        helper.make_node("Pad", ["d"], ["p"], pads=[0, 0, 1, 0, 0, 0, 0, 2], value=0.5),
+        helper.make_node("Softmax", ["p"], ["y"], axis=2),
+    ]
+    return model_of(nodes, {"x": IMAGE}, {"y": None}, [], 10)
+
+
+OLD: dict[str, Callable[[], ModelProto]] = {
+    "Upsample-9 nearest": lambda: one("Upsample", IMAGE, 9, floats(1, 1, 2, 3), mode="nearest"),
+    "Upsample-9 linear": lambda: one("Upsample", IMAGE, 9, floats(1, 1, 2, 2), mode="linear"),
+    "Resize-10 nearest": lambda: one("Resize", IMAGE, 10, floats(1, 1, 2, 1.5), mode="nearest"),
+    "Resize-10 linear": lambda: one("Resize", IMAGE, 10, floats(1, 1, 2, 2), mode="linear"),
+    "Slice-9": lambda: one("Slice", IMAGE, 9, starts=[1, -4], ends=[3, 100], axes=[1, 3]),
+    "TopK-10": topk,
+    "attributes of 10": attributes_of_old,
+}
+EMPTY_SCALES: dict[str, Callable[[], ModelProto]] = {
+    f"Resize-{opset} {mode}": lambda opset=opset, mode=mode: one(  # type: ignore[misc]
+        "Resize", IMAGE, opset, floats(), floats(), integers(1, 4, 14, 12), mode=mode
+    )
+    for opset in (11, 13)
+    for mode in ("nearest", "linear")
+}
+PADDED: dict[str, Callable[[], ModelProto]] = {
+    **{
+        f"{kind} {mode}": lambda kind=kind, mode=mode, inputs=inputs, extra=extra: one(  # type: ignore[misc]
+            kind, IMAGE, 17, *inputs, auto_pad=mode, strides=[2, 2], kernel_shape=[3, 2], **extra
+        )
+        for kind, inputs, extra in (
+            ("Conv", (drawn(8, 4, 3, 2), drawn(8)), {}),
+            ("MaxPool", (), {}),
+            ("AveragePool", (), {}),
+            ("ConvTranspose", (drawn(4, 8, 3, 2), drawn(8)), {}),
+        )
+        for mode in ("SAME_UPPER", "SAME_LOWER", "VALID")
+    },
+    "ConvTranspose of a size": lambda: one(
+        "ConvTranspose", IMAGE, 17, drawn(4, 8, 3, 3), strides=[2, 2], output_shape=[14, 18]
+    ),
+    "ConvTranspose of a size, upper": lambda: one(
+        "ConvTranspose", IMAGE, 17, drawn(4, 8, 3, 3), strides=[2, 2], output_shape=[12, 17], auto_pad="SAME_UPPER"
+    ),
+}
+
+
+def normalised() -> ModelProto:
+    """x over its length, as sentence encoders end."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("ReduceL2", ["m"], ["n"], axes=[1], keepdims=1),
+        helper.make_node("Div", ["m", "n"], ["y"]),
+    ]
+    return model_of(nodes, {"x": [2, 16]}, {"y": [2, 16]}, [constant("w", drawn(16, 16))])
+
+
+def encoder(opset: int = 20) -> ModelProto:
+    """One layer of two heads and GELU by erf, its attention as the encoders of Hugging Face write it."""
+    heads, width, tokens = 2, 16, 6
+    nodes, weights = [], [constant("shape", integers(1, tokens, heads, width // heads))]
+    for place, name in enumerate("qkv"):
+        weights += [
+            constant(f"w{name}", drawn(width, width, seed=place)),
+            constant(f"b{name}", drawn(width, seed=place)),
+        ]
+        nodes += [
+            helper.make_node("MatMul", ["x", f"w{name}"], [f"{name}0"]),
+            helper.make_node("Add", [f"b{name}", f"{name}0"], [f"{name}1"]),
+            helper.make_node("Reshape", [f"{name}1", "shape"], [f"{name}2"]),
+            helper.make_node("Transpose", [f"{name}2"], [name], perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3]),
+        ]
+    nodes += [
+        helper.make_node("MatMul", ["q", "k"], ["s"]),
+        helper.make_node("Div", ["s", "root"], ["t"]),
+        helper.make_node("Softmax", ["t"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["c"]),
+        helper.make_node("Transpose", ["c"], ["ct"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["ct", "flat"], ["f"]),
+        helper.make_node("MatMul", ["f", "wo"], ["o"]),
+        helper.make_node("Div", ["o", "root2"], ["e0"]),
+        helper.make_node("Erf", ["e0"], ["e1"]),
+        helper.make_node("Add", ["e1", "one"], ["e2"]),
+        helper.make_node("Mul", ["o", "e2"], ["e3"]),
+        helper.make_node("Mul", ["e3", "half"], ["y"]),
+    ]
+    weights += [
+        constant("root", np.float32(np.sqrt(width // heads))),
+        constant("flat", integers(1, tokens, width)),
+        constant("wo", drawn(width, width, seed=3)),
+        constant("root2", np.float32(np.sqrt(2))),
+        constant("one", np.float32(1)),
+        constant("half", np.float32(0.5)),
+    ]
+    return model_of(nodes, {"x": [1, tokens, width]}, {"y": [1, tokens, width]}, weights, opset)
+
+
+FUSED: dict[str, Callable[[], ModelProto]] = {"normalised": normalised, "encoder": encoder}
+
+
+def attention() -> ModelProto:
+    node = helper.make_node("Attention", ["x", "x", "x"], ["y"], q_num_heads=2, kv_num_heads=2)
+    return model_of([node], {"x": [1, 6, 16]}, {"y": [1, 6, 16]}, [], 23)
+
+
+DEFINED: dict[str, Callable[[], ModelProto]] = {
+    "Celu": lambda: one("Celu", IMAGE, 12, alpha=1.5),
+    "Attention": attention,
+    "Swish": lambda: one("Swish", IMAGE, 24, alpha=1.5),
+}
+
+
+def recurrent(kind: str, result: str = "Y", state: bool = False, steps: int = STEPS, **attributes: Any) -> ModelProto:
+    """LSTM, GRU or RNN; `result` is one of Y, Y_h, Y_c."""
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    weights = [
+        constant("w", drawn(directions, gates * WIDTH, READ)),
+        constant("r", drawn(directions, gates * WIDTH, WIDTH, seed=1)),
+        constant("b", drawn(directions, 2 * gates * WIDTH, seed=2)),
+    ]
+    inputs = ["x", "w", "r", "b"]
+    if state:
+        starts = ["h", "c"][: 1 + (kind == "LSTM")]
+        weights += [constant(name, drawn(directions, BATCH, WIDTH, seed=place)) for place, name in enumerate(starts, 3)]
+        inputs += ["", *starts]
+    outputs = ["y" if name == result else "" for name in ("Y", "Y_h", "Y_c")]
+    node = helper.make_node(kind, inputs, outputs[: 3 if kind == "LSTM" else 2], hidden_size=WIDTH, **attributes)
+    return model_of([node], {"x": [steps, BATCH, READ]}, {"y": None}, weights)
+
+
+RECURRENT: dict[str, Callable[[], ModelProto]] = {
+    "LSTM": lambda: recurrent("LSTM"),
+    "LSTM of one step": lambda: recurrent("LSTM", steps=1),
+    "LSTM with state": lambda: recurrent("LSTM", "Y_c", state=True, direction="bidirectional"),
+    "LSTM backwards": lambda: recurrent("LSTM", "Y_h", direction="reverse"),
+    "GRU": lambda: recurrent("GRU", state=True, direction="bidirectional"),
+    "GRU of PyTorch": lambda: recurrent("GRU", "Y_h", direction="bidirectional", linear_before_reset=1),
+    "RNN": lambda: recurrent("RNN", direction="reverse"),
+}
+FORMS = {**OLD, **EMPTY_SCALES, **PADDED, **FUSED, **DEFINED, **RECURRENT}

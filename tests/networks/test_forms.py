@@ -1,0 +1,146 @@
+"""Operators in forms that TVM does not read are written in others that compute the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, helper
+
+from tests.networks import forms
+from tests.networks.test_clean import failing, outputs, same
+from tests.zoo import constant, model_of
+from workers.networks import opsets, pads
+from workers.networks.clean import BROUGHT, clean
+from workers.networks.errors import NetworkError
+from workers.networks.graph import attribute, operator_types
+from workers.networks.inspect import opset
+from workers.networks.recurrent import STEPS
+
+GONE = set("Upsample LSTM GRU RNN Celu Attention Swish LpNormalization Gelu".split())
+
+
+@pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
+@pytest.mark.parametrize("name", list(forms.FORMS))
+def test_every_form_computes_the_same_when_it_is_cleaned(name: str, simplifier: Any) -> None:
+    model = forms.FORMS[name]()
+    result, _ = clean(deepcopy(model), {}, simplifier)
+    onnx.checker.check_model(result, full_check=True)
+    assert same(outputs(model), outputs(result))
+    assert opset(result) >= 13
+    assert not operator_types(result) & GONE
+    for node in result.graph.node:
+        assert attribute(node, "auto_pad", b"NOTSET") == b"NOTSET"
+        assert attribute(node, "output_shape") is None
+    assert not [tensor.name for tensor in result.graph.initializer if 0 in tensor.dims]
+
+
+def test_an_older_operator_set_is_told_and_large_weights_stay_where_they_are() -> None:
+    weights = constant("w", forms.drawn(64, 64))
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [1, 64]}, {"y": [1, 64]}, [weights], 9)
+    held = model.graph.initializer[0]
+    assert opsets.raise_opset(model) == "operator set 9 was raised to 13"
+    assert [tensor.name for tensor in model.graph.initializer] == ["w"]
+    assert model.graph.initializer[0] is held
+    assert opsets.raise_opset(model) is None
+
+
+def test_a_network_that_cannot_be_raised_keeps_its_operator_set_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(model: ModelProto, version: int) -> ModelProto:
+        raise RuntimeError("no adapter")
+
+    monkeypatch.setattr(opsets.version_converter, "convert_version", refusing)
+    model = forms.OLD["Slice-9"]()
+    result, report = clean(deepcopy(model), {}, failing)
+    assert opset(result) == 9
+    assert "operator set 9 was kept: raising it to 13 failed (no adapter)" in report
+    assert same(outputs(model), outputs(result))
+
+
+@pytest.mark.parametrize("kind", ["LpNormalization", "Attention"])
+def test_a_simplifier_that_brings_in_what_cannot_be_imported_is_not_used(kind: str) -> None:
+    def odd(model: ModelProto) -> ModelProto:
+        result = deepcopy(model)
+        result.graph.node[-1].op_type = kind
+        return result
+
+    assert kind not in BROUGHT
+    model = forms.normalised()
+    result, report = clean(deepcopy(model), {}, odd)
+    assert (
+        f"the ONNX simplifier was not used (it brought in {kind}); the own passes alone cleaned the network" in report
+    )
+    assert same(outputs(model), outputs(result))
+
+
+def test_a_size_that_a_transposed_convolution_cannot_reach_is_refused_by_name() -> None:
+    model = forms.one("ConvTranspose", forms.IMAGE, 17, forms.drawn(4, 8, 3, 3), strides=[2, 2], output_shape=[30, 18])
+    with pytest.raises(NetworkError, match=r"output_shape \[30, 18\] of the one: .*\[15, 19\] at most"):
+        pads.explicit_pads(model)
+
+
+@pytest.mark.mutation
+def test_pads_on_the_wrong_side_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = forms.PADDED["Conv SAME_LOWER"]()
+    monkeypatch.setattr(
+        pads,
+        "attribute",
+        lambda node, name, default=None: b"SAME_UPPER" if name == "auto_pad" else attribute(node, name, default),
+    )
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert not same(outputs(model), outputs(result))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        forms.recurrent("LSTM", steps=STEPS + 1),
+        forms.recurrent("LSTM", clip=1.0),
+        forms.recurrent("RNN", activations=["Relu"]),
+    ],
+    ids=["long", "clipped", "other activations"],
+)
+def test_recurrent_operators_out_of_the_ordinary_stay(model: ModelProto) -> None:
+    result, report = clean(deepcopy(model), {}, failing)
+    assert operator_types(result) & {"LSTM", "RNN"}
+    assert not [sentence for sentence in report if "step by step" in sentence]
+    assert same(outputs(model), outputs(result))
+
+
+def test_local_functions_are_written_out_in_a_process_that_has_loaded_nothing_else(tmp_path: Path) -> None:
+    function = helper.make_function(
+        "local", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 17)]
+    )
+    model = model_of([helper.make_node("Twice", ["x"], ["y"], domain="local")], {"x": [2]}, {"y": [2]}, [])
+    model.functions.append(function)
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    path = tmp_path / "network.onnx"
+    path.write_bytes(model.SerializeToString())
+    code = (
+        "import sys; from workers.networks.check import load; from workers.networks.clean import clean; "
+        "result, _ = clean(load(sys.argv[1]), {}, lambda same: same); print(*[node.op_type for node in result.graph.node])"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert said.stdout.split() == ["Add"]
+
+
+def test_places_of_constants_are_constant() -> None:
+    """NonZero of a constant, as exporters of PyTorch write for masks, is worked out with what is read by it."""
+    nodes = [
+        helper.make_node("NonZero", ["m"], ["i"]),
+        helper.make_node("Transpose", ["i"], ["t"]),
+        helper.make_node("GatherND", ["x", "t"], ["y"]),
+    ]
+    mask = constant("m", np.asarray([True, False, True]))
+    model = model_of(nodes, {"x": [3, 4]}, {"y": [2, 4]}, [mask])
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert operator_types(result) == {"GatherND"}
+    assert same(outputs(model), outputs(result))

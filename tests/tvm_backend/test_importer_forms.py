@@ -1,0 +1,142 @@
+"""Small networks in forms of their own through cleaning and import compute what ONNX Runtime computes on the file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from tests.networks import forms
+from tests.tvm_backend.local import reference, target
+from tests.tvm_backend.test_configurations import Compiled
+from tests.zoo import constant, model_of
+from workers.networks.clean import BROUGHT
+from workers.networks.errors import NetworkError
+from workers.networks.opsets import WRITTEN_OUT
+
+pytestmark = pytest.mark.tvm
+
+BY_NUMBER = re.compile(r"T\.(sigmoid|exp|erf|tanh)\(")
+"""Functions of the C library in TensorIR."""
+
+
+def written(model: ModelProto, folder: Path) -> Path:
+    path = folder / "network.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("name", list(forms.FORMS))
+def test_every_form_is_imported_as_what_it_is(name: str, tmp_path: Path) -> None:
+    model = forms.FORMS[name]()
+    path = written(model, tmp_path)
+    compiled = Compiled(path)
+    x = np.random.default_rng(1).standard_normal(compiled.shape).astype(np.float32)
+    found, wanted = compiled.run({}, x), reference(path, x)
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max() <= 1e-5 * max(1.0, float(np.abs(wanted).max()))
+    assert compiled.imported.layout == ("NHWC" if name.startswith("Conv") and "Transpose" not in name else "none")
+
+
+def convolutions(**padding: Any) -> ModelProto:
+    weights = [constant(name, forms.drawn(16, 16, 3, 3, seed=place)) for place, name in enumerate("vw")]
+    nodes = [
+        helper.make_node("Conv", ["x", "v"], ["a"], **padding),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MaxPool", ["b"], ["c"], kernel_shape=[3, 3], **padding),
+        helper.make_node("Conv", ["c", "w"], ["y"], **padding),
+    ]
+    return model_of(nodes, {"x": [1, 16, 14, 14]}, {"y": None}, weights)
+
+
+def test_padding_to_the_same_size_is_the_padding_of_the_convolution_in_its_layout(tmp_path: Path) -> None:
+    """An operator of its own for the zeros would be a copy, with a change of the layout before and behind it."""
+    names = [
+        sorted(task.name for task in Compiled(written(convolutions(**padding), tmp_path)).extracted)
+        for padding in ({"auto_pad": "SAME_UPPER"}, {"pads": [1, 1, 1, 1]})
+    ]
+    assert names[0] == names[1]
+
+
+def activation(kind: str, **attributes: Any) -> ModelProto:
+    node = helper.make_node(kind, ["x"], ["y"], **attributes)
+    return model_of([node], {"x": [64, 1024]}, {"y": [64, 1024]}, [], 20)
+
+
+def silu() -> ModelProto:
+    nodes = [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("Mul", ["x", "s"], ["y"])]
+    return model_of(nodes, {"x": [64, 1024]}, {"y": [64, 1024]}, [])
+
+
+@pytest.mark.parametrize(
+    ("model", "exact"),
+    [
+        (activation("Sigmoid"), lambda x: 1 / (1 + np.exp(-x))),
+        (silu(), lambda x: x / (1 + np.exp(-x))),
+        (activation("Gelu"), None),
+        (activation("Gelu", approximate="tanh"), None),
+    ],
+    ids=["sigmoid", "silu", "gelu", "gelu by tanh"],
+)
+def test_activations_are_polynomials_exact_to_some_units_in_the_last_place(
+    model: ModelProto, exact: Any, tmp_path: Path
+) -> None:
+    path = written(model, tmp_path)
+    compiled = Compiled(path)
+    assert not BY_NUMBER.findall(compiled.imported.mod.script())
+    x = np.linspace(-100, 100, 64 * 1024, dtype=np.float32).reshape(64, 1024)
+    found = compiled.run({}, x)
+    assert np.abs(found - reference(path, x)).max() <= 1e-6 * 100
+    if exact is not None:  # far below zero as well, where a sum of 1 and a small number would leave none
+        shown = np.abs(x) < 80
+        wanted = exact(x.astype(np.float64))
+        assert (np.abs(found - wanted)[shown] <= 1e-6 * np.abs(wanted)[shown]).all()
+
+
+def test_what_the_simplifier_may_bring_in_can_be_imported_and_what_is_written_out_cannot() -> None:
+    target()
+    from workers.tvm_backend.importer import unsupported
+
+    assert unsupported(BROUGHT) == []
+    # com.microsoft's Attention has a converter, which would take ONNX's for it.
+    assert unsupported(WRITTEN_OUT) == sorted(WRITTEN_OUT - {"Attention"})
+
+
+def test_every_standard_operator_that_is_defined_by_others_is_imported_or_written_out() -> None:
+    """But for random numbers and sequences."""
+    target()
+    from workers.tvm_backend.importer import unsupported
+
+    latest = {schema.name: schema for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
+    others = {"Bernoulli", "SequenceMap"}
+    defined = {name for name, one in latest.items() if one.has_function or one.has_context_dependent_function}
+    assert set(unsupported(defined)) - WRITTEN_OUT == others
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("NonZero", "NonZero: how much comes out .* export the network without its post-processing"),
+        ("LSTM", "LSTM: only recurrent operators .* 64 steps .* give a shorter sequence"),
+        ("Det", "Det: TVM cannot import these operators; export the network with others"),
+    ],
+)
+def test_what_cannot_be_imported_is_refused_by_its_own_name_also_inside_of_branches(kind: str, words: str) -> None:
+    import tvm
+
+    from workers.tvm_backend.importer import import_network
+
+    value = helper.make_tensor_value_info("b", TensorProto.FLOAT, None)
+    branches = {
+        f"{name}_branch": helper.make_graph([helper.make_node(kind, ["x"], ["b"])], name, [], [value])
+        for name in ("then", "else")
+    }
+    node = helper.make_node("If", ["c"], ["y"], **branches)
+    model = model_of([node], {"x": [2, 2]}, {"y": None}, [constant("c", np.asarray(True))])
+    with pytest.raises(NetworkError, match=words):
+        import_network(model, {"x": [2, 2]}, tvm.target.Target(target()))

@@ -1,0 +1,90 @@
+"""Operators in forms that every part here reads: of operator set 13 or newer, and written out by their own definition.
+
+onnx's own tools do both, on a copy without the large weights, which stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnx import GraphProto, ModelProto, inliner, version_converter
+
+from workers.networks.errors import one_line
+from workers.networks.graph import replace_nodes, set_attributes
+from workers.networks.inspect import opset
+from workers.networks.shape import nested
+from workers.networks.shapes import skeleton
+
+OLDEST = 13
+"""TVM reads older forms of Upsample, Resize, Slice, TopK and Pad as if they were newer: some of them wrongly, in silence."""
+WRITTEN_OUT = frozenset(
+    "Attention BlackmanWindow CausalConvWithState Celu CenterCropPad HammingWindow HannWindow LinearAttention "
+    "NegativeLogLikelihoodLoss RotaryEmbedding SoftmaxCrossEntropyLoss SwiGLU Swish".split()
+)
+"""Standard operators that ONNX defines by others and TVM has no converter for; com.microsoft's Attention is another one."""
+
+
+def raise_opset(model: ModelProto) -> str | None:
+    """Files of older operator sets are taken to OLDEST; where that fails, the network keeps its own."""
+    version = opset(model)
+    if version >= OLDEST:
+        return None
+    try:
+        _rewrite(model, lambda bare: version_converter.convert_version(bare, OLDEST))
+    except Exception as error:  # whatever the C++ inside raises for an operator that it cannot convert
+        return f"operator set {version} was kept: raising it to {OLDEST} failed ({one_line(str(error), 120)})"
+    if version < 11:  # the converter leaves out how older Resizes, and Upsamples, found their places
+        for node in (node for inner in nested(model.graph) for node in inner.node if node.op_type == "Resize"):
+            set_attributes(node, coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    return f"operator set {version} was raised to {OLDEST}"
+
+
+def write_out_functions(model: ModelProto) -> str | None:
+    """Operators of WRITTEN_OUT become those that define them."""
+    found = {node.op_type for graph in nested(model.graph) for node in graph.node if node.domain in ("", "ai.onnx")}
+    chosen = sorted(found & WRITTEN_OUT)
+    if not chosen:
+        return None
+    named = [("", kind) for kind in chosen]
+    try:
+        _rewrite(model, lambda bare: inliner.inline_selected_functions(bare, named, inline_schema_functions=True))
+    except Exception as error:  # from the C++ inside; the import names the operator
+        return f"{', '.join(chosen)} could not be written out ({one_line(str(error), 120)})"
+    return f"{', '.join(chosen)} became the operators that define them"
+
+
+def _rewrite(model: ModelProto, change: Callable[[ModelProto], ModelProto]) -> None:
+    """Takes over what `change` makes of the operators and small constants; raises what it raises, `model` then unchanged."""
+    graph = model.graph
+    _store_constants(graph)
+    bare = skeleton(model)
+    result = change(bare)
+    for role in ("input", "output"):
+        if _names(bare.graph, role) != _names(result.graph, role):
+            raise ValueError(f"it changed the {role}s of the network")
+    large = set(_names(bare.graph, "input")) - set(_names(graph, "input"))
+    for place in reversed(range(len(graph.initializer))):
+        if graph.initializer[place].name not in large:
+            del graph.initializer[place]
+    graph.initializer.extend(result.graph.initializer)
+    replace_nodes(graph, result.graph.node)
+    del model.opset_import[:]
+    model.opset_import.extend(result.opset_import)
+
+
+def _store_constants(graph: GraphProto) -> None:
+    """Tensors of Constant operators join the other weights, where the large ones are left alone."""
+    kept = []
+    for node in graph.node:
+        tensor = next((a.t for a in node.attribute if a.name == "value"), None) if node.op_type == "Constant" else None
+        if tensor is None:
+            kept.append(node)
+        else:
+            stored = graph.initializer.add()
+            stored.CopyFrom(tensor)
+            stored.name = node.output[0]
+    replace_nodes(graph, kept)
+
+
+def _names(graph: GraphProto, role: str) -> list[str]:
+    return [value.name for value in getattr(graph, role)]

@@ -1,0 +1,86 @@
+"""Padding that a file leaves to be worked out, written as numbers.
+
+TVM pads for auto_pad with an operator of its own, a copy that also stops the conversion of layouts; it rounds the size of
+a MaxPool with SAME_LOWER down, and does not read the output_shape of a ConvTranspose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onnx import ModelProto, NodeProto
+
+from workers.networks.errors import NetworkError
+from workers.networks.graph import attribute, set_attributes
+from workers.networks.shape import TensorShape
+from workers.networks.shapes import tensor_shapes
+
+_SLIDING = frozenset({"Conv", "MaxPool", "AveragePool", "LpPool"})
+_AUTOMATIC = (b"SAME_UPPER", b"SAME_LOWER", b"VALID")
+
+
+def explicit_pads(model: ModelProto) -> str | None:
+    """auto_pad of convolutions and poolings, and output_shape of transposed convolutions, become pads."""
+    nodes = [node for node in model.graph.node if _asks(node)]
+    shapes = tensor_shapes(model) if nodes else {}
+    written = sum(_write(node, shapes) for node in nodes)
+    return f"{written} operators got their padding in numbers" if written else None
+
+
+def _asks(node: NodeProto) -> bool:
+    if node.domain not in ("", "ai.onnx") or node.op_type not in _SLIDING | {"ConvTranspose"}:
+        return False
+    return attribute(node, "auto_pad") in _AUTOMATIC or attribute(node, "output_shape") is not None
+
+
+def _write(node: NodeProto, shapes: Mapping[str, TensorShape]) -> bool:
+    """Whether it could be written: sizes have to be known. Formulas: ONNX's definitions of Conv and ConvTranspose."""
+    sizes = _spatial(shapes.get(node.input[0]))
+    kernel = attribute(node, "kernel_shape") or _spatial(shapes.get(node.input[1]) if len(node.input) > 1 else None)
+    if sizes is None or kernel is None:
+        return False
+    ones = [1] * len(sizes)
+    strides, dilations = attribute(node, "strides", ones), attribute(node, "dilations", ones)
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    mode = attribute(node, "auto_pad", b"NOTSET")
+    if node.op_type == "ConvTranspose":
+        wanted = attribute(node, "output_shape")
+        if wanted is None and mode != b"VALID":
+            wanted = [n * s for n, s in zip(sizes, strides, strict=True)]
+        total = _transposed(node, sizes, strides, spans, wanted)
+    else:
+        outputs = [-(-n // s) for n, s in zip(sizes, strides, strict=True)]
+        total = [
+            max((out - 1) * s + span - n, 0) for out, s, span, n in zip(outputs, strides, spans, sizes, strict=True)
+        ]
+        total = [0] * len(sizes) if mode == b"VALID" else total
+    less, more = [n // 2 for n in total], [n - n // 2 for n in total]
+    pads = [*less, *more] if mode == b"SAME_UPPER" else [*more, *less]
+    set_attributes(node, auto_pad=None, output_shape=None, pads=pads)
+    return True
+
+
+def _transposed(
+    node: NodeProto, sizes: Sequence[int], strides: Sequence[int], spans: Sequence[int], wanted: Sequence[int] | None
+) -> list[int]:
+    """Rows to take off each axis for outputs of `wanted` sizes, none where None; what is missing joins output_padding."""
+    if wanted is None:
+        return [0] * len(sizes)
+    added = attribute(node, "output_padding", [0] * len(sizes))
+    whole = [(n - 1) * s + span + a for n, s, span, a in zip(sizes, strides, spans, added, strict=True)]
+    total = [have - want for have, want in zip(whole, wanted[-len(sizes) :], strict=True)]
+    missing = [max(-n, 0) for n in total]
+    padding = [a + n for a, n in zip(added, missing, strict=True)]
+    if any(n >= s for n, s in zip(padding, strides, strict=True) if n):
+        raise NetworkError(
+            f"output_shape {list(wanted)} of {node.name or node.output[0]}",
+            f"the transposed convolution makes {whole} at most",
+            "export it with pads and output_padding",
+        )
+    if any(missing):
+        set_attributes(node, output_padding=padding)
+    return [max(n, 0) for n in total]
+
+
+def _spatial(shape: TensorShape | None) -> list[int] | None:
+    return None if shape is None or shape.static is None else list(shape.static[2:])
