@@ -32,6 +32,7 @@ def test_pages_and_downloads_are_kept_nowhere(site: Site, ada: Client) -> None:
         assert Client().get(address)[KEPT] == "private, no-store", address
 
 
+@pytest.mark.django_db
 def test_what_is_everybodys_may_be_kept(client: Client) -> None:
     answer = client.get("/static/css/tokens.css")
     answer.close()

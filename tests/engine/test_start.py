@@ -52,6 +52,8 @@ def broken(sketch: Sketch) -> list[str]:
             found.append("pieces for every core")
         if len(spatial) == 3 and spatial[0][3] > 1:
             found.append("one product of a batch at a time")
+        if len(spatial) == 3 and spatial[0][1] > 1 and spatial[1][0] * spatial[2][0] > 1:
+            found.append("one sweep over the batch")
     return found
 
 

@@ -33,7 +33,7 @@ if before is not None:
     except BlockingIOError:
         pass
 for pid in started: os.kill(pid, signal.SIGKILL)
-print(json.dumps([counted, len(started)]))
+print(json.dumps([counted, len(started)]), flush=True)
 os._exit(0)
 """
 

@@ -22,6 +22,8 @@ ROOT = -1
 """Where a block is computed once, whole. Under a loop of an operator without tiles (a Softmax) it may be once an element."""
 FUSED_EARLY = 1
 """The structure whose epilogue is computed within the first parts of the loops: only those run in parallel."""
+SHORT = 128
+"""Steps of a convolution's reduction under which the best of recorded searches were mostly of the structure FUSED_EARLY."""
 STOCK = {"parallel": 16, "vectorize": 64}
 """What MetaSchedule itself takes (pieces: times the cores, the least that is as many); a good first guess."""
 
@@ -103,7 +105,8 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.f
     whole = np.ceil(vector / machine.lanes)
     across = _product(spatial[:-1], 3)
     registers = across * whole
-    early = _structure(sketch, choices) == FUSED_EARLY
+    structure = _structure(sketch, choices)
+    early = structure == FUSED_EARLY
     parallel = _product(spatial, 0) * np.where(early, 1.0, _product(spatial, 1))
     inner_reduction = _product(reduction, 1)
     block = _product(spatial, 2) * _product(spatial, 3) * 4.0
@@ -117,9 +120,14 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.f
     if len(reduction) == 1:
         # Products of one batch share nothing: side by side they take turns in evicting each other's operands.
         penalty += np.log2(outer) + np.log2(_product(spatial[:-2], 2))
+        # Nor is anything kept from one sweep over the batch to the next: one sweep, product by product, reads in order.
+        penalty += 0.3 * np.log2(_product(spatial[-2:], 0)) * (_product(spatial[:-2], 1) > 1)
     else:
         # Rows of an image lie a power of two apart, or nearly: many at a time meet in the same lines of the cache.
         penalty += 0.4 * np.log2(outer)
+        # The shorter a reduction, the more of the time is the epilogue's: of a whole tile at once it is vectors in a row.
+        steps = _product(reduction, 0) * inner_reduction
+        penalty += 0.25 * np.maximum(0, np.log2(SHORT / steps)) * (structure > FUSED_EARLY)
     # Accumulators of more than one register tile leave the registers with every step of the outer reduction.
     penalty += 0.5 * np.log2(_product(spatial, 2)) * (_product(reduction, 0) > 1)
     # Beside the accumulators, a vector of weights for each of theirs across and the input that meets them.
