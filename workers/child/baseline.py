@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from workers.baselines.order import Latency
 from workers.child.artifact import PATIENCE, describe, import_cleaned
-from workers.child.peers import onnxruntime, run_script, tell_baseline
+from workers.child.peers import onnxruntime, quickest, run_script, tell_baseline, timed
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.child.verification import verified
@@ -38,7 +35,7 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
     pulse.patience, lock = PATIENCE, TurnLock(pulse)
     pulse.tell("phase", name="baseline", text="measuring ONNX Runtime")
     with lock.exclusive():
-        theirs = [_latency(onnxruntime(spec, work, RUNS))]
+        theirs = [timed(onnxruntime(spec, work, RUNS))]
     tell_baseline(pulse, spec, ONNX_RUNTIME, theirs[0])
     pulse.tell("phase", name="baseline", text="compiling the network untuned")
     folder = work / "untuned"
@@ -54,20 +51,11 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
     untuned: list[Latency] = []
     for _ in range(LATER_ROUNDS):
         with lock.exclusive():
-            untuned.append(_latency(run_script(spec, folder, "--runs", str(UNTUNED_RUNS), "--json")))
-            theirs.append(_latency(onnxruntime(spec, work, RUNS)))
+            untuned.append(timed(run_script(spec, folder, "--runs", str(UNTUNED_RUNS), "--json")))
+            theirs.append(timed(onnxruntime(spec, work, RUNS)))
     tell_baseline(pulse, spec, ONNX_RUNTIME, quickest(theirs))
     tell_baseline(pulse, spec, UNTUNED, quickest(untuned))
     pulse.tell("result", task="baseline")
-
-
-def quickest(rounds: Sequence[Latency]) -> Latency:
-    """The round with the least median: what disturbs a machine only ever adds."""
-    return min(rounds, key=lambda latency: latency.median)
-
-
-def _latency(answer: dict[str, Any]) -> Latency:
-    return Latency.of(np.asarray(answer["seconds"]))
 
 
 def _untuned(spec: RunSpec, folder: Path) -> tuple[str, Inspection]:

@@ -6,8 +6,11 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from workers.baselines.order import Latency, Order
 from workers.child.pulse import Pulse
@@ -50,6 +53,16 @@ def tell_baseline(pulse: Pulse, spec: RunSpec, name: str, latency: Latency) -> N
         runs=latency.runs,
         threads=spec.threads,
     )
+
+
+def timed(answer: dict[str, Any]) -> Latency:
+    """Of one process's answer."""
+    return Latency.of(np.asarray(answer["seconds"]))
+
+
+def quickest(rounds: Sequence[Latency]) -> Latency:
+    """The round with the least median: what disturbs a machine only ever adds."""
+    return min(rounds, key=lambda latency: latency.median)
 
 
 def half_range(latency: Latency) -> float:
