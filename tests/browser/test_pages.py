@@ -147,15 +147,22 @@ def test_an_upload_can_be_broken_off_and_another_file_waits_until_then(site: Sit
     assert complaints(slow) == []
 
 
-def test_a_file_over_the_limit_is_not_sent(site: Site, browser: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("bound", "words"),
+    [
+        ("limit", ["A network has at most 2.00 GB here. Upload a smaller"]),
+        ("room", ["There is room for", "Storage page"]),
+    ],
+)
+def test_a_file_that_is_too_large_is_not_sent(
+    site: Site, browser: Any, tmp_path: Path, bound: str, words: list[str]
+) -> None:
+    """For the site, or for the room that its owner has left."""
     file = tmp_path / "large.onnx"
     file.write_bytes(b"x" * 1_000_000)
     browser.get(f"{site.url}/networks/")
-    browser.execute_script("document.querySelector('[data-upload]').dataset.limit = '999999'")
+    browser.execute_script(f"document.querySelector('[data-upload]').dataset.{bound} = '999999'")
     browser.find_element("css selector", "input[type=file]").send_keys(str(file))
-    until(
-        lambda: status(browser).startswith(
-            "large.onnx has 1.0 MB. A network has at most 2.00 GB here. Upload a smaller"
-        )
-    )
+    until(lambda: status(browser).startswith(f"large.onnx has 1.0 MB. {words[0]}"))
+    assert all(word in status(browser) for word in words)
     assert browser.execute_script(SENT) == 0

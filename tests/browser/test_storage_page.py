@@ -1,4 +1,4 @@
-"""Making room, in a real browser: by keyboard, and told before a large file is sent."""
+"""Making room, in a real browser and by keyboard, and an upload of who is signed out meanwhile."""
 
 from __future__ import annotations
 
@@ -45,20 +45,6 @@ def test_room_can_be_made_on_a_phone(site: Site, browser: Any) -> None:
     browser.get(f"{site.url}/storage/")
     box = browser.find_element("xpath", f"//tr[.//a[text()='{name}']]//summary").rect
     assert 0 <= box["x"] < box["x"] + box["width"] <= 390
-
-
-def test_a_file_that_there_is_no_room_for_is_not_sent(site: Site, browser: Any, tmp_path: Path) -> None:
-    file = tmp_path / "large.onnx"
-    file.write_bytes(b"x" * 1_000_000)
-    browser.get(f"{site.url}/networks/")
-    browser.execute_script("document.querySelector('[data-upload]').dataset.room = '999999'")
-    browser.find_element("css selector", "input[type=file]").send_keys(str(file))
-    status = until(lambda: browser.find_element("css selector", "[data-status]").text)
-    assert status.startswith("large.onnx has 1.0 MB. There is room for")
-    assert "Storage page" in status
-    assert browser.execute_script(
-        "return performance.getEntriesByType('resource').every((e) => !e.name.endsWith('/networks/'))"
-    )
 
 
 def test_a_large_upload_of_who_is_signed_out_meanwhile_is_told_so(site: Site, browser: Any, tmp_path: Path) -> None:
