@@ -191,7 +191,7 @@ def test_a_launcher_starts_again_what_was_killed(site):
         if pid != launcher.pid:
             kill(pid)
     shutil.rmtree(site.data / "redis", ignore_errors=True)
-    eventually(lambda: site.log("up").count("was killed") >= 5, 5, "the news")
+    eventually(lambda: site.log("up").count("was killed") >= 5, 20, "the news")
     key = site.run(trials=8)
     eventually(lambda: site.state(key) in ENDED, 90, "the run's end")
     assert site.state(key) == "done", site.logs()

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from workers.engine.history import History
 from workers.engine.space import Configuration, Features, Knob, Operator, Sketch
@@ -98,6 +97,8 @@ def placed(sketch: Sketch, choices: NDArray[np.int32]) -> Features:
 
 def agreement(opinion: NDArray[np.float64], speeds: NDArray[np.float64]) -> float:
     """Spearman's rank correlation; 0 where either is constant."""
+    from scipy.stats import rankdata  # half a second that only who agrees on something pays
+
     ranks = rankdata(np.stack([opinion, speeds]), axis=1)
     if (np.ptp(ranks, axis=1) == 0).any():
         return 0.0

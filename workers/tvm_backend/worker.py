@@ -25,7 +25,6 @@ from typing import Any
 
 from workers.engine.evaluator.estimate import KEPT_RUNS
 from workers.tvm_backend import runtime
-from workers.tvm_backend.stopwatch import Stopwatch, timed
 
 Answer = dict[str, Any]
 
@@ -88,6 +87,8 @@ class Worker:
         return {"seconds": time.perf_counter() - began}
 
     def run(self, id: int, incumbent: float | None) -> Answer:
+        from workers.tvm_backend.stopwatch import Stopwatch, timed
+
         operator, program, shapes = self.programs.pop(id)
         began = time.perf_counter()
         workload = self.workloads[operator]

@@ -56,7 +56,9 @@ def load(metadata):
     """The network's main function; the compiler's 260 MB are not loaded."""
     os.environ.setdefault("TVM_NUM_THREADS", str(metadata["threads"]))
     os.environ.setdefault("TVM_BIND_THREADS", "0")
-    os.environ.setdefault("TVM_FFI_DISABLE_TORCH_C_DLPACK", "1")  # torch is not needed and takes a second to load
+    sys.modules.setdefault(
+        "torch", None
+    )  # tvm_ffi takes it along where it finds it; it is not needed and takes a second
     import tvm_ffi
 
     package = Path(importlib.util.find_spec("tvm").origin).parent

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import emcee
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
@@ -122,6 +121,8 @@ class Sampled:
 
 def sample(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Sampled:
     """Samples the posterior. emcee draws from a RandomState; it is seeded from `rng`, which is the only source of chance."""
+    import emcee  # with scipy.stats behind it half a second, that nobody pays who only names methods
+
     start = _walkers(problem, sampling, rng)
     sampler = emcee.EnsembleSampler(*start.shape, problem.log_probability, vectorize=True)
     chance = np.random.RandomState(np.random.MT19937(int(rng.integers(2**32)))).get_state()

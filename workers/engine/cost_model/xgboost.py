@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xgboost as xgb
 from numpy.typing import NDArray
 
 from workers.engine.ports import Prediction
 from workers.engine.space import Features
+
+if TYPE_CHECKING:
+    import xgboost as xgb
 
 OBJECTIVES = {"reg": "reg:squarederror", "rank": "rank:pairwise"}
 TARGETS = ("log", "speed")
@@ -92,6 +94,8 @@ class XGBoost:
         best = float(speeds.max(initial=0.0))
         if best <= 0 or features.shape[1] == 0:
             return  # Only failures, or nothing to tell points apart by: zeros are all there is to say.
+        import xgboost as xgb  # a second, with scikit-learn behind it: nobody pays it who only names methods
+
         logs = np.log2(np.maximum(speeds / best, 2.0**self._floor))
         matrix = xgb.DMatrix(features, label=speeds / best if self._speed else logs, nthread=1)
         if self._weighted:
