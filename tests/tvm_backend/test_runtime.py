@@ -1,0 +1,32 @@
+"""What comes along when TVM is imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.tvm
+
+LOADED = "import sys; from workers.tvm_backend import runtime; runtime.load(); "
+
+
+def told(script: str) -> str:
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_tvm_comes_without_torch_and_torch_may_come_afterwards() -> None:
+    assert told(LOADED + "print('torch' in sys.modules)") == "False"
+    assert told(LOADED + "import torch, tvm; print(float(torch.ones(3).sum()))") == "3.0"
+
+
+@pytest.mark.mutation
+def test_tvm_before_its_traps_are_dealt_with_brings_torch() -> None:
+    assert told("import tvm; " + LOADED + "print('torch' in sys.modules)") == "True"
+
+
+@pytest.mark.parametrize("module", ["workers.tvm_backend.worker", "workers.child.tune", "workers.headless.__main__"])
+def test_what_starts_often_brings_nothing_heavy(module: str) -> None:
+    heavy = "{'tvm', 'torch', 'xgboost', 'sklearn', 'scipy.stats', 'pandas'} & set(sys.modules)"
+    assert told(f"import sys, {module}; print(sorted({heavy}))") == "[]"
