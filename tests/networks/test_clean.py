@@ -83,12 +83,13 @@ MEASURED = """
 import sys
 from pathlib import Path
 from workers.networks import clean
+from workers.without import without
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
-with clean.without("torch"):
+with without("torch", "sympy"):
     import onnxsim
 before = peak()
 clean.cleaned(sys.argv[1], {})

@@ -20,7 +20,7 @@ with getattr(MeasureLock(sys.argv[1]), sys.argv[2])() as waited:
     print(waited, flush=True)
     sys.stdin.readline()
 """
-# Two of these overlap so that the lock is never free of readers; {gate} lets a test take the turnstile away.
+# Some of these overlap so that the lock is never free of readers; {gate} lets a test take the turnstile away.
 READER = """
 import sys, time
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_a_killed_holder_lets_go(kind: str, holders: Holders, eventually: Any) -
 
 
 def writer_gets_in(gate: str, holders: Holders, eventually: Any) -> bool:
-    readers = [holders.start(READER, gate, offset) for offset in ("0", "0.05")]
+    readers = [holders.start(READER, gate, offset) for offset in ("0", "0.03", "0.06", "0.09")]
     for reader in readers:
         assert eventually(lambda reader=reader: holders.has(reader), 10)
     writer = holders.start(HOLDER, "exclusive")

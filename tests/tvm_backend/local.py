@@ -45,12 +45,14 @@ def local_backend(network: Path, work_dir: Path) -> Any:
     """A started LocalBackend with a lock of its own; close it."""
     target()
     from workers.tvm_backend.backend import LocalBackend
+    from workers.tvm_backend.pool import Pool
 
     spec = spec_of(network)
     work_dir.mkdir(parents=True, exist_ok=True)
     return LocalBackend(
-        spec, cleaned(spec.network, spec.inputs), method("auto").evaluation, Machine(cores=THREADS), work_dir,
-        MeasureLock(work_dir / "lock" / "measure.lock"), lambda phase, text: None,
+        Pool(spec.target, THREADS, MeasureLock(work_dir / "lock" / "measure.lock")), spec,
+        cleaned(spec.network, spec.inputs), method("auto").evaluation, Machine(cores=THREADS), work_dir,
+        lambda phase, text: None,
     )  # fmt: skip
 
 

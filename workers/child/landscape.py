@@ -74,15 +74,16 @@ def _backends(spec: RunSpec, chosen: Method, work: Path, pulse: Pulse) -> Callab
 
     runtime.load(spec.target)
     from workers.tvm_backend.backend import LocalBackend, machine_of
+    from workers.tvm_backend.pool import Pool
 
     def make() -> LocalBackend:
         return LocalBackend(
+            Pool(spec.target, spec.threads, MeasureLock()),
             spec,
             cleaned(spec.network, spec.inputs),
             chosen.evaluation,
             machine_of(spec.target, spec.threads),
             work,
-            MeasureLock(),
             lambda phase, text: pulse.tell("phase", name=phase, text=text),
         )
 

@@ -70,28 +70,33 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
     pulse.tell("phase", name="importing", text="loading TVM")
     # TVM's own modules import TVM: they come after its traps are dealt with.
     from workers.tvm_backend import runtime
+    from workers.tvm_backend.pool import Pool
 
-    runtime.load(spec.target)
-    from workers.tvm_backend.backend import LocalBackend, machine_of
-    from workers.tvm_backend.evolutionary import Evolving
-    from workers.tvm_backend.library import linker
-    from workers.tvm_backend.lowered import Lowering
+    pool = Pool(spec.target, spec.threads, TurnLock(pulse), Thrift())
+    try:
+        runtime.load(spec.target)
+        from workers.tvm_backend.backend import LocalBackend, machine_of
+        from workers.tvm_backend.evolutionary import Evolving
+        from workers.tvm_backend.library import linker
+        from workers.tvm_backend.lowered import Lowering
 
-    linker()  # says now, not when the budget is spent, that no library could be made
+        linker()  # says now, not when the budget is spent, that no library could be made
 
-    model = load(spec.network)
-    notes = how_computed(model)
-    model, report = clean(model, spec.inputs)
-    backend = LocalBackend(
-        spec,
-        model,
-        chosen.evaluation,
-        machine_of(spec.target, spec.threads),
-        Path(order["work_dir"]),
-        TurnLock(pulse),
-        lambda phase, text: pulse.tell("phase", name=phase, text=text),
-        Thrift(),
-    )
+        model = load(spec.network)
+        notes = how_computed(model)
+        model, report = clean(model, spec.inputs)
+        backend = LocalBackend(
+            pool,
+            spec,
+            model,
+            chosen.evaluation,
+            machine_of(spec.target, spec.threads),
+            Path(order["work_dir"]),
+            lambda phase, text: pulse.tell("phase", name=phase, text=text),
+        )
+    except BaseException:
+        pool.close()
+        raise
     pulse.tell(
         "started",
         versions=runtime.versions(),

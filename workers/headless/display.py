@@ -183,8 +183,8 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         "reason": said["reason"],
     }
     lines = [
-        f"{len(operators)} operators, {trials} configurations in {human(seconds)} ({trials / seconds:.1f}/s), "
-        f"all operators measured after {complete or float('nan'):.1f} s",
+        f"{len(operators)} operators, {trials} configurations in {human(seconds)} ({trials / seconds:.1f}/s)"
+        + (f", all operators measured after {complete:.1f} s" if complete else ""),
         f"end to end {1e3 * ours:.3f} ms ± {500 * (quartiles['upper_quartile'] - quartiles['lower_quartile']):.3f}, "
         f"sum of operators {1e3 * (last['latency'] or 0):.3f} ms, "
         f"ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x",

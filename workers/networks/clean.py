@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from onnx import ModelProto, inliner
@@ -32,6 +30,7 @@ from workers.networks.rewriting import (
     sums_to_additions,
 )
 from workers.networks.shapes import set_static_shapes
+from workers.without import without
 
 Simplifier = Callable[[ModelProto], ModelProto]
 Pass = Callable[[ModelProto], str | None]
@@ -109,19 +108,6 @@ def clean(
     return model, report
 
 
-@contextmanager
-def without(package: str) -> Iterator[None]:
-    """Inside, importing a package that is not loaded yet fails as if it were not installed."""
-    hide = package not in sys.modules
-    if hide:
-        sys.modules[package] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        if hide:
-            del sys.modules[package]
-
-
 def _apply(step: Pass, model: ModelProto, report: list[str]) -> None:
     sentence = step(model)
     if sentence is not None:
@@ -129,7 +115,7 @@ def _apply(step: Pass, model: ModelProto, report: list[str]) -> None:
 
 
 def _onnxsim(model: ModelProto) -> ModelProto:
-    with without("torch"):  # onnxsim loads it for parts that are not used here: over a second, and 190 MB
+    with without("torch", "sympy"):  # for parts of onnxsim that are not used here: two seconds, and 200 MB
         import onnxsim
     # By way of files: handed over as bytes, the weights would be in memory seven times at once.
     with tempfile.TemporaryDirectory() as folder:

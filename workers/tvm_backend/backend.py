@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,11 +13,7 @@ import tvm
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
 from workers.engine.start import Machine
-from workers.engine.thrift import Thrift
 from workers.messages.spec import RunSpec
-from workers.sandbox.lock import MeasureLock
-from workers.sandbox.memory import memory
-from workers.sandbox.spawn import Limits
 from workers.tvm_backend.code_size import code_size
 from workers.tvm_backend.hardware import vector_lanes
 from workers.tvm_backend.importer import import_network
@@ -27,35 +21,23 @@ from workers.tvm_backend.operators import extract, footprint, operators
 from workers.tvm_backend.pool import Pool
 from workers.tvm_backend.programs import Invalid, Workload, save_workloads
 
-SHARE = 0.5
-"""Of the machine's memory that one process of the pool may reserve: a candidate that wants more is an outcome, the run goes
-on."""
-LEAST = 6 * 2**30
-"""Bytes; libraries and threads' stacks reserve some of it without using it."""
-
 
 class LocalBackend:
-    """Compiles on every core, runs on `spec.threads` threads. `layout` and `notes` are its `Imported`'s. Owns its workers;
-    close it."""
+    """Compiles and runs in `pool`, which it owns from now on: close it. `layout` and `notes` are its `Imported`'s."""
 
     def __init__(
         self,
+        pool: Pool,
         spec: RunSpec,
         model: onnx.ModelProto,
         evaluator: tuple[str, dict[str, Any]],
         machine: Machine,
         work_dir: Path,
-        lock: MeasureLock,
         report: Callable[[str, str], None],
-        thrift: Thrift | None = None,
     ) -> None:
-        """`report(phase, text)` tells what the long start is doing; what is not worth compiling to `thrift` ends as
-        "large"."""
-        self._spent: dict[str, float] = defaultdict(float)
+        """`report(phase, text)` tells what the long start is doing."""
+        self._pool = pool
         self._seen: set[tuple[int, str]] = set()
-        thrift = thrift or Thrift(math.inf)
-        limits = Limits(address_space=max(LEAST, int(SHARE * memory())))
-        self._pool = Pool(spec.threads, spec.threads, spec.target, work_dir, lock, limits, self._charge, thrift)
         try:
             target = tvm.target.Target(spec.target)
             report("importing", "importing the network and folding its constants")
@@ -99,13 +81,10 @@ class LocalBackend:
         return [task.times for task in self._pool.tasks]
 
     def spent(self) -> dict[str, float]:
-        return dict(self._spent)
+        return dict(self._pool.spent)
 
     def close(self) -> None:
         self._pool.close()
-
-    def _charge(self, category: str, seconds: float) -> None:
-        self._spent[category] += seconds
 
 
 def machine_of(target: dict[str, Any], threads: int) -> Machine:

@@ -14,7 +14,7 @@ from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
 from workers.networks.recurrent import ACTIVATIONS, STEPS
-from workers.tvm_backend import constants, fast_math, winograd
+from workers.tvm_backend import constants, fast_math, layout_free, winograd
 from workers.tvm_backend.hardware import vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
@@ -128,7 +128,10 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
     if way.balance is not None:
         mod, count = winograd.transformed(mod, vector_lanes(target), way.balance)
         notes += [f"convolutions computed by Winograd's minimal filtering: {count}"] if count else []
-    return _lower(mod, target), notes
+    lowered = _lower(mod, target)
+    if left := [name for name in dict.fromkeys(calls(lowered)) if not layout_free.schedulable(lowered[name])]:
+        notes.append(f"operators that TVM has no schedules for, compiled as they are: {', '.join(left)}")
+    return lowered, notes
 
 
 def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRModule:
@@ -152,7 +155,7 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         relax.transform.AttachAttrLayoutFreeBuffers(),
     ]
     with target:
-        return tvm.transform.Sequential(passes)(mod)
+        return layout_free.settle(tvm.transform.Sequential(passes)(mod))
 
 
 def _last_line(error: Exception) -> str:

@@ -13,6 +13,7 @@ from tvm.s_tir.meta_schedule.relax_integration import extract_tasks
 from workers.engine.space import Operator
 from workers.engine.start import Machine, first_configurations
 from workers.tvm_backend.importer import calls
+from workers.tvm_backend.layout_free import schedulable
 from workers.tvm_backend.programs import Workload, key_of
 
 FIRST = 4
@@ -28,12 +29,13 @@ class Extracted:
 
 
 def extract(mod: tvm.IRModule, target: tvm.target.Target) -> list[Extracted]:
-    """Unique operators in network order; TVM gives them in hash order."""
+    """Unique operators in network order, those left out that TVM has no schedules for; TVM gives them in hash order."""
     place: dict[str, int] = {}
     for number, name in enumerate(calls(mod)):
         place.setdefault(name, number)
     tasks = sorted(extract_tasks(mod, target), key=lambda task: place.get(task.task_name, math.inf))
-    return [Extracted(task.task_name, task.dispatched[0], int(task.weight)) for task in tasks]
+    found = [Extracted(task.task_name, task.dispatched[0], int(task.weight)) for task in tasks]
+    return [task for task in found if schedulable(task.mod["main"])]
 
 
 def operators(

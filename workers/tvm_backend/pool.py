@@ -9,12 +9,13 @@ what else it had compiled is compiled again elsewhere.
 from __future__ import annotations
 
 import json
+import math
 import signal
 import socket
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -26,6 +27,7 @@ from workers.engine.space import Configuration
 from workers.engine.thrift import Thrift
 from workers.messages.causes import DUPLICATE, LARGE
 from workers.sandbox.lock import MeasureLock
+from workers.sandbox.memory import memory
 from workers.sandbox.spawn import Limits, Process, spawn
 from workers.tvm_backend.runtime import environment
 
@@ -33,6 +35,11 @@ from workers.tvm_backend.runtime import environment
 COMPILE_TIMEOUT = 4.0
 RUN_TIMEOUT = LONGEST_TIMING + 2.0
 START_TIMEOUT = 120.0
+
+SHARE = 0.5
+"""Of the machine's memory that one worker may reserve: a candidate that wants more is an outcome, the run goes on."""
+LEAST = 6 * 2**30
+"""Bytes; libraries and threads' stacks reserve some of it without using it."""
 
 
 class PoolError(RuntimeError):
@@ -109,24 +116,20 @@ class Task:
 
 
 class Pool:
-    """`size` workers on `threads` threads each for the timed programs. Not thread-safe; owned by one backend."""
+    """Compiles on a worker a thread and runs on `threads` threads. Its workers load TVM while the caller does: make it first.
+    Not thread-safe; owned by one backend.
 
-    def __init__(
-        self,
-        size: int,
-        threads: int,
-        target: dict[str, Any],
-        work_dir: Path,
-        lock: MeasureLock,
-        limits: Limits,
-        spent: Callable[[str, float], None],
-        thrift: Thrift,
-    ) -> None:
-        self.size, self.threads, self.target, self.work_dir = size, threads, target, work_dir
-        self.lock, self.limits, self.spent, self.thrift = lock, limits, spent, thrift
+    `spent` are its seconds by account. What is not worth compiling to `thrift` ends as "large".
+    """
+
+    def __init__(self, target: dict[str, Any], threads: int, lock: MeasureLock, thrift: Thrift | None = None) -> None:
+        """`target` as TVM is given it."""
+        self.target, self.threads, self.lock = target, threads, lock
+        self.thrift = thrift or Thrift(math.inf)
+        self.spent: dict[str, float] = defaultdict(float)
         self.order: dict[str, Any] | None = None
         self.tasks: list[Task] = []
-        self.members: list[Member] = [self._start() for _ in range(size)]
+        self.members: list[Member] = [self._start() for _ in range(threads)]
 
     def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
         """Gives every worker the operators; `footprint` as `Arguments` takes it. PoolError when one cannot take them."""
@@ -149,15 +152,15 @@ class Pool:
         self._ask_all("drop")
         while open_tasks := [task for task in tasks if task.outcome is None]:
             with self.lock.shared() as waited:
-                self.spent("wait", waited)
+                self.spent["wait"] += waited
                 began = time.monotonic()
                 self._compile(open_tasks, seen)
-                self.spent("build", time.monotonic() - began)
+                self.spent["build"] += time.monotonic() - began
             with self.lock.exclusive() as waited:
-                self.spent("wait", waited)
+                self.spent["wait"] += waited
                 began = time.monotonic()
                 self._run([task for task in open_tasks if task.outcome is None], incumbents)
-                self.spent("measure", time.monotonic() - began)
+                self.spent["measure"] += time.monotonic() - began
         return [task.outcome for task in tasks if task.outcome is not None]
 
     def close(self) -> None:
@@ -298,7 +301,7 @@ class Pool:
                 "--target",
                 json.dumps(self.target),
             ],
-            limits=self.limits,
+            limits=Limits(address_space=max(LEAST, int(SHARE * memory()))),
             env=environment(self.threads),
             pass_fds=(theirs.fileno(),),
         )

@@ -19,13 +19,14 @@ from tvm_ffi import structural_hash
 from tvm_ffi.serialization import from_json_graph_str
 
 from workers.engine.space import Sketch
+from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
 from workers.tvm_backend.traces import Family, decided, families, read_back
 
 SEED = 1  # sampling instructions have all their decisions: nothing is drawn from it, but TVM wants one
 
 
 class Invalid(Exception):
-    """A configuration TVM refuses to schedule; the text is TVM's last line."""
+    """A configuration that TVM refuses to schedule, or schedules wrongly; the text is TVM's last line, or says what is."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Workload:
         return next((shapes[place][0] for place in self.weights if len(shapes[place]) == 3), 1)
 
     @cached_property
+    def sums_of_sums(self) -> bool:
+        return has_sums_of_sums(self.mod["main"])
+
+    @cached_property
     def context(self) -> ms.TuneContext:
         """Must outlive the post-processors, which point into it."""
         return _context(self.mod, self.target)
@@ -87,6 +92,8 @@ class Workload:
             raise
         except Exception as error:  # TVM raises whatever its C++ throws
             raise Invalid(str(error).strip().splitlines()[-1][:300] or type(error).__name__) from None
+        if self.sums_of_sums and repeats_a_sum(schedule.mod["main"]):
+            raise Invalid("a sum within another's loops would be added up again and again")
         return schedule
 
     def read_back(self, schedule: Schedule, sketch: int, asked: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from workers.tvm_backend.cores import apart
+from workers.without import without
 
 INTRINSICS = "tvm.s_tir.tensor_intrin"
 
@@ -21,7 +22,7 @@ def load(target: dict[str, Any] | None = None) -> None:
     `tvm.s_tir.tensor_intrin` parses CUDA's, ROCm's and Hexagon's intrinsics on import, which takes 19 s; a package object
     without that import, whose parts load one by one, takes 0.2 s.
     """
-    with without_torch():
+    with without("torch"):  # tvm_ffi takes it along, for tensors nobody hands it: 2 s and 190 MB of every process
         import tvm.s_tir
 
     if INTRINSICS not in sys.modules:
@@ -29,22 +30,6 @@ def load(target: dict[str, Any] | None = None) -> None:
         package.__path__ = [os.path.join(os.path.dirname(tvm.s_tir.__file__), "tensor_intrin")]
         sys.modules[INTRINSICS] = package
     importlib.import_module(f"{INTRINSICS}.{intrinsics_of(target or {'kind': 'llvm'})}")
-
-
-@contextmanager
-def without_torch() -> Iterator[None]:
-    """Hides torch while TVM is imported: tvm_ffi takes it along where it finds it, 2 s and 190 MB of every process.
-
-    Nobody hands TVM torch's tensors. Who wants torch may import it afterwards.
-    """
-    hidden = "torch" not in sys.modules
-    if hidden:
-        sys.modules["torch"] = None  # type: ignore[assignment]  # Python's own sign for "not to be found"
-    try:
-        yield
-    finally:
-        if hidden:
-            del sys.modules["torch"]
 
 
 def intrinsics_of(target: dict[str, Any]) -> str:

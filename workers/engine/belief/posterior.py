@@ -11,6 +11,7 @@ from scipy.optimize import least_squares
 
 from workers.engine.belief.curves import Curve
 from workers.engine.belief.segments import Points
+from workers.without import without
 
 Array = NDArray[np.float64]
 
@@ -121,7 +122,8 @@ class Sampled:
 
 def sample(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Sampled:
     """Samples the posterior. emcee draws from a RandomState; it is seeded from `rng`, which is the only source of chance."""
-    import emcee  # with scipy.stats behind it half a second, that nobody pays who only names methods
+    with without("scipy.stats"):  # for a move that is not used here: half a second
+        import emcee
 
     start = _walkers(problem, sampling, rng)
     sampler = emcee.EnsembleSampler(*start.shape, problem.log_probability, vectorize=True)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from workers.engine.ports import Prediction
 from workers.engine.space import Features
+from workers.without import without
 
 if TYPE_CHECKING:
     import xgboost as xgb
@@ -94,7 +95,8 @@ class XGBoost:
         best = float(speeds.max(initial=0.0))
         if best <= 0 or features.shape[1] == 0:
             return  # Only failures, or nothing to tell points apart by: zeros are all there is to say.
-        import xgboost as xgb  # a second, with scikit-learn behind it: nobody pays it who only names methods
+        with without("sklearn"):  # for its estimators, which are not used here: half of what the import takes
+            import xgboost as xgb  # here, because nobody pays it who only names methods
 
         logs = np.log2(np.maximum(speeds / best, 2.0**self._floor))
         matrix = xgb.DMatrix(features, label=speeds / best if self._speed else logs, nthread=1)

@@ -1,0 +1,48 @@
+"""A mean within a variance: of all programs that TVM makes of it, those that compute it are told from those that do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.networks.forms import drawn, one
+from tests.tvm_backend.local import reference
+from tests.tvm_backend.test_configurations import Compiled, drawn_input
+
+pytestmark = pytest.mark.tvm
+
+DRAWS = 12
+
+
+@pytest.fixture(scope="module")
+def normalised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Compiled]:
+    path = tmp_path_factory.mktemp("normalised") / "network.onnx"
+    network = one("InstanceNormalization", [1, 8, 16, 16], 17, drawn(8), drawn(8, seed=1))
+    path.write_bytes(network.SerializeToString())
+    return path, Compiled(path)
+
+
+def errors(path: Path, compiled: Compiled) -> list[float]:
+    x, rng = drawn_input(compiled.shape), np.random.default_rng(3)
+    wanted = reference(path, x)
+    return [float(np.abs(compiled.run(compiled.drawn(rng), x) - wanted).max()) for _ in range(DRAWS)]
+
+
+def test_a_sum_is_added_up_once_in_every_program_that_is_taken(normalised: tuple[Path, Compiled]) -> None:
+    assert max(errors(*normalised)) < 1e-4
+
+
+def test_of_a_single_sum_nothing_is_asked(normalised: tuple[Path, Compiled]) -> None:
+    assert sorted(workload.sums_of_sums for workload in normalised[1].workloads) == [False, True]
+
+
+@pytest.mark.mutation
+def test_a_sum_that_is_added_up_again_and_again_is_noticed(
+    normalised: tuple[Path, Compiled], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.tvm_backend import programs
+
+    monkeypatch.setattr(programs, "repeats_a_sum", lambda program: False)
+    assert max(errors(*normalised)) > 0.1

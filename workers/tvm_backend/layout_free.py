@@ -1,0 +1,71 @@
+"""Which constants a program may lay out anew, and which functions no program can be made of."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import tvm
+from tvm import ir, s_tir, tirx
+from tvm_ffi import structural_equal, structural_walk
+
+ATTRIBUTE = "layout_free_buffers"
+
+
+def settle(mod: tvm.IRModule) -> tvm.IRModule:
+    """Takes back TVM's leave to lay out a constant anew where one program reads it in several ways.
+
+    TVM's RewriteLayout takes the new layout from the first read and drops what that one does not reach: of a GatherND's
+    constant indices, read as [0, i] and [1, i], only the first row was left, and the network computed something else.
+    """
+    for variable, function in mod.functions_items():
+        if isinstance(function, tirx.PrimFunc) and ATTRIBUTE in function.attrs:
+            places = [int(place) for place in function.attrs[ATTRIBUTE]]
+            reads = _Reads(function)
+            kept = [p for p in places if reads.alike(function.params[p])]
+            if kept != places:
+                mod[variable] = function.with_attr(ATTRIBUTE, kept) if kept else function.without_attr(ATTRIBUTE)
+    return mod
+
+
+def schedulable(function: tirx.PrimFunc) -> bool:
+    """Whether every block says what it writes; TVM's schedules refuse those that do not, such as a scatter's."""
+    return all(block.writes for block in _blocks(function))
+
+
+class _Reads:
+    """Where the blocks of a function read its buffers."""
+
+    def __init__(self, function: tirx.PrimFunc) -> None:
+        self._found: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
+        for block in _blocks(function):
+            loads: list[Any] = []
+            structural_walk(block.body, [(ir.TensorLoad, loads.append)])
+            for load in loads:
+                self._note(load.source, block, load.indices)
+
+    def _note(self, buffer: Any, block: Any, indices: Any) -> None:
+        found = self._found[buffer]
+        if not any(other.same_as(block) and structural_equal(known, indices) for other, known in found):
+            found.append((block, indices))
+
+    def alike(self, buffer: Any) -> bool:
+        """Whether one order of the elements serves all reads: there is one, or each goes element by element. What a block
+        without a reduction writes of it may be inlined, so that its readers count too."""
+        reads = self._found[buffer]
+        if len(reads) > 1 and not all(_by_element(block, indices) for block, indices in reads):
+            return False
+        inlined = [block for block, _ in reads if block.init is None]
+        return all(self.alike(write.source) for block in inlined for write in block.writes if write.source != buffer)
+
+
+def _by_element(block: Any, indices: Any) -> bool:
+    variables = {iter_var.var for iter_var in block.iter_vars}
+    return len(set(indices)) == len(indices) and all(index in variables for index in indices)
+
+
+def _blocks(function: tirx.PrimFunc) -> list[Any]:
+    """Those that compute: all but the root."""
+    found: list[Any] = []
+    structural_walk(function.body, [(s_tir.SBlock, found.append)])
+    return [block for block in found if block.name_hint != "root"]
