@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +20,11 @@ LONG = (
     "engine",
 )  # fmt: skip
 """Rooms with files that take minutes: they come first, or the last of them is waited for on one core."""
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A script that starts the suite behind itself leaves it so, and whatever tests start would not hear Ctrl-C either.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)
@@ -125,7 +131,7 @@ def _account() -> str | None:
 def _wait(folder: str, server: subprocess.Popen[bytes]) -> None:
     import psycopg
 
-    for _ in range(100):
+    for _ in range(600):
         try:
             psycopg.connect(host=folder, user="tests", dbname="postgres").close()
             return

@@ -103,7 +103,7 @@ def test_an_interrupt_keeps_no_half_cell_and_leaves_no_process(
             assert time.monotonic() < deadline, "the arm did not start in time"
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors
     assert not list((tmp_path / "cells").iterdir())
     ours = str(tmp_path).encode()

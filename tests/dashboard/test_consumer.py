@@ -48,10 +48,20 @@ def signed_in(user: User) -> Client:
     return client
 
 
+class Viewer(WebsocketCommunicator):
+    """Waits longer than channels' one second for an answer: other tests run beside."""
+
+    async def connect(self, timeout: float = 30) -> Any:
+        return await super().connect(timeout)
+
+    async def disconnect(self, code: int = 1000, timeout: float = 30) -> None:
+        await super().disconnect(code, timeout)
+
+
 def line_of(client: Client, run: TuningRun, after: int | str = 0) -> WebsocketCommunicator:
     headers = [(b"cookie", f"{name}={cookie.value}".encode()) for name, cookie in client.cookies.items()]
     sites = AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
-    return WebsocketCommunicator(sites, f"/ws/runs/{run.pk}/?after={after}", headers)
+    return Viewer(sites, f"/ws/runs/{run.pk}/?after={after}", headers)
 
 
 async def line(run: TuningRun, user: User | None, after: int | str = 0) -> WebsocketCommunicator:

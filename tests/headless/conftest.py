@@ -17,7 +17,7 @@ def command(machine_cache: Path, lock_of_its_own: None) -> Start:
 @pytest.fixture(scope="session")
 def told(command: Start) -> Told:
     """Runs a command to its end: exit code, standard output, standard error."""
-    return teller(command, 120)
+    return teller(command, 280)
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,7 @@ def test_a_killed_child_is_started_again_and_nothing_is_measured_twice_and_an_in
         until(lambda: len(measured(tmp_path)) > len(before))
         family = descendants(process.pid)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=280)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
     assert [event["kind"] for event in events(tmp_path)].count("started") == 2
@@ -106,7 +106,7 @@ def test_a_killed_command_leaves_no_process_and_is_resumed(command: Start, zoo_c
         until(lambda: not any(map(alive, family)), 10.0)
     before = measured(tmp_path)
     with command(*arguments, "--resume") as process:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=280)
     assert process.returncode == 0, errors
     after = measured(tmp_path)
     assert after[: len(before)] == before
@@ -123,7 +123,7 @@ def test_a_child_that_does_not_hear_the_word_is_ended_and_the_archive_is_made(
         family = descendants(process.pid)
         with command("control", tmp_path, "stop") as control:
             control.communicate(timeout=60)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=280)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
     assert (tmp_path / "tiny.zip").is_file()
@@ -149,7 +149,7 @@ def test_a_disk_that_fills_up_is_one_clear_line_and_the_run_goes_on_when_there_i
         _, most = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, most))
         family = descendants(process.pid)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=280)
     assert process.returncode == 1, errors
     assert "Traceback" not in errors
     assert errors.splitlines()[-1].startswith(f"{tmp_path}: File too large; make room")
@@ -158,7 +158,7 @@ def test_a_disk_that_fills_up_is_one_clear_line_and_the_run_goes_on_when_there_i
     before = measured(tmp_path)
     assert before
     with command(*arguments, "--trials", len(before) + 20, "--resume") as process:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=280)
     assert process.returncode == 0, errors
     after = measured(tmp_path)
     assert after[: len(before)] == before

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workers.messages.orders import best_of, compile_order, latency_of
+from workers.messages.orders import FUTILE, best_of, compile_order, latency_of, unfinished
 
 OPERATORS = [{"index": 0, "key": "a", "weight": 2}, {"index": 1, "key": "b", "weight": 1}]
 
@@ -26,6 +26,12 @@ def test_the_latency_counts_every_operator_as_often_as_it_appears() -> None:
     assert latency_of(best, OPERATORS) == pytest.approx(0.5)
     with pytest.raises(KeyError):
         latency_of({}, OPERATORS)
+
+
+def test_an_operator_is_given_up_after_some_that_failed_and_none_that_ran() -> None:
+    rows = [measured(0, None), measured(0, 0.2, 1), *(measured(1, None, choice) for choice in range(FUTILE - 1))]
+    assert unfinished(rows, OPERATORS) == [OPERATORS[1]]
+    assert unfinished([*rows, measured(1, None, FUTILE)], OPERATORS) == []
 
 
 def test_a_layout_that_made_no_difference_is_left_open(tmp_path: Path) -> None:

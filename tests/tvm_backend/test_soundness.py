@@ -18,7 +18,11 @@ DRAWS = 12
 
 @pytest.fixture(scope="module")
 def normalised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Compiled]:
-    path = tmp_path_factory.mktemp("normalised") / "network.onnx"
+    return normalisation(tmp_path_factory.mktemp("normalised"))
+
+
+def normalisation(folder: Path) -> tuple[Path, Compiled]:
+    path = folder / "network.onnx"
     network = one("InstanceNormalization", [1, 8, 16, 16], 17, drawn(8), drawn(8, seed=1))
     path.write_bytes(network.SerializeToString())
     return path, Compiled(path)
@@ -32,6 +36,16 @@ def errors(path: Path, compiled: Compiled) -> list[float]:
 
 def test_a_sum_is_added_up_once_in_every_program_that_is_taken(normalised: tuple[Path, Compiled]) -> None:
     assert max(errors(*normalised)) < 1e-4
+
+
+def test_what_a_program_computes_is_told_by_running_it(normalised: tuple[Path, Compiled]) -> None:
+    from workers.tvm_backend.soundness import Plain
+
+    _, compiled = normalised
+    plain, rng = [Plain(workload) for workload in compiled.workloads], np.random.default_rng(3)
+    for _ in range(DRAWS):
+        for index, (sketch, choices, _) in compiled.drawn(rng).items():
+            assert plain[index].computes(sketch, choices)
 
 
 def test_of_a_single_sum_nothing_is_asked(normalised: tuple[Path, Compiled]) -> None:

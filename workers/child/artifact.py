@@ -10,12 +10,14 @@ import os
 import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workers.baselines.order import Latency
 from workers.baselines.verify import Verdict
+from workers.child.mending import mended
 from workers.child.peers import ArtifactFailed, half_range, onnxruntime, quickest, run_script, tell_baseline, timed
 from workers.child.pulse import Pulse
 from workers.child.rehearsal import rehearsed
@@ -54,10 +56,12 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     folder.mkdir(parents=True)
     pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
     rehearsal = _build(order, spec, folder, pulse)
-    pulse.tell("phase", name="verifying", text="running the library against ONNX Runtime")
     lock = TurnLock(pulse)
-    with lock.shared():
-        verdict = verified(spec, folder, work)
+    verdict = _verified(spec, folder, work, pulse)
+    if not verdict.passed:
+        pulse.tell("phase", name="compiling", text="looking for the operators that compute something else")
+        rehearsal = _build(order, spec, folder, pulse, mending=True)
+        verdict = _verified(spec, folder, work, pulse)
     with lock.exclusive():
         ours, theirs = _timed(spec, folder, work)
     for name, latency in theirs.items():
@@ -85,8 +89,17 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     )
 
 
-def _build(order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse) -> dict[str, Any] | None:
-    """Writes model.so, the MetaSchedule database, metadata.json and run.py; returns what the rehearsal found."""
+def _verified(spec: RunSpec, folder: Path, work: Path, pulse: Pulse) -> Verdict:
+    pulse.tell("phase", name="verifying", text="running the library against ONNX Runtime")
+    with TurnLock(pulse).shared():
+        return verified(spec, folder, work)
+
+
+def _build(
+    order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse, mending: bool = False
+) -> dict[str, Any] | None:
+    """Writes model.so, the MetaSchedule database, metadata.json and run.py, of right configurations alone where `mending`;
+    returns what the rehearsal found."""
     from workers.tvm_backend import runtime
 
     os.environ.update(runtime.pool(spec.threads))
@@ -103,8 +116,20 @@ def _build(order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse) -> 
         network = Network.of(imported, target)
         best = _best(order, network)
     log = Path(order["log"]) if order.get("log") else None
-    tuned, latency = order.get("clock", 0.0), order.get("latency")
-    chosen, built, rehearsal = rehearsed(network, best, log, tuned, latency, inspection, cores, pulse)
+    if mending:
+
+        def turn(name: str) -> AbstractContextManager[Any]:
+            pulse.tell("phase", name="compiling", text=f"comparing {name} with its plain loops")
+            return lock.shared()
+
+        chosen, wrong = mended(network, best, log, turn)
+        with lock.shared():
+            built, rehearsal = network.compiled(chosen), None
+        found = f"operators with another configuration, since the fastest is wrong: {', '.join(wrong) or 'none'}"
+        pulse.tell("log", level="warning", text=f"{found}; the library is verified again")
+    else:
+        tuned, latency = order.get("clock", 0.0), order.get("latency")
+        chosen, built, rehearsal = rehearsed(network, best, log, tuned, latency, inspection, cores, pulse)
     with lock.shared():
         network.database(chosen, folder)
         export(built, folder / "model.so")

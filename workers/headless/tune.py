@@ -19,7 +19,7 @@ from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
 from workers.headless.run_directory import RunDirectory
 from workers.headless.whole import write_whole
-from workers.messages.orders import best_of, compile_order, latency_of
+from workers.messages.orders import best_of, compile_order, latency_of, unfinished
 from workers.messages.spec import ALL, COMPUTE, RunSpec
 from workers.supervision import Ending, restart_until_progress_stops
 
@@ -96,7 +96,8 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
         Display.say(f"paused after {human(history.clock)}; go on with --resume")
         return 0
     best = _best(ending, history.measurements, operators)
-    name, latency = Path(arguments.network).stem, latency_of(best, operators)
+    name = Path(arguments.network).stem
+    latency = latency_of(best, operators) if len(best) == len(operators) else None
     order = compile_order(spec.to_json(), directory.work_dir(), name, layout, best, latency, log, history.clock)
     with profile.process(ARTIFACT, history.clock, display.hear) as hear:
         result = ask(order, hear)
@@ -108,18 +109,20 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
 def _best(
     ending: Ending, measurements: Sequence[dict[str, Any]], operators: Sequence[dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Of every operator, see `best_of`. Raises UserMistake or Failure where the run ended before there was one."""
+    """Of every operator that has one, see `best_of`. Raises UserMistake or Failure where the run ended before that is known."""
     if ending.kind == "failed" and ending.last is not None:
         raise refusal(ending.last)
     if ending.kind in ("crashed", "lost"):
         raise Failure(f"the run broke off: {ending.detail}\n{ending.log[-2000:]}")
     if ending.kind == "stopped" and not operators:
         raise Failure("it was stopped before the network's operators were known; start it again to have an archive")
-    best = best_of(measurements, operators)
-    if len(best) < len(operators):
+    if left := unfinished(measurements, operators):
         raise Failure(
-            f"only {len(best)} of {len(operators)} operators have a valid configuration; give it more time (--resume)"
+            f"{len(left)} of {len(operators)} operators have no valid configuration yet; give it more time (--resume)"
         )
+    best = best_of(measurements, operators)
+    if plain := [operator["name"] for operator in operators if str(operator["index"]) not in best]:
+        Display.say(f"no configuration that was tried works; plain loops instead: {', '.join(plain)}")
     return best
 
 

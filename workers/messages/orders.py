@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 Row = Mapping[str, Any]
+
+FUTILE = 4
+"""Configurations of an operator that failed, and none that ran, before the library is made with its plain loops."""
 
 
 def best_of(measurements: Iterable[Row], operators: Sequence[Row]) -> dict[str, dict[str, Any]]:
@@ -21,6 +25,16 @@ def best_of(measurements: Iterable[Row], operators: Sequence[Row]) -> dict[str, 
             kept = {name: found[name] for name in ("sketch", "choices", "seconds")}
             best[index] = {"key": keys[found["operator"]], **kept}
     return best
+
+
+def unfinished(measurements: Iterable[Row], operators: Iterable[Row]) -> list[Row]:
+    """Operators without a configuration that ran, of which too few were tried to say that there is none."""
+    tried, ran = Counter[int](), set[int]()
+    for found in measurements:
+        tried[found["operator"]] += 1
+        if found["seconds"] is not None:
+            ran.add(found["operator"])
+    return [o for o in operators if o["index"] not in ran and tried[o["index"]] < FUTILE]
 
 
 def latest(measurements: Iterable[Row]) -> list[Row]:

@@ -27,6 +27,7 @@ from workers.networks.rewriting import (
     drop_unused_inputs,
     drop_weight_inputs,
     fix_reshapes,
+    sort_topk,
     sums_to_additions,
 )
 from workers.networks.shapes import set_static_shapes
@@ -44,6 +45,7 @@ PASSES: tuple[Pass, ...] = (
     explicit_pads,
     recurrences_to_steps,
     fold_batch_norms,
+    sort_topk,
     sums_to_additions,
     clips_to_relus,
     pad_channels,

@@ -74,6 +74,20 @@ def _passes_on(node: NodeProto, weights: Weights, readers: dict[str, int]) -> bo
     return True
 
 
+def sort_topk(model: ModelProto) -> str | None:
+    """TopK in any order becomes TopK in falling order, which is one of them: TVM has no other."""
+    unsorted = [
+        found
+        for node in model.graph.node
+        if node.op_type == "TopK" and node.domain in ("", "ai.onnx")
+        for found in node.attribute
+        if found.name == "sorted" and not found.i
+    ]
+    for found in unsorted:
+        found.i = 1
+    return f"{len(unsorted)} TopKs were made to sort what they find" if unsorted else None
+
+
 def sums_to_additions(model: ModelProto) -> str | None:
     """Sum of n tensors becomes n - 1 Adds: Sum is imported as stack and reduce."""
     nodes: list[NodeProto] = []

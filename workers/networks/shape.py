@@ -35,11 +35,13 @@ class TensorShape:
 
 
 def shape_of(value: ValueInfoProto) -> TensorShape:
-    """What a value info declares."""
+    """What a value info declares; older exporters write -1 for a size that is given later."""
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         return TensorShape(tensor.elem_type, None)
-    dims = (d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim)
+    dims = (
+        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else (d.dim_param or None) for d in tensor.shape.dim
+    )
     return TensorShape(tensor.elem_type, tuple(dims))
 
 

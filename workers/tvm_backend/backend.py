@@ -17,9 +17,9 @@ from workers.messages.spec import RunSpec
 from workers.tvm_backend.code_size import code_size
 from workers.tvm_backend.hardware import vector_lanes
 from workers.tvm_backend.importer import import_network
-from workers.tvm_backend.operators import extract, footprint, operators
+from workers.tvm_backend.operators import extract, footprint, operators, with_spaces
 from workers.tvm_backend.pool import Pool
-from workers.tvm_backend.programs import Invalid, Workload, save_workloads
+from workers.tvm_backend.programs import Invalid, save_workloads
 
 
 class LocalBackend:
@@ -46,7 +46,9 @@ class LocalBackend:
             extracted = extract(imported.mod, target)
             del imported  # with the weights, which only the process that compiles the whole network needs
             report("spaces", f"drawing up the design spaces of {len(extracted)} operators")
-            workloads = [Workload.generate(task.mod, target) for task in extracted]
+            extracted, workloads, left = with_spaces(extracted, target)
+            if left:
+                self.notes += (f"operators that TVM has no design space for, compiled as they are: {', '.join(left)}",)
             self.workloads = workloads
             save_workloads(workloads, work_dir / "workloads.json")
             self._operators = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)

@@ -14,7 +14,7 @@ from tvm.s_tir import meta_schedule as ms
 
 from workers.messages.linker import ADVICE, ZIG, find_linker
 from workers.tvm_backend.importer import Imported
-from workers.tvm_backend.operators import Extracted, extract
+from workers.tvm_backend.operators import Extracted, extract, with_spaces
 from workers.tvm_backend.programs import Workload
 
 Configuration = tuple[int, tuple[int, ...], float]
@@ -94,8 +94,8 @@ class Network:
 
     @classmethod
     def of(cls, imported: Imported, target: tvm.target.Target) -> Network:
-        extracted = extract(imported.mod, target)
-        return cls(imported, extracted, [Workload.generate(task.mod, target) for task in extracted], target)
+        extracted, workloads, _ = with_spaces(extract(imported.mod, target), target)
+        return cls(imported, extracted, workloads, target)
 
     @property
     def indices(self) -> dict[str, int]:

@@ -38,6 +38,24 @@ def extract(mod: tvm.IRModule, target: tvm.target.Target) -> list[Extracted]:
     return [task for task in found if schedulable(task.mod["main"])]
 
 
+def with_spaces(
+    extracted: Sequence[Extracted], target: tvm.target.Target
+) -> tuple[list[Extracted], list[Workload], list[str]]:
+    """Operators and their design spaces, and the names of those left out because TVM's rules fail on them; raises what TVM
+    raises where they fail on all."""
+    kept, workloads, left = [], [], []
+    for task in extracted:
+        try:
+            workloads.append(Workload.generate(task.mod, target))
+        except Exception:  # TVM raises whatever its C++ throws
+            left.append(task.name)
+            if len(left) == len(extracted):
+                raise
+        else:
+            kept.append(task)
+    return kept, workloads, left
+
+
 def operators(
     extracted: Sequence[Extracted], workloads: Sequence[Workload], peak_flops: float, bandwidth: float, machine: Machine
 ) -> list[Operator]:

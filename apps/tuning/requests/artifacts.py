@@ -12,6 +12,7 @@ from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import ACTIVE
 from apps.tuning.transitions import tell
+from workers.messages.orders import FUTILE
 
 
 def compile_if_measured(run: TuningRun) -> Job | None:
@@ -34,16 +35,21 @@ def request_artifact(run: TuningRun, owner: Any) -> Job:
     with transaction.atomic():
         Job.objects.select_for_update().get(pk=run.job_id)
         if not _measured(run):
-            open_ = run.operators.filter(best_seconds=None).count()
+            open_ = _open(run)
             what = f"{open_} operators have no valid configuration yet" if open_ else "nothing was measured yet"
             raise Refused(run, what, "wait, or give the run more time")
         return _compiling(run)
 
 
 def _measured(run: TuningRun) -> bool:
-    """Whether every operator has a best."""
-    operators = list(run.operators.values_list("best_seconds", flat=True))
-    return bool(operators) and None not in operators
+    """Whether every operator has a best, or none was found in enough tries."""
+    return run.operators.exclude(best_seconds=None).exists() and not _open(run)
+
+
+def _open(run: TuningRun) -> int:
+    """Operators of which too few configurations were tried to say that none works."""
+    without = run.operators.filter(best_seconds=None).values_list("index", flat=True)
+    return sum(run.measurements.filter(operator=index)[:FUTILE].count() < FUTILE for index in without)
 
 
 def _compiling(run: TuningRun) -> Job:

@@ -23,6 +23,7 @@ from tests.apps.rows import Site
 from tests.apps.threads import in_threads
 from workers.messages import Budget
 from workers.messages.baselines import BASELINES, PACKAGES
+from workers.messages.orders import FUTILE
 
 MINUTE = timedelta(minutes=1)
 
@@ -259,6 +260,18 @@ def test_a_lost_message_waits_for_ten_minutes_only_where_every_thread_is_at_work
     later = now + 10 * MINUTE
     Job.objects.filter(pk__in=[job.pk for job in jobs]).update(lease_until=later + MINUTE)
     assert services.reconcile(later)["resent"] == 1
+
+
+def test_an_operator_that_nothing_works_for_is_left_out_of_what_is_compiled(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(*[None] * (FUTILE - 1), operator=1)])
+    with pytest.raises(services.Refused, match="1 operators have no valid configuration yet"):
+        services.request_artifact(run, site.ada)
+    services.write(held, [told.batch(None, operator=1), told.event("finished", reason="trials", report={})])
+    services.conclude(held, "finished")
+    taken = services.claim(Job.objects.get(task="compile").pk, "worker")
+    assert taken is not None
+    assert list(taken.order()["best"]) == ["0"]
 
 
 def test_a_measured_run_is_compiled_when_it_ends(site: Any, tmp_path: Path) -> None:
