@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -129,7 +130,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compiling(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Task:
     monkeypatch.setattr(artifact, "_build", lambda *_: None)
-    monkeypatch.setattr(artifact, "verified", lambda *_: None)
+    monkeypatch.setattr(artifact, "verified", lambda *_: SimpleNamespace(passed=True))
     monkeypatch.setattr(artifact, "_timed", reached)
     return artifact.compile_artifact
 

@@ -82,6 +82,11 @@ OPERATORS: dict[str, Callable[[], ModelProto]] = {
     "AveragePool of padding": lambda: one(
         "AveragePool", IMAGE, 18, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], count_include_pad=1
     ),
+    "Resize of some axes": lambda: one("Resize", [1, 4, 8, 8], 18, None, floats(2, 1.5), axes=[2, 3], mode="linear"),
+    "MaxPool with places that nothing reads": lambda: model_of(
+        [helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[3, 3])], {"x": IMAGE}, {"y": None}, []
+    ),
+    "Split into one": lambda: chain(ROWS, ("Split", "s", {"axis": 1}), ("Relu",), s=integers(50)),
     "MaxPool, rounded up": lambda: one("MaxPool", IMAGE, 18, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
     "MaxPool, dilated": lambda: one("MaxPool", IMAGE, 18, kernel_shape=[3, 3], dilations=[2, 2]),
     "Conv of a line": lambda: one("Conv", [1, 8, 40], 18, drawn(16, 8, 3)),

@@ -22,7 +22,7 @@ LATER_ROUNDS = 2
 """Processes in turns after the first one; the quickest is what counts. A browser that starts beside a single one made ONNX
 Runtime look three times slower than it is."""
 WRONG = (
-    "even untuned TVM does not compute what ONNX Runtime computes ({}): no library of this run will be offered; stop it, and "
+    "even untuned TVM does not compute what ONNX Runtime computes ({}): no library of such a run is offered; "
     "export the network with another opset or without what stands before that output"
 )
 

@@ -31,12 +31,12 @@ def mended(
 ) -> tuple[dict[int, Configuration], list[str]]:
     """Right configurations by operator, and the names of the operators that had a wrong one; an operator that none was found
     for is left out. Runs every operator as plain loops, which for a large network takes a minute, inside `turn` of its name."""
-    kept, wrong = dict(best), []
-    for index in best:
-        name = network.extracted[index].name
+    kept, wrong, logged = dict(best), [], _fastest(log) if log else {}
+    for index, first in best.items():
+        name, others = network.extracted[index].name, [one for one in logged.get(index, ()) if one[:2] != first[:2]]
         with turn(name):
-            right = _right(network.workloads[index], [best[index], *_others(log, index, best[index])[:TRIES]])
-        if right == best[index]:
+            right = _right(network.workloads[index], [first, *others])
+        if right == first:
             continue
         wrong.append(name)
         del kept[index]
@@ -57,10 +57,10 @@ def _right(workload: Workload, configurations: Sequence[Configuration]) -> Confi
     return None
 
 
-def _others(log: Path | None, index: int, first: Configuration) -> list[Configuration]:
-    """Of an operator, those in the tuning log but the first, the fastest first."""
-    if log is None:
-        return []
-    rows = [row for row in latest(measurements_in(log)) if int(row["operator"]) == index]
-    found = {(int(row["sketch"]), tuple(row["choices"]), float(row["seconds"])) for row in rows}
-    return sorted((one for one in found if one[:2] != first[:2]), key=lambda one: one[2])
+def _fastest(log: Path) -> dict[int, list[Configuration]]:
+    """By operator, the fastest TRIES in the tuning log, in order."""
+    found: dict[int, set[Configuration]] = {}
+    for row in latest(measurements_in(log)):
+        configuration = (int(row["sketch"]), tuple(row["choices"]), float(row["seconds"]))
+        found.setdefault(int(row["operator"]), set()).add(configuration)
+    return {index: sorted(known, key=lambda one: one[2])[:TRIES] for index, known in found.items()}

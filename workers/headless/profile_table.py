@@ -17,6 +17,7 @@ WORDS = {
     "command/machine": "this machine and its peak",
     "command/journal": "journal and log",
     "command/archive": "figures and archive",
+    "command/check": "comparing the untuned network",
     "process/start": "starting the processes",
     "process/imports": "imports of what tunes and compiles",
     "process/end": "ending the processes",

@@ -19,9 +19,13 @@ from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
 from workers.headless.run_directory import RunDirectory
 from workers.headless.whole import write_whole
+from workers.messages.events import Event
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
 from workers.messages.spec import ALL, COMPUTE, RunSpec
 from workers.supervision import Ending, restart_until_progress_stops
+
+LONG = 600.0
+"""s of tuning from which on the network is compared with ONNX Runtime before, untuned: of a wrong import nothing is offered."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,6 +91,9 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
 
     with spending("command/journal"), RunDirectory.opened(out) as directory, display.stops_on_interrupt():
         spec = directory.begin(spec, arguments.records, arguments.resume)
+        if spec.budget.seconds and spec.budget.seconds >= LONG and not directory.journal.history().measurements:
+            with spending("command/check"):
+                _check_import(spec, arguments.network, directory.work_dir(), display)
         ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
         history = directory.journal.history()
         operators, layout = directory.facts()
@@ -104,6 +111,24 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
     display.end()
     with spending("command/archive"):
         return _conclude(out / f"{name}.zip", directory, ending, result, operators)
+
+
+def _check_import(spec: RunSpec, network: str, work_dir: Path, display: Display) -> None:
+    """Raises Failure where even untuned TVM computes something else; what hinders the comparison is only shown."""
+    wrong: list[str] = []
+
+    def hear(event: Event) -> None:
+        display.hear(event)
+        if event["kind"] == "log" and event["level"] == "error":
+            wrong.append(event["text"])
+
+    order = {"task": "baseline", "spec": spec.to_json(), "name": Path(network).stem, "work_dir": str(work_dir)}
+    try:
+        ask(order, hear)
+    except Failure as error:
+        Display.say(f"the import could not be compared with ONNX Runtime: {str(error).splitlines()[0]}")
+    if wrong:
+        raise Failure(wrong[0])
 
 
 def _best(

@@ -20,10 +20,11 @@ from workers.networks.padding import pad_channels
 from workers.networks.pads import explicit_pads
 from workers.networks.quantization import quantization_to_arithmetic
 from workers.networks.recurrent import recurrences_to_steps
+from workers.networks.resizing import drop_empty_resize_inputs, whole_resizes
 from workers.networks.rewriting import (
     clips_to_relus,
-    drop_empty_resize_inputs,
     drop_identities,
+    drop_unread_outputs,
     drop_unused_inputs,
     drop_weight_inputs,
     fix_reshapes,
@@ -38,9 +39,11 @@ Pass = Callable[[ModelProto], str | None]
 
 PASSES: tuple[Pass, ...] = (
     halves_to_singles,
+    drop_unread_outputs,
     drop_identities,
     fold_constants,
     drop_empty_resize_inputs,
+    whole_resizes,
     quantization_to_arithmetic,
     explicit_pads,
     recurrences_to_steps,

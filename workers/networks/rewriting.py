@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.graph import Weights, attribute, rename, replace_nodes, uses
@@ -38,8 +39,29 @@ def _drop_inputs(model: ModelProto, names: set[str], many: str, one: str) -> str
     return f"{len(gone)} {one if len(gone) == 1 else many}" if gone else None
 
 
+def drop_unread_outputs(model: ModelProto) -> str | None:
+    """Outputs that an operator may leave out, and nothing reads, are left out: some of TVM's converters know only the others."""
+    read, version = uses(model), opset(model)
+    dropped = 0
+    for node in model.graph.node:
+        while len(node.output) > 1 and node.output[-1] not in read and _optional(node, version):
+            node.output.pop()
+            dropped += 1
+    return f"{dropped} outputs that nothing reads were left out" if dropped else None
+
+
+def _optional(node: NodeProto, version: int) -> bool:
+    """Whether the operator's last output is one that it may leave out."""
+    try:
+        named = onnx.defs.get_schema(node.op_type, version, node.domain).outputs
+    except onnx.defs.SchemaError:
+        return False
+    place = len(node.output) - 1
+    return place < len(named) and named[place].option == onnx.defs.OpSchema.FormalParameterOption.Optional
+
+
 def drop_identities(model: ModelProto) -> str | None:
-    """Identity, and Dropout outside training, hand on what they read."""
+    """Identity, Split into one part, and Dropout outside training, hand on what they read."""
     graph = model.graph
     weights, readers = Weights(graph), uses(model)
     outputs = {value.name for value in graph.output}
@@ -55,7 +77,7 @@ def drop_identities(model: ModelProto) -> str | None:
             gone.add(index)
         elif source in makers and source not in outputs and readers[source] == 1:
             maker = makers[source]
-            if maker.op_type in ("Identity", "Dropout"):
+            if _passes_on(maker, weights, readers):
                 continue  # taken in the next round, when the one before is gone
             maker.output[:] = [result if name == source else name for name in maker.output]
             gone.add(index)
@@ -65,7 +87,7 @@ def drop_identities(model: ModelProto) -> str | None:
 
 
 def _passes_on(node: NodeProto, weights: Weights, readers: dict[str, int]) -> bool:
-    if node.op_type == "Identity":
+    if node.op_type == "Identity" or (node.op_type == "Split" and len(node.output) == 1):
         return True
     if node.op_type != "Dropout" or any(readers[name] for name in node.output[1:] if name):
         return False
@@ -162,20 +184,6 @@ def _relus(node: NodeProto, upper: float, weights: Weights) -> list[NodeProto]:
         helper.make_node("Relu", [f"{result}__room"], [f"{result}__left"]),
         helper.make_node("Sub", [bound, f"{result}__left"], [result]),
     ]
-
-
-def drop_empty_resize_inputs(model: ModelProto) -> str | None:
-    """An input of a Resize that is a constant without values is none: exporters write scales so beside sizes."""
-    weights = Weights(model.graph)
-    dropped = 0
-    for node in model.graph.node:
-        if node.op_type != "Resize":
-            continue
-        for place, name in enumerate(node.input):
-            if place and name in weights and not weights.get(name).size:
-                node.input[place] = ""
-                dropped += 1
-    return f"{dropped} empty inputs of Resizes were dropped" if dropped else None
 
 
 def fix_reshapes(model: ModelProto) -> str | None:

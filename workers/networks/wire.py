@@ -167,7 +167,9 @@ class Walk:
                 raw = last - first
             elif number == 13 or (number == 14 and first == 1):
                 raise NetworkError(
-                    name, "its weights are in another file", "save the network as one file (external data is not read)"
+                    name,
+                    "its weights are in another file",
+                    "save the network as one file: onnx.save(onnx.load('there.onnx'), 'one.onnx')",
                 )
             elif number == 3:
                 raise NetworkError(name, "it is stored in segments", "save the network with whole tensors")

@@ -56,9 +56,7 @@ def load(metadata):
     """The network's main function; the compiler's 260 MB are not loaded."""
     os.environ.setdefault("TVM_NUM_THREADS", str(metadata["threads"]))
     os.environ.setdefault("TVM_BIND_THREADS", "0")
-    sys.modules.setdefault(
-        "torch", None
-    )  # tvm_ffi takes it along where it finds it; it is not needed and takes a second
+    sys.modules.setdefault("torch", None)  # tvm_ffi takes it along where it finds it: a second, for nothing here
     import tvm_ffi
 
     package = Path(importlib.util.find_spec("tvm").origin).parent

@@ -1,0 +1,90 @@
+"""Resizes in the one form that TVM reads, and a refusal of those that it would compute otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from onnx import ModelProto, NodeProto
+
+from workers.networks.errors import NetworkError
+from workers.networks.graph import Weights, attribute, set_attributes
+from workers.networks.shape import TensorShape
+from workers.networks.shapes import tensor_shapes
+
+SCALES, SIZES = 2, 3
+"""Places of the inputs that say how large the output is."""
+NEARLY = 1e-3
+"""Of a pixel: scales are written as float32."""
+
+
+def drop_empty_resize_inputs(model: ModelProto) -> str | None:
+    """An input of a Resize that is a constant without values is none: exporters write scales so beside sizes."""
+    weights = Weights(model.graph)
+    dropped = 0
+    for node in _resizes(model):
+        for place, name in enumerate(node.input):
+            if place and name in weights and not weights.get(name).size:
+                node.input[place] = ""
+                dropped += 1
+    return f"{dropped} empty inputs of Resizes were dropped" if dropped else None
+
+
+def whole_resizes(model: ModelProto) -> str | None:
+    """Scales or sizes of some axes become those of all. Raises NetworkError for what TVM ignores."""
+    nodes = _resizes(model)
+    if not nodes:
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+    for node in nodes:
+        _refuse_ignored(node)
+    written = sum(_write_axes(node, weights, shapes) for node in nodes)
+    for node in nodes:
+        _refuse_parts_of_pixels(node, weights, shapes)
+    return f"{written} Resizes got the sizes of all their axes" if written else None
+
+
+def _resizes(model: ModelProto) -> list[NodeProto]:
+    return [node for node in model.graph.node if node.op_type == "Resize" and node.domain in ("", "ai.onnx")]
+
+
+def _refuse_ignored(node: NodeProto) -> None:
+    if attribute(node, "antialias", 0):
+        raise NetworkError(_called(node), "TVM resizes without antialiasing", "export it with antialias=False")
+    if (policy := attribute(node, "keep_aspect_ratio_policy", b"stretch")) != b"stretch":
+        kept = f"its sizes depend on keep_aspect_ratio_policy {policy.decode()!r}"
+        raise NetworkError(_called(node), kept, "export it with the sizes that come out")
+
+
+def _write_axes(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape]) -> bool:
+    """Whether some axes had to become all."""
+    axes = attribute(node, "axes")
+    if axes is None:
+        return False
+    shape = shapes.get(node.input[0])
+    place = SCALES if len(node.input) > SCALES and node.input[SCALES] else SIZES
+    if shape is None or shape.static is None or node.input[place] not in weights:
+        raise NetworkError(_called(node), "its axes stand beside sizes that are not constant", "export it without axes")
+    given = weights.get(node.input[place])
+    whole = np.ones(len(shape.static), given.dtype) if place == SCALES else np.asarray(shape.static, given.dtype)
+    whole[list(axes)] = given
+    node.input[place] = weights.put(f"{node.output[0]}__whole", whole)
+    set_attributes(node, axes=None)
+    return True
+
+
+def _refuse_parts_of_pixels(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape]) -> None:
+    """TVM takes the step from the sizes before and behind, ONNX from the scale: they differ where the last pixel is cut off."""
+    shape, mode = shapes.get(node.input[0]), attribute(node, "mode", b"nearest")
+    given = node.input[SCALES] if len(node.input) > SCALES else ""
+    by_size = attribute(node, "coordinate_transformation_mode", b"half_pixel") == b"align_corners"
+    if mode == b"nearest" or by_size or given not in weights or shape is None or shape.static is None:
+        return
+    for size, scale in zip(shape.static, weights.get(given), strict=True):
+        if abs(size * scale - round(float(size * scale))) > NEARLY:
+            reason = f"{size} times its scale {scale:g} is no whole number of pixels, and TVM knows sizes only"
+            raise NetworkError(_called(node), reason, "export it with sizes, or give inputs of another size")
+
+
+def _called(node: NodeProto) -> str:
+    return f"Resize {node.name or node.output[0]}"
