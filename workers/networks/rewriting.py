@@ -40,7 +40,7 @@ def _drop_inputs(model: ModelProto, names: set[str], many: str, one: str) -> str
 
 
 def drop_unread_outputs(model: ModelProto) -> str | None:
-    """Outputs that an operator may leave out, and nothing reads, are left out: some of TVM's converters know only the others."""
+    """Outputs that an operator may leave out, and nothing reads, are left out: TVM's converters know only the others."""
     read, version = uses(model), opset(model)
     dropped = 0
     for node in model.graph.node:
