@@ -19,12 +19,12 @@ found = create_network(owner, "residual.onnx", [open({str(path)!r}, "rb").read()
 result = found.pk
 """)
     state = lambda: site.ask(f"result = Network.objects.values_list('state', flat=True).get(pk={key!r})")  # noqa: E731
-    eventually(lambda: state() != "inspecting", 90, "the inspection")
+    eventually(lambda: state() != "inspecting", 30, "the inspection")
     assert state() == "ready", site.logs()
     inspection = site.ask(f"result = Network.objects.get(pk={key!r}).inspection")
     assert inspection["inputs"]
     job = lambda: site.ask("result = Job.objects.values_list('state', flat=True).get(task='inspect')")  # noqa: E731
-    eventually(lambda: job() == "done", 60, "the end of the job")
+    eventually(lambda: job() == "done", 10, "the end of the job")
 
 
 def test_a_file_that_is_no_network_is_rejected_within_ten_seconds_and_the_worker_lives(site):
@@ -39,9 +39,7 @@ def test_a_file_that_is_no_network_is_rejected_within_ten_seconds_and_the_worker
 job = Job.objects.get(task="inspect")
 result = [(job.ended - job.started).total_seconds(), job.attempt]
 """)
-    assert seconds < 22 * attempts + 10 * (
-        attempts > 1
-    )  # the pause before the second; cut off after 20 s if not heard of
+    assert seconds < 12 * attempts + 10 * (attempts > 1)  # the pause before the second
     assert row()["error"]
     assert row()["next_step"]
     assert worker.poll() is None
@@ -54,14 +52,14 @@ def test_a_run_whose_message_comes_a_hundred_times_goes_once_from_the_queue_to_a
     site.send(key, 100)
     site.worker("measure")
     site.worker("prepare")
-    eventually(lambda: site.state(key) in ("done", "failed"), 240, "the run's end")
+    eventually(lambda: site.state(key) in ("done", "failed"), 90, "the run's end")
     assert site.state(key) == "done", site.logs()
     eventually(lambda: site.log("measure").count("nothing to claim") >= 100, 20, "a hundred refusals")
     assert site.job(key)["attempt"] == 1
     site.assert_nothing_lost_or_doubled()
     assert site.measured() >= 24
     compiled = lambda: site.ask("result = list(Job.objects.filter(task='compile').values('state', 'error', 'log'))")  # noqa: E731
-    eventually(lambda: compiled() and compiled()[0]["state"] in ("done", "failed"), 240, "the artifact")
+    eventually(lambda: compiled() and compiled()[0]["state"] in ("done", "failed"), 60, "the artifact")
     assert compiled()[0]["state"] == "done", compiled()
     facts = site.ask("""
 from apps.tuning.models import Artifact
@@ -76,23 +74,23 @@ def test_a_paused_run_and_one_whose_worker_is_shut_down_go_on_where_they_were(si
     site.server()
     worker = site.worker("measure")
     key = site.run(seconds=600)
-    eventually(lambda: site.measured() > 0, 150, "a measurement")
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
     site.request(key, "pause")
-    eventually(lambda: site.state(key) == "paused", 30, "the pause")
+    eventually(lambda: site.state(key) == "paused", 5, "the pause")
     assert not site.children()
     before = site.measured()
     site.request(key, "resume")
-    eventually(lambda: site.measured() > before, 150, "another measurement")
+    eventually(lambda: site.measured() > before, 45, "another measurement")
     began = time.monotonic()
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(30) == 0
-    assert time.monotonic() - began < 15  # 5 where nobody else has the cores
+    assert worker.wait(10) == 0
+    assert time.monotonic() - began < 5
     assert site.state(key) == "interrupted", site.logs()
     assert not site.children()
     before = site.measured()
     site.ask("services.reconcile()")
     site.worker("measure")
-    eventually(lambda: site.measured() > before, 150, "another measurement")
+    eventually(lambda: site.measured() > before, 45, "another measurement")
     site.assert_nothing_lost_or_doubled()
 
 

@@ -85,6 +85,6 @@ def test_a_run_of_100_000_measurements_stays_fast(
             f" {order['bytes'] / MIB:.1f} MiB; the worker holds {order['peak'] / MIB:.0f} MiB at most"
         )
     assert (kept["trials"], order["measurements"], order["slots"]) == (SLOTS * A_SLOT, SLOTS * A_SLOT, SLOTS)
-    assert rate > 250  # of processor time, and a quarter of what an idle machine does: others run beside this test
+    assert rate > 500  # of processor time, and half of what an idle machine does: others run beside this test
     assert took < OPENS
     assert peak - before < 100 * MIB

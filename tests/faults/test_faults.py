@@ -10,7 +10,7 @@ import pytest
 
 from tests.operations.running import MANAGE, eventually
 
-pytestmark = [pytest.mark.faults, pytest.mark.tvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.faults, pytest.mark.tvm, pytest.mark.timeout(280)]
 
 ENDED = ("done", "failed")
 
@@ -24,21 +24,20 @@ def test_a_worker_killed_again_and_again_loses_and_doubles_nothing(site):
     site.server()
     site.reconciler(every=2)
     key = site.run(seconds=600)
-    kept, took = 0, []
+    kept = 0
     for _ in range(3):
         worker = site.worker()
         began = time.monotonic()
         before = kept
-        eventually(lambda before=before: site.measured() > before, 150, "another measurement")
-        took.append(time.monotonic() - began)
+        eventually(lambda before=before: site.measured() > before, 75, "another measurement")
+        assert time.monotonic() - began < 60, site.logs()
         kept = site.measured()
         children = site.children()
         kill(worker.pid)
         worker.wait()
-        eventually(lambda children=children: not set(children) & set(site.children()), 30, "the end of the child")
+        eventually(lambda children=children: not set(children) & set(site.children()), 5, "the end of the child")
         assert site.measured() >= kept
     site.assert_nothing_lost_or_doubled()
-    assert min(took[1:]) < 60, site.logs()  # of which 30 are the lease of who was killed
     job = site.job(key)
     assert job["attempt"] == 3
     assert job["state"] in ("running", "queued")
@@ -49,12 +48,12 @@ def test_a_child_killed_again_and_again_is_replaced(site):
     site.worker()
     site.reconciler()
     site.run(seconds=600)
-    eventually(lambda: site.measured() > 0, 150, "a measurement")
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
     for _ in range(3):
         before = site.measured()
         for pid in site.children():
             kill(pid)
-        eventually(lambda before=before: site.measured() > before, 150, "another measurement")
+        eventually(lambda before=before: site.measured() > before, 45, "another measurement")
     site.assert_nothing_lost_or_doubled()
 
 
@@ -76,7 +75,7 @@ from apps.core import clock
 Outbox.objects.exclude(sent_at=None).update(sent_at=clock.now() - timedelta(seconds=30))
 """)
     for key in (first, second):
-        eventually(lambda key=key: site.state(key) in ENDED, 200, "the run's end")
+        eventually(lambda key=key: site.state(key) in ENDED, 90, "the run's end")
         assert site.state(key) == "done", site.logs()
     assert time.monotonic() - began < 120
     site.assert_nothing_lost_or_doubled()
@@ -86,12 +85,12 @@ def test_a_server_that_is_killed_during_a_run_does_not_disturb_it(site):
     server = site.server()
     worker = site.worker()
     key = site.run(trials=64)
-    eventually(lambda: site.measured() > 0, 150, "a measurement")
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
     kill(server.pid)
     server.wait()
     shutil.rmtree(site.data / "redis")
     site.server()
-    eventually(lambda: site.state(key) in ENDED, 200, "the run's end")
+    eventually(lambda: site.state(key) in ENDED, 90, "the run's end")
     assert site.job(key)["attempt"] == 1
     again = site.run(trials=8)
     eventually(lambda: site.state(again) in ENDED, 60, "a run after it")
@@ -102,7 +101,7 @@ def test_the_writes_of_a_worker_that_was_frozen_are_refused(site):
     site.server()
     frozen = site.worker()
     key = site.run(seconds=600)
-    eventually(lambda: site.measured() > 0, 150, "a measurement")
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
     fence = site.job(key)["fence"]
     kill(frozen.pid, signal.SIGSTOP)
     children = site.children()
@@ -115,79 +114,71 @@ services.reconcile()
 """)
     before = site.measured()
     other = site.worker()
-    eventually(lambda: site.measured() > before, 150, "a measurement of the other worker")
+    eventually(lambda: site.measured() > before, 60, "a measurement of the other worker")
     kill(frozen.pid, signal.SIGCONT)
-    eventually(lambda: not set(children) & set(site.children()), 30, "the end of the stale child")
-    eventually(lambda: "no longer" in site.log("measure") or "lost" in site.log("measure"), 30, "the refusal")
+    eventually(lambda: not set(children) & set(site.children()), 10, "the end of the stale child")
+    eventually(lambda: "no longer" in site.log("measure") or "lost" in site.log("measure"), 10, "the refusal")
     job = site.job(key)
     assert job["fence"] > fence
     assert str(other.pid) in job["worker"]
     site.assert_nothing_lost_or_doubled()
 
 
-PROMISED = 5.0
-"""s that a stop takes at most; the quicker of two, for other tests run beside."""
-
-
 def stopped(site, key):
-    """Asks a run to stop; returns the seconds that took."""
+    """Asks a run to stop: it has five seconds."""
     began = time.monotonic()
     site.request(key, "stop")
-    eventually(lambda: site.state(key) in ENDED and not site.children(), 30, "the stop")
+    eventually(lambda: site.state(key) in ENDED, 5, "the stop")
+    eventually(lambda: not site.children(), max(0.0, 5 - (time.monotonic() - began)), "the end of the child")
     assert site.state(key) == "done"
     assert site.job(key)["wanted"] == "continue"
-    return time.monotonic() - began
 
 
 def test_a_queued_run_is_stopped_within_five_seconds(site):
     site.server()
-    assert stopped(site, site.run(seconds=600)) < PROMISED or stopped(site, site.run(seconds=600)) < PROMISED
+    stopped(site, site.run(seconds=600))
 
 
 def test_a_run_is_stopped_within_five_seconds_in_every_state_that_it_has_with_a_worker(site):
     site.server()
     worker = site.worker()
-
-    def stopped_when(moment):
+    for moment in ("starting", "tuning", "paused"):
         before = site.measured()
         key = site.run(seconds=600)
         if moment == "starting":
-            eventually(site.children, 60, "a child")
+            eventually(site.children, 30, "a child")
         else:
-            eventually(lambda: site.measured() > before, 150, "a measurement")
+            eventually(lambda before=before: site.measured() > before, 60, "a measurement")
         if moment == "paused":
             site.request(key, "pause")
-            eventually(lambda: site.state(key) == "paused", 30, "the pause")
-        return stopped(site, key)
-
-    for moment in ("starting", "tuning", "paused"):
-        assert stopped_when(moment) < PROMISED or stopped_when(moment) < PROMISED, moment
+            eventually(lambda key=key: site.state(key) == "paused", 5, "the pause")
+        stopped(site, key)
     assert worker.poll() is None
 
 
 def _up(site, *arguments):
     launcher = site.start("up", *MANAGE, "up", *arguments)
-    eventually(lambda: "Open http" in site.log("up") or launcher.poll() is not None, 90, "the start")
+    eventually(lambda: "Open http" in site.log("up") or launcher.poll() is not None, 30, "the start")
     assert launcher.poll() is None, site.logs()
-    eventually(lambda: site.of("-m workers.actors measure"), 60, "the worker")
+    eventually(lambda: site.of("-m workers.actors measure"), 20, "the worker")
     return launcher
 
 
 def test_a_launcher_that_is_killed_leaves_nothing_and_the_next_start_goes_on(site):
     launcher = _up(site)
     key = site.run(seconds=600)
-    eventually(lambda: site.measured() > 0, 150, "a measurement")
+    eventually(lambda: site.measured() > 0, 60, "a measurement")
     assert len(site.processes()) >= 7
     kill(launcher.pid)
     launcher.wait()
-    eventually(lambda: not site.processes(), 30, f"the end of {site.processes()}")
+    eventually(lambda: not site.processes(), 5, f"the end of {site.processes()}")
     before = site.measured()
     launcher = _up(site)
-    eventually(lambda: site.measured() > before, 150, "another measurement")
+    eventually(lambda: site.measured() > before, 75, "another measurement")
     began = time.monotonic()
     launcher.send_signal(signal.SIGINT)
-    assert launcher.wait(30) == 0
-    assert time.monotonic() - began < 15  # 5 where nobody else has the cores
+    assert launcher.wait(10) == 0
+    assert time.monotonic() - began < 5
     assert not site.processes()
     assert site.state(key) in ("interrupted", "queued", "running")
     site.assert_nothing_lost_or_doubled()
@@ -195,15 +186,15 @@ def test_a_launcher_that_is_killed_leaves_nothing_and_the_next_start_goes_on(sit
 
 def test_a_launcher_starts_again_what_was_killed(site):
     launcher = _up(site)
-    eventually(lambda: len(site.processes()) >= 6, 60, "all parts")
+    eventually(lambda: len(site.processes()) >= 6, 20, "all parts")
     for pid in site.processes():
         if pid != launcher.pid:
             kill(pid)
     shutil.rmtree(site.data / "redis", ignore_errors=True)
     eventually(lambda: site.log("up").count("was killed") >= 5, 20, "the news")
     key = site.run(trials=8)
-    eventually(lambda: site.state(key) in ENDED, 200, "the run's end")
+    eventually(lambda: site.state(key) in ENDED, 90, "the run's end")
     assert site.state(key) == "done", site.logs()
     launcher.send_signal(signal.SIGTERM)
-    assert launcher.wait(30) == 0
+    assert launcher.wait(10) == 0
     assert not site.processes()

@@ -56,7 +56,7 @@ class Running:
         self.process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True)
         self.part = int(self.process.stdout.readline())
         log = folder / "part.log"
-        assert until(lambda: log.exists() and "hidden" in log.read_text(), 30)
+        assert until(lambda: log.exists() and "hidden" in log.read_text(), 10)
         self.hidden = int(log.read_text().split()[1])
 
     def close(self):
@@ -83,7 +83,7 @@ def launched(tmp_path):
 def test_what_a_killed_part_left_behind_is_ended(launched):
     found = launched()
     os.kill(found.part, signal.SIGKILL)
-    assert until(lambda: not alive(found.hidden), 30)
+    assert until(lambda: not alive(found.hidden), 8)
     assert found.process.poll() is None
 
 

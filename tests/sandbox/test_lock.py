@@ -96,7 +96,7 @@ def test_a_killed_holder_lets_go(kind: str, holders: Holders, eventually: Any) -
     two = holders.start(HOLDER, "exclusive")
     assert not eventually(lambda: holders.has(two), 0.2)
     one.kill()
-    assert eventually(lambda: holders.has(two), 20)
+    assert eventually(lambda: holders.has(two), 2)
 
 
 def writer_gets_in(gate: str, holders: Holders, eventually: Any) -> bool:
@@ -104,7 +104,7 @@ def writer_gets_in(gate: str, holders: Holders, eventually: Any) -> bool:
     for reader in readers:
         assert eventually(lambda reader=reader: holders.has(reader), 10)
     writer = holders.start(HOLDER, "exclusive")
-    return bool(eventually(lambda: holders.has(writer), 20 if gate == "gate" else 1.5))
+    return bool(eventually(lambda: holders.has(writer), 1.5))
 
 
 def test_a_writer_is_not_starved_by_readers_that_overlap(holders: Holders, eventually: Any) -> None:

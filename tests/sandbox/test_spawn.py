@@ -137,7 +137,7 @@ def orphan_after_kill(bound: bool, eventually: Any, confined: bool = False) -> b
         assert middle.stdout is not None
         pid = int(middle.stdout.readline())
         middle.kill()
-    gone = eventually(lambda: not alive(pid), 20 if bound else 2)
+    gone = eventually(lambda: not alive(pid), 2)
     if not gone:
         os.kill(pid, signal.SIGKILL)
     return not gone

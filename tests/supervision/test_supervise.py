@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from workers.supervision.footprint import Bounds, Footprint
 
 TOY = [sys.executable, str(Path(__file__).with_name("toy_child.py"))]
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = Deadlines(heartbeat=0.05, batch=0.05, silence=5.0, pause=0.5, stop=0.5, finish=0.5)
+QUICK = Deadlines(heartbeat=0.05, batch=0.05, silence=1.0, pause=0.5, stop=0.5, finish=0.5)
 PATIENT = Deadlines(heartbeat=0.05, batch=0.05)
 
 
@@ -68,13 +67,8 @@ def test_an_order_larger_than_a_pipe_arrives_whole() -> None:
 
 
 def test_heartbeats_come_while_the_child_works() -> None:
-    class Timed(MemoryJournal):
-        def write(self, events: Any) -> None:
-            if not self.events:
-                threading.Timer(0.6, setattr, (self, "wanted", "stop")).start()
-            super().write(events)
-
-    journal = Timed()
+    journal = MemoryJournal()
+    threading.Timer(0.6, setattr, (journal, "wanted", "stop")).start()
     run(journal, "steady")
     assert journal.beats >= 5
 
@@ -92,14 +86,14 @@ def test_killing_the_child_leaves_no_grandchild(crowd: Any, eventually: Any) -> 
             super().write(events)
             for event in events:
                 if event["kind"] == "log":
-                    assert eventually(lambda: len(crowd.pids()) == 3, 30)  # the worker starts its compiler when it may
+                    assert eventually(lambda: len(crowd.pids()) == 3, 10)  # the worker starts its compiler when it may
                     os.kill(int(event["text"]), signal.SIGKILL)
 
     journal = Assassin()
     ending = run(journal, "family", nonce=crowd.nonce)
     assert (ending.kind, ending.cause) == ("crashed", "signal")
     assert "SIGKILL" in ending.detail
-    assert eventually(lambda: not crowd.pids(), 20)
+    assert eventually(lambda: not crowd.pids(), 5)
 
 
 def supervisor(directory: Path, nonce: str, guarded: bool = True) -> subprocess.Popen[bytes]:
@@ -128,20 +122,20 @@ def test_ending_the_supervisor_leaves_nothing(number: int, tmp_path: Path, crowd
     assert eventually(lambda: child_of(tmp_path) is not None, 20)
     child = child_of(tmp_path)
     # The supervisor, the worker, the worker's compiler, the escaped one.
-    assert eventually(lambda: len(crowd.pids()) == 4, 20)
+    assert eventually(lambda: len(crowd.pids()) == 4, 10)
     process.send_signal(number)
-    process.wait(30)
-    assert eventually(lambda: not crowd.pids() and not os.path.exists(f"/proc/{child}/cwd"), 20)
+    process.wait(5)
+    assert eventually(lambda: not crowd.pids() and not os.path.exists(f"/proc/{child}/cwd"), 5)
 
 
 @pytest.mark.mutation
 def test_without_the_watchdog_the_orphan_check_notices(tmp_path: Path, crowd: Any, eventually: Any) -> None:
     process = supervisor(tmp_path, crowd.nonce, guarded=False)
     assert eventually(lambda: child_of(tmp_path) is not None, 20)
-    assert eventually(lambda: len(crowd.pids()) == 4, 20)
+    assert eventually(lambda: len(crowd.pids()) == 4, 10)
     process.kill()
-    process.wait(30)
-    assert eventually(lambda: len(crowd.pids()) == 2, 20)  # the compiler and the escaped one have nobody to end them
+    process.wait(5)
+    assert eventually(lambda: len(crowd.pids()) == 2, 5)  # the compiler and the escaped one have nobody to end them
     assert not eventually(lambda: not crowd.pids(), 0.5)
 
 
@@ -149,7 +143,7 @@ def test_without_the_watchdog_the_orphan_check_notices(tmp_path: Path, crowd: An
 def test_a_child_ends_by_itself_when_told(word: str, kind: str) -> None:
     journal = MemoryJournal()
     threading.Timer(0.3, setattr, (journal, "wanted", word)).start()
-    ending = run(journal, "steady", replace(PATIENT, pause=30.0, stop=30.0))
+    ending = run(journal, "steady")
     assert (ending.kind, ending.forced, ending.exit_code) == (kind, False, 0)
     assert journal.events[-1]["reason"] == kind
 
@@ -165,7 +159,7 @@ def test_a_child_that_ignores_everything_is_killed_after_its_grace(word: str, ki
     journal = Impatient()
     ending = run(journal, "stubborn", QUICK)
     assert (ending.kind, ending.forced, ending.exit_code) == (kind, True, -signal.SIGKILL)
-    assert time.monotonic() - journal.asked < 0.5 + 0.5 + 4  # grace, the time for SIGTERM, a slow machine
+    assert time.monotonic() - journal.asked < 0.5 + 0.5 + 2  # grace, the time for SIGTERM, a slow machine
 
 
 def test_memory_of_the_whole_tree_is_watched() -> None:
@@ -194,7 +188,7 @@ def test_all_files_together_are_watched(order: Any, tmp_path: Path) -> None:
 @pytest.mark.mutation
 def test_without_a_look_at_the_files_nobody_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.supervision.footprint.kept", lambda *_: 0)
-    assert litter(tmp_path, size=0).cause == "time"
+    assert litter(tmp_path, size=1 << 20).cause == "time"
 
 
 def test_a_tree_of_many_files_is_looked_at_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,16 +117,9 @@ def _build(
         best = _best(order, network)
     log = Path(order["log"]) if order.get("log") else None
     if mending:
-
-        def turn(name: str) -> AbstractContextManager[Any]:
-            pulse.tell("phase", name="compiling", text=f"comparing {name} with its plain loops")
-            return lock.shared()
-
-        chosen, wrong = mended(network, best, log, turn)
+        chosen = _mended(network, best, log, lock, pulse)
         with lock.shared():
             built, rehearsal = network.compiled(chosen), None
-        found = f"operators with another configuration, since the fastest is wrong: {', '.join(wrong) or 'none'}"
-        pulse.tell("log", level="warning", text=f"{found}; the library is verified again")
     else:
         tuned, latency = order.get("clock", 0.0), order.get("latency")
         chosen, built, rehearsal = rehearsed(network, best, log, tuned, latency, inspection, cores, pulse)
@@ -137,6 +130,21 @@ def _build(
         shipped = {str(index): _shipped(order, index, found) for index, found in chosen.items()}
         describe(order["name"], spec, imported.layout, folder, inspection, shipped, told)
     return told
+
+
+def _mended(
+    network: Network, best: Mapping[int, Configuration], log: Path | None, lock: TurnLock, pulse: Pulse
+) -> dict[int, Configuration]:
+    """Says which it replaced."""
+
+    def turn(name: str) -> AbstractContextManager[Any]:
+        pulse.tell("phase", name="compiling", text=f"comparing {name} with its plain loops")
+        return lock.shared()
+
+    chosen, wrong = mended(network, best, log, turn)
+    found = f"operators with another configuration, since the fastest is wrong: {', '.join(wrong) or 'none'}"
+    pulse.tell("log", level="warning", text=f"{found}; the library is verified again")
+    return chosen
 
 
 def _best(order: dict[str, Any], network: Network) -> dict[int, Configuration]:

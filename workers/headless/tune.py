@@ -93,7 +93,7 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
         spec = directory.begin(spec, arguments.records, arguments.resume)
         if spec.budget.seconds and spec.budget.seconds >= LONG and not directory.journal.history().measurements:
             with spending("command/check"):
-                _check_import(spec, arguments.network, directory.work_dir(), display)
+                _check_import(spec, arguments.network, display)
         ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
         history = directory.journal.history()
         operators, layout = directory.facts()
@@ -113,7 +113,7 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
         return _conclude(out / f"{name}.zip", directory, ending, result, operators)
 
 
-def _check_import(spec: RunSpec, network: str, work_dir: Path, display: Display) -> None:
+def _check_import(spec: RunSpec, network: str, display: Display) -> None:
     """Raises Failure where even untuned TVM computes something else; what hinders the comparison is only shown."""
     wrong: list[str] = []
 
@@ -122,7 +122,7 @@ def _check_import(spec: RunSpec, network: str, work_dir: Path, display: Display)
         if event["kind"] == "log" and event["level"] == "error":
             wrong.append(event["text"])
 
-    order = {"task": "baseline", "spec": spec.to_json(), "name": Path(network).stem, "work_dir": str(work_dir)}
+    order = {"task": "baseline", "spec": spec.to_json(), "name": Path(network).stem}
     try:
         ask(order, hear)
     except Failure as error:

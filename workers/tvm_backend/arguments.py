@@ -118,9 +118,7 @@ class Arguments:
 
     def _random(self, shape: tuple[int, ...], dtype: str, weight: bool, below: int) -> Any:
         if not _is_float(dtype):
-            most = min(below, SMALLEST_TYPE) if tvm.DataType(dtype).bits <= 8 else below
-            drawn = np.random.default_rng(0).integers(0, most, shape)
-            return tvm.runtime.tensor(drawn.astype(dtype), self._device)
+            return tvm.runtime.tensor(whole_numbers(np.random.default_rng(0), shape, dtype, below), self._device)
         if dtype in ("float16", "float32", "float64"):
             drawn = np.resize(self._weights if weight else self._values, shape)
             return tvm.runtime.tensor(drawn.astype(dtype, copy=False), self._device)
@@ -133,6 +131,12 @@ def indices_below(shapes: Sequence[tuple[tuple[int, ...], str]]) -> int:
     """What integers are drawn below, as they may be indices and a gather does not check them: the smallest size of any
     tensor of numbers that is read; the last one is written. Were all of them 0, an embedding's rows came from the caches."""
     return max(1, min((size for shape, dtype in shapes[:-1] if _is_float(dtype) for size in shape), default=1))
+
+
+def whole_numbers(random: np.random.Generator, shape: tuple[int, ...], dtype: str, below: int) -> NDArray[Any]:
+    """From 0 to under `below`, or what a small type holds."""
+    most = min(below, SMALLEST_TYPE) if tvm.DataType(dtype).bits <= 8 else below
+    return np.asarray(random.integers(0, most, shape)).astype(dtype)
 
 
 def _is_float(dtype: str) -> bool:

@@ -48,7 +48,7 @@ class LocalBackend:
             report("spaces", f"drawing up the design spaces of {len(extracted)} operators")
             extracted, workloads, left = with_spaces(extracted, target)
             if left:
-                self.notes += (f"operators that TVM has no design space for, compiled as they are: {', '.join(left)}",)
+                self.notes += (f"operators that TVM has no schedules for, compiled as they are: {', '.join(left)}",)
             self.workloads = workloads
             save_workloads(workloads, work_dir / "workloads.json")
             self._operators = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)

@@ -128,10 +128,7 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
     if way.balance is not None:
         mod, count = winograd.transformed(mod, vector_lanes(target), way.balance)
         notes += [f"convolutions computed by Winograd's minimal filtering: {count}"] if count else []
-    lowered = _lower(mod, target)
-    if left := [name for name in dict.fromkeys(calls(lowered)) if not layout_free.schedulable(lowered[name])]:
-        notes.append(f"operators that TVM has no schedules for, compiled as they are: {', '.join(left)}")
-    return lowered, notes
+    return _lower(mod, target), notes
 
 
 def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRModule:

@@ -1,4 +1,4 @@
-"""Which constants a program may lay out anew, and which functions no program can be made of."""
+"""Which constants a program may lay out anew."""
 
 from __future__ import annotations
 
@@ -28,17 +28,12 @@ def settle(mod: tvm.IRModule) -> tvm.IRModule:
     return mod
 
 
-def schedulable(function: tirx.PrimFunc) -> bool:
-    """Whether every block says what it writes; TVM's schedules refuse those that do not, such as a scatter's."""
-    return all(block.writes for block in _blocks(function))
-
-
 class _Reads:
     """Where the blocks of a function read its buffers."""
 
     def __init__(self, function: tirx.PrimFunc) -> None:
         self._found: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
-        for block in _blocks(function):
+        for block in blocks(function):
             loads: list[Any] = []
             structural_walk(block.body, [(ir.TensorLoad, loads.append)])
             for load in loads:
@@ -64,7 +59,7 @@ def _by_element(block: Any, indices: Any) -> bool:
     return len(set(indices)) == len(indices) and all(index in variables for index in indices)
 
 
-def _blocks(function: tirx.PrimFunc) -> list[Any]:
+def blocks(function: tirx.PrimFunc) -> list[Any]:
     """Those that compute: all but the root."""
     found: list[Any] = []
     structural_walk(function.body, [(s_tir.SBlock, found.append)])

@@ -13,7 +13,7 @@ from tvm.s_tir.meta_schedule.relax_integration import extract_tasks
 from workers.engine.space import Operator
 from workers.engine.start import Machine, first_configurations
 from workers.tvm_backend.importer import calls
-from workers.tvm_backend.layout_free import schedulable
+from workers.tvm_backend.layout_free import blocks
 from workers.tvm_backend.programs import Workload, key_of
 
 FIRST = 4
@@ -29,31 +29,39 @@ class Extracted:
 
 
 def extract(mod: tvm.IRModule, target: tvm.target.Target) -> list[Extracted]:
-    """Unique operators in network order, those left out that TVM has no schedules for; TVM gives them in hash order."""
+    """Unique operators in network order; TVM gives them in hash order."""
     place: dict[str, int] = {}
     for number, name in enumerate(calls(mod)):
         place.setdefault(name, number)
     tasks = sorted(extract_tasks(mod, target), key=lambda task: place.get(task.task_name, math.inf))
-    found = [Extracted(task.task_name, task.dispatched[0], int(task.weight)) for task in tasks]
-    return [task for task in found if schedulable(task.mod["main"])]
+    return [Extracted(task.task_name, task.dispatched[0], int(task.weight)) for task in tasks]
 
 
 def with_spaces(
     extracted: Sequence[Extracted], target: tvm.target.Target
 ) -> tuple[list[Extracted], list[Workload], list[str]]:
-    """Operators and their design spaces, and the names of those left out because TVM's rules fail on them; raises what TVM
-    raises where they fail on all."""
+    """Operators and their design spaces, and the names of those left out because TVM has no schedules for them, or its rules
+    fail on them; raises what TVM raises where its rules fail and none is left."""
     kept, workloads, left = [], [], []
+    failure: Exception | None = None
     for task in extracted:
         try:
-            workloads.append(Workload.generate(task.mod, target))
-        except Exception:  # TVM raises whatever its C++ throws
+            workload = Workload.generate(task.mod, target) if _schedulable(task.mod["main"]) else None
+        except Exception as error:  # TVM raises whatever its C++ throws
+            workload, failure = None, error
+        if workload is None:
             left.append(task.name)
-            if len(left) == len(extracted):
-                raise
         else:
             kept.append(task)
+            workloads.append(workload)
+    if failure is not None and not kept:
+        raise failure
     return kept, workloads, left
+
+
+def _schedulable(function: tvm.tirx.PrimFunc) -> bool:
+    """Whether every block says what it writes; TVM's schedules refuse those that do not, such as a scatter's."""
+    return all(block.writes for block in blocks(function))
 
 
 def operators(

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from tvm import ir, s_tir, tirx
 from tvm_ffi import structural_walk
 
+from workers.tvm_backend.layout_free import blocks
+
 if TYPE_CHECKING:
     from workers.tvm_backend.programs import Workload
 
@@ -32,7 +34,7 @@ class _Placed(NamedTuple):
 
 def has_sums_of_sums(program: tirx.PrimFunc) -> bool:
     """Whether there is more than one reduction, one of which may be worked out within another's loops."""
-    return sum(placed.block.init is not None for placed in _blocks(program.body, ())) > 1
+    return sum(block.init is not None for block in blocks(program)) > 1
 
 
 def repeats_a_sum(program: tirx.PrimFunc) -> bool:
@@ -42,7 +44,7 @@ def repeats_a_sum(program: tirx.PrimFunc) -> bool:
     whole sum is computed again and again: of an InstanceNormalization's mean, computed within a loop of its variance,
     16 times the mean was left.
     """
-    placed = list(_blocks(program.body, ()))
+    placed = list(_placed(program.body, ()))
     begun = [(write.source, p.loops) for p in placed if not _accumulates(p.block) for write in p.block.writes]
     return any(_repeats(p, begun) for p in placed if _accumulates(p.block))
 
@@ -63,18 +65,18 @@ def _accumulates(block: Any) -> bool:
     return block.init is None and any(read.source == write.source for write in block.writes for read in block.reads)
 
 
-def _blocks(stmt: Any, loops: tuple[Any, ...]) -> Iterator[_Placed]:
+def _placed(stmt: Any, loops: tuple[Any, ...]) -> Iterator[_Placed]:
     if isinstance(stmt, tirx.For):
-        yield from _blocks(stmt.body, (*loops, stmt))
+        yield from _placed(stmt.body, (*loops, stmt))
     elif isinstance(stmt, tirx.SeqStmt):
         for part in stmt.seq:
-            yield from _blocks(part, loops)
+            yield from _placed(part, loops)
     elif isinstance(stmt, s_tir.SBlockRealize):
         if stmt.block.name_hint != "root":
             yield _Placed(stmt.block, stmt.iter_values, loops)
-        yield from _blocks(stmt.block.body, loops)
+        yield from _placed(stmt.block.body, loops)
     elif isinstance(stmt, (tirx.AttrStmt, tirx.IfThenElse)):
-        yield from _blocks(stmt.body if isinstance(stmt, tirx.AttrStmt) else stmt.then_case, loops)
+        yield from _placed(stmt.body if isinstance(stmt, tirx.AttrStmt) else stmt.then_case, loops)
 
 
 class Plain:
@@ -109,7 +111,9 @@ def _drawn(random: np.random.Generator, shape: tuple[int, ...], dtype: str, belo
     """Numbers between 0 and 1, which logarithms and roots take, and whole ones `below`, which may be places to read from."""
     if "float" in dtype:
         return np.asarray(random.random(shape)).astype(dtype)
-    return np.asarray(random.integers(0, 2 if dtype == "bool" else below, shape)).astype(dtype)
+    from workers.tvm_backend.arguments import whole_numbers
+
+    return whole_numbers(random, shape, dtype, 2 if dtype == "bool" else below)
 
 
 def _close(wanted: Array, found: Array) -> bool:

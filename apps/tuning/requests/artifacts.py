@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Count
 
 from apps.core.errors import Refused
 from apps.tuning import quota
@@ -16,8 +17,8 @@ from workers.messages.orders import FUTILE
 
 
 def compile_if_measured(run: TuningRun) -> Job | None:
-    """Inside a transaction: an artifact of the best so far, if every operator has a best. Without room for it the run's
-    log says so."""
+    """Inside a transaction: an artifact of the best so far, if the run is `_measured`. Without room for it the run's log says
+    so."""
     if not _measured(run):
         return None
     try:
@@ -48,8 +49,9 @@ def _measured(run: TuningRun) -> bool:
 
 def _open(run: TuningRun) -> int:
     """Operators of which too few configurations were tried to say that none works."""
-    without = run.operators.filter(best_seconds=None).values_list("index", flat=True)
-    return sum(run.measurements.filter(operator=index)[:FUTILE].count() < FUTILE for index in without)
+    without = list(run.operators.filter(best_seconds=None).values_list("index", flat=True))
+    tried = run.measurements.filter(operator__in=without).values("operator").annotate(count=Count("pk"))
+    return len(without) - tried.filter(count__gte=FUTILE).count()
 
 
 def _compiling(run: TuningRun) -> Job:
