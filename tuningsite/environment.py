@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import dj_database_url
 
-from apps.core.amounts import bytes_of
+from apps.core.amounts import bytes_of, shown
 
 
 def text(name: str, default: str = "") -> str:
@@ -31,12 +31,14 @@ def switch(name: str) -> bool:
     return value == "1"
 
 
-def size(name: str, default: str) -> int:
-    """Bytes."""
+def size(name: str, default: str, most: int | None = None) -> int:
+    """Bytes, `most` at most."""
     value = text(name, default)
     found = bytes_of(value)
     if not found:
         raise _refused(f"{name}={value}", "it is no amount of bytes greater than 0", "write it like 500MB or 50GiB")
+    if most is not None and found > most:
+        raise _refused(f"{name}={value}", f"more than {shown(most)} cannot be used", f"write {shown(most)} or less")
     return found
 
 
@@ -78,6 +80,20 @@ def database(name: str) -> dict[str, Any] | None:
         raise _refused(
             name, "it is no address of a database", "write it like postgres://user:password@host/name"
         ) from None
+
+
+def queue(name: str) -> str:
+    """Address of a server that speaks Redis' protocol, empty where none is set. A password in it is not repeated."""
+    value = text(name)
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in ("redis", "rediss", "unix", "memory") and parts.port != 0
+    except ValueError:  # of a port that is no number
+        good = False
+    if value and not good:
+        bare = value.rpartition("@")[2]
+        raise _refused(f"{name}={bare}", "it is no address of a Redis server", "write it like redis://localhost:6379")
+    return value
 
 
 def directory(name: str, default: Path) -> Path:

@@ -9,7 +9,7 @@ ORIGINS             full origins (https://tuning.example.org) when they are not 
 TLS                 1 when the site is reached by https, through a proxy that sets X-Forwarded-Proto and adds to
                     X-Forwarded-For the address it was asked from
 PROXIES             that proxy's addresses, separated by commas, when it is not on this machine
-UPLOAD_LIMIT        what one network may take, like 500MB or 4GiB (default 2GB)
+UPLOAD_LIMIT        what one network may take, like 500MB or 1GB (default and most 2GB)
 QUOTA               what the networks and compiled libraries of one account may take, like 500MB or 50GiB (default 20GB)
 ALLOW_TORCH_EXPORT  1 takes torch.export files (.pt2): loading one can run code of whoever made it, in a sandbox
 LOG_LEVEL           default INFO
@@ -111,7 +111,7 @@ def _sqlite() -> dict[str, Any]:
 DATABASES: dict[str, Any] = {"default": environment.database("DATABASE_URL") or _sqlite()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = environment.text("REDIS_URL") or url_of(socket_path(DATA_DIR), secret_key(DATA_DIR / "queue_password"))
+REDIS_URL = environment.queue("REDIS_URL") or url_of(socket_path(DATA_DIR), secret_key(DATA_DIR / "queue_password"))
 if REDIS_URL.startswith("memory:"):
     CHANNEL_LAYERS: dict[str, Any] = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 else:
@@ -142,7 +142,8 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 
-UPLOAD_LIMIT = environment.size("UPLOAD_LIMIT", "2GB")
+LARGEST_NETWORK = 2_000_000_000  # bytes of a file that can be read: workers.networks.limits
+UPLOAD_LIMIT = environment.size("UPLOAD_LIMIT", "2GB", LARGEST_NETWORK)
 QUOTA = environment.size("QUOTA", "20GB")
 ALLOW_TORCH_EXPORT = environment.switch("ALLOW_TORCH_EXPORT")
 BODY_LIMIT = 2 << 20  # bytes of any other request

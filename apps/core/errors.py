@@ -15,9 +15,4 @@ class Refused(Exception):
     @property
     def sentence(self) -> str:
         """For a page."""
-        return f"{self.value}: {self.advice}"
-
-    @property
-    def advice(self) -> str:
-        """The same where the value stands beside it."""
-        return f"{self.reason}. Next step: {self.next_step}."
+        return f"{self.value}: {self.reason}. Next step: {self.next_step}."

@@ -13,7 +13,7 @@ from operator import itemgetter
 from statistics import median
 
 from apps.dashboard.figures import budget, curves
-from apps.dashboard.methods import TITLES
+from apps.dashboard.methods import titled
 from apps.dashboard.plot import Curve, Plot, apart, stepped
 from apps.tuning.live import thinned
 from apps.tuning.models import TuningRun
@@ -86,7 +86,7 @@ def _line(runs: Sequence[TuningRun], found: Sequence[Curve], plot: Plot) -> Line
         band = plot.path(stepped(upper)) + " " + plot.path(stepped(lower)[::-1])
     latency = median(run.latency or 0.0 for run in runs)
     return Line(
-        title=TITLES.get(runs[0].method, runs[0].method),
+        title=titled(runs[0].method, runs[0].parts),
         budget=budget(runs[0]),
         runs=runs,
         latency=latency,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Q
 
 from apps.dashboard import humans, words
-from apps.dashboard.methods import TITLES
+from apps.dashboard.methods import titled
 from apps.tuning.live import eta, thinned
 from apps.tuning.models import Slot, TuningRun
-from apps.tuning.states import State
+from apps.tuning.states import OVER, State
 from apps.tuning.waiting import Wait, waits
 from workers.messages.baselines import ONNX_RUNTIME, UNTUNED
+from workers.messages.effects import Effect, effects_of
 
 SPARK = 48
 
@@ -57,6 +59,15 @@ def headline(run: TuningRun) -> Headline:
     if found is None or (run.latency and found.sum and run.latency < found.sum):
         return Headline(run.latency, 0.0, False, run.latency, found)
     return Headline(found.seconds, found.spread, True, run.latency, found)
+
+
+def effects(run: TuningRun) -> list[Effect]:
+    """What each part changed, once a run stands still. What a child told may be anything: none where it is no report."""
+    if run.job.state not in (State.PAUSED, *OVER):
+        return []
+    with suppress(LookupError, AttributeError, TypeError, ValueError, ArithmeticError):
+        return effects_of(run.report)
+    return []
 
 
 def library(run: TuningRun) -> Library | None:
@@ -110,7 +121,7 @@ def _row(run: TuningRun, curve: list[tuple[float, float]], wait: Wait | None) ->
     theirs = {line["name"]: line["seconds"] for line in run.baselines}
     return Row(
         run=run,
-        method=TITLES.get(run.method, run.method),
+        method=titled(run.method, run.parts),
         word=f"{word}, {wait.before} before" if wait and wait.before else word,
         eta=eta(run) if run.job.state == State.RUNNING else None,
         latency=first.seconds,

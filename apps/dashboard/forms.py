@@ -9,8 +9,9 @@ from django.db.models import Exists, OuterRef
 from django.utils.timezone import localtime
 
 from apps.catalog.models import Network, Target
+from apps.dashboard import methods
 from apps.dashboard.methods import CHOICES
-from apps.tuning.methods import LAYOUTS
+from apps.tuning.methods import LAYOUTS, PARTS
 from apps.tuning.requests import MAX_TRIALS
 from workers.messages import Budget
 
@@ -33,12 +34,21 @@ class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
         return f"{network}, of {localtime(network.created):%Y-%m-%d %H:%M}, {network.sha256[:8]}"
 
 
+def _part(role: str) -> forms.ChoiceField:
+    """One in place of the method's."""
+    offered = [(one.name, f"{one.title} ({one.name})") for one in methods.PARTS[role] if one.name in PARTS[role]]
+    choices = [("", "as the method has it"), *offered]
+    return forms.ChoiceField(choices=choices, required=False, label=methods.ROLES[role])
+
+
 class NewRun(forms.Form):
-    """Network x target x method x budget; one click is enough."""
+    """Network x target x method x budget; one click is enough. Fields of `PARTS` replace parts of the method."""
 
     network = OneNetwork(Network.objects.none(), empty_label=None)
     target = forms.ModelChoiceField(Target.objects.none(), empty_label=None)
     method = forms.ChoiceField(choices=[(words.name, words.title) for words in CHOICES], initial="auto")
+    scheduler, explorer, sampler = _part("scheduler"), _part("explorer"), _part("sampler")
+    cost_model, evaluator = _part("cost_model"), _part("evaluator")
     minutes = forms.FloatField(
         required=False, min_value=0.1, max_value=LONGEST_MINUTES, initial=DEFAULT_MINUTES, label="Minutes"
     )
@@ -62,8 +72,15 @@ class NewRun(forms.Form):
     def clean(self) -> dict[str, Any]:
         found: dict[str, Any] = super().clean() or {}
         if not self.errors and not any(found.get(name) for name in ("minutes", "trials", "latency", "gain")):
-            raise forms.ValidationError("A run needs a limit: minutes, trials, a latency to reach or an expected gain.")
+            self.add_error(None, "A run needs a limit: minutes, trials, a latency to reach or an expected gain.")
+        if "method" in found and (misfit := methods.misfit(found["method"], self.parts())):
+            self.add_error(None, f"These parts do not fit together: {misfit}.")
         return found
+
+    def parts(self) -> dict[str, str]:
+        """By role, those that replace the method's own."""
+        chosen = {role: self.cleaned_data.get(role, "") for role in PARTS}
+        return methods.replaced(self.cleaned_data["method"], chosen)
 
     def budget(self) -> Budget:
         minutes, latency, gain = (self.cleaned_data[name] for name in ("minutes", "latency", "gain"))

@@ -46,7 +46,7 @@ def duration(seconds: float | None) -> str:
     if not _number(seconds):
         return NONE
     assert seconds is not None
-    whole = round(seconds)
+    whole = math.floor(seconds + 0.5)  # as JavaScript rounds
     hours, rest = divmod(whole, 3600)
     minutes, rest = divmod(rest, 60)
     if hours:

@@ -43,8 +43,8 @@ RULES = {
     "greedy": "largest gain expected",
     "softmax": "by chance, larger gains more often",
     "gradient": "steepest descent",
+    "prior": "its first slot, worth a look",
     "tie": "all alike",
-    "oracle": "known to pay",
     "remainder": "what is left",
 }
 """Why a scheduler chose an operator."""
@@ -57,8 +57,6 @@ SPENT = {
     "wait": "waiting",
     "start": "starting up",
     "bookkeeping": "keeping books",
-    "overhead": "overhead",
-    "checkpoint": "saving",
 }
 """What the clock went into."""
 
@@ -100,7 +98,6 @@ ABOUT = {
     "wait": "Until others leave the machine alone",
     "start": "Loading TVM and the network, and laying out what there is to try",
     "bookkeeping": "Writing down what was measured",
-    "checkpoint": "Saving where the search stands",
 }
 """What a heading or a category means, for who points at it or has it read."""
 

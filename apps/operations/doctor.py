@@ -18,7 +18,7 @@ from typing import Literal
 from django.conf import settings
 
 from apps.core import protection
-from apps.operations import embedded, listening
+from apps.operations import embedded, listening, site
 from workers.messages.linker import ADVICE, ZIG, find_linker
 
 Level = Literal["ok", "warn", "missing"]
@@ -115,7 +115,7 @@ def sqlite() -> Finding:
 
 
 def queue_server() -> Finding:
-    if "REDIS_URL" in os.environ:
+    if not site.own_server():
         try:
             embedded.wait_until_up(settings.REDIS_URL, 2.0)
         except embedded.NoServer as error:
@@ -190,7 +190,7 @@ def confinement() -> Iterator[Finding]:
 
 def address() -> Finding:
     try:
-        wanted = listening.parse(settings.BIND, named="BIND" in os.environ)
+        wanted = listening.configured()
         held, found = listening.listen(wanted)
     except listening.Refused as error:
         return Finding("missing", "address", str(error))

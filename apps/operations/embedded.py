@@ -83,7 +83,10 @@ def _directory(data_dir: Path) -> Path:
 def wait_until_up(url: str, seconds: float, check: Callable[[], None] = lambda: None) -> None:
     """Returns when the server answers; `check` may raise meanwhile. Raises NoServer after so many seconds."""
     deadline = time.monotonic() + seconds
-    client = redis.Redis.from_url(url)
+    try:
+        client = redis.Redis.from_url(url)
+    except ValueError as error:
+        raise NoServer(f"REDIS_URL names no server: {error}") from error
     try:
         while True:
             try:

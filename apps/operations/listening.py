@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 from dataclasses import dataclass
+
+from django.conf import settings
 
 PORT = 8000
 TRIES = 50
@@ -48,6 +51,11 @@ def parse(text: str, named: bool = True) -> Address:
     if not separator or not 0 < number < 65536:
         raise Refused(f"BIND {text!r} is not an address: write HOST:PORT with a numeric host, like 127.0.0.1:{PORT}")
     return Address(host, number, named)
+
+
+def configured() -> Address:
+    """As BIND says; one that is empty is not set, here as in the settings. Raises Refused."""
+    return parse(settings.BIND, named=bool(os.environ.get("BIND")))
 
 
 def listen(address: Address) -> tuple[socket.socket, Address]:

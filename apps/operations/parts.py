@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 TIED = str(Path(__file__).with_name("tied.py"))
 LONGEST_WAIT = 30.0  # s between two starts
 STEADY = 60.0  # s after which a start counts as a success
-LOG_SIZE = 10 << 20  # bytes from which a log begins anew; the one before is kept
+LOG_SIZE = 10 << 20  # bytes from which a log begins anew; what it had is kept
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,7 @@ class Part:
     def start(self) -> None:
         """Starts the process; what it says goes to its log."""
         self.plan.before(self.failures)
-        if self.log.exists() and self.log.stat().st_size > LOG_SIZE:
-            self.log.replace(self.log.with_suffix(".log.1"))
+        self._bound()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", TIED, str(os.getpid()), *self.plan.argv],
@@ -74,6 +74,7 @@ class Part:
             return self._try() if self.clock() >= self.due else None
         code = self._process.poll()
         if code is None:
+            self._bound()
             return None
         self._process = None
         if self.plan.once and code == 0:
@@ -85,6 +86,15 @@ class Part:
         ended = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with status {code}"
         then = "" if self.plan.once else f"; it is started again in {wait:g} s"
         return f"{self.plan.name} {ended}{then} (see {self.log})"
+
+    def _bound(self) -> None:
+        """Of the log. A process may run for months and has it open: the file stays, and begins anew with its next line."""
+        with suppress(OSError):
+            if self.log.stat().st_size > LOG_SIZE:
+                try:
+                    shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
+                finally:  # where the disk has no room for a copy, above all
+                    os.truncate(self.log, 0)
 
     def _try(self) -> str | None:
         """A machine without room or memory now may have some later: that ends no launcher."""

@@ -1,4 +1,5 @@
-"""A viewer without a browser: follows a run's websocket and acknowledges, as the page does. Started by `viewer_cost`."""
+"""A viewer without a browser: follows a run's websocket and acknowledges, as the page does. Started by `viewer_cost`,
+which hands the cookie over on standard input."""
 
 from __future__ import annotations
 
@@ -33,4 +34,4 @@ async def follow(url: str, cookie: str) -> None:
 
 if __name__ == "__main__":
     os.nice(10)  # a viewer looks on; it is not what the machine is for
-    asyncio.run(follow(sys.argv[1], sys.argv[2]))
+    asyncio.run(follow(sys.argv[1], sys.stdin.read()))

@@ -38,15 +38,15 @@ def after(job: Job, kind: str, detail: str = "", last: Event | None = None) -> A
     worker that is shut down, or "expired" for one that went away; `last` is the child's farewell.
     """
     told = last or {}
-    asked = job.state == State.STOPPING or job.wanted != Job.Wanted.CONTINUE
     if job.answered:
         # However it left: its result is kept, or `error` says why it could not be, and another attempt has nothing to do.
         return After(State.FAILED if job.error else State.DONE, job.fruitless, "", job.error, job.next_step)
     if kind == "failed":
         error, next_step = plain(told.get("reason") or detail), plain(told.get("next_step", ""))
         return After(State.FAILED, job.fruitless, error=error[:LONGEST], next_step=next_step[:LONGEST])
-    if job.task != Job.Task.TUNE and (kind == "finished" or (kind in ("paused", "stopped") and not asked)):
-        # The code of an uploaded file may say any farewell; after a pause that nobody asked for it would say it again.
+    if job.task != Job.Task.TUNE and kind in ("finished", "paused", "stopped"):
+        # The code of an uploaded file may say any farewell: nobody can pause or stop what is no run, and tried again it
+        # would say it again.
         error = f"the process that was to {_WORK[job.task]} ended without a result"
         look = "try again; if that does not help, look at the log of the worker"
         return After(State.FAILED, job.fruitless, error=error, next_step=look)

@@ -142,8 +142,8 @@ def settle(job: Job, became: After, *, now: datetime | None = None) -> State:
         dispatch.queue(job)
     if moved and became.state == State.FAILED:
         _tell_of_failure(job, became.error, became.next_step)
-    # Who stops without keeping wants nothing more; the best can still be asked for.
-    if moved and job.task == Job.Task.TUNE and became.state in (State.DONE, State.PAUSED) and job.wanted != "stop":
+    # Who stops without keeping wants nothing more, who pauses wants the machine; the best can still be asked for.
+    if moved and job.task == Job.Task.TUNE and became.state == State.DONE and job.wanted != Job.Wanted.STOP:
         compile_if_measured(TuningRun.objects.get(job=job))
     if over:
         work = Path(settings.DATA_DIR) / "work" / str(job.pk)

@@ -6,8 +6,18 @@ METHODS = (
     "auto", "dynatune", "chameleon", "adatune", "dynatune-chameleon", "dynatune-adatune",
     "autotvm", "sequential", "round_robin", "random_slots", "linear", "dynamic_round_robin", "dynamic_random",
     "epsilon_greedy", "softmax", "gradient", "random",
-    "dynatune-paper", "chameleon-paper", "adatune-paper", "metaschedule",
+    "dynatune-paper", "chameleon-paper", "adatune-paper", "dynatune-chameleon-paper", "dynatune-adatune-paper", "metaschedule",
     "chameleon-sa", "chameleon-ae", "chameleon-sa-as", "adatune-evaluator", "adatune-surrogate", "adatune-contextual",
 )  # fmt: skip
-ROLES = ("scheduler", "explorer", "sampler", "cost_model", "evaluator")
+PARTS = {
+    "scheduler": (
+        "dynatune", "dynatune-paper", "epsilon_greedy", "softmax", "gradient",
+        "sequential", "round_robin", "random", "linear", "dynamic_round_robin", "dynamic_random",
+    ),
+    "explorer": ("simulated_annealing", "evolutionary", "metaschedule", "ppo", "random"),
+    "sampler": ("greedy", "diverse", "adaptive"),
+    "cost_model": ("xgboost", "random_forest", "none"),
+    "evaluator": ("fixed", "adaptive"),
+}  # fmt: skip
+"""By role, those that a run may have in place of its method's: not the scheduler that is shown recorded curves."""
 LAYOUTS = ("auto", "NHWC", "NCHW")

@@ -1,4 +1,4 @@
-"""Jobs and what they found. Only services.py writes here. Times of day in UTC, durations and latencies in seconds.
+"""Jobs and what they found. Changed through services.py alone. Times of day in UTC, durations and latencies in seconds.
 
 What there are thousands of has no index on `run` alone: the unique ones begin with it, and each costs every insertion.
 """

@@ -1,11 +1,12 @@
 // Numbers as people read them; the same rules as apps/dashboard/humans.py.
 
+const NONE = "–";
+
+/** Three significant digits, trailing zeros kept: 2.78, 0.0340, 123. */
 export function significant(value, digits = 3) {
-  if (value === 0) return "0";
-  const places = Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(value))));
-  const text = value.toFixed(Math.min(places, 12));
-  // 9.996 rounds up to 10.00: one digit too many.
-  return places > 0 && text.replace(/^-?0\.0*|[-.]/g, "").length > digits ? value.toFixed(places - 1) : text;
+  if (value === 0 || !Number.isFinite(value)) return value === 0 ? "0" : NONE;
+  const rounded = Number(value.toPrecision(digits));
+  return rounded.toFixed(Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(rounded)))));
 }
 
 const UNITS = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
@@ -16,7 +17,7 @@ function unitOf(seconds) {
 }
 
 export function latency(seconds, spread = 0) {
-  if (seconds === null || seconds === undefined) return "–";
+  if (!Number.isFinite(seconds)) return NONE;
   const [size, name] = unitOf(seconds);
   const shown = significant(seconds / size);
   if (!spread) return `${shown} ${name}`;
@@ -25,7 +26,7 @@ export function latency(seconds, spread = 0) {
 }
 
 export function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
+  if (!Number.isFinite(seconds)) return NONE;
   const whole = Math.round(seconds);
   const hours = Math.floor(whole / 3600);
   const minutes = Math.floor((whole % 3600) / 60);
@@ -36,14 +37,17 @@ export function duration(seconds) {
 }
 
 export function ratio(value) {
-  return `${value >= 100 ? Math.round(value) : significant(value)} x`;
+  return value && Number.isFinite(value) ? `${significant(value)} x` : NONE;
 }
 
-export function count(value) {
-  return value >= 1e7 ? value.toExponential(1).replace("e+", "e") : Math.round(value).toLocaleString("en").replaceAll(",", " ");
+/** 12 345, with narrow spaces. */
+export function whole(value) {
+  if (!Number.isFinite(value)) return NONE;
+  return Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
 }
 
 export function percent(share) {
+  if (!Number.isFinite(share)) return NONE;
   if (share > 0 && share < 0.001) return "< 0.1 %";
   return `${(100 * share).toFixed(1)} %`;
 }

@@ -22,7 +22,7 @@ def cell(arm: str, points: list[list[float]], seconds: float, seed: int = 0, **o
         "budget": "20 trials an operator" if theirs else "10 minutes", "version": "0",
     }  # fmt: skip
     return {
-        "key": key, "name": "tiny", "state": DONE, "reason": "", "ended": "2026-01-01", "ratio": 1.1,
+        "key": key, "name": "tiny", "state": DONE, "reason": "", "ended": "2026-01-01", "ratio": 1.1, "ratios": [0.9, 1.2],
         "tuning": {"curve": points, "seconds": seconds, "trials": 100, "key": "k", **tuning},
         "end_to_end": {"median": 2e-3}, "onnxruntime": {"median": 1.8e-3}, **other,
     }  # fmt: skip
@@ -65,11 +65,13 @@ def test_the_first_complete_sum_stands_beside_its_moment(compared: list[Cell]) -
 
 
 def test_a_library_whose_turns_were_disturbed_leaves_its_tuning_to_compare_with(compared: list[Cell]) -> None:
-    untimed = {**compared[0], "end_to_end": None, "onnxruntime": None, "ratio": None}
+    untimed = {**compared[0], "end_to_end": None, "onnxruntime": None, "ratio": None, "ratios": None}
     said = table([untimed, compared[1]])
     assert [word.strip() for word in row(said, "auto") if word.strip()][-2:] == ["20", "25.00"]
     assert [word.strip() for word in row(said, "stock") if word.strip()][-6:-2] == ["-", "-", "-", "-"]
-    assert [word.strip() for word in row(said, "auto") if word.strip()][-6:-2] == ["2", "0.67", "1.8", "1.10"]
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-6:-2] == [
+        "2", "0.67", "1.8", "1.10 (0.90 to 1.20)",
+    ]  # fmt: skip
 
 
 def test_stock_with_kept_builders_is_a_peer_of_its_own(compared: list[Cell]) -> None:

@@ -171,8 +171,9 @@ class Storyteller:
     def wanted(self, run: str) -> dict[str, Any]:
         return {"wanted": services.heartbeat(self.runs[run]["held"])}
 
-    def conclude(self, run: str, kind: str = "finished") -> dict[str, Any]:
-        last = {"kind": "finished", "clock": TuningRun.objects.get(pk=run).clock, "reason": "stopped", "report": {}}
+    def conclude(self, run: str, kind: str = "finished", report: dict[str, Any] | None = None) -> dict[str, Any]:
+        clock = TuningRun.objects.get(pk=run).clock
+        last = {"kind": "finished", "clock": clock, "reason": "stopped", "report": report or {}}
         services.write(self.runs[run]["held"], [last])
         services.conclude(self.runs[run]["held"], kind, "", "", last)
         return self.figures(run)
@@ -180,7 +181,7 @@ class Storyteller:
     def end(self, run: str) -> dict[str, Any]:
         """Whatever it does now: an account has so many runs at a time."""
         with suppress(services.Refused):
-            services.request(TuningRun.objects.get(pk=run).job, self.owner, "stop")
+            services.request(TuningRun.objects.get(pk=run), self.owner, "stop")
         services.conclude(self.runs[run]["held"], "stopped")
         return self.figures(run)
 

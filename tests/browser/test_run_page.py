@@ -17,6 +17,7 @@ from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import State
 from tests.browser.chromium import chromium, complaints, size, until
 from tests.browser.site import Site
+from tests.dashboard.test_humans import ALIKE
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -394,6 +395,8 @@ def test_what_happened_is_told_from_the_beginning_to_the_end(site: Site, browser
     browser.find_element("css selector", "[data-part=pause] button").click()
     told.append("pausing")
     until(lambda: happened(browser) == told)
+    # It runs until its worker has heard it, here as in the lists.
+    assert browser.find_element("css selector", "[data-part=state]").get_attribute("data-state") == "running"
     browser.find_element("css selector", "[data-part=resume] button").click()
     told.append("goes on")
     until(lambda: happened(browser) == told)
@@ -498,6 +501,36 @@ def test_a_state_is_called_by_the_script_as_by_the_server(site: Site, browser: A
     assert browser.execute_async_script(SAID, told) == wanted
 
 
+SHOWN = """
+const [cases, done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
+import(page.replace('run/page.js', 'format.js')).then((format) => done(cases.map(([rule, given]) => format[rule](...given))));
+"""
+
+
+def test_numbers_are_shown_by_the_script_as_by_the_server(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    shown = browser.execute_async_script(SHOWN, [(rule, given) for rule, given, _ in ALIKE])
+    assert list(zip(ALIKE, shown, strict=True)) == [(case, case[2]) for case in ALIKE]
+
+
+LANES = """
+const [counts, done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
+import(page.replace('page.js', 'lanes.js')).then(({Lanes}) => done(counts.map((count) => {
+  const operators = Array.from({length: count}, (_, index) => ({index}));
+  const state = {operators, colours: new Map(operators.map(({index}) => [index, Math.min(index, 8)])),
+                 colour: (index) => Math.min(index, 8)};
+  const lanes = new Lanes(document.createElement('canvas'), state), rows = lanes.rows();
+  return [rows.length, rows.at(-1) ? '' : lanes.rest()];
+})));
+"""
+
+
+def test_there_is_a_lane_of_the_others_where_there_are_others(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    found = browser.execute_async_script(LANES, [1, 8, 9, 30])
+    assert found == [[1, ""], [8, ""], [9, "1 other"], [9, "22 others"]]
+
+
 def test_a_heading_of_the_operators_says_what_it_means(site: Site, browser: Any, run: str) -> None:
     site.tell("tell", run=run, slots=13)
     open_run(browser, site, run)
@@ -569,9 +602,17 @@ LONGEST = 100.0
 """ms of a task, which nobody notices."""
 
 
+FRAMES = """
+const [done] = arguments;
+let frames = 20;
+const next = () => (frames-- ? requestAnimationFrame(() => requestIdleCallback(next)) : done());
+next();
+"""
+
+
 def quiet(browser: Any) -> None:
-    """Observes tasks from here on, once the page's own start is over."""
-    time.sleep(0.5)
+    """Observes tasks from here on, once the page has drawn all its parts, one a frame, and has nothing to do."""
+    browser.execute_async_script(FRAMES)
     browser.execute_script(OBSERVE)
 
 

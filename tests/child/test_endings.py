@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from workers.child import peers
 from workers.child.__main__ import passing
 from workers.child.peers import ArtifactFailed, run_script
 from workers.headless.ask import Listener
@@ -79,6 +80,18 @@ def test_a_library_whose_own_script_finds_no_room_is_run_again(script: str, agai
     with pytest.raises(ArtifactFailed) as caught:
         run_script(SPEC, tmp_path)
     assert passing(caught.value, "compile") is again
+
+
+def test_a_process_that_hangs_is_ended_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run.py").write_text("import time; time.sleep(600)")
+    monkeypatch.setattr(peers, "PATIENCE", 0.2)
+    with pytest.raises(ArtifactFailed, match=r"^run\.py did not answer within 0\.2 s and was ended$"):
+        run_script(SPEC, tmp_path)
+
+
+def test_onnx_runtime_is_called_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactFailed, match=r"^ONNX Runtime( failed)?: .*net\.onnx"):
+        peers.onnxruntime(SPEC, tmp_path, 1)
 
 
 @pytest.mark.tvm

@@ -136,9 +136,9 @@ def test_what_is_packed_is_what_was_chosen_in_the_network(tuned: tuple[Path, str
     assert sorted(json.loads(record)[1][1][0] for record in records) == sorted(k["seconds"] for k in shipped.values())
 
 
-def test_a_network_with_a_scalar_for_input_is_tuned_verified_and_run(tmp_path: Path) -> None:
-    nodes = [helper.make_node("Mul", ["x", "s"], ["m"]), helper.make_node("Relu", ["m"], ["y"])]
-    model = zoo.model_of(nodes, {"x": [4, 16], "s": []}, {"y": [4, 16]}, [])
+def test_a_network_with_a_scalar_for_input_and_names_of_savez_is_tuned_verified_and_run(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Mul", ["x", "file"], ["m"]), helper.make_node("Relu", ["m"], ["allow_pickle"])]
+    model = zoo.model_of(nodes, {"x": [4, 16], "file": []}, {"allow_pickle": [4, 16]}, [])
     path = tmp_path / "scaled.onnx"
     path.write_bytes(model.SerializeToString())
     spec = spec_of(path, budget=Budget(trials=2)).to_json()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from workers.child import artifact, baseline, describe
+from workers.child import artifact, baseline, describe, landscape
 from workers.child.pulse import Pulse
 from workers.child.tasks import Task
 from workers.child.tune import PATIENCE
@@ -145,13 +145,19 @@ def describing(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
     return describe.describe_hardware
 
 
-@pytest.mark.parametrize("prepared", [compiling, comparing, pytest.param(describing, marks=pytest.mark.tvm)])
+def recording(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Task:
+    monkeypatch.setattr(landscape, "calibrate", reached)
+    return landscape.record_landscape
+
+
+@pytest.mark.parametrize("prepared", [compiling, comparing, recording, pytest.param(describing, marks=pytest.mark.tvm)])
 def test_no_task_is_given_up_while_others_measure(
     prepared: Callable[..., Task], pulse: Pulse, events: list[Event], clock: SimulatedClock, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
 ) -> None:  # fmt: skip
     task, ended = prepared(monkeypatch, request), list[type[BaseException]]()
     order = {"spec": RunSpec("net.onnx", {"kind": "llvm"}, 1, 1e11, 1e10).to_json(), "work_dir": str(tmp_path)}
+    order |= {"kind": "costs", "hardware": {"name": "a machine"}}  # of a recording
     pulse.patience = math.inf
 
     def work() -> None:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, fields, is_dataclass, replace
+from itertools import product
+from typing import Any
 
 import pytest
 from django.test import Client
 
-from apps.dashboard.methods import CHOICES, GROUPS, PARTS, ROLES, Words
+from apps.dashboard.methods import CHOICES, GROUPS, NAMED, PARTS, ROLES, VALUES, Part, Words, misfit, replaced, titled
 from apps.tuning.methods import METHODS as NAMES
-from workers.engine.methods import METHODS
+from apps.tuning.methods import PARTS as LIVE
+from workers.engine.acquisition import ACQUISITIONS
+from workers.engine.belief import CURVES
+from workers.engine.errors import IllegalMethod
+from workers.engine.explorer.evolutionary import METASCHEDULE, Evolutionary
+from workers.engine.explorer.ppo.settings import Settings
+from workers.engine.methods import METHODS, Rhythm, method
 from workers.engine.methods import ROLES as PARTS_OF_A_METHOD
 from workers.engine.methods.method import REGISTRIES
+from workers.engine.proposer import Search
+from workers.engine.scheduler import PAPER_RULE, PRODUCT_RULE, Gradient, Oracle, Setting, scheduler_named
+from workers.engine.search import FEATURES
+
+TOLD = [(role, part) for role, parts in PARTS.items() for part in parts]
 
 
 def test_every_method_is_told_once_and_the_recommended_one_first() -> None:
@@ -54,12 +69,128 @@ def test_mutation_a_number_that_changed_in_the_engine_is_noticed(monkeypatch: py
     assert told(words) != engine_s("chameleon")
 
 
-def test_every_part_that_a_method_uses_is_explained() -> None:
-    used = {(role, part) for words in CHOICES for role, part in words.parts.items()}
-    explained = {(role, part.name) for role, parts in PARTS.items() for part in parts}
-    assert explained == used
-    assert all(name in REGISTRIES[role] for role, name in explained)
-    assert set(ROLES) == {*PARTS_OF_A_METHOD, "search", "rhythm"}
+def test_every_registered_part_is_told_once() -> None:
+    told = {role: [part.name for part in parts] for role, parts in PARTS.items()}
+    assert {role: set(told[role]) for role in PARTS_OF_A_METHOD} == {role: set(REGISTRIES[role]) for role in REGISTRIES}
+    assert all(len(names) == len(set(names)) for names in told.values())
+    assert set(ROLES) == set(PARTS) == {*PARTS_OF_A_METHOD, "search", "rhythm"}
+    for role, parts in PARTS.items():
+        titles = [part.title for part in parts]
+        assert len(titles) == len(set(titles)), role
+
+
+def test_what_a_parameter_may_be_is_told_where_it_is_a_name_of_the_engine_s() -> None:
+    told = {name: {part.name for part in parts} for name, (_, parts) in VALUES.items()}
+    assert told == {"curve": set(CURVES), "acquisition": set(ACQUISITIONS), "features": set(FEATURES)}
+
+
+def defaults(of: Any) -> dict[str, Any]:
+    """Parameters that have one, by name; of a factory those behind its first, which is what it owns."""
+    if is_dataclass(of) and not isinstance(of, type):
+        return asdict(of)
+    if is_dataclass(of):
+        return {field.name: field.default for field in fields(of)}
+    named = inspect.signature(of).parameters.values()
+    return {one.name: one.default for one in named if one.default is not one.empty and one.name != "seed"}
+
+
+BEHIND: dict[tuple[str, str], list[Any]] = {
+    ("scheduler", "dynatune"): [PRODUCT_RULE],
+    ("scheduler", "dynatune-paper"): [PAPER_RULE],
+    ("scheduler", "epsilon_greedy"): [PRODUCT_RULE],
+    ("scheduler", "softmax"): [PRODUCT_RULE],
+    ("scheduler", "gradient"): [Gradient],
+    ("scheduler", "oracle"): [Oracle],
+    ("explorer", "metaschedule"): [Evolutionary, METASCHEDULE],
+    ("explorer", "ppo"): [Settings],
+}
+"""Where the parameters are of factories that hand them on."""
+
+
+def engine_s_defaults(role: str, name: str) -> dict[str, Any]:
+    if role not in REGISTRIES:
+        return defaults({"search": Search, "rhythm": Rhythm}[role])
+    factory: Callable[..., Any] = REGISTRIES[role][name]
+    found: dict[str, Any] = {}
+    for behind in BEHIND.get((role, name), ()):
+        found |= behind if isinstance(behind, dict) else defaults(behind)
+    return found | defaults(factory)
+
+
+@pytest.mark.parametrize(("role", "part"), TOLD, ids=lambda one: getattr(one, "name", one))
+def test_every_default_of_a_part_is_told_with_its_source(role: str, part: Part) -> None:
+    assert part.parameters == engine_s_defaults(role, part.name)
+    assert len(part.parameters) == len(part.numbers)
+    assert all(number.source and number.role == role for number in part.numbers)
+    assert part.text.endswith(".")
+
+
+def test_factories_that_hand_parameters_on_are_known() -> None:
+    """Of all others the signature has every parameter."""
+    opaque = {
+        (role, name)
+        for role, registry in REGISTRIES.items()
+        for name, factory in registry.items()
+        if any(one.kind is one.VAR_KEYWORD for one in inspect.signature(factory).parameters.values())
+    }
+    assert opaque == set(BEHIND)
+    for (role, name), behind in BEHIND.items():
+        if behind in ([PRODUCT_RULE], [PAPER_RULE]):
+            made = scheduler_named(name, Setting(0, 1e12))
+            assert [vars(made)["_rule"]] == behind, (role, name)
+
+
+@pytest.mark.mutation
+def test_mutation_a_default_that_changed_in_the_engine_is_not_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    forest = next(part for part in PARTS["cost_model"] if part.name == "random_forest")
+    monkeypatch.setitem(REGISTRIES, "cost_model", {"random_forest": lambda seed=0, trees=20: None})
+    assert forest.parameters != engine_s_defaults("cost_model", "random_forest")
+
+
+def engine_s_misfit(name: str, parts: dict[str, str]) -> str:
+    try:
+        method(name, parts)
+    except IllegalMethod as error:
+        return str(error)
+    return ""
+
+
+COMPOSED = [
+    dict(zip(("explorer", "sampler", "cost_model"), names, strict=True))
+    for names in product(*(("", *LIVE[role]) for role in ("explorer", "sampler", "cost_model")))
+]
+"""Every way to replace or leave the parts on which it depends whether they fit."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_form_refuses_what_the_engine_refuses_in_its_words(name: str) -> None:
+    for chosen in COMPOSED:
+        parts = replaced(name, chosen)
+        assert misfit(name, chosen) == engine_s_misfit(name, parts), parts
+
+
+@pytest.mark.mutation
+def test_mutation_a_form_that_knows_fewer_numbers_than_the_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NAMED, "adatune", replace(NAMED["adatune"], numbers=()))
+    parts = {"cost_model": "xgboost"}
+    assert misfit("adatune", parts) != engine_s_misfit("adatune", parts)
+
+
+def test_the_other_parts_fit_any_method() -> None:
+    for name, role in product(NAMES, ("scheduler", "evaluator")):
+        for part in LIVE[role]:
+            assert engine_s_misfit(name, {role: part}) == misfit(name, {role: part}) == ""
+
+
+def test_a_method_is_called_by_what_was_replaced_in_it() -> None:
+    assert titled("dynatune", {}) == "DynaTune"
+    assert titled("dynatune", {"scheduler": "round_robin"}) == "DynaTune with scheduler round_robin"
+    three = {"cost_model": "none", "sampler": "greedy", "explorer": "random"}
+    assert titled("auto", three) == "Recommended with explorer random, sampler greedy and cost model none"
+    assert titled("of another version", {}) == "of another version"
+    assert replaced("dynatune", {"scheduler": "dynatune", "sampler": "diverse", "evaluator": ""}) == {
+        "sampler": "diverse"
+    }
 
 
 def test_the_page_has_an_anchor_for_every_method_and_part_and_no_link_leads_nowhere(ada: Client) -> None:
@@ -70,6 +201,8 @@ def test_the_page_has_an_anchor_for_every_method_and_part_and_no_link_leads_nowh
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(anchors)
     assert "Chameleon, Tables 7 and 9" in page
     assert "chains = 128" in page
+    assert 'id="part-sampler-diverse"' in page
+    assert "sampling = walkers 40, steps 60, burn 50, samples 400, points 400" in page
 
 
 def test_the_page_is_for_who_signed_in(db: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import uuid
 from datetime import timedelta
@@ -122,6 +123,7 @@ def test_a_name_cannot_break_out_of_a_page(site: Site, ada: Client) -> None:
         {"trials": "9" * 400}, {"latency": "1e400"}, {"seed": "-3"}, {"seed": str(1 << 64)}, {"layout": "XYZ"},
         {"method": "none such"}, {"target": "1"}, {"minutes": "", "trials": "", "latency": ""},
         {"gain": "0"}, {"gain": "100"}, {"gain": "-1"}, {"gain": "nan"},
+        {"scheduler": "oracle"}, {"explorer": "none such"}, {"cost_model": "none"}, {"method": "adatune", "explorer": "random"},
     ],
 )  # fmt: skip
 def test_a_bad_form_is_explained_and_starts_nothing(site: Site, ada: Client, form: dict[str, str]) -> None:
@@ -141,6 +143,39 @@ def test_one_click_starts_a_run(site: Site, ada: Client) -> None:
     run = TuningRun.objects.get()
     assert answer["Location"] == reverse("run", args=[run.pk])
     assert (run.budget_seconds, run.owner, run.job.state) == (600.0, site.ada, "queued")
+
+
+def test_parts_are_put_together_and_said_wherever_the_run_is(site: Site, ada: Client) -> None:
+    page = ada.get("/runs/new").content.decode()
+    assert '<details class="field"><summary>Parts</summary>' in page
+    assert "In turn (round_robin)" in page
+    assert "(oracle)" not in page
+    form = {"network": site.network.pk, "target": site.target.pk, "method": "dynatune", "minutes": "3"}
+    chosen = {
+        "scheduler": "round_robin",
+        "explorer": "simulated_annealing",
+        "sampler": "",
+        "cost_model": "random_forest",
+    }
+    ada.post("/runs/new", form | chosen)
+    run = TuningRun.objects.get()
+    assert run.parts == {"scheduler": "round_robin", "cost_model": "random_forest"}  # the explorer is the method's own
+    assert RunSpec.from_json(run.spec()).parts == run.parts
+    title = "DynaTune with scheduler round_robin and cost model random_forest"
+    for address in ("/", reverse("run", args=[run.pk]), reverse("run-file", args=[run.pk, "report.html"])):
+        assert title in ada.get(address).getvalue().decode(), address
+
+
+def test_parts_that_do_not_fit_are_refused_in_the_engine_s_words_and_stay_chosen(site: Site, ada: Client) -> None:
+    form = {"network": site.network.pk, "target": site.target.pk, "method": "adatune", "minutes": "3"}
+    page = html.unescape(ada.post("/runs/new", {**form, "cost_model": "xgboost"}).content.decode())
+    assert (
+        "These parts do not fit together: the contextual optimizer asks how sure the cost model is, and 'xgboost' does not "
+        "tell; choose cost_model random_forest, or a method that scores by the mean." in page
+    )
+    assert '<details class="field" open><summary>Parts</summary>' in page
+    assert '<option value="xgboost" selected>Boosted trees (xgboost)</option>' in page
+    assert not TuningRun.objects.exists()
 
 
 def test_a_small_gain_is_a_limit_of_its_own(site: Site, ada: Client) -> None:
@@ -361,10 +396,10 @@ def test_an_account_uploads_so_much_and_no_more(site: Site, ada: Client, monkeyp
 def test_the_example_is_made_so_often_and_no_more(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time a process makes it."""
     monkeypatch.setattr(paces, "EXAMPLES", Pace(1, 3600.0))
-    monkeypatch.setattr(home, "_written", lambda name: [b"onnx"])
+    monkeypatch.setattr(home, "example_file", lambda name: [b"onnx"])
     assert ada.post("/example/").headers["Location"].startswith("/example/")
     answer = ada.post("/example/", follow=True)
-    assert "at most 1 examples in 1 h. Next step: wait" in answer.content.decode()
+    assert "squeezenet: an account has at most 1 examples in 1 h. Next step: wait" in answer.content.decode()
 
 
 def test_open_dimensions_are_asked_for(site: Site, ada: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from datetime import timedelta
 
@@ -55,6 +56,52 @@ def test_a_run_that_is_over_leads_to_its_result_and_on(site: Site, ada: Client) 
         assert 'id="compare"' not in page  # with nothing
     ended(site)
     assert f'id="compare" href="{reverse("compared", args=[run.network_id])}"' in page_of(ada, run)
+
+
+def test_tuning_further_keeps_the_parts(site: Site, ada: Client) -> None:
+    run, _ = ended(site)
+    TuningRun.objects.filter(pk=run.pk).update(parts={"scheduler": "round_robin"})
+    further = re.search(r'id="further" href="([^"]+)"', page_of(ada, run))
+    assert further
+    page = ada.get(html.unescape(further[1])).content.decode()
+    assert '<option value="round_robin" selected>' in page
+    assert '<details class="field" open><summary>Parts</summary>' in page
+
+
+REPORT = {
+    "parts": {"scheduler": "dynatune", "explorer": "ppo", "sampler": "adaptive"},
+    "slots": 41, "decided_by_belief": 6, "differs_from_round_robin": 40,
+    "search": {"walks": 12, "improved": 9, "evaluations": 5000, "explorer": 640, "not_greedy": 0, "left_out": 0},
+}  # fmt: skip
+
+
+def test_a_run_that_stands_still_says_what_each_part_changed(site: Site, ada: Client) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.004), told.batch(0.003, operator=1)])
+    part = '<section class="section" id="effects" aria-labelledby="effects-title"'
+    assert f"{part} hidden>" in page_of(ada, run)
+    last = {"kind": "finished", "clock": told.clock, "reason": "trials", "report": REPORT}
+    services.write(held, [last])
+    assert f"{part} hidden>" in page_of(ada, run)  # a run that goes on has the report of its last attempt
+    services.conclude(held, "finished", last=last)
+    fetched = ada.get(reverse("standing", args=[run.pk]), headers=SCRIPT).content.decode()
+    assert f'{part} hx-swap-oob="true">' in fetched
+    report = ada.get(reverse("run-file", args=[run.pk, "report.html"])).getvalue().decode()
+    for page in (page_of(ada, run), fetched, report):
+        assert "<p>Slots: 41, 6 decided by the belief, 40 unlike round-robin.</p>" in page
+        assert "<p>Explorer: 12 walks, 9 led to something better than they began with.</p>" in page
+        assert "<p>Sampler: 0 of 640 candidates chosen against greedy. " in page
+        assert '<span class="warn">The sampler changed nothing: it chose as greedy would have.</span>' in page
+
+
+@pytest.mark.parametrize(
+    "report",
+    [{}, [], {"slots": "many"}, {"slots": 3, "search": []}, {"slots": 3, "parts": 7}, {"slots": {}}],
+)
+def test_a_report_that_is_none_changes_no_page(site: Site, ada: Client, report: object) -> None:
+    run, _ = ended(site)
+    TuningRun.objects.filter(pk=run.pk).update(report=report)
+    assert 'aria-labelledby="effects-title" hidden>' in page_of(ada, run)
 
 
 def test_the_top_of_the_page_follows_its_downloads(site: Site, ada: Client) -> None:
@@ -111,7 +158,7 @@ def test_who_waits_is_told_who_comes_first_and_not_by_name(site: Site, ada: Clie
     part = ada.get(reverse("standing", args=[run.pk]), headers=SCRIPT).content.decode()
     assert "1 run before this one, about 7 min" in part
     assert 'hx-trigger="standing from:body delay:500ms, every 10s"' in part
-    assert part.count("hx-swap-oob") == 1
+    assert part.count("hx-swap-oob") == 2
     assert "1 run before this one, about 7 min" in page_of(ada, run)
     assert bob.get(reverse("standing", args=[run.pk])).status_code == 404
 

@@ -115,6 +115,9 @@ def test_what_one_network_may_take_is_shown_before_it_is_sent(site: Site, ada: C
     page = ada.get("/networks/").content.decode()
     assert "<b>choose one</b>, up to 1.50 MB</label>" in page
     assert 'data-limit="1500000"' in page
+    assert "raise UPLOAD_LIMIT" in page
+    settings.UPLOAD_LIMIT = settings.LARGEST_NETWORK
+    assert "raise UPLOAD_LIMIT" not in ada.get("/networks/").content.decode()
 
 
 def test_the_storage_page_lists_what_can_be_deleted(site: Site, ada: Client, bob: Client) -> None:

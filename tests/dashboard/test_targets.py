@@ -43,7 +43,7 @@ def test_one_account_of_several_cannot_and_is_told_why(site: Site, ada: Client) 
     page = ada.get(ADDRESS).content.decode()
     assert "<form" not in page.partition("<main")[2]
     assert WHY in page
-    assert "only who runs this site can have it measured again. Next step: ask them to." in asked(ada, site)
+    assert "a machine: only who runs this site can have it measured again. Next step: ask them to." in asked(ada, site)
     Target.objects.filter(pk=site.target.pk).update(state="failed", error="odd", next_step="look")
     asked(ada, site)
     assert measurements(site) == 0
@@ -74,5 +74,8 @@ def test_it_is_measured_so_often_and_no_more(site: Site, ada: Client, monkeypatc
         asked(ada, site)
         assert measurements(site) == times
         Job.objects.update(state="done")
-    assert "at most 2 measurements of a machine in 1 h. Next step: wait, then try again." in asked(ada, site)
+    assert (
+        "a machine: an account has at most 2 measurements of a machine in 1 h. Next step: wait, then try again."
+        in asked(ada, site)
+    )
     assert measurements(site) == 2

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -29,11 +34,10 @@ def test_every_page_says_the_same_of_a_state(
     services.write(held, [told.batch(0.004)])
     TuningRun.objects.filter(pk=run.pk).update(finished_reason=reason)
     Job.objects.filter(pk=run.job_id).update(state=state, wanted=wanted, lease_until=None)
-    pages = ["/", reverse("run", args=[run.pk]), reverse("operator", args=[run.pk, 0])]
-    for address in pages:
-        assert f"</svg>{word}</span>" in ada.get(address).content.decode().replace(
-            '<span data-part="state-word">', ""
-        ), address
+    for address in ("/", reverse("run", args=[run.pk]), reverse("operator", args=[run.pk, 0])):
+        page = ada.get(address).content.decode().replace('<span data-part="state-word">', "")
+        assert f"</svg>{word}</span>" in page, address
+        assert f' data-state="{state}"><svg' in page, address
 
 
 @pytest.mark.parametrize(
@@ -47,3 +51,37 @@ def test_every_page_says_the_same_of_a_state(
 )
 def test_who_waits_is_told_how_long(wait: Wait, text: str) -> None:
     assert words.before(wait) == text
+
+
+WORKERS = Path(__file__).resolve().parents[2] / "workers"
+
+
+def rules(source: str) -> Iterator[str]:
+    """That a scheduler tells: second of a Decision, of what chooses for one, and of what is called `rule` there."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Name("Decision"), args=[_, rule, *_]):
+                pass
+            case ast.Return(value=ast.Tuple(elts=[_, rule, _])):
+                pass
+            case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name("rule")])], value=ast.Tuple(elts=[_, rule])):
+                pass
+            case _:
+                continue
+        parts = (part.value for part in ast.walk(rule) if isinstance(part, ast.Constant))
+        yield from (value for value in parts if isinstance(value, str))
+
+
+def test_every_rule_of_a_scheduler_has_its_words_and_no_other() -> None:
+    """But for the oracle's, which is shown what comes: no run of the site has it."""
+    files = [path for path in (WORKERS / "engine" / "scheduler").glob("*.py") if path.name != "oracle.py"]
+    assert {rule for path in files for rule in rules(path.read_text())} == set(words.RULES)
+
+
+def test_every_account_of_the_clock_has_its_words_and_no_other() -> None:
+    """Those of the loop by group, and what its backend keeps count of."""
+    loop = "".join((WORKERS / "pipeline" / f"{name}.py").read_text() for name in ("books", "loop", "watched"))
+    backend = (WORKERS / "tvm_backend" / "pool.py").read_text()
+    told = {*re.findall(r'"([a-z]+)/[a-z]+"', loop), *re.findall(r'spent\["([a-z]+)"\]', backend)}
+    assert told == set(words.SPENT)
+    assert told <= set(words.ABOUT)

@@ -267,10 +267,11 @@ def test_what_a_sampler_leaves_out_is_not_replaced() -> None:
     assert proposer.counters["synthesised"] == proposer.counters["walks"] == 4
 
 
-def test_what_a_sampler_leaves_out_leaves_chance_its_share() -> None:
+def test_of_a_plan_that_a_sampler_thinned_chance_has_its_share() -> None:
     proposer = sparing(convolution(), epsilon=0.25)
     proposer.observe([measured(c) for c in proposer.propose(8)])
-    assert Counter(c.origin for c in proposer.propose(16)) == {"explorer": 3, "random": 4}
+    assert Counter(c.origin for c in proposer.propose(16)) == {"explorer": 3, "random": 1}
+    assert proposer.counters["left_out"] == 9, "by the sampler; the three others were chance's"
 
 
 def test_every_sketch_spares_its_own_and_the_others_do_not_fill_up() -> None:

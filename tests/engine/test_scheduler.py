@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 from workers.engine.belief import FAST
 from workers.engine.errors import IllegalMethod, UnknownPart
 from workers.engine.ports import Decision, Progress, Scheduler
-from workers.engine.scheduler import PAPER_RULE, PRODUCT_RULE, SCHEDULERS, DynaTune, Rule, Setting, scheduler_named
+from workers.engine.scheduler import (
+    PAPER_RULE,
+    PRODUCT_RULE,
+    SCHEDULERS,
+    DynaTune,
+    Rule,
+    Setting,
+    dynatune,
+    scheduler_named,
+)
+from workers.engine.scheduler.dynatune import first_slot
 from workers.engine.space import Knob, Operator, Sketch
 
 PEAK = 1e12
@@ -210,8 +220,8 @@ def test_a_restored_sequential_scheduler_keeps_the_place_its_run_had() -> None:
     assert chosen(resumed, 4, 20) == chosen(began, 4, 20) == (1, "sequential")
 
 
-def test_untried_operators_go_first_by_their_share_of_the_latency() -> None:
-    scheduler = DynaTune(0, PEAK)
+def test_the_papers_untried_operators_go_first_by_their_share_of_the_latency() -> None:
+    scheduler = DynaTune(0, PEAK, PAPER_RULE)
     order = []
     slots = [0, 0, 0]
     for _ in range(3):
@@ -222,6 +232,81 @@ def test_untried_operators_go_first_by_their_share_of_the_latency() -> None:
         order.append(decision.operator)
         slots[decision.operator] += 1
     assert order == [1, 2, 0]
+
+
+def test_a_first_slot_takes_what_a_speed_anywhere_up_to_the_ceiling_does() -> None:
+    """100,000 speeds, evenly on a logarithmic scale."""
+    for reached in (0.05, 0.4, 0.9):
+        saved = 1 - reached ** np.random.default_rng(0).uniform(0, 1, 100_000)
+        assert first_slot(reached) == pytest.approx((saved.mean(), saved.std()), rel=0.01)
+
+
+def opened(reached: Sequence[float], shares: Sequence[float]) -> list[int]:
+    """Operators in the order of their first slots, which bring nothing, each at its share of the ceiling and of the latency."""
+    scheduler, slots, order = DynaTune(0, PEAK, QUICK), [0] * len(reached), []
+    while len(order) < len(reached):
+        now = [
+            progress(i, [1e-3 * share] * (1 + 8 * slots[i]), slots[i], work=PEAK * at * 1e-3 * share)
+            for i, (at, share) in enumerate(zip(reached, shares, strict=True))
+        ]
+        decision = scheduler.choose(now, 1.0)
+        assert decision is not None
+        slots[decision.operator] += 1
+        if slots[decision.operator] == 1:
+            assert decision.rule == "prior"
+            expected = now[decision.operator].best * first_slot(reached[decision.operator])[0]
+            assert decision.terms["r_ms"] == pytest.approx(1e3 * expected)
+            order.append(decision.operator)
+        scheduler.observe(now[decision.operator])
+    return order
+
+
+def test_an_open_rule_gives_first_slots_by_share_and_distance_from_the_ceiling() -> None:
+    assert opened([0.85, 0.1, 0.4], [1, 1, 1]) == [1, 2, 0]
+    assert opened([0.4, 0.4, 0.4], [1, 9, 3]) == [1, 2, 0]
+    assert opened([0.85, 0.2], [3, 1]) == [1, 0], "a tenth of much is less than half of little"
+
+
+@pytest.mark.mutation
+def test_a_first_slot_that_is_worth_the_same_everywhere_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynatune, "first_slot", lambda reached: (0.5, 0.2))
+    with pytest.raises(AssertionError):
+        test_an_open_rule_gives_first_slots_by_share_and_distance_from_the_ceiling()
+
+
+def test_a_small_operators_first_slot_waits_for_the_large_ones() -> None:
+    """Under the paper's rule it comes at once."""
+
+    def first(rule: Rule) -> int:
+        scheduler, slots = DynaTune(0, PEAK, replace(rule, sampling=QUICK.sampling)), [0, 0]
+        for slot in range(40):
+            curves = [falling(0, 400)[: 1 + 8 * slots[0]], [1e-6] * (1 + 8 * slots[1])]
+            now = [progress(i, curve, slots[i]) for i, curve in enumerate(curves)]
+            decision = scheduler.choose(now, 1.0)
+            assert decision is not None
+            if decision.operator == 1:
+                return slot
+            slots[0] += 1
+            scheduler.observe(progress(0, falling(0, 400)[: 1 + 8 * slots[0]], slots[0]))
+        return 40
+
+    assert first(PAPER_RULE) == 1
+    assert first(PRODUCT_RULE) > 10
+
+
+def test_an_open_rule_wants_the_rewards_scale() -> None:
+    with pytest.raises(ValueError, match="scale 'spread', not 'millisecond'"):
+        replace(PRODUCT_RULE, scale="millisecond")
+
+
+def test_no_jump_goes_over_the_ceiling() -> None:
+    """Two operators of one share and the same plateau: the bonus of the one at its ceiling is the smaller."""
+    scheduler = DynaTune(0, PEAK, QUICK)
+    now = [progress(i, [1e-3] * 41, 5, work=at * PEAK * 1e-3) for i, at in enumerate((0.9, 0.1))]
+    decision = scheduler.choose(now, 1.0)
+    assert decision is not None
+    (_, close), (_, far) = decision.terms["operators"].values()
+    assert close < 0.5 * far
 
 
 def test_an_operator_without_a_valid_configuration_goes_first_but_not_for_ever() -> None:

@@ -242,7 +242,7 @@ def test_a_broken_belief_or_bound_is_noticed(broken: type[DynaTune], rivals: dic
 def test_a_bonus_that_ignores_the_size_of_rewards_is_noticed(rivals: dict[str, list[Simulation]]) -> None:
     """1 ms of bonus for gains of hundredths: the paper's rule is round-robin on networks of many small operators."""
     cheap = replace(FAST, steps=24, burn=8, samples=60)
-    rule = replace(PRODUCT_RULE, scale="millisecond", sampling=cheap)
+    rule = replace(PRODUCT_RULE, scale="millisecond", open=False, sampling=cheap)
     assert not beats(lambda seed: DynaTune(seed, PEAK, rule=rule), rivals["round_robin"], 0.75)
 
 

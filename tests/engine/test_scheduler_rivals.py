@@ -114,7 +114,7 @@ def test_epsilon_greedy_takes_the_largest_expected_reduction_but_for_epsilon() -
 @pytest.mark.parametrize("kind", [EpsilonGreedy, Softmax])
 def test_untried_operators_go_first_by_their_share_of_the_latency(kind: type[EpsilonGreedy] | type[Softmax]) -> None:
     now = [progress(0, [1e-3]), progress(1, [1e-3], weight=5), rising(2)]
-    decision = chosen(kind(0, PEAK, rule=QUICK), now)
+    decision = chosen(kind(0, PEAK, rule=replace(QUICK, open=False)), now)
     assert (decision.operator, decision.rule) == (1, "gamma")
 
 
@@ -168,6 +168,18 @@ def test_before_the_window_is_full_only_the_guess_counts() -> None:
     scheduler = Gradient(0, epsilon=0.0)
     decision = chosen(scheduler, [tuned(scheduler, 0, [9e-3, 6e-3, 3e-3]), tuned(scheduler, 1, [1e-3] * 9)])
     assert decision.terms["operators"]["0"] == [0.0, -1.0]
+
+
+def test_what_anothers_slot_brought_an_operator_is_of_the_slot_before() -> None:
+    """A twin's best found between its slots: the window stays as long as it was."""
+    scheduler, twin = Gradient(0), Gradient(0)
+    tuned(scheduler, 0, [10e-3, 8e-3, 6e-3, 4e-3])
+    tuned(twin, 0, [10e-3, 8e-3, 6e-3, 5e-3])
+    last = progress(0, [10e-3, 8e-3, 6e-3, 5e-3, 4e-3], 4)
+    twin.observe(last)
+    assert (
+        chosen(twin, [last]).terms["operators"] == chosen(scheduler, [last]).terms["operators"] == {"0": [-2.0, -1.0]}
+    )
 
 
 def test_similar_operators_say_how_fast_one_may_become() -> None:

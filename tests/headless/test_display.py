@@ -68,6 +68,18 @@ def test_a_child_that_was_killed_when_stopped_leaves_the_figures_of_what_it_save
     assert summary(events, ending, RESULT, [])["lines"][-1].endswith("1 unlike round-robin")
 
 
+def test_the_last_lines_say_what_each_part_changed_and_which_changed_nothing() -> None:
+    search = {"walks": 12, "improved": 9, "evaluations": 5000, "explorer": 640, "not_greedy": 0}
+    last = finished(8.0, 24, "trials", build=4.0)
+    last["report"] |= {"search": search, "parts": {"scheduler": "dynatune", "explorer": "ppo", "sampler": "adaptive"}}
+    lines = summary([batch(4.0, 24, 0.004), SLOT, last], Ending("finished", last=last), RESULT, [])["lines"]
+    assert lines[-3:] == [
+        "slots: 1, 0 decided by the belief, 1 unlike round-robin. The belief changed nothing: no slot was decided by it.",
+        "explorer: 12 walks, 9 led to something better than they began with",
+        "sampler: 0 of 640 candidates chosen against greedy. The sampler changed nothing: it chose as greedy would have.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("unknown", "least", "words"),
     [

@@ -16,6 +16,8 @@ import pytest
 
 from tests import zoo
 from tests.command_line import Told
+from workers.headless.tune import _takes_long
+from workers.messages.spec import Budget
 
 pytestmark = pytest.mark.tvm
 
@@ -50,6 +52,21 @@ def test_the_archive_holds_what_is_needed_to_run_and_to_understand_it(unpacked: 
     assert metadata["latency"]["median"] > 0
     lines = (unpacked / "tuning_log.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["kind"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("budget", "long"),
+    [
+        (Budget(seconds=600), True),
+        (Budget(seconds=599), False),
+        (Budget(trials=8), False),
+        (Budget(trials=100_000), True),
+        (Budget(min_gain=0.01), True),
+        (Budget(target_latency=1e-3), True),
+    ],
+)
+def test_a_run_without_a_limit_in_time_may_be_long(budget: Budget, long: bool) -> None:
+    assert _takes_long(budget) == long
 
 
 def test_the_summary_is_kept_beside_it(tuned: Path) -> None:

@@ -223,7 +223,7 @@ result = run.job_id
         return self.ask("result = Measurement.objects.count()")
 
     def request(self, key: str, word: str) -> None:
-        self.ask(f"services.request(Job.objects.get(pk={key!r}), owner, {word!r})")
+        self.ask(f"services.request(TuningRun.objects.get(job={key!r}), owner, {word!r})")
 
     def send(self, key: str, times: int = 1, actor: str = "tune", queue: str = "measure") -> None:
         self.ask(f"for _ in range({times}): dispatch.send({queue!r}, {actor!r}, {key!r})")

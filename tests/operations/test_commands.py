@@ -135,6 +135,19 @@ def test_doctor_fails_when_something_needed_is_missing(site):
     assert re.search(r"^missing +queue: .*-> ", broken.stdout, re.MULTILINE)
 
 
+def test_doctor_takes_what_is_empty_as_not_set_like_the_site(site):
+    with socket.socket() as taken:
+        try:
+            taken.bind(("127.0.0.1", 8000))
+            taken.listen()
+        except OSError:
+            pass  # somebody else has it, which is as good
+        done = call(site, "doctor", REDIS_URL="", BIND="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "queue: embedded Valkey" in done.stdout
+    assert "port 8000 is taken; `up` would listen on" in done.stdout
+
+
 def test_doctor_names_a_linker_that_can_be_installed(site, tmp_path):
     alone = call(site, "doctor", PATH=str(tmp_path))
     assert alone.returncode == 1
@@ -221,3 +234,25 @@ def test_an_example_that_the_site_refuses_is_told_why(data_dir):
     Target.objects.update(state="ready")
     with pytest.raises(CommandError, match="the size of input x is open"):
         call_command("demo", network=network.name)
+
+
+@pytest.mark.django_db
+def test_a_viewers_session_is_on_no_command_line_and_ends_with_it():
+    from django.contrib.sessions.models import Session
+
+    from apps.operations.management.commands.viewer_cost import viewer
+    from tests.apps.rows import Site as Rows
+
+    rows = Rows()
+    run = rows.run()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(30)
+        with viewer(rows.ada, run, f"127.0.0.1:{listening.getsockname()[1]}") as process:
+            key = Session.objects.get().session_key
+            asked, _ = listening.accept()
+            with asked:
+                asked.settimeout(30)
+                assert f"Cookie: sessionid={key}\r\n" in asked.recv(4096).decode()
+            for name in ("cmdline", "environ"):
+                assert key.encode() not in Path(f"/proc/{process.pid}/{name}").read_bytes()
+    assert not Session.objects.exists()

@@ -129,6 +129,11 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path):
         embedded.private_directory(tmp_path / "link")
 
 
+def test_an_address_without_a_server_is_said():
+    with pytest.raises(embedded.NoServer, match="REDIS_URL names no server"):
+        embedded.wait_until_up("memory://", 0.0)
+
+
 def test_a_server_that_does_not_answer_is_said(tmp_path):
     with pytest.raises(embedded.NoServer, match="does not answer"):
         embedded.wait_until_up(f"unix://{tmp_path}/nothing", 0.0)

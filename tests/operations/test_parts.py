@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from apps.operations import parts
 from apps.operations.launcher import Launcher
 from apps.operations.parts import Part, Plan
 
@@ -44,6 +45,13 @@ def alive(pid):
 
 def ended(found):
     found._process.wait(10)
+
+
+def eventually(true):
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_what_ends_is_started_again_and_waits_twice_as_long_each_time(part):
@@ -85,6 +93,23 @@ def test_what_a_part_says_is_in_its_log(part, tmp_path):
     found.look()
     ended(found)
     assert set((tmp_path / "part.log").read_text().split()) == {"words", "more"}
+
+
+def test_the_log_of_a_part_that_runs_on_begins_anew(part, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "LOG_SIZE", 1000)
+    log, more = tmp_path / "part.log", tmp_path / "more"
+    program = (
+        "import os, time; print('x' * 2000, flush=True)\n"
+        f"while not os.path.exists({str(more)!r}): time.sleep(0.01)\n"
+        "print('more', flush=True); time.sleep(600)"
+    )
+    found = part([sys.executable, "-c", program])
+    found.look()
+    eventually(lambda: log.stat().st_size > 2000)
+    assert found.look() is None
+    assert (log.stat().st_size, (tmp_path / "part.log.1").stat().st_size) == (0, 2001)
+    more.touch()
+    eventually(lambda: log.read_text() == "more\n")
 
 
 def test_parts_die_with_a_launcher_that_is_killed(tmp_path):

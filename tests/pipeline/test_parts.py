@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.pipeline.simulated_run import WALK, simulated
-from workers.engine.methods import Method, method
+from workers.engine.methods import ROLES, Method, method
 from workers.engine.search import COUNTERS
 
 
@@ -27,16 +25,17 @@ def test_a_scheduler_s_parameters_reach_it() -> None:
 
 @pytest.mark.parametrize("name", ["dynatune", "random"])
 def test_the_report_has_every_counter_of_the_search(name: str) -> None:
-    found = simulated(name, trials=300).report["search"]
+    report = simulated(name, trials=300).report
+    assert report["parts"] == {role: getattr(method(name), role) for role in ROLES}
+    found = report["search"]
     assert set(found) == set(COUNTERS)
     assert found["proposed"] > 0
     assert (found["evaluations"] >= found["evaluations_to_best"] > 0) == (name == "dynatune")
 
 
 def test_a_sampler_that_takes_fewer_makes_shorter_plans_and_the_run_goes_on() -> None:
-    preset = method("dynatune-chameleon")
-    quick = {**preset.parameters, "explorer": {"chains": 16, "steps": 20}}
-    simulation = simulated(chosen=replace(preset, parameters=quick), trials=500)
+    chosen = method("dynatune", {"sampler": "adaptive", "rhythm.plan": "32", **WALK})
+    simulation = simulated(chosen=chosen, trials=500)
     found = simulation.report["search"]
     assert found["left_out"] > 0
     assert found["clusters"] >= found["walks"] > 0

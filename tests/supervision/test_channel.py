@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from workers.messages import events
 from workers.messages.channel import ControlReader, EventWriter
 from workers.messages.events import decode
 
@@ -77,3 +79,10 @@ def test_a_listening_child_exits_cleanly() -> None:
         child.stdin.flush()
         assert child.stderr.read() == b""
         assert child.wait() == 0
+
+
+def test_every_phase_that_is_told_is_named_in_the_interface():
+    code = "".join(path.read_text() for path in (ROOT / "workers").rglob("*.py"))
+    told = set(re.findall(r'(?:"phase", name=|\bphase\(|\breport\()"([a-z-]+)"', code))
+    named = re.search(r"^phase .*?(?=^\w)", events.__doc__, re.MULTILINE | re.DOTALL)[0]
+    assert told == set(re.findall(r'"([a-z-]+)"', named))

@@ -1,5 +1,6 @@
 """Real children, real signals: what the supervisor relays, what it ends, and what it says about it."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -71,6 +72,25 @@ def test_heartbeats_come_while_the_child_works() -> None:
     threading.Timer(0.6, setattr, (journal, "wanted", "stop")).start()
     run(journal, "steady")
     assert journal.beats >= 5
+
+
+STEPS = (
+    "sandbox.spawn._access_policy",
+    "supervision.supervisor.guarded",
+    "supervision.wires.selectors.DefaultSelector",
+)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_start_that_fails_leaves_no_descriptor_open(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(f"workers.{step}", full)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(OSError, match="Too many open files"):
+        supervise({"vice": "steady"}, MemoryJournal(), argv=TOY, access=Access())
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_what_was_sent_before_a_kill_is_kept() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.operations.running import MANAGE
 from tuningsite import environment
+from workers.networks import limits, torch_archive
 
 MEANT: list[tuple[Callable[[str], Any], str, Any]] = [
     (environment.switch, "1", True),
@@ -22,8 +23,12 @@ MEANT: list[tuple[Callable[[str], Any], str, Any]] = [
     (environment.origins, "https://tuning.example.org", ["https://tuning.example.org"]),
     (lambda name: environment.size(name, "20GB"), "", 20_000_000_000),
     (lambda name: environment.size(name, "20GB"), "2GiB", 2 << 30),
+    (lambda name: environment.size(name, "20GB", 20_000_000_000), "20GB", 20_000_000_000),
     (lambda name: environment.level(name, "INFO"), "warning", "WARNING"),
     (environment.database, "", None),
+    (environment.queue, "", ""),
+    (environment.queue, "redis://:word@host:6379/1", "redis://:word@host:6379/1"),
+    (environment.queue, "unix:///run/redis.sock", "unix:///run/redis.sock"),
 ]
 MEANINGLESS: list[tuple[Callable[[str], Any], str]] = [
     (environment.switch, "true"),
@@ -32,7 +37,10 @@ MEANINGLESS: list[tuple[Callable[[str], Any], str]] = [
     (environment.origins, "https://tuning.example.org/here"),
     (lambda name: environment.size(name, "20GB"), "many"),
     (lambda name: environment.size(name, "20GB"), "0"),
+    (lambda name: environment.size(name, "20GB", 20_000_000_000), "20.1GB"),
     (lambda name: environment.level(name, "INFO"), "loud"),
+    (environment.queue, "localhost:6379"),
+    (environment.queue, "redis://localhost:queue"),
 ]
 
 
@@ -61,6 +69,9 @@ def test_a_password_in_a_bad_address_is_not_printed(monkeypatch: pytest.MonkeyPa
         environment.database("SETTING")
     assert "hidden" not in str(refused.value)
     assert "SETTING: it is no address of a database" in str(refused.value)
+    monkeypatch.setenv("SETTING", "ada:hidden@host:6379")
+    with pytest.raises(SystemExit, match=r"^SETTING=host:6379: it is no address of a Redis server"):
+        environment.queue("SETTING")
 
 
 def test_a_directory_that_cannot_be_made_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -70,13 +81,31 @@ def test_a_directory_that_cannot_be_made_is_refused(monkeypatch: pytest.MonkeyPa
         environment.directory("SETTING", tmp_path)
 
 
-def test_any_command_ends_with_that_line_and_no_traceback(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "rest"),
+    [
+        ("TLS", "true", "it is neither 1 nor 0. Next step: write TLS=1, or leave it out."),
+        ("UPLOAD_LIMIT", "4GiB", "more than 2.00 GB cannot be used. Next step: write 2.00 GB or less."),
+        (
+            "REDIS_URL",
+            "localhost:6379",
+            "it is no address of a Redis server. Next step: write it like redis://localhost:6379.",
+        ),
+    ],
+)
+def test_any_command_ends_with_that_line_and_no_traceback(tmp_path: Path, name: str, value: str, rest: str) -> None:
     done = subprocess.run(
         [*MANAGE, "check"],
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tuningsite.settings", "DATA_DIR": str(tmp_path), "TLS": "true"},
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tuningsite.settings", "DATA_DIR": str(tmp_path), name: value},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == "TLS=true: it is neither 1 nor 0. Next step: write TLS=1, or leave it out.\n"
+    assert done.stderr == f"{name}={value}: {rest}\n"
+
+
+def test_no_upload_is_taken_that_cannot_be_read(settings: Any) -> None:
+    """It would be uploaded whole and then refused."""
+    assert settings.LARGEST_NETWORK == limits.DEFAULT.file_bytes == torch_archive.DEFAULT.file_bytes
+    assert settings.UPLOAD_LIMIT <= settings.LARGEST_NETWORK

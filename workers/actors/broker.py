@@ -30,10 +30,10 @@ class DatabaseConnections(Middleware):
         connections.close_all()
 
 
-def make_broker(url: str | None = None) -> RedisBroker:
-    """On REDIS_URL, if nothing else is said; connects at the first use."""
+def make_broker() -> RedisBroker:
+    """On REDIS_URL; connects at the first use."""
     return RedisBroker(  # type: ignore[no-untyped-call]
-        url=url or settings.REDIS_URL,
+        url=settings.REDIS_URL,
         middleware=[DatabaseConnections()],
         heartbeat_timeout=HEARTBEAT,
         maintenance_chance=ALWAYS,

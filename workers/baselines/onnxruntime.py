@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
 
+from workers.baselines.arrays import save
 from workers.baselines.inputs import seeded_inputs
 from workers.baselines.order import Order, answer
 from workers.baselines.session import OnnxRuntimeSession
@@ -59,13 +59,7 @@ def _session(order: Order, inspection: Inspection) -> OnnxRuntimeSession:
 def save_reference(path: Path, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
     """Writes both whole or not at all."""
     arrays = {f"in:{name}": a for name, a in inputs.items()} | {f"out:{name}": a for name, a in outputs.items()}
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-        # Names come from the network: as file names inside the archive they are never extracted.
-        np.savez(file, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    save(path, arrays)
 
 
 def load_reference(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:

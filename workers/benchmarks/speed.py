@@ -200,8 +200,7 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
     library = work / "library"
     progress.show("verifying", FINALS)
     with MeasureLock().exclusive():
-        if part.key.arm in THEIRS:
-            tuning = {**tuning, **_judged(part, work, progress)}
+        tuning = {**tuning, **_judged(part, work, progress)}
         wrong = verified(part.spec, library, work).reason
         turns = in_turns(pair(part.spec, library, work), TURNS, RUNS, lambda text: progress.show(text, FINALS))
     ended, theirs = turns.latency(OURS), turns.latency(ONNX_RUNTIME)
@@ -219,8 +218,14 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
 
 
 def _judged(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
-    """What our stopwatch says of the programs that a search of TVM's ended with: {judged: s, key}."""
-    order = {"layout": part.key.layout, "spec": part.spec.to_json(), "work_dir": str(work)}
+    """What our stopwatch says, in the minute in which the library is timed, of the programs that the search ended with:
+    {judged: s, key}."""
+    theirs = part.key.arm in THEIRS
+    order = {
+        "layout": part.key.layout if theirs else "same",
+        "spec": part.spec.to_json(),
+        "work_dir": str(work if theirs else work / "library"),
+    }
     env = environment(part.spec.threads, work) | runtime.environment(part.spec.threads)
     found = result_of("workers.benchmarks.judge", order, env, work / "judge.log", lambda event: None, progress.tick)
     return {"judged": found["latency"], "key": found["key"]}

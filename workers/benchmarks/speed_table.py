@@ -42,11 +42,12 @@ def table(cells: Sequence[Cell]) -> str:
 
 NOTES = (
     "Seconds of tuning; milliseconds of latency; medians over the seeds. sum: weight x best latency over the operators,\n"
-    "complete: when every operator had one, and the sum then; each arm's by what times its candidates. by our clock: TVM's\n"
-    "final programs once more, timed as ours are (a core a thread, weights that the caches have forgotten). to stock's:\n"
-    "seconds until the sum was that of stock's end, the lesser of both, with the same seed or stock's first; stock's time /:\n"
-    "the time stock itself needed over it. warm: stock with builders that are kept, and what it reached itself.\n"
-    "/ sum: end to end over the sum by our clock. Ratio: end to end against ONNX Runtime, measured in turns.\n"
+    "complete: when every operator had one, and the sum then; each arm's by what times its candidates. by our clock: the\n"
+    "final programs once more, just before the library is timed (a core a thread, weights that the caches have forgotten).\n"
+    "to stock's: seconds until the sum was that of stock's end, the lesser of both, with the same seed or stock's first;\n"
+    "stock's time /: the time stock itself needed over it. warm: stock with builders that are kept, and what it reached\n"
+    "itself. / sum: end to end over the sum by our clock. Ratio: end to end against ONNX Runtime, measured in turns (the\n"
+    "least and the largest of a turn).\n"
     "A figure that a later measurement of the same program corrected counts as corrected from the start.\n"
 )
 
@@ -88,9 +89,18 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
         milliseconds(middle(lambda cell: _timed(cell, "end_to_end"))),
         number(middle(_over_sum), 2),
         milliseconds(middle(lambda cell: _timed(cell, "onnxruntime"))),
-        number(middle(lambda cell: cell["ratio"]), 2),
+        _ratio(done),
         *(figure for peer in block.peers for figure in against(peer)),
     )
+
+
+def _ratio(done: list[Cell]) -> str:
+    """Median over the seeds, and the least and the largest of all turns."""
+    timed = [cell for cell in done if cell["ratios"]]
+    if not timed:
+        return number(None)
+    turns = [ratio for cell in timed for ratio in cell["ratios"]]
+    return f"{median(cell['ratio'] for cell in timed):.2f} ({min(turns):.2f} to {max(turns):.2f})"
 
 
 def _timed(cell: Cell, library: str) -> float | None:

@@ -142,7 +142,9 @@ def _mended(
         return lock.shared()
 
     chosen, wrong = mended(network, best, log, turn)
-    found = f"operators with another configuration, since the fastest is wrong: {', '.join(wrong) or 'none'}"
+    found = f"operators with another configuration, since the fastest is wrong: {', '.join(wrong)}"
+    if not wrong:
+        found = "every operator computes what it should, so that the network as TVM imported it does not"
     pulse.tell("log", level="warning", text=f"{found}; the library is verified again")
     return chosen
 

@@ -67,6 +67,7 @@ def _untuned(spec: RunSpec, folder: Path) -> tuple[str, Inspection]:
     from workers.tvm_backend.library import compile_network, export
 
     target = tvm.target.Target(spec.target)
-    imported, network = import_cleaned(spec, target, spec.layout, None)
+    # As it will be tuned: what is verified here is what the run's library begins with.
+    imported, network = import_cleaned(spec, target, spec.layout, spec.balance)
     export(compile_network(imported, None, target), folder / "model.so")
     return imported.layout, network

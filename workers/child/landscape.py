@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from workers.child.pulse import Pulse
+from workers.child.turn import TurnLock
 from workers.engine.methods import Method, method
 from workers.landscapes.calibration import calibrate
 from workers.landscapes.recorder import EVALUATION, Watch, curves_of, record_curves, record_spaces, spaces_of
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
 from workers.networks.clean import cleaned
-from workers.sandbox.lock import MeasureLock
 
 TELL_EVERY = 2.0
+PATIENCE = 3600.0
+"""s without an event until a recording counts as hung; timing the parts of every method tells nothing meanwhile."""
 
 
 def record_landscape(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
@@ -26,11 +28,11 @@ def record_landscape(order: dict[str, Any], control: ControlReader, pulse: Pulse
 
     The result: {kind, path: of what was made, beneath work_dir; null when stopped before it was whole}.
     """
-    work = Path(order["work_dir"])
+    pulse.patience, work = PATIENCE, Path(order["work_dir"])
     if order["kind"] == "costs":
         path: Path | None = work / "costs.json"
         pulse.tell("phase", name="recording", text="timing the parts of every method")
-        with MeasureLock().exclusive():
+        with TurnLock(pulse).exclusive():
             calibrate(order["hardware"]["name"]).write(work / "costs.json")
     else:
         path = _recorded(
@@ -78,7 +80,7 @@ def _backends(spec: RunSpec, chosen: Method, work: Path, pulse: Pulse) -> Callab
 
     def make() -> LocalBackend:
         return LocalBackend(
-            Pool(spec.target, spec.threads, MeasureLock()),
+            Pool(spec.target, spec.threads, TurnLock(pulse)),
             spec,
             cleaned(spec.network, spec.inputs),
             chosen.evaluation,

@@ -14,6 +14,7 @@ import numpy as np
 
 from workers.baselines.order import Latency, Order
 from workers.child.pulse import Pulse
+from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.spec import RunSpec
 from workers.sandbox.spawn import spawn
 
@@ -33,7 +34,7 @@ class ArtifactFailed(Exception):
 def run_script(spec: RunSpec, folder: Path, *arguments: str) -> dict[str, Any]:
     """What `run.py --json` in `folder` answers; raises ArtifactFailed."""
     argv = [sys.executable, str(folder / "run.py"), "--seconds", str(LONGEST), *arguments]
-    return _ask(argv, "", {"TVM_NUM_THREADS": str(spec.threads)})
+    return _ask("run.py", argv, "", {"TVM_NUM_THREADS": str(spec.threads)})
 
 
 def onnxruntime(spec: RunSpec, work: Path, runs: int) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def onnxruntime(spec: RunSpec, work: Path, runs: int) -> dict[str, Any]:
     order = Order(
         spec.network, str(work / "references"), dict(spec.inputs), {}, SEEDS, spec.threads, runs, longest=LONGEST
     )
-    return _ask([sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json(), {})
+    return _ask(ONNX_RUNTIME, [sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json(), {})
 
 
 def tell_baseline(pulse: Pulse, spec: RunSpec, name: str, latency: Latency) -> None:
@@ -70,14 +71,20 @@ def half_range(latency: Latency) -> float:
     return (latency.upper_quartile - latency.lower_quartile) / 2
 
 
-def _ask(argv: list[str], text: str, env: dict[str, str]) -> dict[str, Any]:
-    """The last line of a process's output, as JSON; raises ArtifactFailed with what it said otherwise."""
+def _ask(name: str, argv: list[str], text: str, env: dict[str, str]) -> dict[str, Any]:
+    """The last line of a process's output, as JSON; raises ArtifactFailed, of `name`, with what it said otherwise."""
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        process.popen.kill()
+
     with spawn(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(text.encode())
         process.stdin.close()
-        timer = threading.Timer(PATIENCE, process.popen.kill)
+        timer = threading.Timer(PATIENCE, end)
         timer.start()
         try:
             said = process.stdout.read().decode(errors="replace").strip()
@@ -86,7 +93,9 @@ def _ask(argv: list[str], text: str, env: dict[str, str]) -> dict[str, Any]:
     try:
         answer = json.loads(said.splitlines()[-1])
     except (IndexError, ValueError):
-        raise ArtifactFailed(f"{Path(argv[1]).name} failed: {said[-600:] or 'it said nothing'}") from None
+        if late.is_set():
+            raise ArtifactFailed(f"{name} did not answer within {PATIENCE:g} s and was ended") from None
+        raise ArtifactFailed(f"{name} failed: {said[-600:] or 'it said nothing'}") from None
     if "error" in answer:
-        raise ArtifactFailed(f"{' '.join(argv[1:])}: {answer['error']}")
+        raise ArtifactFailed(f"{name}: {answer['error']}")
     return dict(answer)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from workers.baselines.arrays import save
 from workers.baselines.onnxruntime import load_reference
 from workers.baselines.verify import Verdict, compare
 from workers.child.peers import SEEDS, onnxruntime, run_script
@@ -22,7 +23,7 @@ def verified(spec: RunSpec, folder: Path, work: Path) -> Verdict:
     references = [load_reference(told[str(seed)]) for seed in SEEDS]
     given, found = ([work / f"{name}-{seed}.npz" for seed in SEEDS] for name in ("inputs", "outputs"))
     for path, (inputs, _) in zip(given, references, strict=True):
-        np.savez(path, **inputs)
+        save(path, inputs)
     files = ("--inputs", *map(str, given), "--outputs", *map(str, found))
     run_script(spec, folder, *files, "--runs", "0", "--json")
     verdicts = []

@@ -47,10 +47,13 @@ class SketchSearch:
         left_out = 0
         if len(self._seen.speeds) >= self._search.first:
             chance = self._random_share() * count
-            at_random = int(chance + self._rng.random())
+            rounding = self._rng.random()
+            at_random = int(chance + rounding)
             self._counters["steered"] += count
             self._counters["chance"] += chance
             picked, left_out = self._guided(count - at_random)
+            if left_out:  # of a plan that the sampler thinned, the same share is random
+                left_out += at_random - int(chance * len(picked) / (len(picked) + left_out) + rounding)
         taken = self._seen.visited | set(picked)
         rest = self._sketch.unvisited(self._rng, count - len(picked) - left_out, taken)
         return picked, [tuple(row) for row in rest.tolist()], left_out

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from workers.messages.effects import effects_of
 from workers.messages.events import Event
 from workers.messages.spec import Budget
 from workers.supervision import Control, Ending, Journal
@@ -159,6 +160,8 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
             if complete is None and event["latency"]:
                 complete = event["clock"]
     said = ending.last or {"reason": ending.kind}
+    told = said.get("report", {})
+    slots_told = {"slots": slots, "decided_by_belief": believed, "differs_from_round_robin": differs}
     seconds, trials = last["clock"], last["trials"]
     quartiles = result["latency"]
     ours, theirs = quartiles["median"], result["onnxruntime"]["median"]
@@ -175,7 +178,7 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         "share": share,
         "slots": slots,
         "slots_decided_by_belief": believed,
-        "search": said.get("report", {}).get("search", {}),
+        "search": told.get("search", {}),
         "verified": result["passed"],
         "rehearsal": result["rehearsal"],
         "operators": len(operators),
@@ -191,7 +194,7 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         "clock: "
         + ", ".join(f"{name} {100 * part:.1f} %" for name, part in sorted(share.items(), key=lambda item: -item[1])),
         f"outputs: {result['verdict']['sentence']}",
-        f"slots: {slots}, {believed} decided by the belief, {differs} unlike round-robin",
+        *(effect.line for effect in effects_of({**told, **slots_told})),
     ]
     if result["rehearsal"]:
         lines.append(result["rehearsal"]["sentence"])

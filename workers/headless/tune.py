@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -21,11 +22,13 @@ from workers.headless.run_directory import RunDirectory
 from workers.headless.whole import write_whole
 from workers.messages.events import Event
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
-from workers.messages.spec import ALL, COMPUTE, RunSpec
+from workers.messages.spec import ALL, COMPUTE, Budget, RunSpec
 from workers.supervision import Ending, restart_until_progress_stops
 
 LONG = 600.0
 """s of tuning from which on the network is compared with ONNX Runtime before, untuned: of a wrong import nothing is offered."""
+USUAL = 10.0
+"""Configurations a second, roughly, where a run's limit is a number of them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--part", action="append", default=[], metavar="ROLE=NAME", help="replace a part of the method")
     parser.add_argument("--minutes", type=float, default=None)
     parser.add_argument("--trials", type=int, default=None)
-    parser.add_argument("--target-ms", type=float, default=None)
+    parser.add_argument(
+        "--target-ms", type=float, default=None, help="end once the sum of the operators' times is no more than this"
+    )
     parser.add_argument(
         "--min-gain", metavar="PERCENT", type=percentage, default=None,
         help="end when tuning a tenth longer, at least a minute, is expected to lower the latency by less, like 1%%",
@@ -91,7 +96,7 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
 
     with spending("command/journal"), RunDirectory.opened(out) as directory, display.stops_on_interrupt():
         spec = directory.begin(spec, arguments.records, arguments.resume)
-        if spec.budget.seconds and spec.budget.seconds >= LONG and not directory.journal.history().measurements:
+        if _takes_long(spec.budget) and not directory.journal.history().measurements:
             with spending("command/check"):
                 _check_import(spec, arguments.network, display)
         ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
@@ -111,6 +116,11 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
     display.end()
     with spending("command/archive"):
         return _conclude(out / f"{name}.zip", directory, ending, result, operators)
+
+
+def _takes_long(budget: Budget) -> bool:
+    """Whether its minutes, or else its trials, leave it LONG; a latency or a gain says nothing of that."""
+    return (budget.seconds or (budget.trials or math.inf) / USUAL) >= LONG
 
 
 def _check_import(spec: RunSpec, network: str, display: Display) -> None:

@@ -2,22 +2,28 @@
 
 Every event has `kind` and `clock` (seconds of tuning time). The kinds and their payloads:
 
-started      versions, hardware, threads, seed, layout, method: with what the run was made
-phase        name ("importing", "spaces", "warm-up", "tuning", "finishing"), text
+started      versions, threads, seed, layout, method, target, notes: with what the run was made, and what was done to the
+             network (texts)
+phase        name ("importing", "spaces", "warm-up", "tuning" of a run; "compiling", "rehearsing", "verifying", "baseline",
+             "inspecting", "detecting", "checking", "converting", "recording" of other tasks), text
 operators    operators: [{index, name, key, weight, flops, bytes, work, sketches: [knob count], configurations,
              knobs: those of each sketch (messages.knobs), space: what its choices and times mean, known: points of
              earlier runs}]
 batch        slot, measurements: [{operator, sketch, choices, identity, round, seconds | null, spread, runs, stopped, cause,
-             error, build_seconds, measure_seconds, origin}], latency (s, weighted sum of the best; null until complete),
-             trials, failures, spent: {category: seconds since the start}
-slot         slot, operator, began, ended, trials, before, after (s), decision {rule, scores, ...}, latency; of a slot now and
-             then decision.expected {gain, unknown: shares of the latency, seconds}: what so many more are expected to bring,
+             error, build_seconds, measure_seconds, origin, asked: the choices that were proposed, where others were made of
+             them}], latency (s, weighted sum of the best; null until complete), trials, failures, spent: {category: seconds
+             since the start}, which the last batch, without measurements, lacks
+slot         slot, operator, began, ended, trials, before, after (s), latency, decision {rule, the terms that decided, and now
+             and then expected {gain, unknown: shares of the latency, seconds}: what so many more are expected to bring},
              checkpoint (also on the last batch): opaque JSON of the pipeline, not in every slot
 end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bool), error
 baseline     name, seconds, spread, runs, threads
-result       task, and what it found: inspection, onnx (a path), hardware and peak, or artifact (see workers/child)
+result       task, and what it found: inspection, onnx (a path), hardware, peak and versions, an artifact's passed, verdict,
+             latency, onnxruntime, ratio, rehearsal and archive (a path), or landscape and path (see workers/child)
 log          level ("info", "warning", "error": why this attempt breaks off, which the next one may not), text
-finished     reason ("seconds", "trials", "target", "gain", "exhausted", "stopped", "paused"; "done" for other tasks)
+finished     reason ("seconds", "trials", "target", "gain", "exhausted", "stopped", "paused"; "done" for other tasks); of a
+             run also latency, trials, failures, report: {parts, spent, phases, slots, decided_by_belief,
+             differs_from_round_robin, search}
 failed       error, reason, next_step: a fault of the run itself, in the user's words
 """
 

@@ -240,8 +240,4 @@ def _varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
 
 def _within(count: int, limit: int, what: str) -> None:
     if count > limit:
-        raise NetworkError(
-            f"{count} {what}",
-            f"more than the {limit} allowed",
-            "use a smaller network, or ask the operator of this site to raise the limit",
-        )
+        raise NetworkError(f"{count} {what}", f"more than the {limit} allowed", "use a smaller network")

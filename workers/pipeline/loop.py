@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from workers.engine.known import NOTHING, Known
-from workers.engine.methods import Method
+from workers.engine.methods import ROLES, Method
 from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome, Progress
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.transfer import Neighbours
@@ -120,10 +120,11 @@ class TuningLoop:
         return reason
 
     def report(self) -> dict[str, Any]:
-        """What every run tells of its method: seconds by part, and how often each part changed something; `phases` are this
-        attempt's seconds by phase and account (`Books.phases`)."""
+        """What every run tells of its method: its parts, seconds spent, and how often each part changed something; `phases` are
+        this attempt's seconds by phase and account (`Books.phases`)."""
         counters = [proposer.counters for proposer in self._proposers]
         return {
+            "parts": {role: getattr(self._method, role) for role in ROLES},
             "spent": self._books.spent(),
             "phases": self._books.phases(),
             "slots": self._slot,

@@ -223,21 +223,19 @@ def spawn(
     environment["PYTHONPATH"] = os.pathsep.join(paths)
     environment["PYTHONSAFEPATH"] = "1"  # the directory it works in holds no modules
     environment[TREE_VARIABLE] = token
-    limits = limits or Limits()
-    reading, writing = os.pipe()
-    bounds = asdict(limits)
+    bounds = asdict(limits or Limits())
     policy = {
         "parent": os.getpid() if dies_with_parent else None,
         "nice": bounds.pop("nice"),
         "cpus": bounds.pop("cpus"),
         "limits": bounds,
         "access": _access_policy(access, environment) if access is not None else None,
-        "status": writing,
     }
     filtered = os.environ.get(FILTER_VARIABLE) == "1"
+    reading, writing = os.pipe()
     try:
         popen = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BOOTSTRAP, ROOT, json.dumps(policy), *argv],
+            [sys.executable, "-I", "-S", "-c", _BOOTSTRAP, ROOT, json.dumps(policy | {"status": writing}), *argv],
             env=environment,
             cwd=cwd,
             stdin=stdin,

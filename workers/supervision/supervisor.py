@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from workers.messages.channel import EVENTS_VARIABLE
@@ -61,32 +61,29 @@ def supervise(
     """
     line = json.dumps(order, allow_nan=False).encode()
     bounds = Bounds(resident, disk, access.write if access is not None else ())
-    with _termination_raises():
+    with _termination_raises(), ExitStack() as held:
         reading, writing = os.pipe()
+        held.callback(os.close, reading)
         try:
-            process = spawn(
-                argv,
-                limits=limits,
-                access=access,
-                env={**(env or {}), EVENTS_VARIABLE: str(writing)},
-                cwd=cwd,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=(writing,),
+            process = held.enter_context(
+                spawn(
+                    argv,
+                    limits=limits,
+                    access=access,
+                    env={**(env or {}), EVENTS_VARIABLE: str(writing)},
+                    cwd=cwd,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(writing,),
+                )
             )
-        except BaseException:
-            os.close(reading)
-            raise
         finally:
             os.close(writing)
-        with process, guarded(process):
-            wires = Wires(process, reading, line)
-            try:
-                attempt = Attempt(process, wires, journal, deadlines or Deadlines(), bounds, clock)
-                try:
-                    return attempt.watch()
-                except LeaseLost:
-                    return attempt.lost()
-            finally:
-                wires.close()
+        held.enter_context(guarded(process))
+        wires = held.enter_context(closing(Wires(process, reading, line)))
+        attempt = Attempt(process, wires, journal, deadlines or Deadlines(), bounds, clock)
+        try:
+            return attempt.watch()
+        except LeaseLost:
+            return attempt.lost()

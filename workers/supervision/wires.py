@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import selectors
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from workers.messages.channel import Control
 from workers.sandbox.spawn import Process
@@ -25,17 +25,20 @@ class Wires:
         self._log = process.stdout.fileno()
         self._events = events
         self._outgoing = bytearray(order + b"\n")
-        self._pidfd = os.pidfd_open(process.pid)
-        self._selector = selectors.DefaultSelector()
         self.log = LogTail()
-        for fd in (self._stdin, self._log, events):
-            os.set_blocking(fd, False)
-        for fd in (self._log, events):
-            with suppress(OSError):  # a user may be over the quota for large pipes
-                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, CHUNK)
-        self._selector.register(self._pidfd, selectors.EVENT_READ)
-        self._selector.register(events, selectors.EVENT_READ)
-        self._selector.register(self._stdin, selectors.EVENT_WRITE)
+        with ExitStack() as held:
+            pidfd = os.pidfd_open(process.pid)
+            held.callback(os.close, pidfd)
+            self._selector = held.enter_context(selectors.DefaultSelector())
+            for fd in (self._stdin, self._log, events):
+                os.set_blocking(fd, False)
+            for fd in (self._log, events):
+                with suppress(OSError):  # a user may be over the quota for large pipes
+                    fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, CHUNK)
+            self._selector.register(pidfd, selectors.EVENT_READ)
+            self._selector.register(events, selectors.EVENT_READ)
+            self._selector.register(self._stdin, selectors.EVENT_WRITE)
+            self._held = held.pop_all()
 
     def say(self, word: Control) -> None:
         """Puts a control word behind what is still to be written."""
@@ -78,6 +81,5 @@ class Wires:
             self.log.feed(os.read(self._log, CHUNK))
 
     def close(self) -> None:
-        self._selector.close()
-        os.close(self._pidfd)
-        os.close(self._events)
+        """But for what it was given."""
+        self._held.close()

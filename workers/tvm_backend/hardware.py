@@ -65,8 +65,21 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
 
 
 def vector_lanes(target: tvm.target.Target) -> int:
-    """Numbers of float32 in a vector register of the target."""
-    return 16 if "avx512f" in {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)} else 8
+    """Numbers of float32 in a vector register of the target: those of AVX-512, of AVX, or of SSE and NEON."""
+    features = {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
+    return 16 if "avx512f" in features else 8 if "avx" in features else 4
+
+
+def first_cache(of: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
+    """Bytes of a core's first-level data cache, None where the kernel does not tell."""
+    for index in sorted(of.glob("index*")):
+        try:
+            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+            if level == "1" and kind in ("Data", "Unified"):
+                return int(size.removesuffix("K")) * 1024
+        except (OSError, ValueError):
+            continue
+    return None
 
 
 def cpu_name() -> str:

@@ -30,6 +30,10 @@ _IMPROVEMENT = (
     *numbers("search", "AdaTune's surrogate", acquisition="expected_improvement"),
 )
 _CONTEXTUAL = numbers("search", "AdaTune's contextual optimizer", contextual=True)
+_SLOTS = (
+    *numbers("rhythm", "DynaTune, Algorithm 1: until each operator has a valid one; a limit of one plan", warm_up=64),
+    *numbers("rhythm", "DynaTune, 5: slots of the order of 100 s", slot_seconds=100.0),
+)
 _PLANS_OF_32 = (
     *numbers("rhythm", "AdaTune's program", plan=32),
     *numbers("rhythm", "one configuration makes the latency finite", warm_up=1),
@@ -132,8 +136,7 @@ PUBLISHED = (
             *RUNS_500,
             *FIRST,
             *numbers("rhythm", "as AutoTVM (Chameleon, Table 8)", plan=64),
-            *numbers("rhythm", "Algorithm 1: until each operator has a valid one; a limit of one plan", warm_up=64),
-            *numbers("rhythm", "5: slots of the order of 100 s", slot_seconds=100.0),
+            *_SLOTS,
         ),
     ),
     Words(
@@ -152,6 +155,38 @@ PUBLISHED = (
         f"{ADATUNE}; the authors' program",
         _ADATUNE,
         (*_HALVED, *FOREST, *BATCHES, *_IMPROVEMENT, *_CONTEXTUAL, *_PLANS_OF_32),
+    ),
+    Words(
+        "dynatune-chameleon-paper",
+        "DynaTune with Chameleon as published",
+        "DynaTune’s slots over Chameleon’s search, with the numbers of both publications. Takes hours.",
+        f"{DYNATUNE}, 4 and 5, with {CHAMELEON}, 3.2, 3.3, Tables 7 to 9; put together here",
+        parts("dynatune-paper", "ppo", "adaptive", "xgboost", "fixed"),
+        (
+            *AGENT,
+            *CLUSTERS,
+            *REGRESSION,
+            *RUNS_500,
+            *FIRST,
+            *numbers("rhythm", "Chameleon, Table 8", plan=64),
+            *_SLOTS,
+        ),
+    ),
+    Words(
+        "dynatune-adatune-paper",
+        "DynaTune with AdaTune as published",
+        "DynaTune’s slots over AdaTune’s search, with the numbers of the publication and the program. Takes hours.",
+        f"{DYNATUNE}, 4 and 5, with {ADATUNE}, and its authors' program; put together here",
+        {**_ADATUNE, "scheduler": "dynatune-paper"},
+        (
+            *_HALVED,
+            *FOREST,
+            *BATCHES,
+            *_IMPROVEMENT,
+            *_CONTEXTUAL,
+            *numbers("rhythm", "AdaTune's program", plan=32),
+            *_SLOTS,
+        ),
     ),
 )
 

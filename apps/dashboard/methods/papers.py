@@ -11,6 +11,20 @@ ADATUNE = "AdaTune (Li et al., NeurIPS 2020)"
 BEST = parts("dynatune", "simulated_annealing", "greedy", "xgboost", "fixed")
 """What the recommended one is made of."""
 
+CHAMELEON_SEARCH = (
+    *numbers("search", "eight candidates for each place in a plan: measured", pool=8.0),
+    *numbers("search", "product: what a plan mostly measures", first=16),
+    *numbers("rhythm", "product: an upper limit, of which the sampler mostly takes half", plan=32),
+)
+ADATUNE_SEARCH = (
+    *numbers("explorer", "AdaTune's program: twice the plan", chains=64),
+    *numbers(
+        "search", "AdaTune's surrogate and contextual optimizer", acquisition="expected_improvement", contextual=True
+    ),
+    *numbers("search", "product: share of the time for measuring a lucky best again", confirm=0.03),
+    *numbers("rhythm", "AdaTune's program", plan=32),
+)
+
 AUTO = Words(
     "auto",
     "Recommended",
@@ -39,11 +53,7 @@ PAPERS = (
         "An agent learns which knobs to turn, and measures one configuration of each kind it finds.",
         f"{CHAMELEON}, 3.2 and 3.3",
         parts("sequential", "ppo", "adaptive", "xgboost", "fixed"),
-        (
-            *numbers("search", "eight candidates for each place in a plan: measured", pool=8.0),
-            *numbers("search", "product", first=16),
-            *numbers("rhythm", "product: an upper limit, of which the sampler mostly takes half", plan=32),
-        ),
+        CHAMELEON_SEARCH,
         more="One operator after the other. Learning costs time too, and it is on the clock.",
     ),
     Words(
@@ -52,35 +62,24 @@ PAPERS = (
         "Stops timing a configuration once its times agree, and explores more where it is unsure.",
         f"{ADATUNE}, abstract and introduction; the authors' program",
         parts("sequential", "simulated_annealing", "greedy", "random_forest", "adaptive"),
-        (
-            *numbers("explorer", "program: twice the plan", chains=64),
-            *numbers(
-                "search",
-                "AdaTune's surrogate and contextual optimizer",
-                acquisition="expected_improvement",
-                contextual=True,
-            ),
-            *numbers("search", "product: share of the time for measuring a lucky best again", confirm=0.03),
-            *numbers("rhythm", "program", plan=32),
-        ),
+        ADATUNE_SEARCH,
         more="One operator after the other. The share of random configurations follows the doubt of the cost model.",
     ),
     Words(
         "dynatune-chameleon",
-        "DynaTune with Chameleon's sampling",
-        "DynaTune gives the slots; inside an operator one configuration of each kind is measured.",
-        f"{DYNATUNE}, Algorithm 1, with {CHAMELEON}, 3.3; put together here",
-        parts("dynatune", "simulated_annealing", "adaptive", "xgboost", "fixed"),
-        (
-            *numbers("search", "eight candidates for each place in a plan: measured", pool=8.0),
-            *numbers("rhythm", "product: an upper limit, of which the sampler mostly takes half", plan=32),
-        ),
+        "DynaTune with Chameleon’s search",
+        "DynaTune gives the slots; inside an operator an agent learns which knobs to turn, and one configuration of each kind "
+        "is measured.",
+        f"{DYNATUNE}, Algorithm 1, with {CHAMELEON}, 3.2 and 3.3; put together here",
+        parts("dynatune", "ppo", "adaptive", "xgboost", "fixed"),
+        CHAMELEON_SEARCH,
     ),
     Words(
         "dynatune-adatune",
-        "DynaTune with AdaTune's timing",
-        "DynaTune gives the slots; inside an operator timing stops once the times agree.",
-        f"{DYNATUNE}, Algorithm 1, with AdaTune's evaluator and forest (NeurIPS 2020); put together here",
+        "DynaTune with AdaTune’s search",
+        "DynaTune gives the slots; inside an operator timing stops once the times agree, and chance follows doubt.",
+        f"{DYNATUNE}, Algorithm 1, with {ADATUNE}, and its authors' program; put together here",
         parts("dynatune", "simulated_annealing", "greedy", "random_forest", "adaptive"),
+        ADATUNE_SEARCH,
     ),
 )

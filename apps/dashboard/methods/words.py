@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Number:
-    """A parameter that a method sets, under the name it has in the engine, and where its value is from."""
+    """A parameter under the name it has in the engine, and where its value is from."""
 
     role: str
     name: str
@@ -17,12 +17,12 @@ class Number:
 
     @property
     def shown(self) -> str:
-        return {True: "on", False: "off"}[self.value] if isinstance(self.value, bool) else f"{self.value}"
+        return _shown(self.value)
 
 
 @dataclass(frozen=True)
 class Words:
-    """`text` stands in the form, `more` on the page of methods; `parts` by role."""
+    """`text` stands in the form, `more` on the page of methods; `parts` by role, `numbers` that the method sets."""
 
     name: str
     title: str
@@ -53,10 +53,17 @@ class Group:
 
 @dataclass(frozen=True)
 class Part:
-    """A registered part in plain words."""
+    """A registered part in plain words; `title` stands in the form, `numbers` are its defaults."""
 
     name: str
+    title: str
     text: str
+    numbers: Sequence[Number] = field(default=())
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """Its defaults, as the engine has them."""
+        return {number.name: number.value for number in self.numbers}
 
 
 def parts(scheduler: str, explorer: str, sampler: str, cost_model: str, evaluator: str) -> dict[str, str]:
@@ -69,3 +76,13 @@ def parts(scheduler: str, explorer: str, sampler: str, cost_model: str, evaluato
 def numbers(role: str, source: str, **values: object) -> tuple[Number, ...]:
     """Parameters of one part that have one source."""
     return tuple(Number(role, name, value, source) for name, value in values.items())
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_shown(one)}" for name, one in value.items())
+    return f"{value:g}" if isinstance(value, float) else f"{value}"

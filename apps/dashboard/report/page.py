@@ -11,8 +11,7 @@ from django.contrib.staticfiles import finders
 from django.template.loader import render_to_string
 
 from apps.core import clock
-from apps.dashboard import figures, words
-from apps.dashboard.methods import TITLES
+from apps.dashboard import figures, methods, words
 from apps.dashboard.report import tables
 from apps.dashboard.report.story import coloured, story, titled
 from apps.tuning.live import snapshot, thinned
@@ -38,7 +37,7 @@ def _told(run: TuningRun) -> dict[str, Any]:
         "style": style(),
         "run": run,
         "made": clock.now(),
-        "method": TITLES.get(run.method, run.method),
+        "method": methods.titled(run.method, run.parts),
         "ending": words.of_state(run),
         "budget": figures.budget(run),
         "headline": figures.headline(run),
@@ -49,6 +48,7 @@ def _told(run: TuningRun) -> dict[str, Any]:
         "shares": shares,
         "most": max((max(one.time, one.gain) for one in shares), default=1.0),
         "spent": tables.spent(run.spent),
+        "effects": figures.effects(run),
         "rows": tables.rows(run, operators, colours),
         "failures": tables.failures(run),
         "facts": tables.facts(run),

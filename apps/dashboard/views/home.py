@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db import transaction
@@ -18,6 +14,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from apps.catalog.examples import EXAMPLE, example_file
 from apps.catalog.models import Network, Target
 from apps.catalog.services import create_network
 from apps.core import clock
@@ -31,14 +28,9 @@ from apps.tuning.states import ACTIVE
 from workers.messages import Budget
 
 PAGE = 25
-EXAMPLE = "squeezenet"
 EXAMPLE_SECONDS = 180.0
 SAME = timedelta(minutes=5)
 """Who asks for the example again within this time gets the run that was started."""
-PATIENCE = 60.0  # s for the example's file to be made
-PIECE = 1 << 20
-# Made in a process of its own: the web process loads no model library.
-_WRITE = "import sys; from workers.networks.examples import example_bytes; sys.stdout.buffer.write(example_bytes(sys.argv[1]))"
 
 
 @require_GET
@@ -60,9 +52,9 @@ def example(request: HttpRequest) -> HttpResponse:
     """Uploads the example network as if the user had."""
     try:
         paces.check(paces.EXAMPLES, request.user, EXAMPLE, "examples")
-        network = create_network(request.user, f"{EXAMPLE}.onnx", _written(EXAMPLE))
+        network = create_network(request.user, f"{EXAMPLE}.onnx", example_file(EXAMPLE))
     except Refused as error:
-        messages.error(request, error.advice)
+        messages.error(request, error.sentence)
         return redirect("home")
     services.ensure_local_target()
     return redirect("example", network.pk)
@@ -83,7 +75,7 @@ def start_example(request: HttpRequest, pk: UUID) -> HttpResponse:
         try:
             run = _example_run(request.user, network, target)
         except Refused as error:
-            messages.error(request, error.advice)
+            messages.error(request, error.sentence)
             return _go(request, reverse("network", args=[network.pk]))
         return _go(request, reverse("run", args=[run.pk]))
     return render(request, "dashboard/preparing.html", context)
@@ -110,15 +102,3 @@ def _readiness(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "network": owned(Network.objects.all(), request.user, pk=pk),
         "target": services.ensure_local_target(),
     }
-
-
-def _written(name: str) -> Iterator[bytes]:
-    argv = [sys.executable, "-c", _WRITE, name]
-    try:
-        made = subprocess.run(argv, stdout=subprocess.PIPE, cwd=settings.BASE_DIR, timeout=PATIENCE, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Refused(
-            name, "the example could not be made", "see the log of the web process, or upload a network"
-        ) from error
-    for begin in range(0, len(made.stdout), PIECE):
-        yield made.stdout[begin : begin + PIECE]

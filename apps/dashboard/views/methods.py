@@ -11,11 +11,13 @@ from apps.dashboard import methods
 
 @require_GET
 def methods_page(request: HttpRequest) -> HttpResponse:
-    roles = [{"role": role, "title": methods.ROLES[role], "parts": parts} for role, parts in methods.PARTS.items()]
     groups = [
         {"group": group, "methods": [{"words": words, "rows": _rows(words)} for words in group.methods]}
         for group in methods.GROUPS
     ]
+    told = [(role, methods.ROLES[role], parts) for role, parts in methods.PARTS.items()]
+    told += [(name, title, parts) for name, (title, parts) in methods.VALUES.items()]
+    roles = [{"role": role, "title": title, "parts": parts} for role, title, parts in told]
     return render(request, "dashboard/methods.html", {"groups": groups, "roles": roles})
 
 
@@ -25,9 +27,9 @@ def _rows(words: methods.Words) -> list[dict[str, object]]:
         {
             "role": role,
             "title": title,
-            "part": words.parts.get(role, ""),
+            "part": words.parts.get(role, role),
+            "own": any(one.name == words.parts.get(role, role) and one.numbers for one in methods.PARTS[role]),
             "numbers": [number for number in words.numbers if number.role == role],
         }
         for role, title in methods.ROLES.items()
-        if role in words.parts or role in words.parameters
     ]

@@ -42,6 +42,7 @@ def networks(request: HttpRequest) -> HttpResponse:
         "networks": page.object_list,
         "torch_export": settings.ALLOW_TORCH_EXPORT,
         "limit": settings.UPLOAD_LIMIT,
+        "most": settings.LARGEST_NETWORK,
         "used": used.whole,
         "quota": settings.QUOTA,
         "room": used.room,

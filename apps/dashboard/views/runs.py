@@ -20,6 +20,7 @@ from apps.dashboard import figures, methods, report, streams, words
 from apps.dashboard.forms import NewRun
 from apps.tuning import services
 from apps.tuning.live import made_with, snapshot
+from apps.tuning.methods import PARTS
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import ACTIVE, OVER, State
 from apps.tuning.waiting import waits
@@ -56,7 +57,8 @@ def _asked(request: HttpRequest) -> dict[str, Any]:
     """What the address presets; nothing that the form would not take."""
     network, method = request.GET.get("network", ""), request.GET.get("method", "")
     preset = {"network": network} if re.fullmatch(r"[0-9a-f-]{36}", network) else {}
-    return preset | ({"method": method} if method in methods.TITLES else {})
+    preset |= {"method": method} if method in methods.NAMED else {}
+    return preset | {role: part for role in PARTS if (part := request.GET.get(role, "")) in PARTS[role]}
 
 
 def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
@@ -67,6 +69,8 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
         "everyday": [words for group in methods.GROUPS if group.everyday for words in group.methods],
         "others": [group for group in methods.GROUPS if not group.everyday],
         "networks": form.fields["network"].queryset,  # type: ignore[attr-defined]
+        "parts": [form[role] for role in PARTS],
+        "composed": any(form[role].value() for role in PARTS),
         "waiting": mine.filter(state=Network.State.INSPECTING).exists(),
         "targets": form.fields["target"].queryset,  # type: ignore[attr-defined]
         "unready": Target.objects.exclude(state=Target.State.READY).first(),
@@ -82,6 +86,7 @@ def _started(request: HttpRequest, form: NewRun) -> TuningRun:
         chosen["method"],
         form.budget(),
         seed=chosen["seed"] or 0,
+        parts=form.parts(),
         layout=chosen["layout"] or "auto",
         reuse=chosen["reuse"],
     )
@@ -90,7 +95,7 @@ def _started(request: HttpRequest, form: NewRun) -> TuningRun:
 @require_GET
 def run(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = _run(request, pk)
-    title = methods.TITLES.get(found.method, found.method)
+    title = methods.titled(found.method, found.parts)
     context = {"run": found, "snapshot": snapshot(found), "method": title, "words": words.PAGE}
     context["controls"] = _controls(found.job)
     return render(request, "dashboard/run.html", context | _standing(found) | _left(found))
@@ -104,9 +109,9 @@ def standing(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _standing(found: TuningRun) -> dict[str, Any]:
-    """How long a queued run will wait, and with what it is made."""
+    """How long a queued run will wait, with what it is made, and what its parts changed."""
     wait = waits().get(found.job_id) if found.job.state == State.QUEUED else None
-    return {"wait": wait, "made": made_with(found)}
+    return {"wait": wait, "made": made_with(found), "effects": figures.effects(found)}
 
 
 def _controls(job: Job) -> list[dict[str, Any]]:
@@ -144,7 +149,7 @@ def ask(request: HttpRequest, pk: UUID, word: str) -> HttpResponse:
     found = _run(request, pk)
     if word not in WORDS:
         raise Http404
-    refusal = _refusal(lambda: services.request(found.job, request.user, word))  # type: ignore[arg-type]
+    refusal = _refusal(lambda: services.request(found, request.user, word))  # type: ignore[arg-type]
     if request.headers.get("HX-Request"):
         return render(request, "dashboard/_refused.html", {"refusal": refusal})
     return _back(request, found, refusal)

@@ -41,7 +41,7 @@ def remeasure(request: HttpRequest, pk: UUID) -> HttpResponse:
         paces.check(paces.MEASUREMENTS, request.user, target.name, "measurements of a machine")
         services.remeasure(target, request.user)
     except Refused as error:
-        messages.error(request, error.advice)
+        messages.error(request, error.sentence)
     return redirect("targets")
 
 

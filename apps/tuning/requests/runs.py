@@ -14,7 +14,7 @@ from django.db import DatabaseError, transaction
 from apps.catalog.models import Network, Target
 from apps.core.errors import Refused
 from apps.tuning import dispatch
-from apps.tuning.methods import LAYOUTS, METHODS, ROLES
+from apps.tuning.methods import LAYOUTS, METHODS, PARTS
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import ACTIVE
@@ -153,9 +153,12 @@ def _check_network(owner: Any, network: Network) -> None:
 def _check_choices(method: str, parts: Mapping[str, str], layout: str, seed: int) -> None:
     if method not in METHODS:
         raise Refused(method, "there is no such method", f"choose one of {', '.join(METHODS)}")
-    for role in parts:
-        if role not in ROLES:
-            raise Refused(role, "it is no part of a method", f"parts are {', '.join(ROLES)}")
+    for role, part in parts.items():
+        if role not in PARTS:
+            raise Refused(role, "it is no part of a method", f"parts are {', '.join(PARTS)}")
+        if part not in PARTS[role]:
+            word = role.replace("_", " ")
+            raise Refused(part, f"it is no {word} that a run may have", f"choose one of {', '.join(PARTS[role])}")
     if layout not in LAYOUTS:
         raise Refused(layout, "there is no such layout", f"choose one of {', '.join(LAYOUTS)}")
     if not 0 <= seed < 1 << 63:

@@ -18,22 +18,19 @@ from apps.tuning.transitions import announce, move
 Word = Literal["pause", "resume", "stop", "keep"]
 
 
-def request(job: Job, owner: Any, word: Word) -> None:
+def request(run: TuningRun, owner: Any, word: Word) -> None:
     """Pause, resume, stop, or stop and keep the best as an artifact. Asking twice is no mistake.
 
     Raises Refused for what cannot be.
     """
-    if job.owner_id != owner.pk:
-        raise Refused(job.pk, "there is no such job", "choose one of yours")
+    if run.owner_id != owner.pk:
+        raise Refused(run.pk, "there is no such run", "choose one of yours")
     if word not in _WORDS:
         raise Refused(word, "no such request", "ask for pause, resume, stop or keep")
-    if word not in ("stop", "keep") and job.task != Job.Task.TUNE:
-        raise Refused(word, f"a job that is to {job.task} can only be stopped", "stop it, or let it end")
     with transaction.atomic():
-        row = Job.objects.select_for_update().get(pk=job.pk)
+        row = Job.objects.select_for_update().get(pk=run.job_id)
         if not _WORDS[word](row):
             raise Refused(word, f"it is {row.state}", "reload the page to see what it does now")
-    job.refresh_from_db()
 
 
 def _pause(job: Job) -> bool:

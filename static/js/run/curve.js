@@ -90,7 +90,7 @@ export class Curve {
         },
         y: {
           type: "logarithmic", border: { display: false }, grid: { drawTicks: false },
-          ticks: { padding: 8, callback: (value) => `${Number(significant(value * 1e3))} ms`, autoSkip: false },
+          ticks: { padding: 8, callback: (value) => `${Number(significant(value * 1e3, 4))} ms`, autoSkip: false },
           afterFit: (scale) => { scale.width = LEFT; },
           afterBuildTicks: (scale) => { scale.ticks = logTicks(scale.min, scale.max, 7).map((value) => ({ value })); },
         },

@@ -1,6 +1,6 @@
 // Under each chart: its figures as a table, as CSV, as a picture.
 
-import { count } from "../format.js";
+import { whole } from "../format.js";
 import { look } from "./look.js";
 
 const MOST = 500; // rows of a table
@@ -11,7 +11,7 @@ const REFILL = 1000; // ms between two fillings of an open one
  * table its heading and its text, else its value. Without a key it is not in CSV, without a heading not in the table.
  * `all` says of how many rows a table that is cut shows some, and where they are. Returns what brings an open one up to date.
  */
-export function wire(section, { name, columns, rows, canvases, drawing, table, all = (rows) => `of ${count(rows)}; all in the CSV` }) {
+export function wire(section, { name, columns, rows, canvases, drawing, table, all = (rows) => `of ${whole(rows)}; all in the CSV` }) {
   const details = table ?? section.querySelector("details.as-table");
   const of = section.querySelector("h2, :scope > summary")?.textContent.toLowerCase();
   for (const button of section.querySelectorAll("[data-save]")) if (of) button.setAttribute("aria-label", `${button.textContent} of ${of}`);

@@ -1,6 +1,6 @@
 // The line of facts, the big number, the controls and what went wrong.
 
-import { count, duration, latency, percent, ratio } from "../format.js";
+import { duration, latency, percent, ratio, whole } from "../format.js";
 import { stateWord } from "./words.js";
 
 const SPEAK = 10000; // ms between two announcements of the big number
@@ -21,17 +21,17 @@ export class Headline {
     this.#set("phase", run.state === "running" ? run.phase : "");
     this.#set("elapsed", duration(run.clock));
     this.#set("left", this.#left());
-    this.#set("trials", `${count(run.trials)} tried`);
-    this.#set("failures", run.failures ? `${count(run.failures)} failed` : "none failed");
+    this.#set("trials", `${whole(run.trials)} tried`);
+    this.#set("failures", run.failures ? `${whole(run.failures)} failed` : "none failed");
     this.#set("known", this.#known());
     this.#set("ahead", this.#ahead());
-    const { seconds, spread, whole } = this.state.headline;
-    const [value, ...unit] = latency(seconds, spread).split(" ");
+    const { headline } = this.state;
+    const [value, ...unit] = latency(headline.seconds, headline.spread).split(" ");
     this.#set("latency", value);
     this.#set("unit", unit.join(" "));
-    this.#set("of", seconds ? (whole ? "end to end, verified" : "sum of operators") : "");
+    this.#set("of", headline.seconds ? (headline.whole ? "end to end, verified" : "sum of operators") : "");
     // A tab in the background has only its title to tell how far it is.
-    const title = [seconds && latency(seconds), this.part("state-word").textContent, this.name].filter(Boolean).join(", ");
+    const title = [headline.seconds && latency(headline.seconds), this.part("state-word").textContent, this.name].filter(Boolean).join(", ");
     if (document.title !== title) document.title = title;
     this.#gains();
     this.#controls();
@@ -50,12 +50,11 @@ export class Headline {
     const wait = run.state === "queued" && run.again ? run.again - this.skew - Date.now() / 1000 : 0;
     clearTimeout(this.tick);
     if (wait > 0) this.tick = setTimeout(() => this.#state(), 1000);
-    const state = run.state === "running" && run.wanted === "pause" ? "paused" : run.state;
     const word = wait > 0 ? `tries again in ${duration(Math.ceil(wait))}` : stateWord(run);
-    if (element.dataset.state === state && this.part("state-word").textContent === word) return;
-    element.dataset.state = state;
+    if (element.dataset.state === run.state && this.part("state-word").textContent === word) return;
+    element.dataset.state = run.state;
     const use = element.querySelector("use");
-    use.setAttribute("href", `${use.getAttribute("href").split("#")[0]}#${state === "done" && run.finished_reason === "stopped" ? "stopped" : state}`);
+    use.setAttribute("href", `${use.getAttribute("href").split("#")[0]}#${run.state === "done" && run.finished_reason === "stopped" ? "stopped" : run.state}`);
     this.#set("state-word", word);
   }
 

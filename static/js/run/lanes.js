@@ -12,16 +12,24 @@ export class Lanes {
     document.addEventListener("themechange", () => this.draw());
   }
 
-  /** The operators of the lanes, top down; null is the lane of the others. */
+  /** The operators of the lanes, top down; null is the lane of the others, where there are any. */
   rows() {
-    const rows = Array(9).fill(undefined);
-    for (const operator of this.state.operators) {
+    const { operators, colours } = this.state;
+    // Before the colours are given out the lanes stand empty.
+    if (!colours.size) return [...Array(8).fill(undefined), null];
+    const rows = [];
+    for (const operator of operators) {
       const colour = this.state.colour(operator.index);
       if (colour < 8) rows[colour] = operator;
     }
-    rows[8] = null;
-    // Before the colours are given out the lanes stand empty.
-    return this.state.colours.size ? rows.filter((row) => row !== undefined) : rows;
+    return rows.length < operators.length ? [...rows, null] : rows;
+  }
+
+  /** What the lane of the others is called. */
+  rest() {
+    const { operators, colours } = this.state;
+    const [count, word] = colours.size ? [operators.length - this.rows().length + 1, "other"] : [operators.length, "operator"];
+    return `${count} ${word}${count === 1 ? "" : "s"}`;
   }
 
   laneAt(y) { return this.rows()[Math.floor(y / ROW)]; }
@@ -49,9 +57,8 @@ export class Lanes {
       ctx.fillStyle = strong ? colours.text : colours.soft;
       const room = width - area.right - 10;
       ctx.font = `${strong ? "600 " : ""}12px ${colours.font}`;
-      const rest = this.state.operators.length - this.state.colours.size ? this.state.operators.length : Math.max(0, this.state.operators.length - rows.length + 1);
       const shown = operator ?? (strong ? this.state.byIndex.get(lit) : null);
-      const text = shown ? `#${shown.index}${room > 80 ? ` ${short(shown.name)}` : ""}` : room > 80 ? this.state.colours.size ? `${rest} others` : `${rest} operators` : "rest";
+      const text = shown ? `#${shown.index}${room > 80 ? ` ${short(shown.name)}` : ""}` : room > 80 ? this.rest() : "rest";
       ctx.textAlign = "left";
       ctx.fillText(clipped(ctx, text, room), area.right + 10, y + ROW / 2 + 0.5);
     });

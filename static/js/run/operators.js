@@ -1,6 +1,6 @@
 // The operator table: a row is touched only when its figures changed.
 
-import { count, latency, percent, short, significant } from "../format.js";
+import { latency, percent, short, significant, whole } from "../format.js";
 import { spark } from "./spark.js";
 import { svg } from "./svg.js";
 import { words } from "./words.js";
@@ -23,8 +23,8 @@ export function columns(state) {
     { key: "share", heading: "Share", value: share, text: known(share, percent) },
     { key: "speed_flop_per_s", heading: "GFLOPS", value: speed, text: known(speed, (value) => significant(value / 1e9)) },
     { key: "of_peak", heading: "Of peak", value: peak, text: known(peak, (value) => `${(100 * value).toFixed(0)} %`) },
-    { key: "tried", heading: "Tried", value: (o) => o.trials, text: (o) => count(o.trials) },
-    { key: "failed", heading: "Failed", value: (o) => o.failures, text: (o) => count(o.failures) },
+    { key: "tried", heading: "Tried", value: (o) => o.trials, text: (o) => whole(o.trials) },
+    { key: "failed", heading: "Failed", value: (o) => o.failures, text: (o) => whole(o.failures) },
     { key: "won_s_per_s", heading: "Won a min", value: (o) => rate(state, o), text: known((o) => rate(state, o), (value) => (value ? latency(60 * value) : "0")) },
     { key: "why", heading: "Why chosen last", value: (o) => o.rule, text: (o) => why(o) },
   ];
@@ -53,7 +53,7 @@ function whyInFull(o) {
 function expected({ terms }) {
   const { x, mean_ms: mean, low_ms: low } = terms?.belief || {};
   if (!low) return "";
-  return `Expected at configuration ${count(x.at(-1))}: ${latency(mean.at(-1) / 1e3)}, with 80 % not under ${latency(low.at(-1) / 1e3)}`;
+  return `Expected at configuration ${whole(x.at(-1))}: ${latency(mean.at(-1) / 1e3)}, with 80 % not under ${latency(low.at(-1) / 1e3)}`;
 }
 
 export class Operators {

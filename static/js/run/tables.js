@@ -1,6 +1,6 @@
 // The figures of each part of the page: which columns its table and its CSV have.
 
-import { count, duration, latency, percent, short } from "../format.js";
+import { duration, latency, percent, short, whole } from "../format.js";
 import { wire } from "./export.js";
 import { columns } from "./operators.js";
 import { words } from "./words.js";
@@ -57,7 +57,7 @@ export function wired($, file, { state, shares, spent }) {
         took("latency_s", "Latency", ([, , seconds]) => seconds),
         { key: "failure", heading: "Failure", value: ([, , , cause]) => cause, text: ([, , , cause]) => words.causes[cause] ?? cause },
       ],
-      all: (shown) => `of ${shown < state.run.trials ? `${count(shown)} chosen out of ` : ""}${count(state.run.trials)}; all in Measurements, under Downloads`,
+      all: (shown) => `of ${shown < state.run.trials ? `${whole(shown)} chosen out of ` : ""}${whole(state.run.trials)}; all in Measurements, under Downloads`,
     }),
   ];
   return () => tables.forEach((refill) => refill());

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from apps.catalog.examples import EXAMPLE, example_file
 from apps.catalog.models import Network
 from apps.catalog.services import create_network
 from apps.core.errors import Refused
@@ -91,3 +92,11 @@ def test_other_files_are_refused(site: Any, name: str) -> None:
 def test_an_empty_file_is_refused(site: Any) -> None:
     with pytest.raises(Refused, match="empty"):
         create_network(site.ada, "a.onnx", [])
+
+
+def test_an_example_is_made_whole_or_refused(site: Any, data_dir: Path) -> None:
+    assert sum(map(len, example_file(EXAMPLE))) > 4_000_000
+    with pytest.raises(Refused, match=r"^nothing: the example could not be made; "):
+        create_network(site.ada, "nothing.onnx", example_file("nothing"))
+    assert files(data_dir) == []
+    assert not Network.objects.filter(name="nothing").exists()

@@ -83,7 +83,7 @@ class Life(RuleBasedStateMachine):
     @rule(word=st.sampled_from(["pause", "resume", "stop"]))
     def ask(self, word: Any) -> None:
         try:
-            services.request(self.job, self.site.ada, word)
+            services.request(self.run, self.site.ada, word)
         except services.Refused:
             assert self.job.state in ("done", "failed", "paused", "stopping")
 

@@ -53,11 +53,6 @@ def test_a_short_task_that_ends_without_its_result_failed(task: str, kind: str) 
     assert found.next_step
 
 
-@pytest.mark.parametrize(("kind", "state"), [("paused", "done"), ("stopped", "done"), ("finished", "failed")])
-def test_a_short_task_that_was_asked_to_stop_may_end_without_its_result(kind: str, state: str) -> None:
-    assert ended(kind, task="compile", state="stopping", wanted="stop").state == state
-
-
 @pytest.mark.parametrize(
     ("kind", "state", "wanted", "found"),
     [

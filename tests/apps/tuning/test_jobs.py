@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import Http404
+from django.test.utils import CaptureQueriesContext
 
 from apps.catalog.models import Network, Target
 from apps.core import clock
@@ -21,7 +22,7 @@ from apps.tuning.requests import MAX_ACTIVE_RUNS, enqueue, runs
 from apps.tuning.states import LEGAL, IllegalTransition, State, step
 from tests.apps.rows import Site
 from tests.apps.threads import in_threads
-from workers.messages import Budget
+from workers.messages import Budget, RunSpec
 from workers.messages.baselines import BASELINES, PACKAGES
 from workers.messages.orders import FUTILE
 
@@ -152,30 +153,41 @@ def test_a_child_that_ends_without_its_result_fails_its_network(site: Any, task:
     assert network.next_step
 
 
-def test_a_short_task_that_was_asked_to_stop_is_done(site: Any) -> None:
-    job = Job.objects.create(task="inspect", owner=site.ada, network=site.network)
-    held = services.claim(job.pk, "worker")
-    assert held is not None
-    services.request(job, site.ada, "stop")
-    assert services.conclude(held, "stopped") == State.DONE
-
-
 def test_pause_and_resume(site: Any) -> None:
     run, held, _ = site.claimed()
-    services.request(job_of(run), site.ada, "pause")
+    services.request(run, site.ada, "pause")
     assert services.heartbeat(held) == "pause"
     assert services.conclude(held, "paused") == State.PAUSED
-    services.request(job_of(run), site.ada, "resume")
+    services.request(run, site.ada, "resume")
     assert job_of(run).state == "queued"
     assert services.claim(run.job_id, "worker") is not None
 
 
+@pytest.mark.parametrize(
+    ("words", "kind", "compiled"),
+    [(("pause",), "paused", 0), (("pause", "keep"), "paused", 1), (("pause", "stop"), "paused", 0), (("stop",), "stopped", 0),
+     (("keep",), "stopped", 1), ((), "finished", 1)],
+)  # fmt: skip
+def test_a_library_is_made_at_the_end_and_not_at_a_pause(
+    site: Any, words: tuple[Any, ...], kind: str, compiled: int
+) -> None:
+    """A pause is for the machine, which a compilation would take; at its end a stop without keeping asks for none."""
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    for word in words[:1]:
+        services.request(run, site.ada, word)
+    services.conclude(held, kind)
+    for word in words[1:]:
+        services.request(run, site.ada, word)
+    assert Job.objects.filter(task="compile", run=run).count() == compiled
+
+
 def test_stop_in_every_state(site: Any) -> None:
     queued, (running, held, _), (paused, other, _) = site.run(), site.claimed(), site.claimed()
-    services.request(job_of(paused), site.ada, "pause")
+    services.request(paused, site.ada, "pause")
     services.conclude(other, "paused")
     for run in (queued, running, paused):
-        services.request(job_of(run), site.ada, "stop")
+        services.request(run, site.ada, "stop")
     assert [job_of(run).state for run in (queued, running, paused)] == ["done", "stopping", "done"]
     assert services.heartbeat(held) == "stop"
     services.conclude(held, "stopped")
@@ -192,7 +204,7 @@ def test_three_attempts_without_a_measurement_fail(site: Any) -> None:
         services.conclude(held, "crashed", "signal 11", now=now - MINUTE)
     assert job_of(run).state == "failed"
     assert "signal 11" in job_of(run).error
-    services.request(job_of(run), site.ada, "resume")
+    services.request(run, site.ada, "resume")
     assert services.claim(run.job_id, "worker") is not None
 
 
@@ -226,7 +238,7 @@ def test_reconcile_fails_what_gets_nowhere(site: Any) -> None:
 @pytest.mark.parametrize(("word", "state"), [("stop", "done"), ("pause", "paused")])
 def test_reconcile_does_what_the_user_wanted_of_a_dead_worker(site: Any, word: Any, state: str) -> None:
     run, _, _ = site.claimed()
-    services.request(job_of(run), site.ada, word)
+    services.request(run, site.ada, word)
     services.reconcile(clock.now() + MINUTE)
     assert job_of(run).state == state
 
@@ -327,7 +339,9 @@ def test_an_archive_from_elsewhere_is_refused(site: Any, archive: str) -> None:
 def test_this_machine_is_measured_once(site: Any) -> None:
     Target.objects.all().delete()
     target = services.ensure_local_target()
-    assert services.ensure_local_target() == target
+    with CaptureQueriesContext(connection) as asked:
+        assert services.ensure_local_target() == target
+    assert all(query["sql"].startswith("SELECT") for query in asked), "a page that looks every second locks nothing"
     held = services.claim(Job.objects.get(task="hardware").pk, "worker")
     assert held is not None
     found = {"name": "cpu", "cores": 4, "target": {"kind": "llvm"}}
@@ -352,6 +366,8 @@ def test_this_machine_is_measured_once(site: Any) -> None:
         {"budget": Budget(trials=10**9)}, {"budget": Budget(min_gain=0.0)}, {"budget": Budget(min_gain=1.0)},
         {"budget": Budget(min_gain=float("nan"))},
         {"layout": "CHWN"}, {"seed": -1}, {"seed": 1 << 64}, {"parts": {"engine": "v8"}},
+        {"parts": {"scheduler": "oracle"}}, {"parts": {"explorer": "xgboost"}}, {"parts": {"sampler": ""}},
+        {"parts": {"explorer.chains": "8"}},
     ],
 )  # fmt: skip
 def test_a_run_that_cannot_be_is_refused(site: Any, changes: dict[str, Any]) -> None:
@@ -360,14 +376,26 @@ def test_a_run_that_cannot_be_is_refused(site: Any, changes: dict[str, Any]) -> 
     assert not Job.objects.exists()
 
 
+def test_a_part_that_a_run_cannot_have_is_named_with_those_it_can(site: Any) -> None:
+    with pytest.raises(
+        services.Refused, match="oracle: it is no scheduler that a run may have; choose one of dynatune, "
+    ):
+        site.run(parts={"scheduler": "oracle"})
+    with pytest.raises(services.Refused, match="engine: it is no part of a method; parts are scheduler, explorer, "):
+        site.run(parts={"engine": "v8"})
+    asked = {"scheduler": "round_robin", "cost_model": "random_forest"}
+    run = site.run(parts=asked)
+    assert RunSpec.from_json(run.spec()).parts == run.parts == asked
+
+
 def test_one_account_has_nothing_of_another(site: Any) -> None:
     run = site.run()
     with pytest.raises(Http404):
         owned(TuningRun.objects.all(), site.bob, pk=run.pk)
     assert owned(TuningRun.objects.all(), site.ada, pk=run.pk) == run
     for word in ("pause", "stop", "resume"):
-        with pytest.raises(services.Refused, match="no such job"):
-            services.request(run.job, site.bob, word)
+        with pytest.raises(services.Refused, match="no such run"):
+            services.request(run, site.bob, word)
     with pytest.raises(services.Refused):
         services.request_artifact(run, site.bob)
     with pytest.raises(services.Refused):
@@ -461,26 +489,26 @@ def test_an_account_has_so_many_runs_at_a_time(site: Any) -> None:
     runs = [site.run() for _ in range(MAX_ACTIVE_RUNS)]
     with pytest.raises(services.Refused, match="at most 20"):
         site.run()
-    services.request(job_of(runs[0]), site.ada, "stop")
+    services.request(runs[0], site.ada, "stop")
     site.run()
 
 
 def test_who_has_so_many_runs_resumes_none(site: Any) -> None:
     paused, *others = [site.run() for _ in range(MAX_ACTIVE_RUNS)]
-    services.request(job_of(paused), site.ada, "pause")
+    services.request(paused, site.ada, "pause")
     failed = site.run()
     Job.objects.filter(pk=failed.job_id).update(state="failed", error="signal 11")
     last = site.run()
     for run, state in ((paused, "paused"), (failed, "failed")):
         with pytest.raises(services.Refused, match="at most 20"):
-            services.request(job_of(run), site.ada, "resume")
+            services.request(run, site.ada, "resume")
         assert job_of(run).state == state
-    services.request(job_of(last), site.ada, "stop")
-    services.request(job_of(paused), site.ada, "resume")
+    services.request(last, site.ada, "stop")
+    services.request(paused, site.ada, "resume")
     assert job_of(paused).state == "queued"
     with pytest.raises(services.Refused, match="at most 20"):
-        services.request(job_of(failed), site.ada, "resume")
-    services.request(job_of(others[0]), site.ada, "resume")  # it goes on anyway
+        services.request(failed, site.ada, "resume")
+    services.request(others[0], site.ada, "resume")  # it goes on anyway
 
 
 def test_a_link_in_place_of_the_log_is_not_followed(site: Any, tmp_path: Path) -> None:

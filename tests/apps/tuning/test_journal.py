@@ -17,7 +17,7 @@ from apps.core import clock
 from apps.tuning import leases, live, orders, services, transitions
 from apps.tuning.models import Event, Job, Measurement, Operator, TuningRun
 from tests.apps.rows import plan_of
-from workers.engine.methods import METHODS, ROLES
+from workers.engine.methods import METHODS, REGISTRIES, ROLES
 
 
 def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
@@ -369,7 +369,7 @@ def test_frames_after_a_snapshot_give_the_new_snapshot(site: Any) -> None:
     old = live.snapshot(run)
     services.write(held, [told.batch(0.45, None, 0.2), told.slot(0), told.event("log", level="info", text="hello")])
     services.write(held, [told.batch(0.25, 0.1, operator=1), told.slot(1), told.event("phase", name="x", text="later")])
-    services.request(Job.objects.get(pk=run.job_id), site.ada, "pause")
+    services.request(run, site.ada, "pause")
     services.conclude(held, "paused")
     new = live.snapshot(run)
     events, last = live.frames(run, old["seq"])
@@ -426,10 +426,13 @@ def test_thinning_keeps_the_ends_and_the_order(count: int, most: int) -> None:
     assert len(kept) == min(count, most)
 
 
-def test_the_names_of_methods_are_the_engines() -> None:
+def test_the_names_of_methods_and_parts_are_the_engines() -> None:
     from apps.tuning import methods
 
     assert set(methods.METHODS) == set(METHODS)
     assert len(methods.METHODS) == len(METHODS)
-    assert set(methods.ROLES) == set(ROLES)
+    assert tuple(methods.PARTS) == ROLES
+    registered = {role: set(registry) for role, registry in REGISTRIES.items()}
+    registered["scheduler"] -= {"oracle"}  # it is shown recorded curves, and a run on a machine has none
+    assert {role: set(names) for role, names in methods.PARTS.items()} == registered
     assert max(len(name) for name in METHODS) <= TuningRun._meta.get_field("method").max_length

@@ -160,7 +160,7 @@ def test_a_hundred_thousand_measurements_are_asked_in_little_time(
             batch_size=2000,
         )  # fmt: skip
         TuningRun.objects.filter(pk=run.pk).update(trials=operators * each)
-        services.request(run.job, site.ada, "stop")
+        services.request(run, site.ada, "stop")
         type(run.job).objects.filter(pk=run.job_id).update(last_seq=200 + operators * each)
     run = site.run()
     began = time.perf_counter()

@@ -96,7 +96,7 @@ def test_whoever_asks_for_something_need_not_wait(site: Site, words: tuple[Any, 
     run = site.run()
     assert crash(run.job_id, clock.now()).again is not None
     for word in words:
-        services.request(job_of(run), site.ada, word)
+        services.request(run, site.ada, word)
     job = job_of(run)
     assert (job.lease_until, job.error, job.next_step) == (None, "", "")
     assert (services.claim(run.job_id, "worker") is not None) is (words[-1] == "resume")

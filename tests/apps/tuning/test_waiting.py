@@ -52,11 +52,11 @@ def test_what_nobody_takes_is_answered_by_no_worker(site: Site) -> None:
 
 def test_who_is_resumed_waits_from_then_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     run, held, _ = site.claimed()
-    services.request(Job.objects.get(pk=run.job_id), site.ada, "pause")
+    services.request(run, site.ada, "pause")
     services.conclude(held, "paused")
     assert waits() == {}
     Job.objects.update(created=clock.now() - timedelta(days=1))
-    services.request(Job.objects.get(pk=run.job_id), site.ada, "resume")
+    services.request(run, site.ada, "resume")
     assert waits()[run.job_id].answered
     assert not waits(clock.now() + PATIENCE + LATER)[run.job_id].answered
 

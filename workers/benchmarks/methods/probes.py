@@ -162,7 +162,7 @@ def decisions(source: Source, seed: int) -> Figures:
         if decision is None:
             break
         others = [_first(one, every, length) for one in papers]
-        if decision.rule not in ("gamma", "rescue"):
+        if decision.rule not in ("gamma", "prior", "rescue"):
             told["n"] += 1
             told["same"] += others[0] == decision.operator
             told["paper_same"] += others[0] == others[1]

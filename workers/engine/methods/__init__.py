@@ -13,8 +13,9 @@ from typing import Any
 from workers.engine.errors import IllegalMethod
 from workers.engine.methods.method import REGISTRIES, ROLES, Method, Rhythm
 from workers.engine.methods.presets import adatune, autotvm, chameleon, composed, dynatune, metaschedule, rivals
-from workers.engine.methods.rules import CHOOSING, POOL, check_legal, check_numbers
+from workers.engine.methods.rules import check_legal, check_numbers
 from workers.engine.registry import check
+from workers.messages.composition import inherited
 
 BEST = dynatune.DYNATUNE
 """What `auto` is. The one place to change when something else measures best."""
@@ -54,14 +55,8 @@ def method(name: str, parts: Mapping[str, str] | None = None) -> Method:
         if role not in REGISTRIES:
             raise IllegalMethod(f"{role!r} is no part of a method; parts are {', '.join(ROLES)}")
     changed = {role: part for role, part in parts.items() if part != getattr(chosen, role)}
-    kept: dict[str, Mapping[str, Any]] = {
-        role: numbers for role, numbers in chosen.parameters.items() if role not in changed
-    }
-    if "sampler" in changed:
-        search = {key: number for key, number in kept.get("search", {}).items() if key != "pool"}
-        kept["search"] = {**search, "pool": POOL} if changed["sampler"] in CHOOSING else search
     numbers = {place: text for place, text in given.items() if "." in place}
-    made = replace(chosen, parameters=_with(kept, numbers), **changed)
+    made = replace(chosen, parameters=_with(inherited(chosen.parameters, changed), numbers), **changed)
     if numbers:
         check_numbers(made)
     check_legal(made)

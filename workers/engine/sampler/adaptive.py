@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.engine.space import Choices, Sketch
+from workers.messages.composition import MOST
 
 MODES = {"literal": 1, "stepped": 8}
 COLUMNS = ("knobs", "widest", "features")
 SNAPS = ("space", "candidate", "best")
-FEWEST, MOST = 8, 63
-
+FEWEST = 8
 
 PAPER: dict[str, Any] = {"mode": "literal", "columns": "knobs", "snap": "space"}
 PROGRAM: dict[str, Any] = {"mode": "stepped", "columns": "widest", "snap": "space"}

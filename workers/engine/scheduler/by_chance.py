@@ -15,7 +15,7 @@ from workers.engine.scheduler.setting import short
 
 
 class ByChance(DynaTune):
-    """Operators that never had a slot go first, as in Algorithm 1; then `_draw` decides, by a generator of its own."""
+    """Operators with the constant gamma go first, as in Algorithm 1; then `_draw` decides, by a generator of its own."""
 
     def __init__(self, seed: int, peak_flops: float, rule: Rule = PRODUCT_RULE, **told: Any) -> None:
         """`told` stands in the terms of every decision."""
@@ -38,12 +38,12 @@ class ByChance(DynaTune):
             "decided_by_belief": False,
             **self._told_always,
         }
-        untried = [one for one in table if one.untried]
-        if untried:
-            return max(untried, key=lambda one: one.latency), "gamma", terms
+        first = [one for one in table if one.gamma]
+        if first:
+            return max(first, key=lambda one: one.latency), "gamma", terms
         chosen, rule, drawn = self._draw(table)
         return chosen, rule, {**terms, **drawn}
 
     @abstractmethod
     def _draw(self, table: Sequence[Index]) -> tuple[Index, str, dict[str, Any]]:
-        """Of operators that had a slot: which, by which rule, and the terms of it."""
+        """Which of them, none with gamma, by which rule, and the terms of it."""

@@ -25,26 +25,26 @@ from workers.engine.scheduler.setting import (
 )
 
 CLOSE = 0.9
-"""Of the peak: from there on an operator that moves bytes shows that its bytes come from nearer than the memory."""
+"""Of its ceiling, at most, is what an operator has reached."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """Terms of one operator, in ms: expected reduction, bonus, and whether it never had a slot."""
+    """Terms of one operator, in ms: expected reduction and bonus, or `gamma` in their place, and its share of the latency."""
 
     operator: int
     reduction: float
     bonus: float
-    untried: bool
+    gamma: bool
     latency: float
 
     @property
     def value(self) -> float:
-        return GAMMA if self.untried else self.reduction + self.bonus
+        return GAMMA if self.gamma else self.reduction + self.bonus
 
     @property
     def bonus_only(self) -> float:
-        return GAMMA if self.untried else self.bonus
+        return GAMMA if self.gamma else self.bonus
 
 
 class DynaTune:
@@ -52,9 +52,11 @@ class DynaTune:
 
     r = weight x (work / best - work / (best + EI)), from the belief of the operator's learning curve. An operator that
     never had a slot has the constant gamma; among those the largest weight x best time goes first, so that early slots
-    pay. One without any valid configuration makes the network's latency infinite and goes before all others, until it
-    had `rescue` slots more than the others on average. `rule` lists where this goes beyond the paper.
-    Rules told: "rescue", "gamma", "belief" (the choice is not the one of the bonus alone), "bonus".
+    pay; or, where the rule is `open`, what `first_slot` says. One without any valid configuration makes the network's
+    latency infinite and goes before all others, until it had `rescue` slots more than the others on average. `rule` lists
+    where this goes beyond the paper.
+    Rules told: "rescue", "gamma", "prior" (a first slot by an open rule), "belief" (the choice is not the one of the
+    bonus alone), "bonus".
     """
 
     def __init__(self, seed: int, peak_flops: float, rule: Rule = PRODUCT_RULE) -> None:
@@ -140,12 +142,9 @@ class DynaTune:
 
     def _ceiling(self, one: Progress) -> float:
         """FLOP/s that it cannot get over."""
-        speed = work(one) / one.best
-        if one.operator.flops < one.operator.work and speed > CLOSE * self._peak:
-            # Bytes from a cache are faster than the memory's bandwidth: the ceiling is unknown, and not reached.
-            return max(self._peak, 2 * speed)
-        # A measured peak is one of some minutes: the fastest of all may still gain a little.
-        return max(self._peak, speed / CLOSE)
+        # A measured peak is one of some minutes, and bytes may come from nearer than the memory: what is as fast as the
+        # peak, or faster, may still gain a little.
+        return max(self._peak, work(one) / one.best / CLOSE)
 
     def _fresh(self, index: int) -> Belief:
         # A generator an operator: the order in which operators are given or observed does not matter.
@@ -169,9 +168,9 @@ class DynaTune:
             "r_ms": chosen.reduction,
             **terms,
             "differs_from_round_robin": chosen.operator != circular,
-            "belief": None if chosen.untried else self._told(one),
+            "belief": self._told(one),
         }
-        return Decision(chosen.operator, rule, shown)
+        return Decision(chosen.operator, rule if one.slots or chosen.gamma else "prior", shown)
 
     def _pick(self, table: Sequence[Index]) -> tuple[Index, str, dict[str, Any]]:
         """Argmax of the index; ties, and so all of gamma, go to the larger share of the latency."""
@@ -179,18 +178,23 @@ class DynaTune:
         by_bonus = max(table, key=lambda one: (one.bonus_only, one.latency))
         decided = chosen.operator != by_bonus.operator
         terms = {
-            "bonus_ms": None if chosen.untried else chosen.bonus,
+            "bonus_ms": None if chosen.gamma else chosen.bonus,
             "operators": {str(one.operator): [short(one.reduction), short(one.bonus)] for one in table},
             "decided_by_belief": decided,
             "scale": self._rule.scale,
         }
-        return chosen, "gamma" if chosen.untried else "belief" if decided else "bonus", terms
+        return chosen, "gamma" if chosen.gamma else "belief" if decided else "bonus", terms
 
     def _index(self, one: Progress, slots: int) -> Index:
+        """After so many slots in all."""
         index, share = one.operator.index, 1e3 * latency_share(one)
-        if one.slots == 0 or not math.isfinite(one.best):
-            # Without a valid configuration nothing is known; `rescue` has already given it what it may get.
-            return Index(index, 0.0, 0.0, one.slots == 0, share if math.isfinite(share) else 0.0)
+        if not math.isfinite(one.best):
+            # Nothing is known of it; `rescue` has already given it what it may get.
+            return Index(index, 0.0, 0.0, one.slots == 0, 0.0)
+        if one.slots == 0:
+            reduction, spread = first_slot(self._reached(one))
+            bonus = share * spread * self._confidence(slots, 1)
+            return Index(index, share * reduction, bonus, not self._rule.open, share)
         if index not in self._beliefs:
             self.observe(one)
         ahead = configurations_ahead(one, self._slot_seconds)
@@ -202,12 +206,20 @@ class DynaTune:
         scale = 1.0
         if self._rule.scale == "spread":
             chance = self._beliefs[index].jump_chance(ahead)
-            unforeseen = self._rule.surprise * share * math.sqrt(chance * (1 - chance))
+            surprise = min(self._rule.surprise, 1 - self._reached(one))
+            unforeseen = surprise * share * math.sqrt(chance * (1 - chance))
             reached = forecast.best + forecast.gains if self._rule.rise else forecast.values
             scale = math.hypot(float(np.std(cost / reached)), unforeseen)
+        return Index(index, reduction, scale * self._confidence(slots, one.slots), False, share)
+
+    def _confidence(self, slots: int, own: int) -> float:
+        """sqrt(C ln t / c) of the slot that follows so many."""
         fast = self._latency is not None and self._latency < self._rule.fast_latency
-        c = self._rule.c_fast if fast else self._rule.c
-        return Index(index, reduction, scale * math.sqrt(c * math.log(slots + 1) / one.slots), False, share)
+        return math.sqrt((self._rule.c_fast if fast else self._rule.c) * math.log(slots + 1) / own)
+
+    def _reached(self, one: Progress) -> float:
+        """Its speed as a share of its ceiling, CLOSE at most."""
+        return work(one) / one.best / self._ceiling(one)
 
     def _gained(self, forecast: Forecast) -> float:
         """FLOP/s."""
@@ -234,6 +246,14 @@ class DynaTune:
             "segments": told.segments,
             "points": told.points,
         }
+
+
+def first_slot(reached: float) -> tuple[float, float]:
+    """Mean and standard deviation of the share of its time that a first slot takes off an operator whose speed `reached` so
+    much (under 1) of its ceiling: it may come to lie anywhere between the two, evenly on a logarithmic scale."""
+    decades = -math.log(reached)
+    mean, square = (1 - reached) / decades, (1 - reached**2) / (2 * decades)
+    return 1 - mean, math.sqrt(max(0.0, square - mean**2))
 
 
 def _arithmetic(one: Progress) -> float:

@@ -83,6 +83,8 @@ class Gradient:
     def observe(self, progress: Progress) -> None:
         """Keeps the best time at the end of the slot, for the backward term."""
         ends = self._ends.setdefault(progress.operator.index, [])
+        if ends and ends[-1][0] == progress.slots:  # another operator's slot brought it something
+            ends.pop()
         if math.isfinite(progress.best):
             ends.append((progress.slots, progress.best))
         # One more than the window: its first and its last slot.

@@ -1,4 +1,4 @@
-"""`manage.py benchmark speed|latency NETWORK... --out DIRECTORY`: comparisons without the web, Redis or a database."""
+"""`manage.py benchmark speed|latency|methods ... --out DIRECTORY`: comparisons without the web, Redis or a database."""
 
 from apps.operations.headless import HeadlessCommand
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import CommandError, CommandParser
 
 from apps.catalog import services as catalog
+from apps.catalog.examples import EXAMPLE, example_file
 from apps.catalog.models import Network, Target
 from apps.operations.arguments import above_zero
 from apps.operations.site_command import SiteCommand
@@ -20,14 +18,7 @@ from apps.tuning import services
 from apps.tuning.models import TuningRun
 from workers.messages import Budget
 
-NETWORK = "squeezenet"
 PATIENCE = 600.0  # s for the machine to be measured and the network to be read
-# The network is made in a process of its own: this side loads no model library.
-_WRITE = """
-import sys
-from workers.networks.examples import example_bytes
-sys.stdout.buffer.write(example_bytes(sys.argv[1]))
-"""
 
 
 class Command(SiteCommand):
@@ -36,7 +27,7 @@ class Command(SiteCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--minutes", type=above_zero, default=3.0)
-        parser.add_argument("--network", default=NETWORK)
+        parser.add_argument("--network", default=EXAMPLE)
 
     def handle(self, *args: Any, **options: Any) -> None:
         owner = get_user_model().objects.filter(is_active=True).order_by("pk").first()
@@ -50,20 +41,10 @@ def _run(owner: Any, name: str, budget: Budget) -> TuningRun:
     target = services.ensure_local_target()
     network = Network.objects.filter(owner=owner, name=name).first()
     if network is None:
-        network = catalog.create_network(owner, f"{name}.onnx", _example(name))
+        network = catalog.create_network(owner, f"{name}.onnx", example_file(name))
     _wait(lambda: _ready(network), "the network to be read")
     _wait(lambda: _ready(target), "this machine to be measured")
     return services.create_run(owner, network, target, "auto", budget)
-
-
-def _example(name: str) -> Iterator[bytes]:
-    argv = [sys.executable, "-c", _WRITE, name]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=settings.BASE_DIR) as child:
-        assert child.stdout is not None
-        while chunk := child.stdout.read(1 << 20):
-            yield chunk
-    if child.returncode:
-        raise CommandError(f"the example {name!r} could not be made; its output is above")
 
 
 def _ready(row: Network | Target) -> bool:

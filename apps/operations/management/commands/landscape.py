@@ -1,4 +1,4 @@
-"""`manage.py landscape record NETWORK --kind curve|space --out DIRECTORY`: measurements to compare methods on."""
+"""`manage.py landscape record|calibrate ... --out DIRECTORY`: measurements of this machine, to compare methods on."""
 
 from apps.operations.headless import HeadlessCommand
 

@@ -28,6 +28,6 @@ class Command(SiteCommand):
         if options["word"] == "artifact":
             services.request_artifact(run, run.owner)
         else:
-            services.request(run.job, run.owner, options["word"])
+            services.request(run, run.owner, options["word"])
         run.job.refresh_from_db()
         self.stdout.write(f"{run.pk}: {run.job.state}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             held = lock.take(Path(settings.DATA_DIR))
-            wanted = listening.parse(settings.BIND, named=bool(os.environ.get("BIND")))
+            wanted = listening.configured()
             call_command("migrate", verbosity=0, interactive=False)
             _admit(wanted)
             socket, address = listening.listen(wanted)

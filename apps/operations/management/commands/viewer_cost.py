@@ -7,7 +7,8 @@ import statistics
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -62,30 +63,33 @@ class Command(SiteCommand):
         _until(lambda: not Job.objects.filter(state__in=ACTIVE).exists(), "the site to be idle")
         target = services.ensure_local_target()
         run = services.create_run(owner, network, target, "auto", Budget(seconds=options["seconds"]), seed=seed)
-        with _viewer(owner, run, options["address"]) if viewed else _nobody():
+        with viewer(owner, run, options["address"]) if viewed else nullcontext():
             _until(lambda: Job.objects.filter(pk=run.job_id, state="done").exists(), "the run to end")
         run.refresh_from_db()
         return run.trials / run.clock
 
 
 @contextmanager
-def _viewer(owner: Any, run: TuningRun, address: str) -> Any:
+def viewer(owner: Any, run: TuningRun, address: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Follows the run as its owner, in a session that ends with it."""
     client = Client()
     client.force_login(owner)
     cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
-    argv = [sys.executable, "-m", "apps.operations.viewer", f"ws://{address}/ws/runs/{run.pk}/?after=0", cookie]
-    with subprocess.Popen(argv, cwd=settings.BASE_DIR) as process:
-        try:
-            yield
-            if process.poll() is not None:
-                raise CommandError(f"the viewer ended early with status {process.returncode}: is {address} right?")
-        finally:
-            process.terminate()
-
-
-@contextmanager
-def _nobody() -> Any:
-    yield
+    argv = [sys.executable, "-m", "apps.operations.viewer", f"ws://{address}/ws/runs/{run.pk}/?after=0"]
+    try:
+        with subprocess.Popen(argv, cwd=settings.BASE_DIR, stdin=subprocess.PIPE) as process:
+            try:
+                assert process.stdin is not None
+                # Not on its command line, which is everybody's to read.
+                process.stdin.write(cookie.encode())
+                process.stdin.close()
+                yield process
+                if process.poll() is not None:
+                    raise CommandError(f"the viewer ended early with status {process.returncode}: is {address} right?")
+            finally:
+                process.terminate()
+    finally:
+        client.logout()
 
 
 def _until(ready: Any, what: str, patience: float = 1800.0) -> None:

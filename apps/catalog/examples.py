@@ -1,0 +1,31 @@
+"""Example networks, made in a process of their own: the web side loads no model library."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from tempfile import TemporaryFile
+
+from django.conf import settings
+
+from apps.core.errors import Refused
+
+EXAMPLE = "squeezenet"
+PATIENCE = 120.0  # s for a file to be made
+PIECE = 1 << 20
+_WRITE = "import sys; from workers.networks.examples import example_bytes; sys.stdout.buffer.write(example_bytes(sys.argv[1]))"
+
+
+def example_file(name: str) -> Iterator[bytes]:
+    """The ONNX file of that example, in pieces. Raises Refused where it cannot be made."""
+    argv = [sys.executable, "-c", _WRITE, name]
+    with TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR) as file:
+        try:
+            subprocess.run(argv, stdout=file, cwd=settings.BASE_DIR, timeout=PATIENCE, check=True)
+        except (OSError, subprocess.SubprocessError) as error:
+            look = "look at what it said in the log, or upload a network"
+            raise Refused(name, "the example could not be made", look) from error
+        file.seek(0)
+        while piece := file.read(PIECE):
+            yield piece

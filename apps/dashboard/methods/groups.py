@@ -1,0 +1,19 @@
+"""The methods in the order of the form."""
+
+from __future__ import annotations
+
+from apps.dashboard.methods.comparison import ABLATIONS, PUBLISHED, RIVALS
+from apps.dashboard.methods.papers import AUTO, PAPERS
+from apps.dashboard.methods.words import Group
+
+GROUPS = (
+    Group("Recommended", "", (AUTO,), everyday=True),
+    Group("The papers’ methods", "With timings and plans for runs of minutes.", PAPERS),
+    Group(
+        "For comparison: who gets the time", "DynaTune’s search inside each operator, the time given otherwise.", RIVALS
+    ),
+    Group("For comparison: as published", "With the papers’ own numbers, for runs of hours.", PUBLISHED),
+    Group("For comparison: one part at a time", "What each part of a paper does alone, for runs of hours.", ABLATIONS),
+)
+CHOICES = tuple(words for group in GROUPS for words in group.methods)
+NAMED = {words.name: words for words in CHOICES}

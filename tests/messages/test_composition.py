@@ -1,0 +1,85 @@
+"""Which parts fit together is one check of the engine's and the form's; what it assumes of the engine is true there."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any
+
+import pytest
+
+from workers.engine.methods import Rhythm
+from workers.engine.proposer import Search
+from workers.engine.sampler import SAMPLERS, Adaptive
+from workers.messages.composition import CHOOSING, CLUSTERING, MOST, POOL, Composition, inherited
+
+PARTS = {"explorer": "simulated_annealing", "sampler": "greedy", "cost_model": "xgboost"}
+
+
+def defaults(of: Any) -> dict[str, object]:
+    return {field.name: field.default for field in fields(of) if field.default is not MISSING}
+
+
+def assumed_and_true() -> tuple[dict[str, object], dict[str, object]]:
+    assumed, true = defaults(Composition), {**defaults(Search), **defaults(Rhythm)}
+    return assumed, {name: true[name] for name in assumed}
+
+
+def test_what_a_preset_does_not_say_is_the_engine_s_default() -> None:
+    assumed, true = assumed_and_true()
+    assert assumed == true
+    assert set(assumed) == {"acquisition", "contextual", "pool", "plan"}
+
+
+@pytest.mark.mutation
+def test_mutation_a_default_that_changed_in_the_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Search.__dataclass_fields__["pool"], "default", 2.0)
+    assumed, true = assumed_and_true()
+    assert assumed != true
+
+
+def test_samplers_that_choose_are_registered() -> None:
+    assert set(CHOOSING) < set(SAMPLERS)
+    assert SAMPLERS[CLUSTERING] is Adaptive
+
+
+def test_a_replaced_part_leaves_its_numbers_and_a_sampler_brings_its_pool() -> None:
+    preset = {"explorer": {"chains": 8}, "search": {"first": 64, "pool": 2.0}}
+    assert inherited(preset, {}) == preset
+    assert inherited(preset, {"explorer": "ppo"}) == {"search": preset["search"]}
+    assert inherited(preset, {"sampler": "diverse"})["search"] == {"first": 64, "pool": POOL}
+    assert inherited(preset, {"sampler": "greedy"})["search"] == {"first": 64}
+
+
+@pytest.mark.parametrize(
+    ("parts", "search", "said"),
+    [
+        ({}, {}, ""),
+        ({"cost_model": "none"}, {}, "explorer 'simulated_annealing' follows a cost model and there is none; choose"),
+        ({"cost_model": "none", "explorer": "random"}, {}, ""),
+        (
+            {"explorer": "random", "cost_model": "random_forest"},
+            {"contextual": True},
+            "explorer 'random' is all chance; ",
+        ),
+        (
+            {},
+            {"contextual": True},
+            "the contextual optimizer asks how sure the cost model is, and 'xgboost' does not tell",
+        ),
+        ({}, {"acquisition": "upper_bound"}, "acquisition 'upper_bound' asks how sure"),
+        ({"sampler": "diverse"}, {}, "set search.pool to 8"),
+        ({"sampler": "adaptive"}, {"pool": 2.0}, ""),
+    ],
+)
+def test_what_does_not_fit_is_named_with_the_reason_and_the_next_step(
+    parts: dict[str, str], search: dict[str, object], said: str
+) -> None:
+    misfit = Composition.of({**PARTS, **parts}, {"search": search}).misfit
+    assert said in misfit
+    assert bool(misfit) == bool(said)
+
+
+def test_a_long_plan_is_thinned_without_a_pool() -> None:
+    plans = [{"rhythm": {"plan": plan}} for plan in (MOST, MOST + 1)]
+    found = [bool(Composition.of({**PARTS, "sampler": "adaptive"}, plan).misfit) for plan in plans]
+    assert found == [True, False]

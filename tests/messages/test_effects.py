@@ -1,0 +1,80 @@
+"""What each part changed is told where it is counted, and what changed nothing is said to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from workers.engine.explorer import EXPLORERS
+from workers.engine.scheduler import SCHEDULERS
+from workers.messages.effects import BELIEVING, COMPARED, UNCOUNTED, Effect, effects_of
+
+SEARCH = {"walks": 12, "improved": 9, "evaluations": 5000, "explorer": 640, "not_greedy": 120, "left_out": 0}
+PARTS = {"scheduler": "dynatune", "explorer": "ppo", "sampler": "adaptive"}
+WALKED = "explorer: 12 walks, 9 led to something better than they began with"
+SLOTS = "slots: 41, 6 decided by the belief, 40 unlike round-robin"
+CHOSEN = "sampler: 120 of 640 candidates chosen against greedy"
+NONE_CHOSEN = "sampler: 0 of 640 candidates chosen against greedy"
+NO_SLOT = {"slots": 0, "decided_by_belief": 0, "differs_from_round_robin": 0}
+
+
+def told(search: dict[str, Any] | None = None, parts: dict[str, str] | None = None, **report: Any) -> list[Effect]:
+    decisions = {"slots": 41, "decided_by_belief": 6, "differs_from_round_robin": 40, **report}
+    return effects_of({**decisions, "search": {**SEARCH, **(search or {})}, "parts": {**PARTS, **(parts or {})}})
+
+
+def test_all_parts_that_worked_are_told_without_a_warning() -> None:
+    assert told() == [Effect(SLOTS), Effect(WALKED), Effect(CHOSEN)]
+    assert told(search={"left_out": 64})[2].line == f"{CHOSEN}, 64 left out as superfluous"
+
+
+@pytest.mark.parametrize(
+    ("changed", "place", "said"),
+    [
+        (
+            {"differs_from_round_robin": 0},
+            0,
+            "The scheduler changed nothing: every slot went where it would have gone in",
+        ),
+        ({"decided_by_belief": 0}, 0, "The belief changed nothing: no slot was decided by it."),
+        ({"parts": {"scheduler": "gradient"}, "differs_from_round_robin": 0}, 0, "The scheduler changed nothing"),
+        ({"search": {"improved": 0}}, 1, "The explorer changed nothing: it found what it began with."),
+        ({"search": {"evaluations": 0, "walks": 0}}, 1, "no operator was measured often enough to learn from."),
+        ({"search": {"not_greedy": 0}}, 2, "The sampler changed nothing: it chose as greedy would have."),
+    ],
+)
+def test_a_part_that_changed_nothing_is_said_to(changed: dict[str, Any], place: int, said: str) -> None:
+    found = told(**changed)
+    assert [bool(effect.idle) for effect in found] == [i == place for i in range(3)]
+    assert said in found[place].idle
+    assert found[place].line == f"{found[place].text}. {found[place].idle}"
+
+
+@pytest.mark.parametrize(
+    ("changed", "texts"),
+    [
+        ({"parts": {"scheduler": "round_robin"}, "differs_from_round_robin": 0}, ["slots: 41", WALKED, CHOSEN]),
+        ({"parts": {"sampler": "greedy"}, "search": {"not_greedy": 0}}, [SLOTS, WALKED]),
+        ({"parts": {"explorer": "random"}, "search": {"evaluations": 0}}, [SLOTS, CHOSEN]),
+        ({"search": {"not_greedy": 0, "left_out": 64}}, [SLOTS, WALKED, f"{NONE_CHOSEN}, 64 left out as superfluous"]),
+        (
+            {**NO_SLOT, "search": {"evaluations": 0, "explorer": 0}},
+            ["slots: 0, 0 decided by the belief, 0 unlike round-robin"],
+        ),
+    ],
+)
+def test_what_cannot_change_anything_or_is_not_counted_is_no_warning(changed: dict[str, Any], texts: list[str]) -> None:
+    assert told(**changed) == [Effect(text) for text in texts]
+
+
+def test_who_knows_no_parts_says_what_was_counted() -> None:
+    slots = {"slots": 3, "decided_by_belief": 0, "differs_from_round_robin": 0}
+    assert effects_of(slots) == [Effect("slots: 3, 0 decided by the belief, 0 unlike round-robin")]
+    assert effects_of({}) == []
+    assert effects_of({"search": SEARCH}) == [Effect(WALKED), Effect(CHOSEN)]
+
+
+def test_the_names_are_the_engine_s() -> None:
+    assert set(BELIEVING) < set(COMPARED) < set(SCHEDULERS)
+    assert set(UNCOUNTED) < set(EXPLORERS)

@@ -1,0 +1,46 @@
+"""What the rules of a first configuration are told of the machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workers.engine.start import Machine
+
+pytestmark = pytest.mark.tvm
+
+
+def caches(folder: Path, *told: tuple[str, str, str]) -> Path:
+    for number, texts in enumerate(told):
+        index = folder / f"index{number}"
+        index.mkdir()
+        for name, text in zip(("level", "type", "size"), texts, strict=True):
+            (index / name).write_text(f"{text}\n")
+    return folder
+
+
+def test_the_first_level_data_cache_is_read_from_the_kernel(tmp_path: Path) -> None:
+    from workers.tvm_backend.hardware import first_cache
+
+    told = caches(tmp_path, ("1", "Instruction", "64K"), ("1", "Data", "48K"), ("2", "Unified", "2048K"))
+    assert first_cache(told) == 48 * 1024
+    assert first_cache(tmp_path / "nowhere") is None
+    (tmp_path / "index1" / "size").write_text("many")
+    assert first_cache(told) is None
+
+
+@pytest.mark.parametrize(
+    ("target", "lanes", "registers"),
+    [
+        ({"kind": "llvm", "mcpu": "x86-64"}, 4, 32),
+        ({"kind": "llvm", "mcpu": "haswell"}, 8, 16),
+        ({"kind": "llvm", "mcpu": "skylake-avx512"}, 16, 32),
+    ],
+)
+def test_lanes_and_registers_follow_the_vector_extension(target: dict[str, str], lanes: int, registers: int) -> None:
+    from workers.tvm_backend.backend import machine_of
+
+    machine = machine_of(target, 2)
+    assert (machine.lanes, machine.registers, machine.cores) == (lanes, registers, 2)
+    assert machine.cache >= Machine.cache / 2

@@ -1,0 +1,28 @@
+"""Arrays as .npz files."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Writes the file whole or not at all. numpy's savez takes no array of the name "file", which a network's input may have.
+
+    Names come from the network: as file names inside the archive they are never extracted.
+    """
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as file:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)

@@ -1,0 +1,80 @@
+"""Which parts of a method fit together: one check, asked by the engine and by the form of a new run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+SURE = ("random_forest",)
+"""Cost models that say how sure they are; of the others the spread of an opinion is zero."""
+CLUSTERING = "adaptive"
+CHOOSING = ("diverse", CLUSTERING)
+"""Samplers that need more candidates than they return."""
+MOST = 63
+"""Configurations that CLUSTERING returns at most (Chameleon, Algorithm 1: k = 8..63)."""
+POOL = 8.0
+"""Candidates for each place in a plan of theirs: what CLUSTERING was measured with."""
+
+Parameters = Mapping[str, Mapping[str, Any]]
+"""By role, "search" and "rhythm" included; what is not named has its default."""
+
+
+def inherited(parameters: Parameters, replaced: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+    """Of a method's parameters those that stay when parts are `replaced` by others, by role.
+
+    A replaced part comes with its own defaults, a sampler with the pool it wants.
+    """
+    kept = {role: numbers for role, numbers in parameters.items() if role not in replaced}
+    if "sampler" in replaced:
+        search = {name: number for name, number in kept.get("search", {}).items() if name != "pool"}
+        kept["search"] = {**search, "pool": POOL} if replaced["sampler"] in CHOOSING else search
+    return kept
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Of a method what decides whether its parts fit: three of them by name, and numbers of its inner search and rhythm,
+    whose defaults are the engine's."""
+
+    explorer: str
+    sampler: str
+    cost_model: str
+    acquisition: str = "mean"
+    contextual: bool = False
+    pool: float = 1.0
+    plan: int = 16
+
+    @classmethod
+    def of(cls, parts: Mapping[str, str], parameters: Parameters) -> Self:
+        """`parts` by role; others than the three may be among them."""
+        given = {**parameters.get("search", {}), **parameters.get("rhythm", {})}
+        deciding = {name: given[name] for name in ("acquisition", "contextual", "pool", "plan") if name in given}
+        return cls(parts["explorer"], parts["sampler"], parts["cost_model"], **deciding)
+
+    @property
+    def misfit(self) -> str:
+        """Which value does not fit, why, and what to choose instead; empty where all do."""
+        if self.cost_model == "none" and self.explorer != "random":
+            return (
+                f"explorer {self.explorer!r} follows a cost model and there is none; "
+                "choose cost_model xgboost or explorer random"
+            )
+        if self.contextual and self.explorer == "random":
+            return (
+                "the contextual optimizer weighs chance against the explorer, and explorer 'random' is all chance; "
+                "choose another explorer, or a method with a fixed share of chance"
+            )
+        if self.cost_model not in SURE and (self.contextual or self.acquisition != "mean"):
+            wants = "the contextual optimizer" if self.contextual else f"acquisition {self.acquisition!r}"
+            return (
+                f"{wants} asks how sure the cost model is, and {self.cost_model!r} does not tell; "
+                f"choose cost_model {' or '.join(SURE)}, or a method that scores by the mean"
+            )
+        thinning = self.sampler == CLUSTERING and self.plan > MOST  # a plan larger than it returns at most
+        if self.sampler in CHOOSING and self.pool == 1 and not thinning:
+            return (
+                f"sampler {self.sampler!r} chooses among more candidates than a plan holds, and search.pool 1 gives it no "
+                f"more; set search.pool to {POOL:g}"
+            )
+        return ""
