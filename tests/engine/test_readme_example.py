@@ -26,8 +26,10 @@ def largest(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_example_is_a_scheduler_that_a_method_takes(largest: Any) -> None:
     decision = largest.choose([progress(0, [1e-3], 1), progress(1, [1e-3], 1, weight=2)], 1.0)
-    assert (decision.operator, decision.terms) == (1, {"share_ms": 2.0})
+    assert (decision.operator, decision.rule) == (1, "largest")
     assert largest.choose([], 1.0) is None
+    lost = largest.choose([progress(0, [1e-3], 1), progress(1, [float("inf")], 0)], 1.0)
+    assert (lost.operator, lost.rule) == (1, "rescue")
     assert len(play(largest, range(4), [0] * 4, 6)) == 6
     assert method("auto", {"scheduler": "largest"}).scheduler == "largest"
 

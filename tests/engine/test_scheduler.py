@@ -136,10 +136,10 @@ def test_the_product_leaves_a_plateau_and_comes_back_to_it_when_all_are_at_their
         return decision.operator
 
     # The first takes ten times as long as the second, so whatever it promises counts for more.
-    assert chosen(199, 20) == 0
-    assert chosen(200, 20) == 1
-    assert chosen(399, 400) == 0
-    assert chosen(401, 390) == 1
+    assert chosen(399, 20) == 0
+    assert chosen(400, 20) == 1
+    assert chosen(799, 800) == 0
+    assert chosen(801, 790) == 1
     assert chosen(5000, 5000) in (0, 1)
 
 
@@ -295,7 +295,7 @@ def test_a_small_operators_first_slot_waits_for_the_large_ones() -> None:
 
 
 def test_an_open_rule_wants_the_rewards_scale() -> None:
-    with pytest.raises(ValueError, match="scale 'spread', not 'millisecond'"):
+    with pytest.raises(ValueError, match="scale 'spread', not 'millisecond', or open false"):
         replace(PRODUCT_RULE, scale="millisecond")
 
 

@@ -56,6 +56,10 @@ def test_a_part_that_changed_nothing_is_said_to(changed: dict[str, Any], place: 
     [
         ({"parts": {"scheduler": "round_robin"}, "differs_from_round_robin": 0}, ["slots: 41", WALKED, CHOSEN]),
         ({"parts": {"sampler": "greedy"}, "search": {"not_greedy": 0}}, [SLOTS, WALKED]),
+        (
+            {"operators": 1, "differs_from_round_robin": 0},
+            ["slots: 41, 6 decided by the belief, 0 unlike round-robin", WALKED, CHOSEN],
+        ),
         ({"parts": {"explorer": "random"}, "search": {"evaluations": 0}}, [SLOTS, CHOSEN]),
         ({"search": {"not_greedy": 0, "left_out": 64}}, [SLOTS, WALKED, f"{NONE_CHOSEN}, 64 left out as superfluous"]),
         (

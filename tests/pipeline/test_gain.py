@@ -115,6 +115,17 @@ def test_one_slot_of_bad_luck_changes_little() -> None:
     assert expected_gain([operator(0, after)], TURNS) > 0.9 * expected_gain([operator(0, before)], TURNS)
 
 
+def test_an_open_rule_foresees_a_first_slot_and_a_closed_one_knows_nothing() -> None:
+    """At half its ceiling: a quarter of its time, and not the whole."""
+    one, peak = operator(1, [1e-3], slots=0), 2 * WORK / 1e-3
+    expected = 1 - 0.5 / math.log(2)
+    assert expected_gain([operator(0, flat(1e-9)), one], DynaTune(0, peak, PRODUCT_RULE)) == pytest.approx(
+        expected, rel=1e-3
+    )
+    closed = DynaTune(0, peak, replace(PRODUCT_RULE, open=False))
+    assert expected_gain([operator(0, flat(1e-9)), one], closed) == pytest.approx(1.0, rel=1e-3)
+
+
 def test_a_belief_foresees_what_the_curve_did_not_show_of_late() -> None:
     rule = replace(PRODUCT_RULE, sampling=replace(FAST, steps=24, burn=8, samples=60))
     scheduler = DynaTune(0, 1e12, rule)

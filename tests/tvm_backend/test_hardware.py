@@ -33,7 +33,7 @@ def test_the_first_level_data_cache_is_read_from_the_kernel(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("target", "lanes", "registers"),
     [
-        ({"kind": "llvm", "mcpu": "x86-64"}, 4, 32),
+        ({"kind": "llvm", "mcpu": "x86-64"}, 4, 16),
         ({"kind": "llvm", "mcpu": "haswell"}, 8, 16),
         ({"kind": "llvm", "mcpu": "skylake-avx512"}, 16, 32),
     ],
@@ -43,4 +43,13 @@ def test_lanes_and_registers_follow_the_vector_extension(target: dict[str, str],
 
     machine = machine_of(target, 2)
     assert (machine.lanes, machine.registers, machine.cores) == (lanes, registers, 2)
-    assert machine.cache >= Machine.cache / 2
+
+
+@pytest.mark.parametrize(("told", "taken"), [(49152, 49152), (None, Machine.cache)])
+def test_the_rules_know_the_cache_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch, told: int | None, taken: int
+) -> None:
+    from workers.tvm_backend import backend
+
+    monkeypatch.setattr(backend, "first_cache", lambda: told)
+    assert backend.machine_of({"kind": "llvm", "mcpu": "haswell"}, 2).cache == taken

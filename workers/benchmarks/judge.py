@@ -1,8 +1,9 @@
-"""The best programs that a search of TVM's left, timed as our own are: a JSON order on standard input, a result on
+"""The best programs that a search left, timed as ours are while it runs: a JSON order on standard input, a result on
 standard output.
 
 TVM's runner leaves threads where Linux puts them and weights in the caches, ours does not (`Stopwatch`, `Arguments`): a
-sum by one instrument says little about a sum by the other. An order: {spec, layout, work_dir: where TVM's database is}.
+sum by one instrument says little about a sum by the other. An order: {spec, layout, work_dir: where the database is in
+TVM's format, whole: whether it must hold every operator; ours leave some as they are}.
 The result: {latency: weighted sum in s, key: of the operators, see `operators_key`}.
 """
 
@@ -42,8 +43,10 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     arguments = Arguments(footprint(extracted, workloads), handover)
     for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
         schedule = records.query_schedule(task.mod, target, task.name)
-        if schedule is None:
+        if schedule is None and order["whole"]:
             raise KeyError(f"operator {task.name} has no record")
+        if schedule is None:
+            continue
         program = compile_program(schedule, target)
         given = arguments.of(index, argument_tensors(schedule.mod), workload.weights, workload.batch)
         with runtime.on_core(cores):

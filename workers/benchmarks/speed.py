@@ -200,7 +200,7 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
     library = work / "library"
     progress.show("verifying", FINALS)
     with MeasureLock().exclusive():
-        tuning = {**tuning, **_judged(part, work, progress)}
+        tuning = {**_judged(part, work, progress), **tuning}
         wrong = verified(part.spec, library, work).reason
         turns = in_turns(pair(part.spec, library, work), TURNS, RUNS, lambda text: progress.show(text, FINALS))
     ended, theirs = turns.latency(OURS), turns.latency(ONNX_RUNTIME)
@@ -225,6 +225,7 @@ def _judged(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
         "layout": part.key.layout if theirs else "same",
         "spec": part.spec.to_json(),
         "work_dir": str(work if theirs else work / "library"),
+        "whole": theirs,
     }
     env = environment(part.spec.threads, work) | runtime.environment(part.spec.threads)
     found = result_of("workers.benchmarks.judge", order, env, work / "judge.log", lambda event: None, progress.tick)

@@ -1,4 +1,5 @@
-"""What a network takes without us: under ONNX Runtime, and under TVM before any tuning."""
+"""What a network takes without us: under ONNX Runtime, and under TVM before any tuning, the import that will be tuned as
+plain loops."""
 
 from __future__ import annotations
 

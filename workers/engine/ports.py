@@ -197,8 +197,8 @@ class Foreseeing(Protocol):
     """A scheduler that believes something of the operators' curves."""
 
     def foreseen(self, progress: Progress, configurations: float) -> float:
-        """Expected best time in seconds after so many more configurations; at most the best so far. Fits and changes
-        nothing."""
+        """Expected best time in seconds after so many more configurations; at most the best so far, and 0 for an operator of
+        which nothing is known before its first slot. Fits and changes nothing."""
         ...
 
 

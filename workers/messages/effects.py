@@ -46,7 +46,7 @@ def _scheduler(report: Mapping[str, Any], name: str | None) -> Effect | None:
         text += f", {believed} decided by the belief"
     if name is None or name in COMPARED:
         text += f", {differs} unlike round-robin"
-    if slots and name in COMPARED and not differs:
+    if slots and name in COMPARED and not differs and report.get("operators", 2) > 1:
         return Effect(text, "The scheduler changed nothing: every slot went where it would have gone in turn.")
     if slots and name in BELIEVING and not believed:
         return Effect(text, "The belief changed nothing: no slot was decided by it.")

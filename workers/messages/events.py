@@ -22,7 +22,7 @@ result       task, and what it found: inspection, onnx (a path), hardware, peak 
              latency, onnxruntime, ratio, rehearsal and archive (a path), or landscape and path (see workers/child)
 log          level ("info", "warning", "error": why this attempt breaks off, which the next one may not), text
 finished     reason ("seconds", "trials", "target", "gain", "exhausted", "stopped", "paused"; "done" for other tasks); of a
-             run also latency, trials, failures, report: {parts, spent, phases, slots, decided_by_belief,
+             run also latency, trials, failures, report: {parts, spent, phases, slots, operators, decided_by_belief,
              differs_from_round_robin, search}
 failed       error, reason, next_step: a fault of the run itself, in the user's words
 """

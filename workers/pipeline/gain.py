@@ -87,8 +87,9 @@ def expected_gain(progress: Sequence[Progress], scheduler: Scheduler) -> Expecte
       its belief  the scheduler's, if it has one (DynaTune 4.3). It foresees what a bend in the curve promises, but stays
                   within a segment of the curve; what jumps brought lately only the first view knows.
     Of an operator with fewer than KNOWN slots little is known: its curve is taken as STEEP. One without any counts whole,
-    so that nothing ends before each that matters had its turn: neither a warm-up, nor a run that tunes one operator after
-    the other. A function of the operators' progress and the scheduler's beliefs alone.
+    unless its scheduler foresees something of its first slot, so that nothing ends before each that matters had its turn:
+    neither a warm-up, nor a run that tunes one operator after the other. A function of the operators' progress and the
+    scheduler's beliefs alone.
     """
     latency = sum(latency_share(one) for one in progress)
     going = [one for one in progress if not one.exhausted]
@@ -112,7 +113,7 @@ def _longer(spent: float) -> float:
 def _gain(one: Progress, growth: float, scheduler: Scheduler) -> float:
     """Share of an operator's time that `growth` times its configurations more should take off."""
     if one.slots == 0:
-        return 1.0
+        return 1 - scheduler.foreseen(one, 0.0) / one.best if isinstance(scheduler, Foreseeing) else 1.0
     stays = math.pow(1 + growth, -_steepness(one))
     if isinstance(scheduler, Foreseeing):
         stays = min(stays, scheduler.foreseen(one, growth * len(one.curve)) / one.best)

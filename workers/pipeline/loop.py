@@ -128,6 +128,7 @@ class TuningLoop:
             "spent": self._books.spent(),
             "phases": self._books.phases(),
             "slots": self._slot,
+            "operators": len(self._proposers) - len(self._left_out),
             "decided_by_belief": self._books.decided_by_belief,
             "differs_from_round_robin": self._books.differs,
             "search": {name: sum(c[name] for c in counters) for name in counters[0]} if counters else {},

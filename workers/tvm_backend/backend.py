@@ -15,7 +15,7 @@ from workers.engine.space import Configuration, Operator
 from workers.engine.start import Machine
 from workers.messages.spec import RunSpec
 from workers.tvm_backend.code_size import code_size
-from workers.tvm_backend.hardware import first_cache, vector_lanes
+from workers.tvm_backend.hardware import first_cache, vector_lanes, vector_registers
 from workers.tvm_backend.importer import import_network
 from workers.tvm_backend.operators import extract, footprint, operators, with_spaces
 from workers.tvm_backend.pool import Pool
@@ -91,6 +91,5 @@ class LocalBackend:
 
 def machine_of(target: dict[str, Any], threads: int) -> Machine:
     """Lanes and registers by the target's vector extension, the cache of this machine; `target` as TVM is given it."""
-    lanes = vector_lanes(tvm.target.Target(target))
-    registers = 16 if lanes == 8 else 32  # SSE has as few as AVX, but who has no AVX has NEON
-    return Machine(lanes, registers, threads, first_cache() or Machine.cache)
+    parsed = tvm.target.Target(target)
+    return Machine(vector_lanes(parsed), vector_registers(parsed), threads, first_cache() or Machine.cache)

@@ -70,6 +70,12 @@ def vector_lanes(target: tvm.target.Target) -> int:
     return 16 if "avx512f" in features else 8 if "avx" in features else 4
 
 
+def vector_registers(target: tvm.target.Target) -> int:
+    """Of the target: AVX-512 and NEON have 32, SSE and AVX 16."""
+    features = {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
+    return 32 if features & {"avx512f", "neon"} else 16
+
+
 def first_cache(of: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
     """Bytes of a core's first-level data cache, None where the kernel does not tell."""
     for index in sorted(of.glob("index*")):

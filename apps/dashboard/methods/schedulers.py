@@ -18,7 +18,7 @@ RULE = (
     *_of("DynaTune, 4.2", c=2.0),
     *_of("product: a bonus of the rewards' size needs no 0.2 for fast networks", c_fast=2.0),
     *_of("DynaTune, 5, in seconds", fast_latency=1e-3),
-    *_FINISHED,
+    *_of("product: configurations without improvement that finish an operator; 200 in DynaTune, 5.3", patience=400),
     *_of("product: when all are finished, the patience is doubled", onward=True),
     *_of("product: a first slot is judged by what is known of its operator", open=True),
     *_of("product: the reward is what the curve gains from now on", rise=True),

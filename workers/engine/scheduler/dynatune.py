@@ -98,7 +98,9 @@ class DynaTune:
         self._records.observe(index, progress.curve, progress.slots)
 
     def foreseen(self, progress: Progress, configurations: float) -> float:
-        """See `Foreseeing`; the best so far where there is no belief yet."""
+        """See `Foreseeing`; the best so far where there is no belief."""
+        if progress.slots == 0:
+            return progress.best * (1 - first_slot(self._reached(progress))[0]) if self._rule.open else 0.0
         belief = self._beliefs.get(progress.operator.index)
         forecast = belief.forecast(configurations) if belief is not None else None
         if forecast is None:
@@ -167,10 +169,11 @@ class DynaTune:
         shown = {
             "r_ms": chosen.reduction,
             **terms,
+            "decided_by_belief": bool(one.slots) and terms["decided_by_belief"],
             "differs_from_round_robin": chosen.operator != circular,
             "belief": self._told(one),
         }
-        return Decision(chosen.operator, rule if one.slots or chosen.gamma else "prior", shown)
+        return Decision(chosen.operator, rule if one.slots or rule not in ("belief", "bonus") else "prior", shown)
 
     def _pick(self, table: Sequence[Index]) -> tuple[Index, str, dict[str, Any]]:
         """Argmax of the index; ties, and so all of gamma, go to the larger share of the latency."""

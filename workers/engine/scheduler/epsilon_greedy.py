@@ -13,7 +13,7 @@ from workers.engine.scheduler.rule import PRODUCT_RULE, Rule
 class EpsilonGreedy(ByChance):
     """The largest expected reduction with probability 1 - `epsilon`, else any operator (0.05 in appendix A).
 
-    Rules told: "rescue", "gamma", "prior", "greedy", "epsilon".
+    Rules told: "rescue", "gamma", "greedy", "epsilon".
     """
 
     def __init__(

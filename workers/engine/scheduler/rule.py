@@ -15,8 +15,9 @@ The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, a
            paper's uniform prior (which longer segments have) leaves such a fit undetermined.
   noise    Of the observations is sampled with the parameters ("all free parameters are taken care of by MCMC").
   ahead    A forecast is for the end of the slot: slot length over the mean time of a configuration (program).
-  finished After 200 configurations without improvement (5.3); the program stops after 50. The product does not end then:
-           when all that are left are finished, so many configurations are twice as many, and so on.
+  finished After 200 configurations without improvement (5.3); the program stops after 50. The product waits for 400, since
+           large products gained after 200 that brought nothing, and does not end then: when all that are left are
+           finished, so many configurations are twice as many, and so on.
   ceiling  A curve ends at the target's peak, which what is measured raises. What comes within a tenth of it, or over it
            because its bytes come from a cache, has a ceiling of its own, a ninth over what it reached.
   rise     A staircase's first steps leave a curve over the best at the end of a long plateau, by the more the longer it is;
@@ -76,7 +77,9 @@ class Rule:
         if self.scale not in ("millisecond", "spread"):
             raise ValueError(f"scale {self.scale!r} is unknown; use 'millisecond' or 'spread'")
         if self.open and self.scale != "spread":
-            raise ValueError(f"an open rule needs the rewards' scale; use scale 'spread', not {self.scale!r}")
+            raise ValueError(
+                f"an open rule needs the rewards' scale; use scale 'spread', not {self.scale!r}, or open false"
+            )
         curve_named(self.curve)
 
     def changed(self, parameters: Mapping[str, Any]) -> Rule:
@@ -90,7 +93,7 @@ class Rule:
         return replace(self, **changes)
 
 
-PRODUCT_RULE = Rule(c_fast=2.0, patience=200, onward=True, open=True, rise=True)
+PRODUCT_RULE = Rule(c_fast=2.0, patience=400, onward=True, open=True, rise=True)
 """The bonus follows the size of the rewards, so that C = 2 needs no exception for fast networks."""
 
 PAPER_RULE = Rule(scale="millisecond", surprise=0.0, patience=200, sampling=PAPER)

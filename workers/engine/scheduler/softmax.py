@@ -20,7 +20,7 @@ class Softmax(ByChance):
 
     The paper does not say what a temperature of 1 is. In milliseconds (`unit` "millisecond") a network of small
     operators, where a slot brings hundredths of one, would get slots nearly at random; the default unit is the "mean"
-    expected reduction over the operators, which needs no scale. Rules told: "rescue", "gamma", "prior", "softmax".
+    expected reduction over the operators, which needs no scale. Rules told: "rescue", "gamma", "softmax".
     """
 
     def __init__(

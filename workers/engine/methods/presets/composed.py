@@ -11,15 +11,16 @@ from workers.engine.methods.presets.dynatune import DYNATUNE, DYNATUNE_PAPER
 
 
 def _composed(name: str, searched: Method, slots: Method, summary: str) -> Method:
-    """The search of one under the scheduler of the other, its warm-up and the length of its slots."""
-    given = {key: value for key, value in slots.parameters.get("rhythm", {}).items() if key != "plan"}
-    rhythm = {key: value for key, value in searched.parameters.get("rhythm", {}).items() if key == "plan"}
+    """The search of one, with its plans, under the scheduler of the other, with its slots; a warm-up of one plan where that
+    has one."""
+    rhythm, plan = dict(slots.parameters.get("rhythm", {})), searched.parameters["rhythm"]["plan"]
+    rhythm.update({key: plan for key in ("plan", "warm_up") if key == "plan" or key in rhythm})
     return replace(
         searched,
         name=name,
         scheduler=slots.scheduler,
         summary=summary,
-        parameters={**searched.parameters, "rhythm": {**given, **rhythm}},
+        parameters={**searched.parameters, "rhythm": rhythm},
     )
 
 
@@ -42,13 +43,14 @@ PRESETS = (
         "dynatune-chameleon-paper",
         CHAMELEON_PAPER,
         DYNATUNE_PAPER,
-        "The same with the numbers of both papers: slots of 100 s, 128 episodes of 500 steps. Meant for runs of hours.",
+        "DynaTune's scheduler over Chameleon's search with the numbers of both papers: slots of 100 s, 128 episodes of 500 "
+        "steps. Meant for runs of hours.",
     ),
     _composed(
         "dynatune-adatune-paper",
         ADATUNE_PAPER,
         DYNATUNE_PAPER,
-        "The same with the numbers of DynaTune's paper and AdaTune's program: slots of 100 s, up to 500 runs in batches of "
-        "50. Meant for runs of hours.",
+        "DynaTune's scheduler over AdaTune's search with the numbers of the paper and of the program: slots of 100 s, up to "
+        "500 runs in batches of 50. Meant for runs of hours.",
     ),
 )
