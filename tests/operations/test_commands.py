@@ -7,6 +7,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from contextlib import contextmanager, suppress
 from http.cookiejar import CookieJar
 from pathlib import Path
 
@@ -79,13 +80,17 @@ def test_the_queues_password_is_this_users_and_of_parents_only(site):
     launcher.wait(10)
 
 
-def test_up_takes_the_next_port_when_none_was_named(site):
+@contextmanager
+def port_8000_taken():
     with socket.socket() as taken:
-        try:
+        with suppress(OSError):  # somebody else has it, which is as good
             taken.bind(("127.0.0.1", 8000))
             taken.listen()
-        except OSError:
-            pass  # somebody else has it, which is as good
+        yield
+
+
+def test_up_takes_the_next_port_when_none_was_named(site):
+    with port_8000_taken():
         del site.environment["BIND"]
         _, link = up(site)
     assert "Port 8000 is taken" in site.log("up")
@@ -136,12 +141,7 @@ def test_doctor_fails_when_something_needed_is_missing(site):
 
 
 def test_doctor_takes_what_is_empty_as_not_set_like_the_site(site):
-    with socket.socket() as taken:
-        try:
-            taken.bind(("127.0.0.1", 8000))
-            taken.listen()
-        except OSError:
-            pass  # somebody else has it, which is as good
+    with port_8000_taken():
         done = call(site, "doctor", REDIS_URL="", BIND="")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "queue: embedded Valkey" in done.stdout

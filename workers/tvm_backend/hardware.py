@@ -34,7 +34,7 @@ def detect() -> Hardware:
     cores = usable_cores()
     kernel = kernel_flags()
     target = cpu_target(kernel, cores)
-    features = {str(feature) for feature in tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))}
+    features = _features(tvm.target.Target(target))
     flags = tuple(sorted(flag for flag in kernel if _llvm_name(flag) in features))
     return Hardware(cpu_name(), platform.system(), platform.machine(), cores, memory(), flags, target)
 
@@ -46,7 +46,7 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
     """
     mcpu = str(tvm.target.codegen.llvm_get_system_cpu())
     target: dict[str, Any] = {"kind": "llvm", "mcpu": mcpu, "num-cores": cores}
-    known = {str(feature) for feature in tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))}
+    known = _features(tvm.target.Target(target))
     vector = {
         "avx",
         "avx2",
@@ -66,14 +66,13 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
 
 def vector_lanes(target: tvm.target.Target) -> int:
     """Numbers of float32 in a vector register of the target: those of AVX-512, of AVX, or of SSE and NEON."""
-    features = {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
+    features = _features(target)
     return 16 if "avx512f" in features else 8 if "avx" in features else 4
 
 
 def vector_registers(target: tvm.target.Target) -> int:
     """Of the target: AVX-512 and NEON have 32, SSE and AVX 16."""
-    features = {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
-    return 32 if features & {"avx512f", "neon"} else 16
+    return 32 if _features(target) & {"avx512f", "neon"} else 16
 
 
 def first_cache(of: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
@@ -108,6 +107,11 @@ def _cpuinfo() -> dict[str, str]:
     except OSError:
         return {}
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+
+
+def _features(target: tvm.target.Target) -> set[str]:
+    """By LLVM's names."""
+    return {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
 
 
 def _llvm_name(flag: str) -> str:

@@ -13,8 +13,10 @@ from workers.engine.methods.presets.dynatune import DYNATUNE, DYNATUNE_PAPER
 def _composed(name: str, searched: Method, slots: Method, summary: str) -> Method:
     """The search of one, with its plans, under the scheduler of the other, with its slots; a warm-up of one plan where that
     has one."""
-    rhythm, plan = dict(slots.parameters.get("rhythm", {})), searched.parameters["rhythm"]["plan"]
-    rhythm.update({key: plan for key in ("plan", "warm_up") if key == "plan" or key in rhythm})
+    plan = searched.parameters["rhythm"]["plan"]
+    rhythm = {**slots.parameters.get("rhythm", {}), "plan": plan}
+    if "warm_up" in rhythm:
+        rhythm["warm_up"] = plan
     return replace(
         searched,
         name=name,
