@@ -11,9 +11,10 @@ from django.utils.timezone import localtime
 from apps.catalog.models import Network, Target
 from apps.dashboard import methods
 from apps.dashboard.methods import CHOICES
-from apps.tuning.methods import LAYOUTS, PARTS
+from apps.tuning.methods import PARTS
 from apps.tuning.requests import MAX_TRIALS
 from workers.messages import Budget
+from workers.messages.spec import AUTO, LAYOUTS
 
 DEFAULT_MINUTES = 10
 LONGEST_MINUTES = 60 * 24 * 30
@@ -56,7 +57,7 @@ class NewRun(forms.Form):
     latency = forms.FloatField(required=False, min_value=0.000001, max_value=1e9, label="Target latency in ms")
     gain = forms.FloatField(required=False, min_value=0.001, max_value=99, label="Expected gain under, in %")
     seed = forms.IntegerField(required=False, min_value=0, max_value=(1 << 63) - 1, initial=0)
-    layout = forms.ChoiceField(choices=[(name, name) for name in LAYOUTS], initial="auto", required=False)
+    layout = forms.ChoiceField(choices=[(name, name) for name in LAYOUTS], initial=AUTO, required=False)
     reuse = forms.BooleanField(required=False, initial=True)
 
     def __init__(self, user: Any, *args: Any, **options: Any) -> None:

@@ -20,4 +20,3 @@ PARTS = {
     "evaluator": ("fixed", "adaptive"),
 }  # fmt: skip
 """By role, those that a run may have in place of its method's: not the scheduler that is shown recorded curves."""
-LAYOUTS = ("auto", "NHWC", "NCHW")

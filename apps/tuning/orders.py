@@ -15,6 +15,7 @@ from apps.tuning.paging import by_number
 from apps.tuning.rounds import settled
 from workers.messages.known import encode_known
 from workers.messages.orders import best_of, compile_order, tune_order
+from workers.messages.spec import AUTO
 from workers.messages.tuning_log import FILE, encode_row, measurement_row
 
 TOLD = (
@@ -62,14 +63,19 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
         spent=run.spent,
         clock=run.clock,
         keys=list(run.operators.order_by("index").values_list("key", flat=True)),
+        layout=_layout(run),
         known=_written(work_dir / "known.json", [encode_known(known)]) if known else None,
     )
 
 
 def _compile(run: TuningRun, work_dir: Path) -> dict[str, Any]:
     log = _written(work_dir / FILE, map(encode_row, tuning_log(run)))
-    layout = run.started_facts.get("layout", "auto")
-    return compile_order(run.spec(), work_dir, run.network.name, layout, best(run), run.latency, log, run.clock)
+    return compile_order(run.spec(), work_dir, run.network.name, _layout(run), best(run), run.latency, log, run.clock)
+
+
+def _layout(run: TuningRun) -> str:
+    """What its attempts began with; AUTO before the first."""
+    return str(run.started_facts.get("layout", AUTO))
 
 
 def _written(path: Path, lines: Iterable[str]) -> Path:

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import JavascriptException, NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
 PATIENCE = 20.0
+NOT_YET = (JavascriptException, NoSuchElementException, StaleElementReferenceException)
+"""What is asked for is not on the page yet, or the page is just putting another in its place."""
 WIDTH, HEIGHT = 1280, 900
 _SWITCHES = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -32,6 +35,25 @@ def needs_chromium() -> None:
     pytest.skip(reason)
 
 
+class Chromium(webdriver.Chrome):
+    """Comes back from `get` with a whole page: on a busy machine the driver's own did with one that had half its styles."""
+
+    def get(self, url: str) -> None:
+        super().get(url)
+        self._whole()
+
+    def refresh(self) -> None:
+        super().refresh()
+        self._whole()
+
+    def back(self) -> None:
+        super().back()
+        self._whole()
+
+    def _whole(self) -> None:
+        until(lambda: self.execute_script("return document.readyState") == "complete")
+
+
 def chromium(profile: Path) -> Any:
     options = Options()
     for switch in _SWITCHES.split():
@@ -40,7 +62,7 @@ def chromium(profile: Path) -> Any:
     options.add_argument(f"--window-size={WIDTH},{HEIGHT}")
     options.binary_location = "/usr/bin/chromium"
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    driver = Chromium(options=options, service=Service("/usr/bin/chromedriver"))
     size(driver, WIDTH, HEIGHT)
     return driver
 
@@ -76,13 +98,17 @@ def dark(driver: Any, on: bool) -> None:
 
 
 def until(true: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """The first true answer; raises TimeoutError."""
+    """The first true answer; raises TimeoutError, from what was last in its way."""
     deadline = time.monotonic() + seconds
     while True:
-        if answer := true():
-            return answer
+        missing = None
+        try:
+            if answer := true():
+                return answer
+        except NOT_YET as error:
+            missing = error
         if time.monotonic() > deadline:
-            raise TimeoutError("it did not happen in time")
+            raise TimeoutError("it did not happen in time") from missing
         time.sleep(0.05)
 
 

@@ -77,6 +77,28 @@ def test_tune_tells_operators_measurements_and_an_end(tuned: tuple[Path, str]) -
     assert events[-1]["latency"] > 0
 
 
+def test_a_run_that_goes_on_does_not_measure_its_layout_again(zoo_cache: Path, tmp_path: Path) -> None:
+    spec = spec_of(zoo.tiny(zoo_cache), layout="measured", budget=Budget(trials=2)).to_json()
+    listener = Listener()
+    order = {"task": "tune", "spec": spec, "work_dir": str(tmp_path), "layout": "NCHW"}
+    assert supervise(order, listener).kind == "finished"
+    started = next(event for event in listener.events if event["kind"] == "started")
+    assert started["layout"] == "NCHW"
+    assert [note for note in started["notes"] if "layout" in note] == [
+        "layout NCHW: by first configurations, when this run began"
+    ]
+
+
+def test_tvm_s_own_search_goes_through_the_loop(zoo_cache: Path, tmp_path: Path) -> None:
+    small = {"rhythm.plan": "8", "explorer.population": "24", "explorer.generations": "2"}
+    spec = spec_of(zoo.tiny(zoo_cache), method="metaschedule", parts=small, budget=Budget(trials=20)).to_json()
+    listener = Listener()
+    ending = supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path)}, listener)
+    assert ending.kind == "finished", f"{ending.detail}\n{ending.log}"
+    origins = {row["origin"] for event in listener.events if event["kind"] == "batch" for row in event["measurements"]}
+    assert "explorer" in origins
+
+
 def test_tune_refuses_a_method_that_does_not_exist(zoo_cache: Path, tmp_path: Path) -> None:
     spec = spec_of(zoo.tiny(zoo_cache), method="lottery").to_json()
     listener = Listener()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +21,7 @@ from apps.tuning import orders, services
 from apps.tuning.models import Measurement, Operator, Slot, TuningRun
 from tests.apps.rows import Site, Told
 from tests.dashboard.large import large
+from tests.tries import quickest, seconds_of
 from workers.messages import foretold as foretelling
 
 HOSTILE = "</title></svg><script>alert(1)</script>"
@@ -381,12 +381,10 @@ def test_an_operator_of_100_000_measurements_is_read_in_little_memory(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = large(site)
-    began = time.perf_counter()
-    found = of(run, 7)
-    took = time.perf_counter() - began
+    took = quickest(lambda: seconds_of(lambda: of(run, 7)), 1.5)  # of three, for other tests run beside
     tracemalloc.start()
     try:
-        of(run, 7)
+        found = of(run, 7)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.synthetic_search import CONVOLUTION, WORK, convolution, measured, run, speed
 from workers.engine.history import History
-from workers.engine.known import STARTS, Known, Point, known_points, space_of
+from workers.engine.known import ALIKE, STARTS, Known, Point, known_points, space_of
 from workers.engine.methods import method
 from workers.engine.proposer import Proposer
 from workers.engine.space import Configuration, Knob, Operator, Sketch
@@ -90,7 +90,38 @@ def test_equal_programs_are_one_start() -> None:
 def test_records_reach_the_operator_of_their_key_and_space() -> None:
     known = drawn(20)
     assert known_points([recorded(known)], [OPERATOR], [space_of(OPERATOR)]) == {0: known}
-    assert known_points([recorded(known, key="another")], [OPERATOR], [space_of(OPERATOR)]) == {}
+    others = [recorded(drawn(20 + number, 6 + number), key=str(number)) for number in range(ALIKE + 1)]
+    assert known_points([*others, recorded(known)], [OPERATOR], [space_of(OPERATOR)]) == {0: known}
+
+
+def test_without_records_of_its_own_an_operator_hears_of_those_with_its_knobs() -> None:
+    """Of two here as of one object each: they lend once."""
+    others = [drawn(20 + number, 6 + number) for number in range(ALIKE + 1)]
+    records = [recorded(known, key=str(number)) for number, known in enumerate(others)]
+    twin = replace(OPERATOR, index=1)
+    found = known_points(records, [OPERATOR, twin], [space_of(OPERATOR)] * 2)
+    assert found[0] == found[1] == Known(alike=tuple(others[:0:-1]))  # those of the most points
+    assert all(one is other for one, other in zip(found[0].alike, found[1].alike, strict=True))
+
+
+def test_operators_without_tiles_are_alike_in_nothing_that_matters() -> None:
+    sketch = Sketch((Knob("unroll", "category", tuple((2**n,) for n in range(10))),))
+    operator = replace(OPERATOR, sketches=(sketch,))
+    points = [[0, [n], 1.0 + n, str(n)] for n in range(10)]
+    record = {"key": "another", "space": space_of(operator), "points": points}
+    assert known_points([record], [operator], [space_of(operator)]) == {}
+    assert known_points([{**record, "key": operator.key}], [operator], [space_of(operator)])
+
+
+def test_the_best_of_others_with_its_knobs_are_tried_after_one_of_its_own_and_the_rest_may_be() -> None:
+    others = (drawn(60, 6), drawn(60, 7))
+    fastest = [min((p for p in known.points if p.seconds), key=lambda p: p.seconds or 0) for known in others]
+    own = [Configuration(0, tuple(row)) for row in CONVOLUTION.unvisited(np.random.default_rng(1), 3, set()).tolist()]
+    one = proposer(Known(alike=others), replace(OPERATOR, start=tuple(own)))
+    asked = [candidate.configuration for candidate in one.propose(5)]
+    assert asked == [own[0], *(point.configuration for point in fastest), *own[1:]]
+    history = History(OPERATOR, Known(alike=others))
+    assert not any(history.is_visited(point.configuration) for known in others for point in known.points)
 
 
 @pytest.mark.parametrize("change", ["machine", "options", "order of knobs", "name"])

@@ -81,6 +81,60 @@ def test_after_its_first_points_a_search_follows_what_similar_operators_found() 
     assert typical["taught"] > 1.5 * typical["alone"]
 
 
+def of_earlier_runs(*known: Known) -> Proposer:
+    """A search of LARGE that hears of others with its knobs."""
+    return method("auto").make_proposer(LARGE, 3, Known(alike=known))
+
+
+def test_what_earlier_runs_found_of_others_with_its_knobs_is_lent_after_the_first_points() -> None:
+    lenders = measured(LARGE, 100, 8), measured(LARGE, 100, 9)
+    one, again = of_earlier_runs(*lenders), of_earlier_runs(*lenders)
+    with_points(one, 10)
+    answers = [answered(candidate, LARGE) for candidate in one.propose(17)]
+    assert one.state()["loans"] == [[[-1, 0, 100], [-2, 0, 100]]]
+    one.observe(answers)
+    again.restore(json.loads(json.dumps(one.state())))
+    with_points(again, 10).observe(answers)
+    assert again.propose(16) == one.propose(16)
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_resume_whose_lenders_were_deleted_learns_from_those_that_are_left(left: int) -> None:
+    lenders = measured(LARGE, 100, 8), measured(LARGE, 60, 9)
+    one, again = of_earlier_runs(*lenders), of_earlier_runs(*lenders[:left])
+    answers = [answered(candidate, LARGE) for candidate in with_points(one, 10).propose(17)]
+    one.observe(answers)
+    again.restore(json.loads(json.dumps(one.state())))
+    with_points(again, 10).observe(answers[:2])  # too few for another fit on account of them
+    again.propose(40)
+    assert again.state()["loans"] == [[[-1, 0, 100]][:left]]
+
+
+def test_of_two_operators_with_the_same_knobs_each_hears_of_the_same_lender_once() -> None:
+    around, lender = Neighbours(), measured(LARGE, 100, 8)
+    twin = replace(LARGE, index=7)
+    for operator in (LARGE, twin):
+        around.join(operator, History(operator))
+        around.lend(operator, lender)
+    assert around.earlier(0, 0) == around.earlier(7, 0) == ((-1, 0, 100),)
+    assert around.loans(0, LARGE.sketches[0]) == (), "they are lent by `earlier` alone"
+    assert around.earlier(SMALL.index, 0) == ()
+    assert not around.holds(SMALL.index, (-1, 0, 100))
+    assert not around.holds(0, (-1, 0, 101))
+
+
+@pytest.mark.mutation
+def test_shuffled_records_of_others_are_not_listened_to() -> None:
+    others = measured(LARGE, 100, 8)
+    order = np.random.default_rng(2).permutation(100)
+    wrong = Known(
+        tuple(replace(p, seconds=others.points[i].seconds) for p, i in zip(others.points, order, strict=True))
+    )
+    one = with_points(of_earlier_runs(wrong), 24)
+    one.propose(4)
+    assert one.state()["loans"] == [[]]
+
+
 def test_operators_that_foretell_nothing_are_not_listened_to() -> None:
     around = neighbours(SMALL, MIDDLE)
     for history in around._histories.values():

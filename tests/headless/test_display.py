@@ -81,18 +81,20 @@ def test_the_last_lines_say_what_each_part_changed_and_which_changed_nothing() -
 
 
 @pytest.mark.parametrize(
-    ("unknown", "least", "words"),
+    ("gain", "unknown", "least", "words"),
     [
-        (0.001, None, "expected of 1 min 12 s more: 1.2 % less\n"),
-        (0.001, 0.005, "expected of 1 min 12 s more: 1.2 % less (ends under 0.5 %)\n"),
-        (0.011, None, "expected of 1 min 12 s more: too early to say\n"),
+        (0.012, 0.001, None, "expected of 1 min 12 s more: 1.2 % less\n"),
+        (0.012, 0.001, 0.005, "expected of 1 min 12 s more: 1.2 % less (ends under 0.5 %)\n"),
+        (0.012, 0.011, None, "expected of 1 min 12 s more: perhaps 1.2 % less\n"),
+        (0.6, 0.4, None, "expected of 1 min 12 s more: too early to say\n"),
+        (0.6, 0.1, None, "expected of 1 min 12 s more: 60.0 % less\n"),
     ],
 )
 def test_a_run_says_what_more_time_should_bring(
-    capsys: pytest.CaptureFixture[str], unknown: float, least: float | None, words: str
+    capsys: pytest.CaptureFixture[str], gain: float, unknown: float, least: float | None, words: str
 ) -> None:
     display = Display(Budget(min_gain=least))
-    expected = {"gain": 0.012, "unknown": unknown, "seconds": 72.0}
+    expected = {"gain": gain, "unknown": unknown, "seconds": 72.0}
     display.hear({**SLOT, "decision": {**SLOT["decision"], "expected": expected}})
     display.hear(SLOT)
     display.hear(batch(4.0, 24, 0.004, build=3.0) | {"failures": 0})

@@ -87,6 +87,7 @@ def test_the_facts_are_those_told_last(directory: RunDirectory) -> None:
     assert directory.facts() == ([], "auto")
     directory.journal.write([{"kind": "started", "clock": 1.0, "layout": "NHWC"}, *told()])
     assert directory.facts() == ([{"index": 0, "key": "another network's"}], "NHWC")
+    assert directory.order(SPEC, directory.journal.history())["layout"] == "NHWC"
 
 
 def test_the_log_has_a_line_for_every_measurement_and_no_checkpoint(directory: RunDirectory) -> None:

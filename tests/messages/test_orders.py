@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workers.messages.orders import FUTILE, best_of, compile_order, latency_of, unfinished
+from workers.messages.orders import FUTILE, best_of, compile_order, latency_of, tune_order, unfinished
 
 OPERATORS = [{"index": 0, "key": "a", "weight": 2}, {"index": 1, "key": "b", "weight": 1}]
 
@@ -39,3 +39,11 @@ def test_a_layout_that_made_no_difference_is_left_open(tmp_path: Path) -> None:
         layout: compile_order("{}", tmp_path, "n", layout, {}, None, tmp_path / "log") for layout in ("none", "NHWC")
     }
     assert [order["layout"] for order in made.values()] == ["auto", "NHWC"]
+
+
+@pytest.mark.parametrize(("layout", "ordered"), [("auto", "auto"), ("none", "auto"), ("NCHW", "NCHW")])
+def test_a_run_that_goes_on_keeps_the_layout_it_began_with(tmp_path: Path, layout: str, ordered: str) -> None:
+    order = tune_order(
+        "{}", tmp_path, checkpoint=None, measurements=[], slots=[], spent={}, clock=0.0, keys=[], layout=layout, known=None
+    )  # fmt: skip
+    assert order["layout"] == ordered

@@ -122,6 +122,24 @@ def test_a_resume_whose_earlier_runs_were_deleted_goes_on(tmp_path: Path, known:
     assert simulated("dynatune", 200, history=kept(tmp_path, begun.lines)).events[-1]["reason"] == "trials"
 
 
+def alike(known: dict[int, Known]) -> dict[int, Known]:
+    """As if all of it had been found of others with the same knobs."""
+    return {operator: Known(alike=(found,)) for operator, found in known.items()}
+
+
+def test_what_is_known_of_others_with_the_same_knobs_is_as_exact_when_a_run_goes_on(
+    tmp_path: Path, known: dict[int, Known]
+) -> None:
+    like = alike(known)
+    whole = simulated("auto", 200, known=like)
+    begun = simulated("auto", 200, known=like, wish=Wish("pause", 9))
+    history = kept(tmp_path, begun.lines)
+    assert any(loans for state in history.checkpoint["proposers"] for loans in state["loans"])
+    rest = simulated("auto", 200, known=like, history=history)
+    assert sequence(begun.measurements + rest.measurements) == sequence(whole.measurements)
+    assert simulated("auto", 200, history=history).events[-1]["reason"] == "trials", "they may be deleted meanwhile"
+
+
 @pytest.mark.mutation
 def test_a_resume_that_forgets_what_was_known_is_noticed(tmp_path: Path, known: dict[int, Known]) -> None:
     whole = simulated("dynatune", 200, known=known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,46 +42,47 @@ def spec_of(network: Path, **fields: Any) -> RunSpec:
     return RunSpec(str(network), target(), THREADS, 1e11, 1e10, inputs=inputs, **fields)
 
 
-def local_backend(network: Path, work_dir: Path) -> Any:
-    """A started LocalBackend with a lock of its own; close it."""
+def local_backend(
+    network: Path, work_dir: Path, report: Callable[[str, str], None] = lambda phase, text: None, **fields: Any
+) -> Any:
+    """A started LocalBackend with a lock of its own, `fields` of its spec; close it."""
     target()
     from workers.tvm_backend.backend import LocalBackend
     from workers.tvm_backend.pool import Pool
 
-    spec = spec_of(network)
+    spec = spec_of(network, **fields)
     work_dir.mkdir(parents=True, exist_ok=True)
     return LocalBackend(
         Pool(spec.target, THREADS, MeasureLock(work_dir / "lock" / "measure.lock")), spec,
         cleaned(spec.network, spec.inputs), method("auto").evaluation, Machine(cores=THREADS), work_dir,
-        lambda phase, text: None,
+        report,
     )  # fmt: skip
 
 
 def mixed(cache: Path) -> Path:
     """Two convolutions, Concat, average pooling, Gemm and Softmax on 1 x 8 x 12 x 12."""
-    path = cache / "mixed.onnx"
-    if not path.exists():
-        random = np.random.default_rng(zoo.SEED)
-        nodes = [
-            helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1, 1, 1, 1]),
-            helper.make_node("Conv", ["x", "w1"], ["b"]),
-            helper.make_node("Relu", ["b"], ["r"]),
-            helper.make_node("Concat", ["a", "r"], ["c"], axis=1),
-            helper.make_node("AveragePool", ["c"], ["p"], kernel_shape=[3, 3], strides=[3, 3]),
-            helper.make_node("Flatten", ["p"], ["f"]),
-            helper.make_node("Gemm", ["f", "v", "d"], ["g"], transB=1),
-            helper.make_node("Softmax", ["g"], ["y"], axis=1),
-        ]
-        weights = [
-            zoo._normal(random, "w0", 16, 8, 3, 3),
-            zoo._normal(random, "w1", 12, 8, 1, 1),
-            zoo._normal(random, "v", 10, 28 * 16),
-            zoo._normal(random, "d", 10),
-        ]
-        model = zoo.model_of(nodes, {"x": [1, 8, 12, 12]}, {"y": [1, 10]}, weights)
-        cache.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(zoo._bytes(model))
-    return path
+    return zoo._cached(cache, "mixed", lambda: zoo._bytes(_mixed()))
+
+
+def _mixed() -> onnx.ModelProto:
+    random = np.random.default_rng(zoo.SEED)
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["x", "w1"], ["b"]),
+        helper.make_node("Relu", ["b"], ["r"]),
+        helper.make_node("Concat", ["a", "r"], ["c"], axis=1),
+        helper.make_node("AveragePool", ["c"], ["p"], kernel_shape=[3, 3], strides=[3, 3]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("Gemm", ["f", "v", "d"], ["g"], transB=1),
+        helper.make_node("Softmax", ["g"], ["y"], axis=1),
+    ]
+    weights = [
+        zoo._normal(random, "w0", 16, 8, 3, 3),
+        zoo._normal(random, "w1", 12, 8, 1, 1),
+        zoo._normal(random, "v", 10, 28 * 16),
+        zoo._normal(random, "d", 10),
+    ]
+    return zoo.model_of(nodes, {"x": [1, 8, 12, 12]}, {"y": [1, 10]}, weights)
 
 
 def reference(model: onnx.ModelProto | Path, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

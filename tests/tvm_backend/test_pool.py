@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import threading
+from collections import deque
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from pathlib import Path
@@ -23,6 +24,7 @@ from workers.engine.space import Configuration
 from workers.engine.thrift import Thrift
 from workers.messages.orders import best_of
 from workers.pipeline import measurement_of
+from workers.sandbox.lock import MeasureLock
 
 pytestmark = pytest.mark.tvm
 
@@ -81,6 +83,50 @@ def test_a_hang_is_a_timeout_and_the_others_are_measured(
     assert outcomes[3].cause == "timeout"
     assert all(o.seconds for place, o in enumerate(outcomes) if place != 3)
     assert not Path(f"/proc/{hit[0]}").exists()
+
+
+def hurried(monkeypatch: pytest.MonkeyPatch, backend: Any, builds: list[float], *operators: int) -> None:
+    """As after these builds, of these operators, in a run."""
+    monkeypatch.setattr(backend._pool, "thrift", Thrift())
+    monkeypatch.setattr(backend._pool, "builds", deque(builds))
+    monkeypatch.setattr(backend._pool, "compiled", set(operators))
+
+
+@pytest.mark.parametrize(
+    ("median", "seconds"), [(None, 4.0), (0.05, 1.0), (0.2, 2.0), (60.0, 4.0)], ids=["unknown", "least", "median", "most"]
+)  # fmt: skip
+def test_the_time_to_compile_follows_what_compiling_took(
+    backend: Any, monkeypatch: pytest.MonkeyPatch, median: float | None, seconds: float
+) -> None:
+    # The mean of them would be another.
+    hurried(monkeypatch, backend, [] if median is None else [median] * 150 + [30 * median] * 20, 0)
+    assert backend._pool.patience(0) == pytest.approx(seconds)
+    assert backend._pool.patience(1) == 4.0, "it may take longer than all others"
+    with backend._pool.apart():
+        assert backend._pool.patience(0) == 4.0
+        backend._pool.builds.append(9.0)
+    assert 9.0 not in backend._pool.builds
+
+
+@pytest.mark.mutation
+def test_who_compiles_much_longer_than_the_others_is_not_waited_for(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates = convolutions(backend, seed=40)
+    hurried(monkeypatch, backend, [0.05] * 200, candidates[0].operator)
+    signalled(monkeypatch, "compile", 3, signal.SIGSTOP)
+    outcomes = backend.measure(candidates, {})
+    assert (outcomes[3].cause, outcomes[3].error) == ("timeout", "the program did not finish within 1 s")
+
+
+@pytest.mark.parametrize(("plan", "workers"), [(1, 1), (2, 2), (16, 2), (None, 2)])
+def test_there_are_no_more_workers_than_candidates_at_a_time(tmp_path: Path, plan: int | None, workers: int) -> None:
+    from workers.tvm_backend.pool import Pool
+
+    pool = Pool(target(), 2, MeasureLock(tmp_path / "measure.lock"), plan=plan)
+    members = len(pool.members)
+    pool.close()
+    assert members == workers
 
 
 def test_workers_killed_between_batches_are_replaced(backend: Any) -> None:

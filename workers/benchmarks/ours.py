@@ -17,6 +17,9 @@ from workers.benchmarks.tally import Tally
 from workers.messages.events import Event, decode
 from workers.messages.spec import RunSpec
 
+FIRST = "first"
+OUT = "tune"
+
 
 @dataclass(frozen=True)
 class Amount:
@@ -61,7 +64,7 @@ def run_tune(
     arguments: Sequence[str], threads: int, work: Path, show: Callable[[str], None], tick: Callable[[], None]
 ) -> Told:
     """`tune` in a directory of its own beneath `work`, from nothing; what it says goes to `show` and to work/log."""
-    out, said = work / "tune", [""]
+    out, said = work / OUT, [""]
     shutil.rmtree(out, ignore_errors=True)
     argv = [sys.executable, "-m", "workers.headless", "tune", *arguments, "--out", str(out)]
 
@@ -76,14 +79,21 @@ def run_tune(
 
 
 def tuned(
-    spec: RunSpec, amount: Amount, work: Path, show: Callable[[str], None], tick: Callable[[], None]
+    spec: RunSpec,
+    amount: Amount,
+    work: Path,
+    show: Callable[[str], None],
+    tick: Callable[[], None],
+    records: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Tunes `spec.network` with `spec.method` and `spec.seed`; the library is unpacked to work/library.
+    """Tunes `spec.network` with `spec.method` and `spec.seed`, beginning with `records` (--out directories of earlier runs);
+    the library is unpacked to work/library.
 
     {seconds, curve, trials, operators, sum_of_operators, ...}. Raises Incomplete, or PartFailed with the last line said.
     """
     arguments = [
         spec.network, "--method", spec.method, *amount.arguments, "--seed", str(spec.seed), "--layout", spec.layout,
+        *(word for directory in records for word in ("--records", directory)),
     ]  # fmt: skip
     told = run_tune(arguments, spec.threads, work, show, tick)
     finished = next((event for event in reversed(told.events) if event["kind"] == "finished"), None)
@@ -95,6 +105,18 @@ def tuned(
     with zipfile.ZipFile(archive) as packed:
         packed.extractall(work / "library")
     return {**_figures(told.events, finished), "summary": json.loads((told.out / "summary.json").read_text())}
+
+
+def tuned_again(
+    spec: RunSpec, amount: Amount, work: Path, show: Callable[[str], None], tick: Callable[[], None]
+) -> dict[str, Any]:
+    """As `tuned`, of a second run that begins with what a first one found: that one's {seconds, curve} are "first", its
+    library lies in work/first/library."""
+    before = work / FIRST
+    before.mkdir(exist_ok=True)
+    first = tuned(spec, amount, before, show, tick)
+    second = tuned(spec, amount, work, show, tick, records=[str(before / OUT)])
+    return {**second, FIRST: {name: first[name] for name in ("seconds", "curve")}}
 
 
 def _events(out: Path) -> list[Event]:

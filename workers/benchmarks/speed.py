@@ -17,7 +17,7 @@ from workers.benchmarks.identity import IMPORT, STOCK, TUNING, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
-from workers.benchmarks.speed_blocks import THEIRS, blocks
+from workers.benchmarks.speed_blocks import AGAIN, THEIRS, blocks
 from workers.benchmarks.speed_table import table
 from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns, pair
 from workers.child.verification import verified
@@ -54,7 +54,9 @@ class Part:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_cell_arguments(parser)
     parser.add_argument(
-        "--arms", default="stock,warm,autotvm,auto", help="stock, warm (TVM's tune_relax) and methods of ours"
+        "--arms",
+        default="stock,warm,autotvm,auto",
+        help="stock, warm (TVM's tune_relax), methods of ours, and again: auto with the records of a run just before it",
     )
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--minutes", type=float, default=10.0, help="of tuning for each of our arms")
@@ -81,8 +83,8 @@ def checked(arguments: argparse.Namespace) -> tuple[list[Network], list[int], li
         raise UserMistake("name one or more ONNX files, or --table for what is there")
     arms = [arm for arm in arguments.arms.split(",") if arm]
     for arm in arms:
-        if arm not in (*THEIRS, *METHODS):
-            raise UserMistake(f"--arms {arm}: unknown; there are {', '.join((*THEIRS, *METHODS))}")
+        if arm not in (*THEIRS, AGAIN, *METHODS):
+            raise UserMistake(f"--arms {arm}: unknown; there are {', '.join((*THEIRS, AGAIN, *METHODS))}")
     try:
         seeds = [int(seed) for seed in arguments.seeds.split(",")]
     except ValueError:
@@ -123,7 +125,7 @@ def _part(network: Network, arm: str, seed: int, arguments: argparse.Namespace, 
         cores=machine.cores,
         version=product_version(rooms),
     )
-    return Part(network, key, machine.spec(network, "auto" if theirs else arm, seed), amount)
+    return Part(network, key, machine.spec(network, arm if arm in METHODS else "auto", seed), amount)
 
 
 def _fill(parts: list[Part], cells: Cells, out: Path, again_void: bool) -> int:
@@ -145,7 +147,7 @@ def _estimate(part: Part, known: list[Cell]) -> float:
     same_arm = [cell for cell in known if cell["key"]["arm"] == part.key.arm and cell["state"] == DONE]
     same = [cell for cell in same_arm if cell["name"] == part.network.name] or same_arm
     if isinstance(part.amount, ours.Amount):
-        return part.amount.seconds + OVERHEAD
+        return part.amount.seconds * (2 if part.key.arm == AGAIN else 1) + OVERHEAD
     return sum(cell["wall"] for cell in same) / len(same) if same else GUESS[part.key.arm]
 
 
@@ -165,6 +167,8 @@ def _tuned(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
     shutil.rmtree(work)  # TVM's database appends to what it finds
     work.mkdir()
     if isinstance(part.amount, ours.Amount):
+        if part.key.arm == AGAIN:
+            return ours.tuned_again(part.spec, part.amount, work, progress.show, progress.tick)
         return ours.tuned(part.spec, part.amount, work, progress.show, progress.tick)
     return _theirs(part, work, progress)
 
@@ -201,6 +205,8 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
     progress.show("verifying", FINALS)
     with MeasureLock().exclusive():
         tuning = {**_judged(part, work, progress), **tuning}
+        if first := tuning.get(ours.FIRST):
+            first["judged"] = _judged(part, work / ours.FIRST, progress)["judged"]
         wrong = verified(part.spec, library, work).reason
         turns = in_turns(pair(part.spec, library, work), TURNS, RUNS, lambda text: progress.show(text, FINALS))
     ended, theirs = turns.latency(OURS), turns.latency(ONNX_RUNTIME)

@@ -13,6 +13,8 @@ MILESTONES = (30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 """Seconds of tuning at which the curves are read."""
 THEIRS = ("stock", "warm")
 """Arms that are TVM's, the reference of all first."""
+AGAIN = "again"
+"""The arm of a second run, which begins with what a first one found."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,10 @@ class Block:
 
     def peer(self, cell: Cell, arm: str) -> Cell | None:
         """The arm's finished cell that was given the most trials; of the same operators where both tuned the same module. Of
-        the same seed where it has that one, else of its first: TVM's arms take most of an hour, and one may have to do."""
+        the same seed where it has that one, else of its first: TVM's arms take most of an hour, and one may have to do. A
+        second run has none: the time that its first one took is not on its clock."""
+        if cell["key"]["arm"] == AGAIN:
+            return None
         found = [c for c in self._finished(arm) if self.layout != "same" or key_of(c) == key_of(cell)]
         seed = cell["key"]["seed"]
         same = [c for c in found if c["key"]["seed"] == seed]
@@ -83,7 +88,8 @@ class Block:
 
     def stray(self, cell: Cell, arm: str) -> bool:
         """Whether the arm tuned other operators: the code that imports networks changed in between."""
-        return cell["state"] == DONE and self.peer(cell, arm) is None and bool(self._finished(arm))
+        ours = cell["state"] == DONE and cell["key"]["arm"] != AGAIN
+        return ours and self.peer(cell, arm) is None and bool(self._finished(arm))
 
     def reached(self, cell: Cell, arm: str) -> float | None:
         """Seconds until its sum was that of the arm's end; None where it never was, and where the arm has no such cell."""
@@ -110,6 +116,12 @@ class Block:
 def curve_of(cell: Cell) -> Curve:
     """Of a finished cell."""
     return Curve.of(cell["tuning"]["curve"])
+
+
+def share_of_first(cell: Cell, latency: float) -> float | None:
+    """Of the seconds in which the first run came to its end, those in which the second was at `latency`; None: never."""
+    reached = curve_of(cell).time_to(latency)
+    return None if reached is None else reached / Curve.of(cell["tuning"]["first"]["curve"]).points[-1][0]
 
 
 def key_of(cell: Cell) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from statistics import geometric_mean, median
 
 from workers.benchmarks.cells import DONE, VOID, Cell
-from workers.benchmarks.speed_blocks import THEIRS, Block, SpeedUp, blocks, curve_of
+from workers.benchmarks.curve import Curve
+from workers.benchmarks.speed_blocks import AGAIN, THEIRS, Block, SpeedUp, blocks, curve_of, share_of_first
 from workers.benchmarks.text_table import aligned, milliseconds, number
 from workers.headless.display import human
 
@@ -34,6 +35,7 @@ def table(cells: Sequence[Cell]) -> str:
         for peer in block.peers
         if block.stray(cell, peer)
     ]
+    parts += [_second(cell) for cell in cells if cell["state"] == DONE and cell["key"]["arm"] == AGAIN]
     means = [
         f"{arm}, {layout} layout: {_mean(ups, peer)}\n" for (layout, arm, peer), ups in sorted(faster.items()) if ups
     ]
@@ -91,6 +93,18 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
         milliseconds(middle(lambda cell: _timed(cell, "onnxruntime"))),
         _ratio(done),
         *(figure for peer in block.peers for figure in against(peer)),
+    )
+
+
+def _second(cell: Cell) -> str:
+    """Sums of a run are of each program's best moment; by our clock both runs' programs are timed in the same minute."""
+    tuning, first = cell["tuning"], cell["tuning"]["first"]
+    seconds, final = Curve.of(first["curve"]).points[-1]
+    share = share_of_first(cell, final)
+    return (
+        f"{cell['name']} seed {cell['key']['seed']}: a first run was at its {milliseconds(final)} ms after {seconds:.0f} s, "
+        f"a second {'never' if share is None else f'after {share:.1%} of that time'}; by our clock the first's programs take "
+        f"{milliseconds(first['judged'])} ms, the second's {milliseconds(tuning['judged'])} ms\n"
     )
 
 

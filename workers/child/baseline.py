@@ -68,7 +68,7 @@ def _untuned(spec: RunSpec, folder: Path) -> tuple[str, Inspection]:
     from workers.tvm_backend.library import compile_network, export
 
     target = tvm.target.Target(spec.target)
-    # As it will be tuned: what is verified here is what the run's library begins with.
+    # As it will be tuned: what is verified here is what the run's library begins with; NHWC where that is still to be measured.
     imported, network = import_cleaned(spec, target, spec.layout, spec.balance)
     export(compile_network(imported, None, target), folder / "model.so")
     return imported.layout, network

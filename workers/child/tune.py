@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from workers.messages import knobs
 from workers.messages.channel import ControlReader
 from workers.messages.known import decode_known
 from workers.messages.orders import best_of
-from workers.messages.spec import ALL, RunSpec
+from workers.messages.spec import ALL, AUTO, MEASURED, RunSpec
 from workers.networks.check import load
 from workers.networks.clean import clean
 from workers.networks.precision import how_computed
@@ -28,14 +29,19 @@ if TYPE_CHECKING:
 
 PATIENCE = 600.0
 """s without an event until a tuning counts as hung; an import, or a plan whose every program times out, takes less."""
+LIKE = "{} operators are like others that earlier runs measured, and begin with what was best there"
 
 
 def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order of `messages.orders.tune_order`."""
     pulse.patience = PATIENCE
     spec = RunSpec.from_json(order["spec"])
+    settled: tuple[str, ...] = ()
+    if spec.layout == MEASURED and order.get("layout", AUTO) != AUTO:
+        spec = replace(spec, layout=order["layout"])  # measured again, it might be another
+        settled = (f"layout {spec.layout}: by first configurations, when this run began",)
     chosen = method(spec.method, spec.parts)
-    backend, chosen = _backend(order, spec, chosen, pulse)
+    backend, chosen = _backend(order, spec, chosen, settled, pulse)
     give_back()
     try:
         operators = backend.operators()
@@ -45,6 +51,8 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         known = _known(order, operators, spaces)
         rows = [_described(o, space, known.get(o.index)) for o, space in zip(operators, spaces, strict=True)]
         pulse.tell("operators", operators=rows)
+        if like := sum(bool(one.alike) for one in known.values()):
+            pulse.tell("log", level="info", text=LIKE.format(like))
         backend.take_up(best_of(order.get("measurements", ()), rows))
         loop = TuningLoop(
             backend,
@@ -65,14 +73,16 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         backend.close()
 
 
-def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse) -> tuple[LocalBackend, Method]:
-    """TVM, and the method with what only TVM can propose."""
+def _backend(
+    order: dict[str, Any], spec: RunSpec, chosen: Method, settled: Sequence[str], pulse: Pulse
+) -> tuple[LocalBackend, Method]:
+    """TVM, and the method with what only TVM can propose; `settled` are notes on what is no longer open."""
     pulse.tell("phase", name="importing", text="loading TVM")
     # TVM's own modules import TVM: they come after its traps are dealt with.
     from workers.tvm_backend import runtime
     from workers.tvm_backend.pool import Pool
 
-    pool = Pool(spec.target, spec.threads, TurnLock(pulse), Thrift())
+    pool = Pool(spec.target, spec.threads, TurnLock(pulse), Thrift(), chosen.rhythm.plan)
     try:
         runtime.load(spec.target)
         from workers.tvm_backend.backend import LocalBackend, machine_of
@@ -105,7 +115,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         layout=backend.layout,
         method=chosen.name,
         target=spec.target,
-        notes=[*notes, *report, *backend.notes],
+        notes=[*notes, *report, *backend.notes, *settled],
     )
     return backend, Evolving.over(Lowering.over(chosen, backend.workloads), backend.workloads, spec.threads, spec.seed)
 

@@ -30,7 +30,7 @@ class FittedModel:
         neighbours: Neighbours,
         counters: dict[str, float],
     ) -> None:
-        self._operator, self._sketch = operator.index, operator.sketches[sketch]
+        self._operator, self._number, self._sketch = operator.index, sketch, operator.sketches[sketch]
         self._make, self._search, self._neighbours = make, search, neighbours
         self._seen, self._counters = history.sketches[sketch], counters
         self.fitted = 0
@@ -56,7 +56,8 @@ class FittedModel:
         fitted, points = self.fitted, len(self._seen.speeds)
         growth = max(1.0, min(self._search.refit_points, self._search.refit * fitted))
         # More fitted than there is: an earlier run that this one had begun with was deleted.
-        if not 0 < fitted <= points or points - fitted >= growth:
+        gone = any(not self._neighbours.holds(self._operator, loan) for loan in self.loans)
+        if not 0 < fitted <= points or points - fitted >= growth or gone:
             fitted = self.fitted = points
             offers = self._offers()
             self.loans = offers if self._agree(offers) else ()
@@ -69,9 +70,12 @@ class FittedModel:
         return self._model[1]
 
     def _offers(self) -> tuple[Loan, ...]:
-        if len(self._seen.speeds) >= self._search.transfer:
-            return ()
-        return self._neighbours.loans(self._operator, self._sketch)
+        own, offers = len(self._seen.speeds), list[Loan]()
+        if own < self._search.transfer:
+            offers += self._neighbours.loans(self._operator, self._sketch)
+        if own < self._search.earlier:
+            offers += self._neighbours.earlier(self._operator, self._number)
+        return tuple(offers)
 
     def _agree(self, offers: tuple[Loan, ...]) -> bool:
         """Whether a model of others' points alone orders the own ones better than chance: they may be of another kind."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,8 @@ from workers.engine.space import SPACE_VERSION, Configuration, Operator
 
 STARTS = 4
 """The best known programs a run measures again: the fastest figure of an earlier run is partly luck."""
+ALIKE = 4
+"""Operators of earlier runs that one without records of its own hears of: each has its best tried, and lends its points."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +30,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Known:
-    """Points of one operator. They teach the cost model and are not proposed again, but for `starts`.
+    """Points of one operator. They teach the cost model and are not proposed again, but for `starts`. `alike` is what was
+    found of others with the same knobs, which may have any of it proposed.
 
     Fixed for the whole of a run: a resumed one must be given the same.
     """
 
     points: tuple[Point, ...] = field(default=())
+    alike: tuple[Known, ...] = field(default=())
 
     @cached_property
     def starts(self) -> tuple[Configuration, ...]:
@@ -42,6 +47,12 @@ class Known:
         for point in fastest:
             programs.setdefault(point.identity or point.configuration, point.configuration)
         return tuple(dict.fromkeys(programs.values()))[:STARTS]
+
+    def tried_first(self, rules: Sequence[Configuration]) -> tuple[Configuration, ...]:
+        """What an operator begins with for which `rules` say these: what is known of itself, then one that is meant for it,
+        lest all of others fail here, and the best of each that is alike."""
+        theirs = [start for other in self.alike for start in other.starts[:1]]
+        return tuple(dict.fromkeys((*self.starts, *rules[:1], *theirs, *rules)))
 
     @cached_property
     def settled(self) -> frozenset[str]:
@@ -65,18 +76,32 @@ def space_of(operator: Operator, *machine: Any) -> str:
 def known_points(
     records: Iterable[Mapping[str, Any]], operators: Sequence[Operator], spaces: Sequence[str]
 ) -> dict[int, Known]:
-    """By operator, what `records` ({key, space, points: [[sketch, choices, seconds | null, identity]]}) say of it.
+    """By operator, what `records` ({key, space, points: [[sketch, choices, seconds | null, identity]]}) say of it, or where
+    none does, of others with its tiles and other knobs: the same convolution with another epilogue, in another network.
 
     Records of another space (`space_of`) are passed over, and so are points that lie outside of it.
     """
-    filed = {(record["key"], record["space"]): record["points"] for record in records}
+    shelves = defaultdict[str, dict[str, Known]](dict)
+    of_space = dict(zip(spaces, operators, strict=True))
+    for record in records:
+        if (operator := of_space.get(record["space"])) and (known := _read(record["points"], operator)):
+            shelves[record["space"]][record["key"]] = known
     found = {}
     for operator, space in zip(operators, spaces, strict=True):
-        points = [
-            Point(Configuration(int(sketch), tuple(int(c) for c in choices)), seconds, identity)
-            for sketch, choices, seconds, identity in filed.get((operator.key, space), ())
-        ]
-        inside = tuple(point for point in points if operator.holds(point.configuration))
-        if any(point.seconds for point in inside):
-            found[operator.index] = Known(inside)
+        shelf = shelves[space]
+        if operator.key in shelf:
+            found[operator.index] = shelf[operator.key]
+        elif shelf and any(knob.kind == "tile" for sketch in operator.sketches for knob in sketch.knobs):
+            largest = sorted(shelf.values(), key=lambda known: -len(known.points))
+            found[operator.index] = Known(alike=tuple(largest[:ALIKE]))
     return found
+
+
+def _read(points: Iterable[Sequence[Any]], operator: Operator) -> Known | None:
+    """None where nothing that lies in the operator's space ran."""
+    read = [
+        Point(Configuration(int(sketch), tuple(int(c) for c in choices)), seconds, identity)
+        for sketch, choices, seconds, identity in points
+    ]
+    inside = tuple(point for point in read if operator.holds(point.configuration))
+    return Known(inside) if any(point.seconds for point in inside) else None

@@ -49,13 +49,15 @@ class Proposer:
         self._search = search or Search()
         self._rng = rng
         self._history = History(operator, known)
-        self._starts = tuple(dict.fromkeys((*known.starts, *operator.start)))
+        self._starts = known.tried_first(operator.start)
         self._again: list[Candidate] = []
         self._pending: dict[Configuration, Candidate] = {}
         self.counters: dict[str, float] = dict.fromkeys(COUNTERS, 0)
         self._shares = SketchShares(operator, self._history, self._search, rng)
         self._neighbours = neighbours or Neighbours()
         self._neighbours.join(operator, self._history)
+        for other in known.alike:
+            self._neighbours.lend(operator, other)
         self._sketches = []
         for number, child in enumerate(rng.spawn(len(operator.sketches))):
             model = FittedModel(

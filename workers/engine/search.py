@@ -36,7 +36,8 @@ class Search:
     seconds, builds and timed runs, that may go into measuring a doubtful best once more.
 
     A sketch with `first` own points and fewer than `transfer` learns from those of similar operators of the run too
-    (`transfer.Neighbours`), where these foretell its own; 0 is off. With `twins` an operator tries the best of those that
+    (`transfer.Neighbours`), where these foretell its own; 0 is off. One with fewer than `earlier` learns in the same way from
+    what earlier runs found of others with its knobs. With `twins` an operator tries the best of those that
     have the same knobs as soon as anyone gets a slot.
 
     `features` are what a cost model sees: "knobs", table look-ups, or "lowered", what TVM sees in the loops of each
@@ -56,6 +57,7 @@ class Search:
     contextual: bool = False
     confirm: float = 0.0
     transfer: int = 0
+    earlier: int = 0
     twins: bool = False
     features: str = "knobs"
 

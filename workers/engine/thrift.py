@@ -7,6 +7,8 @@ over five times the code of their operator's fastest that took over 0.2 s to com
 
 from __future__ import annotations
 
+import math
+
 FACTOR = 5.0
 """Times the code of the operator's fastest program."""
 FLOOR = 0.2
@@ -23,6 +25,11 @@ class Thrift:
         self._factor = factor
         self._fastest: dict[int, float] = {}
         self._seconds = self._size = self._large = 0.0
+
+    @property
+    def limits(self) -> bool:
+        """Whether anything may not be worth it."""
+        return math.isfinite(self._factor)
 
     def worth(self, operator: int, size: float) -> bool:
         """Whether to compile a new program of `operator`; always until one of its programs ran."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.engine.history import History
+from workers.engine.known import Known
 from workers.engine.space import Configuration, Features, Knob, Operator, Sketch
 
 LOANS = 512
@@ -34,7 +35,8 @@ Loan = tuple[int, int, int]
 
 
 class Neighbours:
-    """The operators of one run and their histories, which are read when points are borrowed."""
+    """The operators of one run and their histories, which are read when points are borrowed; those of earlier runs have
+    numbers under 0."""
 
     def __init__(self) -> None:
         self._histories: dict[int, History] = {}
@@ -42,6 +44,8 @@ class Neighbours:
         self._alike: defaultdict[object, list[tuple[int, int]]] = defaultdict(list)
         self._same: defaultdict[tuple[Knob, ...], list[tuple[int, int]]] = defaultdict(list)
         self._twins: defaultdict[int, list[tuple[int, list[tuple[int, int]]]]] = defaultdict(list)
+        self._earlier: list[Known] = []
+        self._lenders: defaultdict[int, list[int]] = defaultdict(list)
 
     def join(self, operator: Operator, history: History) -> None:
         """Once an operator, before anybody borrows."""
@@ -53,6 +57,16 @@ class Neighbours:
                 twins = self._same[sketch.knobs]
                 twins.append((operator.index, number))
                 self._twins[operator.index].append((number, twins))  # kept: hashing thousands of options takes long
+
+    def lend(self, operator: Operator, known: Known) -> None:
+        """To this operator, what an earlier run found of another with its knobs; one object is read once for all."""
+        place = next((place for place, other in enumerate(self._earlier) if other is known), len(self._earlier))
+        lender = -1 - place
+        if place == len(self._earlier):
+            self._earlier.append(known)
+            self._histories[lender] = History(operator, known)
+            self._sketches |= {(lender, number): sketch for number, sketch in enumerate(operator.sketches)}
+        self._lenders[operator.index].append(lender)
 
     def bests(self, operator: int) -> list[Configuration]:
         """The best configurations of its twins, as configurations of its own."""
@@ -72,6 +86,22 @@ class Neighbours:
             if index != operator and len(seen.speeds) >= LEAST and max(seen.speeds) > 0:
                 found.append((index, number, len(seen.speeds)))
         return tuple(found)
+
+    def earlier(self, operator: int, sketch: int) -> tuple[Loan, ...]:
+        """What earlier runs have to lend it, see `lend`."""
+        found = []
+        for lender in self._lenders[operator]:
+            speeds = self._histories[lender].sketches[sketch].speeds
+            if len(speeds) >= LEAST and max(speeds) > 0:
+                found.append((lender, sketch, len(speeds)))
+        return tuple(found)
+
+    def holds(self, operator: int, loan: Loan) -> bool:
+        """Whether it can still be called in: earlier runs that a resumed one began with may be deleted."""
+        lender, number, count = loan
+        if lender < 0 and lender not in self._lenders[operator]:
+            return False
+        return count <= len(self._histories[lender].sketches[number].speeds)
 
     def points(self, loans: Sequence[Loan]) -> tuple[Features, NDArray[np.float64]]:
         """Features (n, width + tiles, see `placed`) and speeds (n,) relative to the best of their own operator."""

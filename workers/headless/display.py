@@ -54,7 +54,7 @@ class Display:
         if kind == "phase":
             self._phase = event["text"]
             self._show(event["text"], now=True)
-        elif kind == "log" and event["level"] != "info":
+        elif kind == "log":
             self._show(event["text"], now=True)
         elif kind == "started":
             for note in event.get("notes", ()):
@@ -125,10 +125,16 @@ def known_operators(operators: Sequence[dict[str, Any]]) -> int:
     return sum(bool(operator.get("known")) for operator in operators)
 
 
+SAYS_NOTHING = 0.5
+"""Of operators with a slot or two little is known, and much is expected of them lest a run end too early."""
+
+
 def ahead(expected: Mapping[str, float], least: float | None) -> str:
     """What tuning a tenth longer should still bring, and below what a run ends that has that limit."""
     early = expected["unknown"] > expected["gain"] / 2
-    told = "too early to say" if early else f"{100 * expected['gain']:.1f} % less"
+    told = f"{'perhaps ' if early else ''}{100 * expected['gain']:.1f} % less"
+    if early and expected["gain"] >= SAYS_NOTHING:
+        told = "too early to say"
     limit = "" if least is None else f" (ends under {100 * least:g} %)"
     return f"expected of {human(expected['seconds'])} more: {told}{limit}"
 

@@ -13,7 +13,7 @@ from workers.headless.errors import UserMistake
 from workers.headless.records import keep_records
 from workers.headless.whole import write_whole
 from workers.messages.orders import tune_order
-from workers.messages.spec import RunSpec
+from workers.messages.spec import AUTO, RunSpec
 from workers.messages.tuning_log import FILE, encode_row, measurement_row
 from workers.supervision import DirectoryJournal, History
 from workers.supervision.directory import DamagedJournal, DirectoryBusy
@@ -82,6 +82,7 @@ class RunDirectory:
 
     def order(self, spec: RunSpec, history: History) -> dict[str, Any]:
         """An attempt that goes on from `history`."""
+        operators, layout = self.facts()
         return tune_order(
             spec.to_json(),
             self.work_dir(),
@@ -90,7 +91,8 @@ class RunDirectory:
             slots=history.slots,
             spent=history.spent,
             clock=history.clock,
-            keys=[operator["key"] for operator in self.facts()[0]],
+            keys=[operator["key"] for operator in operators],
+            layout=layout,
             known=self.known if self.known.exists() else None,
         )
 
@@ -101,9 +103,9 @@ class RunDirectory:
         return path
 
     def facts(self) -> tuple[list[dict[str, Any]], str]:
-        """The operators (`operators` event) and the layout, as they were told last; none and "auto" before."""
+        """The operators (`operators` event) and the layout, as they were told last; none and AUTO before."""
         operators: list[dict[str, Any]] = []
-        layout = "auto"
+        layout = AUTO
         for event in self.journal.events():
             if event["kind"] == "operators":
                 operators = event["operators"]

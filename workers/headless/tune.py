@@ -22,7 +22,7 @@ from workers.headless.run_directory import RunDirectory
 from workers.headless.whole import write_whole
 from workers.messages.events import Event
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
-from workers.messages.spec import ALL, COMPUTE, Budget, RunSpec
+from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MEASURED, Budget, RunSpec
 from workers.supervision import Ending, restart_until_progress_stops
 
 LONG = 600.0
@@ -55,7 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--operators", choices=(ALL, COMPUTE), default=ALL,
         help="which get slots: all, or convolutions and dense layers only, as the papers tune",
     )  # fmt: skip
-    parser.add_argument("--layout", choices=("auto", "NHWC", "NCHW"), default="auto")
+    parser.add_argument(
+        "--layout", choices=LAYOUTS, default=AUTO,
+        help=f"of convolutions; {AUTO} is NHWC where it holds, {MEASURED} what their first configurations are faster in",
+    )  # fmt: skip
     parser.add_argument(
         "--shape", action="append", default=[], metavar="INPUT=1,3,224,224", help="sizes of a dynamic input"
     )

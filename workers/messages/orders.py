@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workers.messages.spec import AUTO
+
 Row = Mapping[str, Any]
 
 FUTILE = 4
@@ -67,9 +69,11 @@ def tune_order(
     spent: Mapping[str, float],
     clock: float,
     keys: Sequence[str],
+    layout: str,
     known: Path | None,
 ) -> dict[str, Any]:
-    """An attempt at a run: what its journal holds so far, and a file of what earlier runs found (messages.known)."""
+    """An attempt at a run: what its journal holds so far, its layout among it (AUTO before one was told), and a file of what
+    earlier runs found (messages.known)."""
     return {
         "task": "tune",
         "spec": spec,
@@ -80,6 +84,7 @@ def tune_order(
         "spent": spent,
         "clock": clock,
         "keys": keys,
+        "layout": _settled(layout),
         "known": None if known is None else str(known),
     }
 
@@ -100,9 +105,14 @@ def compile_order(
         "spec": spec,
         "work_dir": str(work_dir),
         "name": name,
-        "layout": "auto" if layout == "none" else layout,
+        "layout": _settled(layout),
         "best": best,
         "latency": latency,
         "log": str(log),
         "clock": clock,
     }
+
+
+def _settled(layout: str) -> str:
+    """A network without convolutions has none of the layouts that may be asked for."""
+    return AUTO if layout == "none" else layout

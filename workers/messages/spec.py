@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 ALL, COMPUTE = "all", "compute"
+AUTO, MEASURED = "auto", "measured"
+LAYOUTS = (AUTO, MEASURED, "NHWC", "NCHW")
+"""Of convolutions: AUTO is NHWC where it holds, MEASURED what the operators' first configurations are faster in."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,8 @@ class RunSpec:
 
     `target` is TVM's target dict. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the target's measured ceilings on
     `threads` threads. `parts` overrides parts of the method by role, for example {"scheduler": "round_robin"}.
-    `operators`: ALL get slots, or with COMPUTE convolutions and dense layers only, as in the papers; the others keep the first
-    configuration that works.
+    `layout` is one of LAYOUTS. `operators`: ALL get slots, or with COMPUTE convolutions and dense layers only, as in the
+    papers; the others keep the first configuration that works.
     """
 
     network: str
@@ -44,7 +47,7 @@ class RunSpec:
     parts: dict[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     operators: str = ALL
-    layout: str = "auto"
+    layout: str = AUTO
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,10 @@ import tvm
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
 from workers.engine.start import Machine
-from workers.messages.spec import RunSpec
+from workers.messages.spec import MEASURED, RunSpec
 from workers.tvm_backend.code_size import code_size
 from workers.tvm_backend.hardware import first_cache, vector_lanes, vector_registers
-from workers.tvm_backend.importer import import_network
-from workers.tvm_backend.operators import extract, footprint, operators, with_spaces
+from workers.tvm_backend.layouts import BOTH, Drawn, clearly_fastest, draw
 from workers.tvm_backend.pool import Pool
 from workers.tvm_backend.programs import Invalid, save_workloads
 
@@ -39,24 +39,41 @@ class LocalBackend:
         self._pool = pool
         self._seen: set[tuple[int, str]] = set()
         try:
-            target = tvm.target.Target(spec.target)
-            report("importing", "importing the network and folding its constants")
-            imported = import_network(model, spec.inputs, target, spec.layout, spec.balance)
-            self.layout, self.notes = imported.layout, imported.notes
-            extracted = extract(imported.mod, target)
-            del imported  # with the weights, which only the process that compiles the whole network needs
-            report("spaces", f"drawing up the design spaces of {len(extracted)} operators")
-            extracted, workloads, left = with_spaces(extracted, target)
-            if left:
-                self.notes += (f"operators that TVM has no schedules for, compiled as they are: {', '.join(left)}",)
-            self.workloads = workloads
-            save_workloads(workloads, work_dir / "workloads.json")
-            self._operators = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
-            timing = {"name": evaluator[0], "parameters": evaluator[1]}
-            self._pool.load(work_dir / "workloads.json", timing, footprint(extracted, workloads))
+            self._timing = {"name": evaluator[0], "parameters": evaluator[1]}
+            drawn = partial(draw, spec, model, tvm.target.Target(spec.target), machine, report)
+            if spec.layout == MEASURED:
+                network, measured = self._fastest(drawn, work_dir, report)
+            else:
+                network, measured = drawn(spec.layout), ()
+            self.layout, self.notes = network.layout, (*network.notes, *measured)
+            self.workloads, self._operators = network.workloads, network.operators
+            self._load(network, work_dir)
         except BaseException:
             self.close()
             raise
+
+    def _fastest(
+        self, drawn: Callable[[str], Drawn], work_dir: Path, report: Callable[[str, str], None]
+    ) -> tuple[Drawn, tuple[str, ...]]:
+        """The network in the layout whose first configurations take clearly less, and a sentence with what they took."""
+        first = drawn(BOTH[0])
+        if first.layout != BOTH[0]:  # the conversion does not hold, or there are no convolutions
+            return first, ()
+        try:
+            ways = [first, drawn(BOTH[1])]
+        except Exception as error:  # TVM raises whatever its C++ throws
+            return first, (f"{BOTH[1]} does not hold here, so that there was no layout to choose: {error}"[:300],)
+        latencies = []
+        for way in ways:
+            report("spaces", f"measuring the operators' first configurations in {way.layout}")
+            self._load(way, work_dir)
+            latencies.append(way.latency(self._pool))
+        told = ", ".join(f"{way.layout} {1e3 * seconds:.3g} ms" for way, seconds in zip(ways, latencies, strict=True))
+        return ways[clearly_fastest(latencies)], (f"layout by first configurations: {told}",)
+
+    def _load(self, network: Drawn, work_dir: Path) -> None:
+        save_workloads(network.workloads, work_dir / "workloads.json")
+        self._pool.load(work_dir / "workloads.json", self._timing, network.footprint)
 
     def operators(self) -> Sequence[Operator]:
         return self._operators

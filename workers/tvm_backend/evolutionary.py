@@ -121,7 +121,7 @@ class EvolutionaryProposer:
     ) -> None:
         self.operator, self._workload, self._model = operator, workload, model
         self._history = History(operator)
-        self._starts = tuple(dict.fromkeys((*known.starts, *operator.start)))
+        self._starts = known.tried_first(operator.start)
         self._shapes = {
             shape_of(trace): (number, which)
             for number, family in enumerate(workload.families)
@@ -162,6 +162,10 @@ class EvolutionaryProposer:
         self._waiting |= {candidate.configuration: candidate for candidate in plan}
         self.counters["proposed"] += len(plan)
         return plan
+
+    def borrowed(self) -> list[Candidate]:
+        """None: TVM's search knows no twins."""
+        return []
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """Kept until TVM is asked again: its model learns from batches."""

@@ -80,7 +80,7 @@ def import_network(
     layout: str = "auto",
     balance: float | None = None,
 ) -> Imported:
-    """Imports with static `shapes`, convolutions in NHWC where the conversion holds (layout "auto" or "NHWC"), else NCHW.
+    """Imports with static `shapes`, convolutions in NHWC where the conversion holds and `layout` is not "NCHW", else in NCHW.
 
     With the machine's `balance`, FLOP that it does while a byte comes from memory, convolutions are transformed where that
     makes them cheaper. A way that does not hold is named in the notes, with the reason, and the next one tried; raises
@@ -113,7 +113,7 @@ def _ways(kinds: set[str], layout: str, balance: float | None) -> list[Way]:
     if "Conv" not in kinds:
         return [Way("its own layout", "none")]
     ways = [Way("NCHW", "NCHW")]
-    if layout in {"auto", "NHWC"}:
+    if layout != "NCHW":
         ways.insert(0, Way("NHWC", "NHWC"))
         # A quantised network's sums are whole numbers, and the transforms would blur them.
         if balance is not None and not kinds & {"Round", "DynamicQuantizeLinear"}:

@@ -12,10 +12,12 @@ import json
 import math
 import signal
 import socket
+import statistics
 import sys
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -33,6 +35,14 @@ from workers.tvm_backend.runtime import environment
 
 # Most candidates compile in 0.1 s; one that takes forty times as long is code unrolled beyond any instruction cache.
 COMPILE_TIMEOUT = 4.0
+LEAST_TIMEOUT = 1.0
+PATIENCE = 10.0
+"""Times the median of what compiled lately. In a run of ResNet-18 one program of a hundred took over seven medians, and none
+of those that were faster than what was known more than one and a half."""
+LATELY = 200
+"""Programs."""
+KNOWN = 20
+"""Programs without which their median says little."""
 RUN_TIMEOUT = LONGEST_TIMING + 2.0
 START_TIMEOUT = 120.0
 
@@ -69,10 +79,11 @@ class Member:
     process: Process
     connection: Connection
     task: Task | None = None
+    timeout: float = float("inf")
     late: float = float("inf")
 
     def send(self, verb: str, timeout: float, **arguments: Any) -> None:
-        self.late = time.monotonic() + timeout
+        self.timeout, self.late = timeout, time.monotonic() + timeout
         try:
             self.connection.send_bytes(json.dumps({"verb": verb, **arguments}).encode())
         except (BrokenPipeError, ConnectionResetError):
@@ -83,7 +94,7 @@ class Member:
         left = self.late - time.monotonic()
         try:
             if not self.connection.poll(max(left, 0)):
-                raise Dead("timeout", "the program did not finish in time")
+                raise Dead("timeout", f"the program did not finish within {self.timeout:.3g} s")
             answer = dict(json.loads(self.connection.recv_bytes()))
         except (EOFError, ConnectionResetError):
             raise Dead("crash", f"the worker died: {describe_end(self.process)}") from None
@@ -116,20 +127,29 @@ class Task:
 
 
 class Pool:
-    """Compiles on a worker a thread and runs on `threads` threads. Its workers load TVM while the caller does: make it first.
-    Not thread-safe; owned by one backend.
+    """Compiles on a worker a thread, but on no more than the candidates of a `plan`, and runs on `threads` threads. Its
+    workers load TVM while the caller does: make it first. Not thread-safe; owned by one backend.
 
     `spent` are its seconds by account. What is not worth compiling to `thrift` ends as "large".
     """
 
-    def __init__(self, target: dict[str, Any], threads: int, lock: MeasureLock, thrift: Thrift | None = None) -> None:
-        """`target` as TVM is given it."""
+    def __init__(
+        self,
+        target: dict[str, Any],
+        threads: int,
+        lock: MeasureLock,
+        thrift: Thrift | None = None,
+        plan: int | None = None,
+    ) -> None:
+        """`target` as TVM is given it. A worker takes 190 MB: a machine of many threads need not have one for each."""
         self.target, self.threads, self.lock = target, threads, lock
         self.thrift = thrift or Thrift(math.inf)
         self.spent: dict[str, float] = defaultdict(float)
+        self.builds: deque[float] = deque(maxlen=LATELY)
+        self.compiled = set[int]()
         self.order: dict[str, Any] | None = None
         self.tasks: list[Task] = []
-        self.members: list[Member] = [self._start() for _ in range(threads)]
+        self.members: list[Member] = [self._start() for _ in range(min(threads, plan or threads))]
 
     def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
         """Gives every worker the operators; `footprint` as `Arguments` takes it. PoolError when one cannot take them."""
@@ -162,6 +182,23 @@ class Pool:
                 self._run([task for task in open_tasks if task.outcome is None], incumbents)
                 self.spent["measure"] += time.monotonic() - began
         return [task.outcome for task in tasks if task.outcome is not None]
+
+    def patience(self, operator: int) -> float:
+        """Seconds that this operator's next program may take to compile: a late one ends its worker, and what that had
+        compiled. COMPILE_TIMEOUT until one of its programs compiled, and where everything is worth it."""
+        if not self.thrift.limits or operator not in self.compiled or len(self.builds) < KNOWN:
+            return COMPILE_TIMEOUT
+        return min(COMPILE_TIMEOUT, max(LEAST_TIMEOUT, PATIENCE * statistics.median(self.builds)))
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is learned of compiling meanwhile is forgotten: it is of operators that may not be tuned."""
+        kept = self.thrift, self.builds, self.compiled
+        self.thrift, self.builds, self.compiled = Thrift(math.inf), deque(maxlen=LATELY), set()
+        try:
+            yield
+        finally:
+            self.thrift, self.builds, self.compiled = kept
 
     def close(self) -> None:
         for member in self.members:
@@ -204,6 +241,8 @@ class Pool:
         if "seconds" in answer:
             task.build_seconds = answer["seconds"]
             task.member = member
+            self.builds.append(task.build_seconds)
+            self.compiled.add(task.candidate.operator)
             self.thrift.compiled(task.candidate.operator, task.size, task.build_seconds)
             return True
         if "identity" not in answer:
@@ -221,7 +260,7 @@ class Pool:
                 task.end(cause=unbuilt)
                 return True
         seen.add(key)
-        member.send("compile", COMPILE_TIMEOUT, id=task.id)
+        member.send("compile", self.patience(key[0]), id=task.id)
         return False
 
     def _run(self, tasks: Iterable[Task], incumbents: dict[int, float]) -> None:

@@ -27,6 +27,7 @@ SEARCH = Part(
         *_of("AdaTune's contextual optimizer, off", contextual=False),
         *_of("product: share of the time for measuring a lucky best again, off", confirm=0.0),
         *_of("product: points under which an operator learns from those alike, off", transfer=0),
+        *_of("product: the same, from what earlier runs found of others with its knobs, off", earlier=0),
         *_of("product: operators with the same knobs try each other's best, off", twins=False),
         *_of("product: table look-ups", features="knobs"),
     ),

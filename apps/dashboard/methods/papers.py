@@ -31,7 +31,12 @@ AUTO = Words(
     "Slots of time to the operators that promise most. Take this unless you want to compare.",
     f"{DYNATUNE}, Algorithm 1",
     BEST,
-    numbers("search", "product: operators with the same knobs try each other's best", twins=True),
+    (
+        *numbers("search", "product: operators with the same knobs try each other's best", twins=True),
+        *numbers(
+            "search", "product: own points, after which those of earlier runs are not asked any more", earlier=128
+        ),
+    ),
     more="At present DynaTune with operators that try each other's best. In runs of two to three minutes it ended faster than "
     "ONNX Runtime on SqueezeNet, ResNet-18, ResNet-50, VGG-19, MobileNet and a transformer encoder; the README has the "
     "figures. With the other methods it was not compared there.",

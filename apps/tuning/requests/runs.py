@@ -14,13 +14,14 @@ from django.db import DatabaseError, transaction
 from apps.catalog.models import Network, Target
 from apps.core.errors import Refused
 from apps.tuning import dispatch
-from apps.tuning.methods import LAYOUTS, METHODS, PARTS
+from apps.tuning.methods import METHODS, PARTS
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import ACTIVE
 from apps.tuning.transitions import announce
 from workers.messages import Budget
 from workers.messages.baselines import BASELINES, PACKAGES
+from workers.messages.spec import LAYOUTS
 
 MAX_TRIALS = 10_000_000
 MAX_ACTIVE_RUNS = 20

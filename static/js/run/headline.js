@@ -77,7 +77,8 @@ export class Headline {
     const { expected, budget, state } = this.state.run;
     const { tooEarly } = this.state;
     if (!expected?.seconds || (tooEarly && state !== "running")) return "";
-    const told = tooEarly ? "too early to say" : `${percent(expected.gain)} less latency`;
+    // Of operators with a slot or two little is known, and much is expected: half or more would say nothing.
+    const told = tooEarly && expected.gain >= 0.5 ? "too early to say" : `${tooEarly ? "perhaps " : ""}${percent(expected.gain)} less latency`;
     const limit = budget.gain && state === "running" ? `; ends under ${percent(budget.gain)}` : "";
     return `expected of ${duration(expected.seconds)} more: ${told}${limit}`;
   }

@@ -29,7 +29,7 @@ AUTO = replace(
     summary=f"The recommended one, at present {BEST.name}, where operators with the same knobs try each other's best. In "
     f"runs of two to three minutes it ended faster than ONNX Runtime on {', '.join(MEASURED)} (README, Measuring); with the "
     f"other methods it was not compared there. {BEST.summary}",
-    parameters={**BEST.parameters, "search": {**BEST.parameters.get("search", {}), "twins": True}},
+    parameters={**BEST.parameters, "search": {**BEST.parameters.get("search", {}), "twins": True, "earlier": 128}},
 )
 
 RHYTHMS = ("search", "rhythm")

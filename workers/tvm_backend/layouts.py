@@ -1,0 +1,75 @@
+"""The layout of the whole network: drawn up in one, or in each and measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import onnx
+import tvm
+
+from workers.engine.ports import Candidate
+from workers.engine.space import Operator
+from workers.engine.start import Machine
+from workers.messages.spec import RunSpec
+from workers.tvm_backend.importer import import_network
+from workers.tvm_backend.operators import FIRST, extract, footprint, operators, with_spaces
+from workers.tvm_backend.pool import Pool
+from workers.tvm_backend.programs import Workload
+
+BOTH = ("NHWC", "NCHW")
+"""The first is what is chosen without measuring."""
+CLEARLY = 0.9
+"""Times the latency of the first of BOTH: first configurations are not what tuning ends with."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A network in one layout: its operators, how they are scheduled, and the bytes that an inference reads and writes."""
+
+    layout: str
+    notes: tuple[str, ...]
+    operators: list[Operator]
+    workloads: list[Workload]
+    footprint: int
+
+    def latency(self, pool: Pool) -> float:
+        """Seconds: weight x time of each operator's first configuration that runs, in `pool`, which has these workloads;
+        infinite where none of an operator's does."""
+        taken: dict[int, float] = {}
+        with pool.apart():
+            for place in range(FIRST):
+                left = [one for one in self.operators if one.index not in taken and place < len(one.start)]
+                plan = [Candidate(one.index, one.start[place], "start") for one in left]
+                outcomes = pool.measure(plan, set(), {})
+                taken |= {outcome.candidate.operator: outcome.seconds for outcome in outcomes if outcome.seconds}
+        return sum(one.weight * taken.get(one.index, math.inf) for one in self.operators)
+
+
+def draw(
+    spec: RunSpec,
+    model: onnx.ModelProto,
+    target: tvm.target.Target,
+    machine: Machine,
+    report: Callable[[str, str], None],
+    layout: str,
+) -> Drawn:
+    """Imports the network and generates its design spaces. `report(phase, text)` tells what is being done."""
+    report("importing", "importing the network and folding its constants")
+    imported = import_network(model, spec.inputs, target, layout, spec.balance)
+    extracted = extract(imported.mod, target)
+    layout, notes = imported.layout, imported.notes
+    del imported  # with the weights, which only the process that compiles the whole network needs
+    report("spaces", f"drawing up the design spaces of {len(extracted)} operators")
+    extracted, workloads, left = with_spaces(extracted, target)
+    if left:
+        notes += (f"operators that TVM has no schedules for, compiled as they are: {', '.join(left)}",)
+    found = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
+    return Drawn(layout, notes, found, workloads, footprint(extracted, workloads))
+
+
+def clearly_fastest(latencies: Sequence[float]) -> int:
+    """Which of the ways with these latencies is taken: the first, unless another takes under CLEARLY of its time."""
+    best = min(range(len(latencies)), key=latencies.__getitem__)
+    return best if latencies[best] < CLEARLY * latencies[0] else 0
