@@ -12,6 +12,7 @@ import pytest
 
 from tests.browser.chromium import chromium, complaints, needs_chromium, until
 from tests.browser.site import Site
+from tests.tries import quickest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -39,8 +40,16 @@ def memory(pid: int, name: str) -> int:
     return int(found[1]) * 1024
 
 
+RATE = 500.0
+"""Events a second of processor time, half of what an idle machine does; the best of some runs, for other tests run beside."""
 OPENS = 3.0
 """s; the quickest of some openings, for other tests run beside."""
+
+
+def relayed(site: Site, network: str) -> tuple[str, dict[str, Any]]:
+    """A run that a child told as fast as it could, and what keeping it took."""
+    run = str(site.tell("run", network=network, operators=OPERATORS)["run"])
+    return run, site.tell("relay", run=run, operators=OPERATORS, slots=SLOTS)
 
 
 def opened(browser: Any, site: Site, run: str) -> float:
@@ -57,16 +66,19 @@ def test_a_run_of_100_000_measurements_stays_fast(
 ) -> None:
     needs_chromium()
     network = site.tell("network", name="squeezenet")["network"]
-    run = str(site.tell("run", network=network, operators=OPERATORS)["run"])
     empty = site.tell("disk")["bytes"]
-    kept = site.tell("relay", run=run, operators=OPERATORS, slots=SLOTS)
+    run, kept = relayed(site, network)
     disk = site.tell("disk")["bytes"] - empty
+    for _ in range(2):
+        if kept["events"] > RATE * kept["processor"]:
+            break
+        site.tell("end", run=run)
+        run, kept = relayed(site, network)
     browser = chromium(tmp_path / "profile")
     try:
         browser.get(site.url + site.tell("link")["path"])
         before = memory(site.web.pid, "VmRSS")
-        took = min(opened(browser, site, run) for _ in range(3))
-        took = took if took < OPENS else min(opened(browser, site, run) for _ in range(3))
+        took = quickest(lambda: opened(browser, site, run), OPENS, tries=6)
         body = browser.execute_script(BODY)
         peak = memory(site.web.pid, "VmHWM")
         assert complaints(browser) == []
@@ -85,6 +97,6 @@ def test_a_run_of_100_000_measurements_stays_fast(
             f" {order['bytes'] / MIB:.1f} MiB; the worker holds {order['peak'] / MIB:.0f} MiB at most"
         )
     assert (kept["trials"], order["measurements"], order["slots"]) == (SLOTS * A_SLOT, SLOTS * A_SLOT, SLOTS)
-    assert rate > 500  # of processor time, and half of what an idle machine does: others run beside this test
+    assert rate > RATE
     assert took < OPENS
     assert peak - before < 100 * MIB

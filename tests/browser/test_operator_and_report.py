@@ -19,6 +19,7 @@ PAPER = "return getComputedStyle(document.documentElement).backgroundColor"
 SIZES = "return [document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
 ASKED = "return performance.getEntriesByType('resource').map((e) => e.name)"
 LINKS = "#operators tbody td.name a"
+OPENED = "details[open] table tbody"
 
 
 @pytest.fixture
@@ -67,19 +68,25 @@ def both(browser: Any, folder: Path, name: str) -> None:
 
 def test_an_operator_is_reached_and_read_without_a_mouse(site: Site, browser: Any, run: str, tmp_path: Path) -> None:
     browser.get(f"{site.url}/runs/{run}/")
-    link = until(lambda: browser.find_elements("css selector", LINKS))[0]
-    name = link.text
-    link.send_keys(Keys.ENTER)
+
+    def followed() -> str:
+        link = browser.find_element("css selector", LINKS)
+        name = str(link.text)
+        link.send_keys(Keys.ENTER)
+        return name
+
+    name = until(followed)  # the page may draw its rows anew meanwhile
     until(lambda: "/operators/" in browser.current_url)
-    assert browser.find_element("css selector", "h1").text == name
-    assert len(browser.find_elements("css selector", "svg.chart polyline")) == 2
-    assert browser.find_elements("css selector", "circle.came")
-    knobs = browser.find_element("css selector", "table.knobs").text
-    assert knobs.count("loop of 56, outer to inner") == 8
-    for summary in browser.find_elements("css selector", "details.as-table > summary"):
+    until(lambda: browser.find_element("css selector", "h1").text == name)
+    until(lambda: len(browser.find_elements("css selector", "svg.chart polyline")) == 2)
+    until(lambda: browser.find_elements("css selector", "circle.came"))
+    knobs = lambda: browser.find_element("css selector", "table.knobs").text  # noqa: E731
+    until(lambda: knobs().count("loop of 56, outer to inner") == 8)
+    summaries = "details.as-table > summary"
+    until(lambda: len(browser.find_elements("css selector", summaries)) == 2)
+    for summary in browser.find_elements("css selector", summaries):
         summary.send_keys(Keys.ENTER)
-    tables = browser.find_elements("css selector", "details[open] table tbody")
-    assert len(tables) == 2
+    tables = until(lambda: len(found := browser.find_elements("css selector", OPENED)) == 2 and found)
     assert all(table.find_elements("css selector", "tr") for table in tables)
     browser.refresh()
     both(browser, tmp_path, "operator")

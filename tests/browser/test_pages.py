@@ -40,7 +40,7 @@ def test_after_signing_out_back_shows_nothing(site: Site, browser: Any) -> None:
     site.tell("network", name="a network of nobody else")
     for path in ("/", "/networks/"):
         browser.get(site.url + path)
-    assert "a network of nobody else" in main_text(browser)
+    until(lambda: "a network of nobody else" in main_text(browser))
     browser.find_element("xpath", "//button[text()='Sign out']").click()
     until(lambda: "/login/" in browser.current_url)
     browser.back()

@@ -18,12 +18,13 @@ from apps.tuning.states import State
 from tests.browser.chromium import chromium, complaints, size, until
 from tests.browser.site import Site
 from tests.dashboard.test_humans import ALIKE
+from tests.tries import quickest, seconds_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 TEXT = "return document.getElementById(arguments[0])?.innerText.trim() ?? ''"
 SEQ = "return window.run?.state.seq"
-SLOTS = "return window.run.state.slots.length"
+LAST = "return window.run.state.slots.at(-1)?.[0] ?? 0"
 FIGURES = """
 const s = window.run.state;
 return {seq: s.seq, trials: s.run.trials, latency: s.run.latency, slots: s.slots.length, curve: s.curve.at(-1),
@@ -58,7 +59,7 @@ def open_run(browser: Any, site: Site, run: str) -> None:
 
 
 def reaches(browser: Any, seq: int) -> None:
-    until(lambda: browser.execute_script(SEQ) >= seq, 60)
+    until(lambda: (browser.execute_script(SEQ) or 0) >= seq, 60)
 
 
 def test_the_chart_moves_while_the_run_is_told(site: Site, browser: Any, run: str) -> None:
@@ -71,9 +72,7 @@ def test_the_chart_moves_while_the_run_is_told(site: Site, browser: Any, run: st
     until(lambda: [browser.execute_script(INKED, canvas) for canvas in ("#curve", "#lanes")] != before)
     shown = browser.execute_script(FIGURES)
     assert (shown["trials"], shown["latency"]) == (told["trials"], told["latency"])
-    assert browser.find_element("css selector", "[data-part=latency]").text == f"{told['latency'] * 1e3:.3g}".ljust(
-        4, "0"
-    )
+    until(lambda: part(browser, "latency") == f"{told['latency'] * 1e3:.3g}".ljust(4, "0"))
     assert complaints(browser) == []
 
 
@@ -149,7 +148,8 @@ def test_what_more_time_should_bring_is_said_live_and_after_a_reload(site: Site,
     ahead = lambda: browser.find_element("css selector", "[data-part=ahead]")  # noqa: E731
     assert not ahead().is_displayed()
     reaches(browser, site.tell("tell", run=run, slots=8)["seq"])
-    until(lambda: ahead().text == "expected of 1 min more: too early to say; ends under 0.4 %")
+    early = re.compile(r"expected of 1 min more: perhaps \d+(\.\d)? % less latency; ends under 0\.4 %")
+    until(lambda: early.fullmatch(ahead().text))
     reaches(browser, site.tell("tell", run=run, slots=42)["seq"])
     until(lambda: ahead().text == "expected of 1 min more: 1.0 % less latency; ends under 0.4 %")
     browser.refresh()
@@ -157,13 +157,13 @@ def test_what_more_time_should_bring_is_said_live_and_after_a_reload(site: Site,
     assert complaints(browser) == []
 
 
-def test_a_run_that_is_over_does_not_say_that_it_is_too_early_to_say(site: Site, browser: Any) -> None:
+def test_a_run_that_is_over_does_not_say_what_little_is_known_of(site: Site, browser: Any) -> None:
     network = site.tell("network", name="a run that was short")["network"]
     run = str(site.tell("run", network=network, gain=0.004)["run"])
     open_run(browser, site, run)
     reaches(browser, site.tell("tell", run=run, slots=8)["seq"])
     ahead = lambda: browser.find_element("css selector", "[data-part=ahead]")  # noqa: E731
-    until(lambda: "too early to say" in ahead().text)
+    until(lambda: "perhaps" in ahead().text)
     browser.find_element("xpath", "//button[text()='Stop and compile best']").click()
     until(lambda: site.tell("wanted", run=run)["wanted"] == "stop")
     site.tell("conclude", run=run)
@@ -213,6 +213,7 @@ def test_a_refusal_is_said_at_once_and_only_once(site: Site, browser: Any, run: 
     assert refused() == ""
     site.tell("conclude", run=run)
     until(lambda: browser.find_element("css selector", "[data-part=state-word]").text == "stopped")
+    until(lambda: "Tune further" in browser.find_element("css selector", ".controls").text)  # the last that is swapped
     pressed(browser, "pause")
     until(lambda: refused() == "pause: it is done. Next step: reload the page to see what it does now.")
     assert browser.find_element("css selector", "#refused .notice").get_attribute("role") == "alert"
@@ -252,17 +253,19 @@ def test_who_presses_without_a_mouse_stays_among_the_buttons(site: Site, browser
 
 
 def test_when_the_next_attempt_is_is_counted_down(site: Site, browser: Any, run: str) -> None:
+    counted = lambda: re.fullmatch(r"tries again in (\d+) s", part(browser, "state-word"))  # noqa: E731
+    # Two runs: each crash leaves ten seconds, which a busy machine needs for one page.
+    loaded = str(site.tell("run", network=site.tell("network", name="squeezenet")["network"])["run"])
+    site.tell("crash", run=loaded, detail="no space left on the disk")
+    open_run(browser, site, loaded)
+    until(counted)
     open_run(browser, site, run)
     assert site.tell("crash", run=run, detail="no space left on the disk")["state"] == "queued"
-    word = lambda: browser.find_element("css selector", "[data-part=state-word]").text  # noqa: E731
-    until(lambda: re.fullmatch(r"tries again in \d+ s", word()))
-    first = word()
-    until(lambda: re.fullmatch(r"tries again in \d+ s", word()) and word() != first)
-    trouble = browser.find_element("css selector", "[data-part=trouble]").text
-    assert "attempt 1 of 3 got nowhere: no space left on the disk" in trouble
-    browser.refresh()
-    until(lambda: "tries again in" in word())
-    until(lambda: word() == "waiting")
+    first = until(counted)[1]
+    until(lambda: (found := counted()) and int(found[1]) < int(first))
+    assert "attempt 1 of 3 got nowhere: no space left on the disk" in part(browser, "trouble")
+    until(lambda: part(browser, "state-word") == "waiting")
+    site.tell("end", run=loaded)
 
 
 def test_a_lost_connection_is_said_and_made_up_for(site: Site, browser: Any, run: str) -> None:
@@ -286,7 +289,7 @@ def test_pointing_at_an_operator_lights_it_everywhere(site: Site, browser: Any, 
     focus = "const link = document.querySelector('#operators a'); link.focus(); return link.closest('tr').dataset.op"
     index = browser.execute_script(focus)
     # In one script: the page may draw its rows anew between finding one and asking it.
-    lit = "return document.querySelector(`#shares [data-op='${arguments[0]}']`).classList.contains('lit')"
+    lit = "return document.querySelector(`#shares [data-op='${arguments[0]}']`)?.classList.contains('lit')"
     until(lambda: browser.execute_script(lit, index))
     until(lambda: browser.execute_script(INKED, "#lanes") != before)
 
@@ -616,14 +619,15 @@ def quiet(browser: Any) -> None:
     browser.execute_script(OBSERVE)
 
 
+@pytest.mark.timeout(300)
 def test_two_hundred_events_a_second_keep_the_page_quick(site: Site, browser: Any, run: str) -> None:
     """No task over 100 ms while the line brings 4,000 events as fast as it ever does, more than 200 a second; the quietest of
     some such, for other tests run beside."""
     site.tell("tell", run=run, slots=14)
     open_run(browser, site, run)
     fastest, longest = 0.0, [LONGEST + 1.0]
-    while (fastest <= 200 or min(longest) > LONGEST) and len(longest) < 4:
-        start = browser.execute_script(SLOTS)
+    while (fastest <= 200 or min(longest) > LONGEST) and len(longest) < 7:
+        start = browser.execute_script(LAST)
         site.stop_web()
         told = site.tell("tell", run=run, slots=2000)
         site.start_web()
@@ -631,10 +635,10 @@ def test_two_hundred_events_a_second_keep_the_page_quick(site: Site, browser: An
         browser.execute_script(
             "window.dispatchEvent(new Event('online'))"
         )  # it would wait up to 19 s before it tries again
-        until(lambda start=start: browser.execute_script(SLOTS) > start, 60)
-        began, start = time.monotonic(), browser.execute_script(SLOTS)
+        until(lambda start=start: browser.execute_script(LAST) > start, 60)
+        began, start = time.monotonic(), browser.execute_script(LAST)
         reaches(browser, told["seq"])
-        a_second = 2 * (browser.execute_script(SLOTS) - start) / (time.monotonic() - began)
+        a_second = 2 * (browser.execute_script(LAST) - start) / (time.monotonic() - began)
         tasks = browser.execute_script("return window.tasks")
         fastest, longest = max(fastest, a_second), [*longest, max(tasks, default=0)]
         print(f"{a_second:.0f} events/s; tasks over 50 ms: {len(tasks)}, longest {longest[-1]:.0f} ms")  # noqa: T201
@@ -643,12 +647,13 @@ def test_two_hundred_events_a_second_keep_the_page_quick(site: Site, browser: An
     assert min(longest) <= LONGEST
 
 
+@pytest.mark.timeout(300)
 def test_live_events_keep_the_page_quick(site: Site, browser: Any, run: str) -> None:
     """Ten seconds of a run that is written meanwhile; the quietest of some such, for other tests run beside."""
     site.tell("tell", run=run, slots=14)
     open_run(browser, site, run)
     longest = [LONGEST + 1.0]
-    while longest[-1] > LONGEST and len(longest) < 5:
+    while longest[-1] > LONGEST and len(longest) < 9:
         quiet(browser)
         began = time.monotonic()
         told = site.tell("tell", run=run, slots=600, a_second=60, at_once=12)
@@ -672,15 +677,16 @@ def test_a_run_of_fifty_thousand_measurements_opens_in_two_seconds(site: Site, b
     network = site.tell("network", name="squeezenet")["network"]
     run = str(site.tell("run", network=network, operators=30)["run"])
     site.tell("tell", run=run, slots=3125)
-    took = 2.0
-    for _ in range(3):
-        if took < 2.0:
-            break
-        browser.get("about:blank")
-        began = time.monotonic()
+
+    def shown() -> None:
         open_run(browser, site, run)
         until(lambda: browser.find_element("css selector", "#operators tbody tr").is_displayed())
-        took = time.monotonic() - began
+
+    def opened() -> float:
+        browser.get("about:blank")
+        return seconds_of(shown)
+
+    took = quickest(opened, 2.0, tries=6)
     print(f"opened in {took:.2f} s")  # noqa: T201
     assert took < 2.0
     assert browser.execute_script("return window.run.state.run.trials") == 50_000
@@ -806,7 +812,7 @@ def test_a_page_too_many_says_so_and_goes_on_when_there_is_room(site: Site, brow
     browser.execute_script("window.crowd.forEach((socket) => socket.close())")
     told = site.tell("tell", run=run, slots=1)
     browser.switch_to.window(browser.window_handles[-1])
-    until(lambda: browser.execute_script(SEQ) >= told["seq"], 40)
+    until(lambda: (browser.execute_script(SEQ) or 0) >= told["seq"], 40)
     until(lambda: status() == "")
 
 

@@ -23,10 +23,10 @@ HUGE = 2**40
 def refused(folder: Path, content: bytes | ModelProto, limits: Limits = DEFAULT, seconds: float = 2.0) -> str:
     path = folder / "hostile.onnx"
     path.write_bytes(content if isinstance(content, bytes) else content.SerializeToString())
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(NetworkError) as caught:
         check(path, limits)
-    assert time.perf_counter() - began < seconds
+    assert time.process_time() - began < seconds
     text = str(caught.value)
     assert "\n" not in text
     assert text.isprintable()
@@ -311,11 +311,11 @@ def test_mutated_networks_pass_or_are_refused_and_nothing_else(tmp_path: Path, z
         for position in random.choice(structural, random.integers(1, 4)):
             mutated[position] = random.integers(256)
         path.write_bytes(mutated)
-        began = time.perf_counter()
+        began = time.process_time()
         with contextlib.suppress(NetworkError):
             check(path)
             passed += 1
-        assert time.perf_counter() - began < 1.0
+        assert time.process_time() - began < 1.0
     assert 0 < passed < 500
 
 

@@ -19,7 +19,8 @@ from workers.supervision.footprint import Bounds, Footprint
 
 TOY = [sys.executable, str(Path(__file__).with_name("toy_child.py"))]
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = Deadlines(heartbeat=0.05, batch=0.05, silence=1.0, pause=0.5, stop=0.5, finish=0.5)
+QUICK = Deadlines(heartbeat=0.05, batch=0.05, pause=0.5, stop=0.5, finish=0.5)
+SILENT = Deadlines(heartbeat=0.05, batch=0.05, silence=5.0)  # a start counts: nobody hears of it before its first event
 PATIENT = Deadlines(heartbeat=0.05, batch=0.05)
 
 
@@ -46,6 +47,19 @@ class MemoryJournal:
         return self.wanted
 
 
+class Later(MemoryJournal):
+    """Wants `word` so many seconds after the child was first heard of: how long a start takes is the machine's."""
+
+    def __init__(self, word: str, seconds: float) -> None:
+        super().__init__()
+        self.timer = threading.Timer(seconds, setattr, (self, "wanted", word))
+
+    def write(self, events: Any) -> None:
+        if not self.batches:
+            self.timer.start()
+        super().write(events)
+
+
 def run(journal: Any, vice: str, deadlines: Deadlines = PATIENT, **order: Any) -> Ending:
     options = {name: order.pop(name) for name in ("limits", "resident", "env") if name in order}
     return supervise({"vice": vice, **order}, journal, argv=TOY, deadlines=deadlines, **options)
@@ -68,8 +82,7 @@ def test_an_order_larger_than_a_pipe_arrives_whole() -> None:
 
 
 def test_heartbeats_come_while_the_child_works() -> None:
-    journal = MemoryJournal()
-    threading.Timer(0.6, setattr, (journal, "wanted", "stop")).start()
+    journal = Later("stop", 0.6)
     run(journal, "steady")
     assert journal.beats >= 5
 
@@ -161,8 +174,7 @@ def test_without_the_watchdog_the_orphan_check_notices(tmp_path: Path, crowd: An
 
 @pytest.mark.parametrize(("word", "kind"), [("pause", "paused"), ("stop", "stopped")])
 def test_a_child_ends_by_itself_when_told(word: str, kind: str) -> None:
-    journal = MemoryJournal()
-    threading.Timer(0.3, setattr, (journal, "wanted", word)).start()
+    journal = Later(word, 0.3)
     ending = run(journal, "steady")
     assert (ending.kind, ending.forced, ending.exit_code) == (kind, False, 0)
     assert journal.events[-1]["reason"] == kind
@@ -208,7 +220,7 @@ def test_all_files_together_are_watched(order: Any, tmp_path: Path) -> None:
 @pytest.mark.mutation
 def test_without_a_look_at_the_files_nobody_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.supervision.footprint.kept", lambda *_: 0)
-    assert litter(tmp_path, size=1 << 20).cause == "time"
+    assert litter(tmp_path, size=0).cause == "time"  # names alone would be too many: what is written is nothing
 
 
 def test_a_tree_of_many_files_is_looked_at_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +255,7 @@ def test_processor_time_is_limited() -> None:
 
 
 def test_a_hang_is_ended_and_what_came_before_is_kept() -> None:
-    ending = run(MemoryJournal(), "hanging", QUICK)
+    ending = run(MemoryJournal(), "hanging", SILENT)
     assert (ending.kind, ending.cause, ending.events) == ("crashed", "silent", 1)
 
 
@@ -251,7 +263,8 @@ def test_what_could_not_be_ended_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     """A process that the kernel holds, which cannot be had here: it is said to be there, and is not."""
     end = Tree.end
     monkeypatch.setattr(Tree, "end", lambda *arguments: [*end(*arguments), 4711])
-    assert "not to be ended: processes 4711" in run(MemoryJournal(), "hanging", QUICK).log
+    brief = Deadlines(heartbeat=0.05, total=0.5)
+    assert "not to be ended: processes 4711" in run(MemoryJournal(), "hanging", brief).log
 
 
 def test_the_whole_attempt_can_have_a_deadline() -> None:
@@ -260,7 +273,7 @@ def test_the_whole_attempt_can_have_a_deadline() -> None:
 
 
 def test_endless_output_is_no_sign_of_life_and_takes_no_room() -> None:
-    ending = run(MemoryJournal(), "chattering", QUICK)
+    ending = run(MemoryJournal(), "chattering", SILENT)
     assert (ending.kind, ending.cause) == ("crashed", "silent")
     assert len(ending.log) == 64 << 10
 

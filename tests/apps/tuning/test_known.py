@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from apps.tuning import known, orders, services
 from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.transitions import Numbers
 from tests.apps.rows import Site, Told, plan_of
+from tests.tries import quickest, seconds_of
 from workers.messages import Budget
 from workers.messages.known import POINTS
 
@@ -140,7 +140,8 @@ def test_the_page_knows_how_many_operators_were_known(site: Site) -> None:
 def test_a_hundred_thousand_measurements_are_asked_in_little_time(
     site: Site, django_assert_max_num_queries: Any
 ) -> None:
-    """Seven seconds would be a tenth of what a second run may take to be as good as the first; here it is under two."""
+    """Seven seconds would be a tenth of what a second run may take to be as good as the first; here it is under two. The
+    quickest of three, for other tests run beside."""
     runs, operators, each = 10, 25, 400
     for number in range(runs):
         run = TuningRun.objects.get(pk=site.run(budget=Budget(trials=1), seed=number).pk)
@@ -163,11 +164,13 @@ def test_a_hundred_thousand_measurements_are_asked_in_little_time(
         services.request(run, site.ada, "stop")
         type(run.job).objects.filter(pk=run.job_id).update(last_seq=200 + operators * each)
     run = site.run()
-    began = time.perf_counter()
-    with django_assert_max_num_queries(10 + 2 * runs * operators):
-        found = known.known_records(run)
-    taken = time.perf_counter() - began
-    assert [len(record["points"]) for record in found] == [POINTS] * operators
+
+    def read() -> None:
+        with django_assert_max_num_queries(10 + 2 * runs * operators):
+            found = known.known_records(run)
+        assert [len(record["points"]) for record in found] == [POINTS] * operators
+
+    taken = quickest(lambda: seconds_of(read), 7.0)
     assert taken < 7.0, f"{taken:.2f} s"
 
 
@@ -196,3 +199,9 @@ def test_forgetting_the_owner_is_noticed(site: Site, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(TuningRun.objects, "filter", careless)
     assert known.known_records(site.run()) != []
+
+
+def test_a_run_goes_on_in_the_layout_that_it_began_with(site: Site, tmp_path: Path) -> None:
+    run, _, _ = site.claimed()
+    assert orders.order(run.job_id, "tune", tmp_path / "again")["layout"] == "NHWC"
+    assert orders.order(site.run(layout="measured").job_id, "tune", tmp_path / "first")["layout"] == "auto"
