@@ -69,13 +69,8 @@ def both(browser: Any, folder: Path, name: str) -> None:
 def test_an_operator_is_reached_and_read_without_a_mouse(site: Site, browser: Any, run: str, tmp_path: Path) -> None:
     browser.get(f"{site.url}/runs/{run}/")
 
-    def followed() -> str:
-        link = browser.find_element("css selector", LINKS)
-        name = str(link.text)
-        link.send_keys(Keys.ENTER)
-        return name
-
-    name = until(followed)  # the page may draw its rows anew meanwhile
+    name = until(lambda: browser.find_element("css selector", LINKS).text)
+    until(lambda: browser.find_element("css selector", LINKS).send_keys(Keys.ENTER) or True)  # rows may be drawn anew
     until(lambda: "/operators/" in browser.current_url)
     until(lambda: browser.find_element("css selector", "h1").text == name)
     until(lambda: len(browser.find_elements("css selector", "svg.chart polyline")) == 2)

@@ -80,6 +80,12 @@ def test_the_last_lines_say_what_each_part_changed_and_which_changed_nothing() -
     ]
 
 
+@pytest.mark.parametrize("level", ["info", "warning", "error"])
+def test_what_a_run_says_is_said_on(capsys: pytest.CaptureFixture[str], level: str) -> None:
+    Display(Budget()).hear({"kind": "log", "level": level, "text": "3 operators are like others", "clock": 1.0})
+    assert "3 operators are like others" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("gain", "unknown", "least", "words"),
     [

@@ -34,6 +34,56 @@ def test_history_is_the_last_checkpoint_and_everything_measured(tmp_path: Path) 
     assert (history.events, history.trials, history.clock, history.spent) == (7, 4, 6.0, {"build": 6})
 
 
+def test_a_journal_grows_by_its_events_and_not_by_its_checkpoints(tmp_path: Path) -> None:
+    state = {"state": ["x" * 1000] * 100}
+    with DirectoryJournal(tmp_path) as journal:
+        for number in range(50):
+            journal.write([slot(number, state)])
+        assert "checkpoint" not in (tmp_path / "journal.jsonl").read_text()
+        assert journal.history().checkpoint == state
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 120_000
+
+
+def test_a_checkpoint_that_finds_no_room_leaves_the_one_before_and_the_events(tmp_path: Path) -> None:
+    with DirectoryJournal(tmp_path) as journal:
+        journal.write([slot(1, {"state": 1})])
+        (tmp_path / "checkpoint.partial").mkdir()
+        journal.write([slot(2, {"state": 2})])
+        assert journal.history().checkpoint == {"state": 1}
+        assert journal.history().events == 2
+
+
+def test_a_checkpoint_that_knows_more_than_its_journal_is_none(tmp_path: Path) -> None:
+    with DirectoryJournal(tmp_path) as journal:
+        journal.write([batch(0)])
+        before = (tmp_path / "journal.jsonl").read_bytes()
+        journal.write([slot(1, {"state": 1})])
+    (tmp_path / "journal.jsonl").write_bytes(before)
+    with DirectoryJournal(tmp_path) as journal:
+        assert journal.history().checkpoint is None
+
+
+def test_a_journal_from_when_checkpoints_stood_in_it_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text("".join(json.dumps(slot(n, {"state": n})) + "\n" for n in (1, 2)))
+    with DirectoryJournal(tmp_path) as journal:
+        assert journal.history().checkpoint == {"state": 2}
+        journal.write([slot(3, {"state": 3})])
+        assert journal.history().checkpoint == {"state": 3}
+
+
+def test_a_run_that_begins_anew_knows_no_checkpoint(tmp_path: Path) -> None:
+    with DirectoryJournal(tmp_path) as journal:
+        journal.write([slot(1, {"state": 1})])
+        journal.clear()
+        assert journal.history().checkpoint is None
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.json").write_text("{")
+    with pytest.raises(DamagedJournal, match=r"checkpoint\.json: .*; remove it"):
+        DirectoryJournal(tmp_path)
+
+
 def test_an_empty_directory_has_an_empty_history(tmp_path: Path) -> None:
     with DirectoryJournal(tmp_path / "new" / "run") as journal:
         assert journal.history().checkpoint is None

@@ -27,7 +27,8 @@ def tvm() -> None:
         ([1.0, 0.85], 1),
         ([1.0, 2.0], 0),
         ([1.0, math.inf], 0),
-        ([math.inf, 1.0], 1),
+        ([math.inf, 1.0], 0),
+        ([0.05, math.inf], 0),
         ([math.inf, math.inf], 0),
     ],
 )
@@ -72,7 +73,9 @@ def test_a_layout_of_slow_programs_is_not_taken(
     from workers.tvm_backend.layouts import Drawn
 
     latency = Drawn.latency
-    monkeypatch.setattr(Drawn, "latency", lambda self, pool: latency(self, pool) * (100 if self.layout == slow else 1))
+    monkeypatch.setattr(
+        Drawn, "latency", lambda self, *given: latency(self, *given) * (100 if self.layout == slow else 1)
+    )
     backend = local_backend(zoo.tiny(zoo_cache), tmp_path, layout="measured")
     backend.close()
     assert backend.layout == layout
@@ -102,7 +105,8 @@ def test_an_operator_whose_first_configuration_fails_is_timed_by_its_next(zoo_ca
 
     backend = local_backend(zoo.tiny(zoo_cache), tmp_path)
     try:
-        network = Drawn("NHWC", (), list(backend.operators()), backend.workloads, 0)
+        network = Drawn("NHWC", (), list(backend.operators()), backend.workloads, 0, 0)
+        silent = lambda phase, text: None  # noqa: E731
         pool, measure, plans = backend._pool, backend._pool.measure, list[list[Any]]()
 
         def half(plan: list[Any], *rest: Any) -> list[Any]:
@@ -111,10 +115,10 @@ def test_an_operator_whose_first_configuration_fails_is_timed_by_its_next(zoo_ca
             return [replace(outcomes[0], seconds=None, cause="run"), *outcomes[1:]] if len(plans) == 1 else outcomes
 
         pool.measure = half
-        assert 0 < network.latency(pool) < 1
+        assert 0 < network.latency(pool, silent) < 1
         assert [candidate.operator for candidate in plans[1]] == [plans[0][0].operator]
         pool.measure = lambda plan, *rest: [replace(one, seconds=None) for one in measure(plan, *rest)]
-        assert network.latency(pool) == math.inf
+        assert network.latency(pool, silent) == math.inf
         assert FIRST > 1
     finally:
         del pool.measure
@@ -126,7 +130,7 @@ def test_nothing_is_measured_where_there_is_no_choice(
 ) -> None:
     from workers.tvm_backend import layouts
 
-    monkeypatch.setattr(layouts.Drawn, "latency", lambda self, pool: pytest.fail("it measures"))
+    monkeypatch.setattr(layouts.Drawn, "latency", lambda self, *given: pytest.fail("it measures"))
     backend = local_backend(zoo.tiny_attention(zoo_cache), tmp_path, layout="measured")
     backend.close()
     assert backend.layout == "none"

@@ -89,7 +89,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch, backend: Any, builds: list[float], 
     """As after these builds, of these operators, in a run."""
     monkeypatch.setattr(backend._pool, "thrift", Thrift())
     monkeypatch.setattr(backend._pool, "builds", deque(builds))
-    monkeypatch.setattr(backend._pool, "compiled", set(operators))
+    monkeypatch.setattr(backend._pool, "compiled", dict.fromkeys(operators, 0.01))
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,8 @@ def test_the_time_to_compile_follows_what_compiling_took(
     hurried(monkeypatch, backend, [] if median is None else [median] * 150 + [30 * median] * 20, 0)
     assert backend._pool.patience(0) == pytest.approx(seconds)
     assert backend._pool.patience(1) == 4.0, "it may take longer than all others"
+    backend._pool.compiled[0] = 0.6
+    assert backend._pool.patience(0) == pytest.approx(max(seconds, 2.4)), "its own take long"
     with backend._pool.apart():
         assert backend._pool.patience(0) == 4.0
         backend._pool.builds.append(9.0)

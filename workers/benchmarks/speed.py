@@ -13,7 +13,7 @@ from workers.benchmarks import chart, ours
 from workers.benchmarks.cells import DONE, VOID, Cell, Cells, Key, is_open
 from workers.benchmarks.curve import Curve
 from workers.benchmarks.filling import add_cell_arguments, fill, tuned_once, verdict
-from workers.benchmarks.identity import IMPORT, STOCK, TUNING, product_version
+from workers.benchmarks.identity import IMPORT, RECORDS, STOCK, TUNING, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
@@ -112,7 +112,8 @@ def planned(arguments: argparse.Namespace) -> list[Part]:
 def _part(network: Network, arm: str, seed: int, arguments: argparse.Namespace, machine: Machine) -> Part:
     theirs = arm in THEIRS
     amount = arguments.trials_per_operator if theirs else ours.Amount(arguments.minutes, arguments.trials)
-    rooms = TUNING if not theirs else (*STOCK, *IMPORT) if arguments.layout == "same" else STOCK
+    ours_made_by = (*TUNING, *RECORDS) if arm == AGAIN else TUNING
+    rooms = ours_made_by if not theirs else (*STOCK, *IMPORT) if arguments.layout == "same" else STOCK
     key = Key(
         kind=KIND,
         network=network.sha256,

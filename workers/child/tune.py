@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 600.0
 """s without an event until a tuning counts as hung; an import, or a plan whose every program times out, takes less."""
-LIKE = "{} operators are like others that earlier runs measured, and begin with what was best there"
+LIKE = "{} operators are like others that earlier runs measured, and try in their first slot what was best there"
 
 
 def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
@@ -39,7 +39,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     settled: tuple[str, ...] = ()
     if spec.layout == MEASURED and order.get("layout", AUTO) != AUTO:
         spec = replace(spec, layout=order["layout"])  # measured again, it might be another
-        settled = (f"layout {spec.layout}: by first configurations, when this run began",)
+        settled = (f"layout {spec.layout}: as this run began",)
     chosen = method(spec.method, spec.parts)
     backend, chosen = _backend(order, spec, chosen, settled, pulse)
     give_back()

@@ -150,7 +150,7 @@ def human(seconds: float) -> str:
 
 def summary(events: Iterable[Event], ending: Ending, result: Event, operators: list[dict[str, Any]]) -> dict[str, Any]:
     """The figures of a run that ended so, and the lines that tell them: what was saved counts where a child was ended
-    before it said why. Events are looked at one by one: their checkpoints would fill the memory."""
+    before it said why. Events are looked at one by one: a long run's would fill the memory."""
     last: Event = {}
     spent: dict[str, float] = {}
     complete: float | None = None

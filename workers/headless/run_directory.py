@@ -118,7 +118,7 @@ class RunDirectory:
         path = self.path / FILE
         with path.open("w", encoding="utf-8") as file:
             for event in self.journal.events():
-                event.pop("checkpoint", None)
+                event.pop("checkpoint", None)  # of journals from when they stood there
                 told = event.pop("measurements", ())
                 rows = [measurement_row(measurement, event.get("clock"), event.get("slot")) for measurement in told]
                 file.writelines(encode_row(row) + "\n" for row in (*rows, event))

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--layout", choices=LAYOUTS, default=AUTO,
-        help=f"of convolutions; {AUTO} is NHWC where it holds, {MEASURED} what their first configurations are faster in",
+        help=f"of convolutions; {AUTO} is NHWC where it holds, {MEASURED} NCHW where first configurations are a tenth faster",
     )  # fmt: skip
     parser.add_argument(
         "--shape", action="append", default=[], metavar="INPUT=1,3,224,224", help="sizes of a dynamic input"

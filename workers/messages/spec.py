@@ -9,7 +9,7 @@ from typing import Any
 ALL, COMPUTE = "all", "compute"
 AUTO, MEASURED = "auto", "measured"
 LAYOUTS = (AUTO, MEASURED, "NHWC", "NCHW")
-"""Of convolutions: AUTO is NHWC where it holds, MEASURED what the operators' first configurations are faster in."""
+"""Of convolutions: AUTO is NHWC where it holds, MEASURED NCHW where first configurations are a tenth faster in it."""
 
 
 @dataclass(frozen=True)

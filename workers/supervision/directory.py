@@ -1,12 +1,13 @@
 """A journal in a directory: one event a line, for runs without a database.
 
-journal.jsonl holds the events, `lock` keeps a second writer out, and the word in `control` (pause or stop), written by
-anybody, is what the user wants; opening the journal clears it.
+journal.jsonl holds the events, checkpoint.json the last checkpoint that came with one, `lock` keeps a second writer out, and
+the word in `control` (pause or stop), written by anybody, is what the user wants; opening the journal clears it.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -24,7 +25,7 @@ class DirectoryBusy(RuntimeError):
 
 
 class DamagedJournal(RuntimeError):
-    """A line that is not the last one is not an event."""
+    """A line that is not the last one is not an event, or the checkpoint is none."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ def events_in(path: Path, being_written: bool = True) -> Iterator[Event]:
 class DirectoryJournal:
     """Journal of one run in `path`. What `write` returned from survives a crash; half a line at the end is cut off.
 
-    Raises DirectoryBusy when another process has it open, DamagedJournal for a broken line that is not the last.
+    Raises DirectoryBusy when another process has it open, DamagedJournal for a broken line that is not the last and for a
+    broken checkpoint.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -122,7 +124,9 @@ class DirectoryJournal:
         """Appends the events and waits until they are on the disk. OSError when there is no room: then none is kept."""
         if self._file < 0:
             raise LeaseLost(f"the journal in {self.path} is closed")
-        content = "".join(encode(event) + "\n" for event in events).encode()
+        checkpoints = [event["checkpoint"] for event in events if event.get("checkpoint") is not None]
+        kept = [{name: value for name, value in event.items() if name != "checkpoint"} for event in events]
+        content = "".join(encode(event) + "\n" for event in kept).encode()
         try:
             os.lseek(self._file, self._size, os.SEEK_SET)
             _write_all(self._file, content)
@@ -132,9 +136,33 @@ class DirectoryJournal:
                 os.ftruncate(self._file, self._size)
             raise
         self._size += len(content)
+        if checkpoints:
+            self._keep(checkpoints[-1])
         self.trials += sum(
             measurement.get("cause") not in UNBUILT for event in events for measurement in event.get("measurements", ())
         )
+
+    def _keep(self, checkpoint: Any) -> None:
+        """In place of the one before: a journal of all of them would grow by gigabytes a day. After the events it was told
+        with, for it knows them; where there is no room the one before stays, and a resumed run folds more anew."""
+        partial = self.path / "checkpoint.partial"
+        with suppress(OSError):
+            with partial.open("w", encoding="utf-8") as file:
+                json.dump({"size": self._size, "state": checkpoint}, file, separators=(",", ":"), allow_nan=False)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self.path / "checkpoint.json")
+
+    def _checkpoint(self) -> Any:
+        """None too where it knows more than the journal, which was put back to an earlier state."""
+        path = self.path / "checkpoint.json"
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            return kept["state"] if kept["size"] <= self._size else None
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedJournal(f"{path}: {error}; remove it, and the run folds its measurements anew") from error
 
     def heartbeat(self) -> Control:
         """What stands in the control file; anything else than pause or stop is continue."""
@@ -146,6 +174,8 @@ class DirectoryJournal:
 
     def clear(self) -> None:
         """Forgets every event."""
+        (self.path / "checkpoint.json").unlink(missing_ok=True)  # first: it would know what is in no journal
+        _sync_directory(self.path)
         os.ftruncate(self._file, 0)
         os.fsync(self._file)
         self._size = self.trials = 0
@@ -160,21 +190,21 @@ class DirectoryJournal:
 
     def history(self) -> History:
         """What a new attempt goes on from."""
-        checkpoint: Any = None
         measurements: list[dict[str, Any]] = []
         slots: list[tuple[int, float, dict[str, Any]]] = []
         spent: dict[str, float] = {}
         events, clock = 0, 0.0
+        checkpoint: Any = None
         for event in self.events():
             events += 1
+            checkpoint = event.get("checkpoint") or checkpoint  # of journals from when they stood there
             clock = max(clock, float(event.get("clock", 0.0)))
-            checkpoint = event.get("checkpoint") or checkpoint
             if event["kind"] == "batch":
                 measurements += event.get("measurements", ())
                 spent = event.get("spent", spent)
             elif event["kind"] == "slot":
                 slots.append((event["operator"], event["ended"] - event["began"], event["decision"]))
-        return History(checkpoint, measurements, slots, spent, clock, events)
+        return History(self._checkpoint() or checkpoint, measurements, slots, spent, clock, events)
 
     def close(self) -> None:
         """Lets another process have the directory; may be called twice."""

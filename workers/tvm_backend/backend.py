@@ -17,6 +17,7 @@ from workers.engine.start import Machine
 from workers.messages.spec import MEASURED, RunSpec
 from workers.tvm_backend.code_size import code_size
 from workers.tvm_backend.hardware import first_cache, vector_lanes, vector_registers
+from workers.tvm_backend.importer import last_line
 from workers.tvm_backend.layouts import BOTH, Drawn, clearly_fastest, draw
 from workers.tvm_backend.pool import Pool
 from workers.tvm_backend.programs import Invalid, save_workloads
@@ -62,12 +63,13 @@ class LocalBackend:
         try:
             ways = [first, drawn(BOTH[1])]
         except Exception as error:  # TVM raises whatever its C++ throws
-            return first, (f"{BOTH[1]} does not hold here, so that there was no layout to choose: {error}"[:300],)
+            return first, (f"layout {first.layout}: {BOTH[1]} does not hold here ({last_line(error)})",)
+        if ways[1].left != first.left:  # what has no schedules is in no sum
+            return first, (f"layout {first.layout}: in {BOTH[1]} TVM has schedules for other operators",)
         latencies = []
         for way in ways:
-            report("spaces", f"measuring the operators' first configurations in {way.layout}")
             self._load(way, work_dir)
-            latencies.append(way.latency(self._pool))
+            latencies.append(way.latency(self._pool, report))
         told = ", ".join(f"{way.layout} {1e3 * seconds:.3g} ms" for way, seconds in zip(ways, latencies, strict=True))
         return ways[clearly_fastest(latencies)], (f"layout by first configurations: {told}",)
 

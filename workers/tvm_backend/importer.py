@@ -100,7 +100,7 @@ def _imported(
     try:
         lowered, notes = _lowered(mod, target, way)
     except Exception as error:  # TVM raises whatever its C++ throws
-        refused = (*refused, f"{way.name} does not hold here ({_last_line(error)})")
+        refused = (*refused, f"{way.name} does not hold here ({last_line(error)})")
         if not others:
             raise ImportFailed(f"TVM cannot lower this network: {'; '.join(refused)}") from error
     else:
@@ -135,7 +135,7 @@ def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRMod
     try:
         return from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
     except Exception as error:
-        raise ImportFailed(f"TVM cannot import this network: {_last_line(error)}") from error
+        raise ImportFailed(f"TVM cannot import this network: {last_line(error)}") from error
 
 
 def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
@@ -155,7 +155,8 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         return layout_free.settle(tvm.transform.Sequential(passes)(mod))
 
 
-def _last_line(error: Exception) -> str:
+def last_line(error: Exception) -> str:
+    """Of what TVM says, the line that names the reason."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[-1] if lines else type(error).__name__)[:300]
 

@@ -22,28 +22,34 @@ BOTH = ("NHWC", "NCHW")
 """The first is what is chosen without measuring."""
 CLEARLY = 0.9
 """Times the latency of the first of BOTH: first configurations are not what tuning ends with."""
+CHUNK = 16
+"""Operators that are measured between two reports."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A network in one layout: its operators, how they are scheduled, and the bytes that an inference reads and writes."""
+    """A network in one layout: its operators, how they are scheduled, the bytes that an inference reads and writes, and how
+    many operators TVM has no schedules for."""
 
     layout: str
     notes: tuple[str, ...]
     operators: list[Operator]
     workloads: list[Workload]
     footprint: int
+    left: int
 
-    def latency(self, pool: Pool) -> float:
+    def latency(self, pool: Pool, report: Callable[[str, str], None]) -> float:
         """Seconds: weight x time of each operator's first configuration that runs, in `pool`, which has these workloads;
         infinite where none of an operator's does."""
         taken: dict[int, float] = {}
         with pool.apart():
             for place in range(FIRST):
-                left = [one for one in self.operators if one.index not in taken and place < len(one.start)]
-                plan = [Candidate(one.index, one.start[place], "start") for one in left]
-                outcomes = pool.measure(plan, set(), {})
-                taken |= {outcome.candidate.operator: outcome.seconds for outcome in outcomes if outcome.seconds}
+                open_ones = [one for one in self.operators if one.index not in taken and place < len(one.start)]
+                for some in range(0, len(open_ones), CHUNK):
+                    report("spaces", f"measuring the operators' first configurations in {self.layout}")
+                    plan = [Candidate(one.index, one.start[place], "start") for one in open_ones[some : some + CHUNK]]
+                    outcomes = pool.measure(plan, set(), {})
+                    taken |= {outcome.candidate.operator: outcome.seconds for outcome in outcomes if outcome.seconds}
         return sum(one.weight * taken.get(one.index, math.inf) for one in self.operators)
 
 
@@ -66,10 +72,11 @@ def draw(
     if left:
         notes += (f"operators that TVM has no schedules for, compiled as they are: {', '.join(left)}",)
     found = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
-    return Drawn(layout, notes, found, workloads, footprint(extracted, workloads))
+    return Drawn(layout, notes, found, workloads, footprint(extracted, workloads), len(left))
 
 
 def clearly_fastest(latencies: Sequence[float]) -> int:
-    """Which of the ways with these latencies is taken: the first, unless another takes under CLEARLY of its time."""
+    """Which of the ways with these latencies is taken: the first, unless another takes under CLEARLY of its time. One of which
+    some operator could not be measured is no worse for that, and is not left."""
     best = min(range(len(latencies)), key=latencies.__getitem__)
-    return best if latencies[best] < CLEARLY * latencies[0] else 0
+    return best if math.isfinite(latencies[0]) and latencies[best] < CLEARLY * latencies[0] else 0

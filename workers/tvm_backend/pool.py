@@ -39,6 +39,8 @@ LEAST_TIMEOUT = 1.0
 PATIENCE = 10.0
 """Times the median of what compiled lately. In a run of ResNet-18 one program of a hundred took over seven medians, and none
 of those that were faster than what was known more than one and a half."""
+OWN = 4.0
+"""Times the quickest of the operator's own."""
 LATELY = 200
 """Programs."""
 KNOWN = 20
@@ -146,7 +148,7 @@ class Pool:
         self.thrift = thrift or Thrift(math.inf)
         self.spent: dict[str, float] = defaultdict(float)
         self.builds: deque[float] = deque(maxlen=LATELY)
-        self.compiled = set[int]()
+        self.compiled = dict[int, float]()
         self.order: dict[str, Any] | None = None
         self.tasks: list[Task] = []
         self.members: list[Member] = [self._start() for _ in range(min(threads, plan or threads))]
@@ -188,13 +190,14 @@ class Pool:
         compiled. COMPILE_TIMEOUT until one of its programs compiled, and where everything is worth it."""
         if not self.thrift.limits or operator not in self.compiled or len(self.builds) < KNOWN:
             return COMPILE_TIMEOUT
-        return min(COMPILE_TIMEOUT, max(LEAST_TIMEOUT, PATIENCE * statistics.median(self.builds)))
+        usual = max(PATIENCE * statistics.median(self.builds), OWN * self.compiled[operator])
+        return min(COMPILE_TIMEOUT, max(LEAST_TIMEOUT, usual))
 
     @contextmanager
     def apart(self) -> Iterator[None]:
         """What is learned of compiling meanwhile is forgotten: it is of operators that may not be tuned."""
         kept = self.thrift, self.builds, self.compiled
-        self.thrift, self.builds, self.compiled = Thrift(math.inf), deque(maxlen=LATELY), set()
+        self.thrift, self.builds, self.compiled = Thrift(math.inf), deque(maxlen=LATELY), {}
         try:
             yield
         finally:
@@ -242,7 +245,8 @@ class Pool:
             task.build_seconds = answer["seconds"]
             task.member = member
             self.builds.append(task.build_seconds)
-            self.compiled.add(task.candidate.operator)
+            operator = task.candidate.operator
+            self.compiled[operator] = min(task.build_seconds, self.compiled.get(operator, math.inf))
             self.thrift.compiled(task.candidate.operator, task.size, task.build_seconds)
             return True
         if "identity" not in answer:
@@ -260,7 +264,8 @@ class Pool:
                 task.end(cause=unbuilt)
                 return True
         seen.add(key)
-        member.send("compile", self.patience(key[0]), id=task.id)
+        # A repetition compiled once: what took long then is no worse for it.
+        member.send("compile", COMPILE_TIMEOUT if task.candidate.round else self.patience(key[0]), id=task.id)
         return False
 
     def _run(self, tasks: Iterable[Task], incumbents: dict[int, float]) -> None:

@@ -34,7 +34,7 @@ AUTO = Words(
     (
         *numbers("search", "product: operators with the same knobs try each other's best", twins=True),
         *numbers(
-            "search", "product: own points, after which those of earlier runs are not asked any more", earlier=128
+            "search", "product: own points, after which others' of earlier runs are not asked any more", earlier=128
         ),
     ),
     more="At present DynaTune with operators that try each other's best. In runs of two to three minutes it ended faster than "
