@@ -88,8 +88,8 @@ def test_a_run_that_goes_on_does_not_measure_its_layout_again(zoo_cache: Path, t
 
 
 def test_tvm_s_own_search_goes_through_the_loop(zoo_cache: Path, tmp_path: Path) -> None:
-    small = {"rhythm.plan": "8", "explorer.population": "24", "explorer.generations": "2"}
-    spec = spec_of(zoo.tiny(zoo_cache), method="metaschedule", parts=small, budget=Budget(trials=20)).to_json()
+    small = {"rhythm.plan": "4", "explorer.population": "24", "explorer.generations": "1"}
+    spec = spec_of(zoo.tiny(zoo_cache), method="metaschedule", parts=small, budget=Budget(trials=12)).to_json()
     listener = Listener()
     ending = supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path)}, listener)
     assert ending.kind == "finished", f"{ending.detail}\n{ending.log}"
