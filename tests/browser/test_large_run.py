@@ -16,22 +16,15 @@ from tests.tries import quickest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-OPERATORS, A_SLOT = 30, 16
-SLOTS = {"sqlite": 6250, "postgres": 1250}
-"""By database: 100,000 measurements where a run is kept unless something else is asked for, a fifth of them on PostgreSQL."""
+OPERATORS, SLOTS, A_SLOT = 30, 6250, 16
 MIB = float(1 << 20)
 ROWS = "return [window.run?.state.run.trials ?? 0, document.querySelectorAll('#operators tbody tr').length]"
 BODY = "return performance.getEntriesByType('navigation')[0].decodedBodySize"
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def site(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> Iterator[Site]:
-    url = request.getfixturevalue("postgres_url") if database == "postgres" else ""
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
     running = Site(tmp_path / "data", url)
     try:
         running.start()
@@ -53,40 +46,39 @@ OPENS = 3.0
 """s; the quickest of some openings, for other tests run beside."""
 
 
-def relayed(site: Site, network: str, slots: int) -> tuple[str, dict[str, Any]]:
+def relayed(site: Site, network: str) -> tuple[str, dict[str, Any]]:
     """A run that a child told as fast as it could, and what keeping it took."""
     run = str(site.tell("run", network=network, operators=OPERATORS)["run"])
-    return run, site.tell("relay", run=run, operators=OPERATORS, slots=slots)
+    return run, site.tell("relay", run=run, operators=OPERATORS, slots=SLOTS)
 
 
-def opened(browser: Any, site: Site, run: str, slots: int) -> float:
+def opened(browser: Any, site: Site, run: str) -> float:
     """Seconds until the page of a run stands with all its operators."""
     browser.get("about:blank")
     began = time.monotonic()
     browser.get(f"{site.url}/runs/{run}/")
-    until(lambda: browser.execute_script(ROWS) == [slots * A_SLOT, OPERATORS], 60)
+    until(lambda: browser.execute_script(ROWS) == [SLOTS * A_SLOT, OPERATORS], 60)
     return time.monotonic() - began
 
 
 def test_a_run_of_100_000_measurements_stays_fast(
-    site: Site, database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     needs_chromium()
-    slots = SLOTS[database]
     network = site.tell("network", name="squeezenet")["network"]
     empty = site.tell("disk")["bytes"]
-    run, kept = relayed(site, network, slots)
+    run, kept = relayed(site, network)
     disk = site.tell("disk")["bytes"] - empty
     for _ in range(2):
         if kept["events"] > RATE * kept["processor"]:
             break
         site.tell("end", run=run)
-        run, kept = relayed(site, network, slots)
+        run, kept = relayed(site, network)
     browser = chromium(tmp_path / "profile")
     try:
         browser.get(site.url + site.tell("link")["path"])
         before = memory(site.web.pid, "VmRSS")
-        took = quickest(lambda: opened(browser, site, run, slots), OPENS, tries=6)
+        took = quickest(lambda: opened(browser, site, run), OPENS, tries=6)
         body = browser.execute_script(BODY)
         peak = memory(site.web.pid, "VmHWM")
         assert complaints(browser) == []
@@ -104,7 +96,7 @@ def test_a_run_of_100_000_measurements_stays_fast(
             f"\nresumed: order made in {order['made']:.2f} s, written in {order['said']:.2f} s,"
             f" {order['bytes'] / MIB:.1f} MiB; the worker holds {order['peak'] / MIB:.0f} MiB at most"
         )
-    assert (kept["trials"], order["measurements"], order["slots"]) == (slots * A_SLOT, slots * A_SLOT, slots)
+    assert (kept["trials"], order["measurements"], order["slots"]) == (SLOTS * A_SLOT, SLOTS * A_SLOT, SLOTS)
     assert rate > RATE
     assert took < OPENS
     assert peak - before < 100 * MIB

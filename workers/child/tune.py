@@ -36,12 +36,8 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order of `messages.orders.tune_order`."""
     pulse.patience = PATIENCE
     spec = RunSpec.from_json(order["spec"])
-    settled: tuple[str, ...] = ()
-    if spec.layout == MEASURED and order.get("layout", AUTO) != AUTO:
-        spec = replace(spec, layout=order["layout"])  # measured again, it might be another
-        settled = (f"layout {spec.layout}: as this run began",)
     chosen = method(spec.method, spec.parts)
-    backend, chosen = _backend(order, spec, chosen, settled, pulse)
+    backend, chosen = _backend(order, spec, chosen, pulse)
     give_back()
     try:
         operators = backend.operators()
@@ -73,10 +69,12 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         backend.close()
 
 
-def _backend(
-    order: dict[str, Any], spec: RunSpec, chosen: Method, settled: Sequence[str], pulse: Pulse
-) -> tuple[LocalBackend, Method]:
-    """TVM, and the method with what only TVM can propose; `settled` are notes on what is no longer open."""
+def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse) -> tuple[LocalBackend, Method]:
+    """TVM, and the method with what only TVM can propose."""
+    settled: list[str] = []
+    if spec.layout == MEASURED and order.get("layout", AUTO) != AUTO:
+        spec = replace(spec, layout=order["layout"])  # measured again, it might be another
+        settled = [f"layout {spec.layout}: as this run began"]
     pulse.tell("phase", name="importing", text="loading TVM")
     # TVM's own modules import TVM: they come after its traps are dealt with.
     from workers.tvm_backend import runtime

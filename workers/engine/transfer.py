@@ -12,7 +12,7 @@ best of one is worth a try by the other, whoever's turn it is.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,20 +80,19 @@ class Neighbours:
 
     def loans(self, operator: int, sketch: Sketch) -> tuple[Loan, ...]:
         """What similar sketches of other operators have to lend now."""
-        found = []
-        for index, number in self._alike[_shape(sketch)]:
-            seen = self._histories[index].sketches[number]
-            if index != operator and len(seen.speeds) >= LEAST and max(seen.speeds) > 0:
-                found.append((index, number, len(seen.speeds)))
-        return tuple(found)
+        return self._offered(place for place in self._alike[_shape(sketch)] if place[0] != operator)
 
     def earlier(self, operator: int, sketch: int) -> tuple[Loan, ...]:
         """What earlier runs have to lend it, see `lend`."""
+        return self._offered((lender, sketch) for lender in self._lenders[operator])
+
+    def _offered(self, places: Iterable[tuple[int, int]]) -> tuple[Loan, ...]:
+        """All that these (operator, sketch) have, where it is enough to lend."""
         found = []
-        for lender in self._lenders[operator]:
-            speeds = self._histories[lender].sketches[sketch].speeds
+        for index, number in places:
+            speeds = self._histories[index].sketches[number].speeds
             if len(speeds) >= LEAST and max(speeds) > 0:
-                found.append((lender, sketch, len(speeds)))
+                found.append((index, number, len(speeds)))
         return tuple(found)
 
     def holds(self, operator: int, loan: Loan) -> bool:

@@ -244,10 +244,10 @@ class Pool:
         if "seconds" in answer:
             task.build_seconds = answer["seconds"]
             task.member = member
-            self.builds.append(task.build_seconds)
             operator = task.candidate.operator
+            self.builds.append(task.build_seconds)
             self.compiled[operator] = min(task.build_seconds, self.compiled.get(operator, math.inf))
-            self.thrift.compiled(task.candidate.operator, task.size, task.build_seconds)
+            self.thrift.compiled(operator, task.size, task.build_seconds)
             return True
         if "identity" not in answer:
             cause = "invalid" if "invalid" in answer else "build"
