@@ -12,6 +12,7 @@ from itertools import islice
 from operator import itemgetter
 from statistics import median
 
+from apps.dashboard import words
 from apps.dashboard.figures import budget, curves
 from apps.dashboard.methods import titled
 from apps.dashboard.plot import Curve, Plot, apart, stepped
@@ -86,7 +87,7 @@ def _line(runs: Sequence[TuningRun], found: Sequence[Curve], plot: Plot) -> Line
         band = plot.path(stepped(upper)) + " " + plot.path(stepped(lower)[::-1])
     latency = median(run.latency or 0.0 for run in runs)
     return Line(
-        title=titled(runs[0].method, runs[0].parts),
+        title=", ".join(filter(None, [titled(runs[0].method, runs[0].parts), words.only(runs[0])])),
         budget=budget(runs[0]),
         runs=runs,
         latency=latency,

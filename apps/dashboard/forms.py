@@ -9,12 +9,12 @@ from django.db.models import Exists, OuterRef
 from django.utils.timezone import localtime
 
 from apps.catalog.models import Network, Target
-from apps.dashboard import methods
+from apps.dashboard import methods, words
 from apps.dashboard.methods import CHOICES
 from apps.tuning.methods import PARTS
 from apps.tuning.requests import MAX_TRIALS
 from workers.messages import Budget
-from workers.messages.spec import AUTO, LAYOUTS
+from workers.messages.spec import ALL, AUTO, LAYOUTS
 
 DEFAULT_MINUTES = 10
 LONGEST_MINUTES = 60 * 24 * 30
@@ -58,6 +58,7 @@ class NewRun(forms.Form):
     gain = forms.FloatField(required=False, min_value=0.001, max_value=99, label="Expected gain under, in %")
     seed = forms.IntegerField(required=False, min_value=0, max_value=(1 << 63) - 1, initial=0)
     layout = forms.ChoiceField(choices=[(name, name) for name in LAYOUTS], initial=AUTO, required=False)
+    operators = forms.ChoiceField(choices=list(words.OPERATORS.items()), initial=ALL, required=False)
     reuse = forms.BooleanField(required=False, initial=True)
 
     def __init__(self, user: Any, *args: Any, **options: Any) -> None:

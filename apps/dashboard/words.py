@@ -9,6 +9,7 @@ from apps.dashboard import humans
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import State
 from apps.tuning.waiting import Wait
+from workers.messages.spec import ALL, COMPUTE
 
 STATES = {
     "queued": "waiting",
@@ -81,6 +82,9 @@ CAUSES = {
 }
 """Why a configuration has no latency."""
 
+OPERATORS = {ALL: "all", COMPUTE: "convolutions and dense layers only"}
+"""Which operators a run gives slots to."""
+
 ABOUT = {
     "weight": "How often an inference calls it",
     "work_flop": "Floating-point operations of one call, in millions",
@@ -131,6 +135,11 @@ def of_state(run: TuningRun) -> str:
 def ended(reason: str) -> str:
     """That a run is over, and why."""
     return REASONS["stopped"] if reason == "stopped" else f"done: {REASONS[reason]}" if reason in REASONS else "done"
+
+
+def only(run: TuningRun) -> str:
+    """Which operators alone a run tunes; empty where all."""
+    return "" if run.operators_asked == ALL else named(OPERATORS, run.operators_asked)
 
 
 def before(wait: Wait) -> str:

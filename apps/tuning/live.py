@@ -147,6 +147,7 @@ def _operator(operator: Operator, gain: float, spark: list[list[float]]) -> dict
         "work": operator.work,
         "configurations": operator.configurations,
         "known": operator.known,
+        "alike": operator.alike,
         "best": operator.best_seconds,
         "trials": operator.trials,
         "failures": operator.failures,

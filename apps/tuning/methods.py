@@ -6,7 +6,8 @@ METHODS = (
     "auto", "dynatune", "chameleon", "adatune", "dynatune-chameleon", "dynatune-adatune",
     "autotvm", "sequential", "round_robin", "random_slots", "linear", "dynamic_round_robin", "dynamic_random",
     "epsilon_greedy", "softmax", "gradient", "random",
-    "dynatune-paper", "chameleon-paper", "adatune-paper", "dynatune-chameleon-paper", "dynatune-adatune-paper", "metaschedule",
+    "dynatune-paper", "dynatune-program", "chameleon-paper", "chameleon-program", "adatune-paper",
+    "dynatune-chameleon-paper", "dynatune-adatune-paper", "metaschedule",
     "chameleon-sa", "chameleon-ae", "chameleon-sa-as", "adatune-evaluator", "adatune-surrogate", "adatune-contextual",
 )  # fmt: skip
 PARTS = {

@@ -18,6 +18,7 @@ from apps.catalog.models import Network, Target
 from apps.core.ids import new_id
 from apps.tuning.states import State
 from workers.messages import Budget, RunSpec
+from workers.messages.spec import ALL, AUTO
 
 
 class Job(models.Model):
@@ -96,8 +97,8 @@ class TuningRun(models.Model):
     machine: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     method = models.CharField(max_length=60)
     parts: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
-    operators_asked = models.CharField(max_length=200, default="all")
-    layout = models.CharField(max_length=12, default="auto")
+    operators_asked = models.CharField(max_length=200, default=ALL)
+    layout = models.CharField(max_length=12, default=AUTO)
     seed = models.PositiveBigIntegerField(default=0)
     budget_seconds = models.FloatField(null=True, blank=True)
     budget_trials = models.PositiveIntegerField(null=True, blank=True)
@@ -159,7 +160,7 @@ class Operator(models.Model):
 
     `knobs` are those of each sketch, by which its choices are read (messages.knobs; empty: never told), `space` says what
     the choices and times of its measurements mean (equal `key` and `space`: comparable), `known` how many points earlier
-    runs gave.
+    runs gave, and `alike`, where they gave none, how many others with its knobs lend it theirs.
     """
 
     run = models.ForeignKey(TuningRun, models.CASCADE, related_name="operators", db_index=False)
@@ -175,6 +176,7 @@ class Operator(models.Model):
     knobs: models.JSONField[Any, Any] = models.JSONField(default=list, blank=True)
     space = models.CharField(max_length=64, blank=True)
     known = models.PositiveIntegerField(default=0)
+    alike = models.PositiveIntegerField(default=0)
     best_seconds = models.FloatField(null=True, blank=True)
     trials = models.PositiveIntegerField(default=0)
     failures = models.PositiveIntegerField(default=0)

@@ -9,6 +9,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from tests.browser.chromium import complaints, size, until
+from tests.browser.journal import opening
 from tests.browser.site import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 REPORT = {
     "parts": {"scheduler": "round_robin", "explorer": "simulated_annealing", "sampler": "greedy"},
     "slots": 12, "decided_by_belief": 0, "differs_from_round_robin": 0,
-    "search": {"walks": 5, "improved": 0, "evaluations": 900, "explorer": 60},
+    "search": {"reached": 0, "enumerated": 0, "evaluations": 900, "explorer": 60},
 }  # fmt: skip
 WIDER = "return document.documentElement.scrollWidth > document.documentElement.clientWidth"
 TEXT = """
@@ -66,3 +67,33 @@ def test_parts_are_chosen_refused_together_chosen_again_and_told_of(site: Site, 
     browser.get(site.url)
     until(lambda: "AdaTune with scheduler round_robin" in text_of(browser, "#runs"))
     assert complaints(browser) == []
+
+
+def test_operators_to_tune_are_chosen_out_of_sight_and_said_with_what_is_known_of_them(
+    site: Site, browser: Any
+) -> None:
+    site.tell("network", name="squeezenet")
+    browser.get(f"{site.url}/runs/new")
+    operators = browser.find_element("id", "id_operators")
+    assert not operators.is_displayed()
+    browser.find_element("xpath", "//summary[text()='Seed, layout and operators']").send_keys(Keys.ENTER)
+    until(operators.is_displayed)
+    for width in (320, 1280):
+        size(browser, width, 900)
+        assert not browser.execute_script(WIDER)
+    choose(browser, "operators", "compute")
+    start(browser)
+    until(lambda: "tunes convolutions and dense layers only" in text_of(browser, ".facts-line"))
+    run = browser.current_url.rstrip("/").rpartition("/")[2]
+    site.tell("begin", run=run)
+    known = lambda: browser.find_element("css selector", "[data-part=known]")  # noqa: E731
+    until(lambda: "layout NHWC, tunes convolutions" in text_of(browser, "#made"))
+    assert not known().is_displayed()
+    (listed,) = [event for event in opening(12) if event["kind"] == "operators"]
+    listed["operators"][0]["known"], listed["operators"][1]["alike"] = 9, 2
+    site.tell("events", run=run, told=[listed])
+    until(lambda: known().text == "1 of 12 operators known from earlier runs, 1 like known ones")
+    browser.refresh()
+    until(lambda: known().text == "1 of 12 operators known from earlier runs, 1 like known ones")
+    assert complaints(browser) == []
+    site.tell("end", run=run)

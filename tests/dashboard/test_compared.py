@@ -61,13 +61,20 @@ def test_runs_that_differ_in_their_seed_are_one_line_with_a_band(site: Site) -> 
         {"method": "random"},
         {"layout": "NCHW"},
         {"reuse": False},
-        {"operators": "0"},
+        {"operators": "compute"},
     ],
 )
 def test_runs_that_were_asked_for_otherwise_are_lines_of_their_own(site: Site, change: dict[str, Any]) -> None:
     ended(site, [1.0, 0.5])
     ended(site, [1.0, 0.5], **change)
     assert len(drawn().lines) == 2
+
+
+def test_a_line_of_some_operators_only_says_of_which(site: Site) -> None:
+    ended(site, [1.0, 0.5])
+    ended(site, [1.0, 0.5], operators="compute")
+    titles = sorted(line.title for line in drawn().lines)
+    assert titles == ["Recommended", "Recommended, convolutions and dense layers only"]
 
 
 @pytest.mark.parametrize("change", [{"threads": 4}, {"tvm": {"kind": "llvm", "mcpu": "znver5"}}])

@@ -189,6 +189,16 @@ def test_of_many_steps_an_even_choice_is_drawn(site: Site) -> None:
     assert found.steps[-1].seconds == 1.0 / 3000
 
 
+@pytest.mark.parametrize(("alike", "words"), [(0, ""), (1, "like 1 operator of"), (2, "like 2 operators of")])
+def test_the_page_says_of_how_many_operators_like_it_there_are_records(
+    site: Site, ada: Client, alike: int, words: str
+) -> None:
+    run, _, _ = site.claimed()
+    Operator.objects.filter(run=run).update(alike=alike)
+    page = ada.get(reverse("operator", args=[run.pk, 0])).content.decode()
+    assert re.findall(r"<span>(like \d+ operators? of) earlier runs</span>", page) == [words] * bool(words)
+
+
 def test_the_page_says_all_of_it(site: Site, ada: Client) -> None:
     run, write, told = kept(site, operators=2)
     write([told.batch(9e-3), told.batch(2e-3, operator=1)])

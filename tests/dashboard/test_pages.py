@@ -121,7 +121,7 @@ def test_a_name_cannot_break_out_of_a_page(site: Site, ada: Client) -> None:
     [
         {}, {"network": "x"}, {"network": "\x00"}, {"minutes": "nan"}, {"minutes": "inf"}, {"minutes": "-1"},
         {"trials": "9" * 400}, {"latency": "1e400"}, {"seed": "-3"}, {"seed": str(1 << 64)}, {"layout": "XYZ"},
-        {"method": "none such"}, {"target": "1"}, {"minutes": "", "trials": "", "latency": ""},
+        {"operators": "some"}, {"method": "none such"}, {"target": "1"}, {"minutes": "", "trials": "", "latency": ""},
         {"gain": "0"}, {"gain": "100"}, {"gain": "-1"}, {"gain": "nan"},
         {"scheduler": "oracle"}, {"explorer": "none such"}, {"cost_model": "none"}, {"method": "adatune", "explorer": "random"},
     ],
@@ -176,6 +176,47 @@ def test_parts_that_do_not_fit_are_refused_in_the_engine_s_words_and_stay_chosen
     assert '<details class="field" open><summary>Parts</summary>' in page
     assert '<option value="xgboost" selected>Boosted trees (xgboost)</option>' in page
     assert not TuningRun.objects.exists()
+
+
+def test_a_run_of_convolutions_and_dense_layers_only_says_so_where_its_method_is_said(site: Site, ada: Client) -> None:
+    assert "<summary>Seed, layout and operators</summary>" in ada.get("/runs/new").content.decode()
+    form = {"network": site.network.pk, "target": site.target.pk, "method": "auto", "minutes": "3"}
+    ada.post("/runs/new", form | {"operators": "compute"})
+    run = TuningRun.objects.get()
+    assert run.operators_asked == RunSpec.from_json(run.spec()).operators == "compute"
+    page, report = told_of(ada, run)
+    assert "<span>tunes convolutions and dense layers only</span>" in page
+    assert "layout auto, tunes convolutions and dense layers only, seed 0" in page
+    assert "(auto), convolutions and dense layers only; waiting" in report
+    assert "<dt>Operators tuned</dt><dd>convolutions and dense layers only</dd>" in report
+
+
+def test_of_a_run_of_all_operators_nothing_is_said_of_which(site: Site, ada: Client) -> None:
+    form = {"network": site.network.pk, "target": site.target.pk, "method": "auto", "minutes": "3"}
+    ada.post("/runs/new", form)
+    run = TuningRun.objects.get()
+    assert (run.operators_asked, run.layout) == ("all", "auto")
+    for page in told_of(ada, run):
+        assert "dense layers" not in page
+        assert "Operators tuned" not in page
+
+
+def told_of(client: Client, run: TuningRun) -> tuple[str, str]:
+    """Its page and its report."""
+    report = client.get(reverse("run-file", args=[run.pk, "report.html"])).getvalue().decode()
+    return client.get(reverse("run", args=[run.pk])).content.decode(), report
+
+
+@pytest.mark.parametrize("rare", [{"seed": "7"}, {"seed": "-3"}, {"layout": "NCHW"}, {"operators": "compute"}])
+def test_what_was_set_out_of_sight_is_shown_where_a_form_comes_back(
+    site: Site, ada: Client, rare: dict[str, str]
+) -> None:
+    form = {"network": site.network.pk, "target": site.target.pk, "method": "none such", "minutes": "3"}
+    shut, open_ = (
+        f'<details class="field"{how}><summary>Seed, layout and operators</summary>' for how in ("", " open")
+    )
+    assert shut in ada.post("/runs/new", {**form, "seed": "0", "layout": "auto", "operators": "all"}).content.decode()
+    assert open_ in ada.post("/runs/new", {**form, **rare}).content.decode()
 
 
 def test_a_small_gain_is_a_limit_of_its_own(site: Site, ada: Client) -> None:

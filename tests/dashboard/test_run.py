@@ -66,12 +66,28 @@ def test_tuning_further_keeps_the_parts(site: Site, ada: Client) -> None:
     page = ada.get(html.unescape(further[1])).content.decode()
     assert '<option value="round_robin" selected>' in page
     assert '<details class="field" open><summary>Parts</summary>' in page
+    assert '<details class="field"><summary>Seed, layout and operators</summary>' in page
+
+
+def test_tuning_further_keeps_layout_and_operators(site: Site, ada: Client) -> None:
+    """In another layout other operators are tuned: what the run found would be of no use to them."""
+    run, _ = ended(site)
+    TuningRun.objects.filter(pk=run.pk).update(layout="NCHW", operators_asked="compute")
+    further = re.search(r'id="further" href="([^"]+)"', page_of(ada, run))
+    assert further
+    page = ada.get(html.unescape(further[1])).content.decode()
+    assert '<option value="NCHW" selected>' in page
+    assert '<option value="compute" selected>convolutions and dense layers only</option>' in page
+    assert '<details class="field" open><summary>Seed, layout and operators</summary>' in page
+    page = ada.get(f"{reverse('new-run')}?layout=XYZ&operators=some").content.decode()
+    assert '<details class="field"><summary>Seed, layout and operators</summary>' in page
 
 
 REPORT = {
     "parts": {"scheduler": "dynatune", "explorer": "ppo", "sampler": "adaptive"},
     "slots": 41, "decided_by_belief": 6, "differs_from_round_robin": 40,
-    "search": {"walks": 12, "improved": 9, "evaluations": 5000, "explorer": 640, "not_greedy": 0, "left_out": 0},
+    "search": {"reached": 610, "enumerated": 0, "evaluations": 5000, "explorer": 640, "not_greedy": 0, "left_out": 0},
+    "timings": {"runs": 5760, "stopped": {"complete": 640}},
 }  # fmt: skip
 
 
@@ -89,9 +105,10 @@ def test_a_run_that_stands_still_says_what_each_part_changed(site: Site, ada: Cl
     report = ada.get(reverse("run-file", args=[run.pk, "report.html"])).getvalue().decode()
     for page in (page_of(ada, run), fetched, report):
         assert "<p>Slots: 41, 6 decided by the belief, 40 unlike round-robin.</p>" in page
-        assert "<p>Explorer: 12 walks, 9 led to something better than they began with.</p>" in page
+        assert "<p>Explorer: 610 of 640 candidates reached by walking.</p>" in page
         assert "<p>Sampler: 0 of 640 candidates chosen against greedy. " in page
         assert '<span class="warn">The sampler changed nothing: it chose as greedy would have.</span>' in page
+        assert "<p>Evaluator: 5760 runs in 640 timings, 640 complete.</p>" in page
 
 
 @pytest.mark.parametrize(

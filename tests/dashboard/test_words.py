@@ -66,6 +66,8 @@ def rules(source: str) -> Iterator[str]:
                 pass
             case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name("rule")])], value=ast.Tuple(elts=[_, rule])):
                 pass
+            case ast.Assign(targets=[ast.Name("rule")], value=rule):
+                pass
             case _:
                 continue
         parts = (part.value for part in ast.walk(rule) if isinstance(part, ast.Constant))

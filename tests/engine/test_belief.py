@@ -28,9 +28,14 @@ def staircase(rng: np.random.Generator, count: int, ceiling: float = 0.5, bend: 
 
 
 def believe(
-    speeds: np.ndarray, sampling: Sampling = FAST, ahead: float = 8.0, seed: int = 0, curve: str = "log_power"
+    speeds: np.ndarray,
+    sampling: Sampling = FAST,
+    ahead: float = 8.0,
+    seed: int = 0,
+    curve: str = "log_power",
+    prior: bool = True,
 ) -> Belief:
-    belief = Belief(np.random.default_rng(seed), sampling, curve)
+    belief = Belief(np.random.default_rng(seed), sampling, curve, prior=prior)
     belief.observe(speeds, ahead, PEAK)
     return belief
 
@@ -363,3 +368,54 @@ def test_a_restored_belief_goes_on_identically(curve: np.ndarray, more: int, see
     assert second is not None
     assert np.array_equal(first.values, second.values)
     assert belief.state() == twin.state()
+
+
+LATE_STEP = np.r_[np.linspace(0.28, 0.3, 40), 0.35]
+"""A plateau and, at its end, a step that is no jump: a curve through all of it ends under the step."""
+
+
+def test_without_a_prior_a_curve_may_end_under_the_best() -> None:
+    with_, without = (believe(PEAK * LATE_STEP, PAPER, prior=prior).forecast(8) for prior in (True, False))
+    assert with_ is not None
+    assert without is not None
+    assert with_.best <= with_.values.min()
+    assert without.values.max() < without.best == with_.best
+    assert without.mean == pytest.approx(0.3 * PEAK, rel=0.05)
+    # The best stays all the same, and a curve under it promises next to nothing.
+    assert set(without.reached) == {without.best}
+    assert np.array_equal(with_.reached, with_.values)
+    assert without.rise == 0
+    assert without.improvement < with_.improvement
+
+
+def test_without_a_prior_a_few_points_lean_on_nothing() -> None:
+    """After a long plateau two points of a jump are believed as those of an operator nothing is known of."""
+
+    def told(prior: bool) -> tuple[float, float]:
+        known = believe(PEAK * np.full(80, 0.2), prior=prior)
+        rng = np.random.default_rng()
+        rng.bit_generator.state = known.state()["rng"]
+        fresh = Belief(rng, prior=prior)
+        known.observe(PEAK * np.r_[np.full(80, 0.2), 0.3, 0.3], 8, PEAK)
+        fresh.observe(PEAK * np.array([0.3, 0.3]), 8, PEAK)
+        one, other = known.forecast(8), fresh.forecast(8)
+        assert one is not None
+        assert other is not None
+        return one.mean, other.mean
+
+    one, other = told(prior=False)
+    assert one == other
+    one, other = told(prior=True)
+    assert one != other
+
+
+@pytest.mark.parametrize("name", sorted(CURVES))
+@pytest.mark.parametrize(
+    "speeds", [[1e-6], [0.3, 0.3], [0.3] * 200, [0.0] * 50 + [0.2] * 50, [0.9995] * 10, LATE_STEP.tolist()]
+)
+def test_without_a_prior_what_is_believed_stays_between_nothing_and_the_peak(name: str, speeds: list[float]) -> None:
+    forecast = believe(PEAK * np.array(speeds), short_run, curve=name, prior=False).forecast(8)
+    assert forecast is not None
+    assert 0 < forecast.values.min() <= forecast.mean <= forecast.values.max() <= PEAK
+    assert forecast.improvement >= 0
+    assert forecast.gains.min() >= 0

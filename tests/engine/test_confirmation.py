@@ -12,6 +12,7 @@ from tests.engine.synthetic_search import WORK, convolution, speed
 from workers.engine.cost_model import XGBoost
 from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.history import History
+from workers.engine.known import Known, Point
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.proposer import Proposer, Search
 from workers.engine.sampler import Greedy
@@ -64,6 +65,30 @@ def test_a_lucky_figure_loses_its_place() -> None:
     assert found.best.configuration.choices[0] == 2
     assert found.best.seconds == 1.01
     assert rounds(found) == []
+
+
+def test_a_lucky_figure_is_its_sketch_s_best_no_longer() -> None:
+    found = history(outcome(2, 1.0), outcome(3, 0.97), outcome(3, 1.05, at=1))
+    assert found.sketches[0].best == pytest.approx(WORK / 1.0)
+    found.add(outcome(2, 1.01, at=1))
+    assert found.sketches[0].best == pytest.approx(WORK / 1.01)
+    found.add(outcome(3, None, at=2))
+    found.add(outcome(4, 1.2))
+    assert found.sketches[0].best == pytest.approx(WORK / 1.01)
+
+
+def test_the_best_of_another_sketch_and_of_earlier_runs_stays() -> None:
+    def elsewhere(seconds: float, at: int = 0) -> Outcome:
+        place = Configuration(1, (7, 0, 0, 0, 0, 0))
+        return Outcome(Candidate(0, place, "explorer", at), place, "7", seconds)
+
+    earlier = Known(points=(Point(Configuration(0, (9, 0, 0, 0, 0, 0)), 1.02),))
+    found = History(convolution(2), earlier)
+    for one in (elsewhere(0.9), outcome(2, 0.97), outcome(2, 1.05, at=1)):
+        found.add(one)
+    assert [seen.best for seen in found.sketches] == pytest.approx([WORK / 1.02, WORK / 0.9])
+    found.add(elsewhere(1.1, at=1))
+    assert [seen.best for seen in found.sketches] == pytest.approx([WORK / 1.02, WORK / 1.1])
 
 
 def test_a_third_one_that_comes_to_the_front_is_doubted_next_and_rounds_count_on() -> None:

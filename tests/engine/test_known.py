@@ -38,17 +38,19 @@ def recorded(known: Known, **changes: Any) -> dict[str, Any]:
     return {"key": OPERATOR.key, "space": space_of(OPERATOR), "points": points, **changes}
 
 
-def test_the_best_known_are_proposed_first_and_the_rest_never() -> None:
-    known = drawn(60)
+def test_the_best_known_are_a_plan_of_their_own_and_the_rest_never_proposed() -> None:
+    known, taught = drawn(60), proposer(drawn(60))
     fast = sorted((p for p in known.points if p.seconds), key=lambda p: p.seconds or 0)
-    asked = [candidate.configuration for candidate in proposer(known).propose(40)]
-    assert asked[:STARTS] == [p.configuration for p in fast[:STARTS]]
-    assert not set(asked[STARTS:]) & {p.configuration for p in known.points}
+    plans = [taught.propose(1), taught.propose(40), taught.propose(40)]
+    first, second, rest = ([candidate.configuration for candidate in plan] for plan in plans)
+    assert first + second == [p.configuration for p in fast[:STARTS]]
+    assert len(rest) == 40
+    assert not set(rest) & {p.configuration for p in known.points}
 
 
 def test_the_cost_model_is_asked_before_anything_is_measured() -> None:
     taught, fresh = proposer(drawn(60)), proposer()
-    plans = {p: p.propose(24)[STARTS + 1 :] for p in (taught, fresh)}
+    plans = {p: [*p.propose(STARTS + 1), *p.propose(24)][STARTS + 1 :] for p in (taught, fresh)}
     assert {c.origin for c in plans[taught]} == {"explorer", "random"}
     assert {c.origin for c in plans[fresh]} == {"random"}
     typical = {p: np.median([speed(c.configuration) for c in plan]) for p, plan in plans.items()}

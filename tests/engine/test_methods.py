@@ -16,9 +16,11 @@ from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
 from workers.engine.evaluator.fixed import PAPER as RUNS_500
 from workers.engine.explorer.evolutionary import METASCHEDULE as EVOLUTION
 from workers.engine.explorer.ppo import PAPER as PPO_PAPER
+from workers.engine.explorer.ppo import PROGRAM as PPO_PROGRAM
 from workers.engine.methods import BEST, MEASURED, METHODS, ROLES, Method, method
 from workers.engine.methods.rules import check_legal
 from workers.engine.sampler.adaptive import PAPER as SAMPLING_PAPER
+from workers.engine.sampler.adaptive import PROGRAM as SAMPLING_PROGRAM
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.search import COUNTERS
 
@@ -79,6 +81,31 @@ def test_ablations_differ_in_the_part_they_are_named_after() -> None:
     assert whole["search"] == ("", {**improvement, "contextual": True})
     assert parts("adatune-surrogate") == {**whole, "search": ("", {**improvement, "epsilon": 0.05})}
     assert parts("adatune-contextual") == {**whole, "evaluator": ("fixed", RUNS_500)}
+
+
+def test_programs_differ_from_their_papers_in_what_their_authors_programmed_otherwise() -> None:
+    assert parts("chameleon-program") == {
+        **parts("chameleon-paper"),
+        "explorer": ("ppo", PPO_PROGRAM),
+        "sampler": ("adaptive", SAMPLING_PROGRAM),
+    }
+    assert parts("dynatune-program") == {
+        **parts("dynatune-paper"),
+        "scheduler": ("dynatune-paper", {"score": "speed", "prior": False, "c_fast": 2.0, "patience": 50}),
+        "search": ("", {"first": 32}),
+        "rhythm": ("", {"plan": 32, "warm_up": 32, "slot_seconds": 20.0}),
+    }
+
+
+def test_a_deviation_of_a_program_can_be_chosen_alone() -> None:
+    made = method("dynatune-paper", {"scheduler.score": "speed", "scheduler.prior": "false"})
+    assert made.parameters["scheduler"] == {"score": "speed", "prior": False}
+    assert method("auto", {"scheduler.prior": "false"}).parameters["scheduler"] == {"prior": False}
+    with pytest.raises(IllegalMethod, match="score 'speed' is in GFLOP/s"):
+        method("auto", {"scheduler.score": "speed"})
+    assert "score" not in method("dynatune-program", {"scheduler": "dynatune"}).parameters.get("scheduler", {})
+    chosen = method("chameleon-paper", {"sampler.mode": "stepped", "explorer.still": "0.75"})
+    assert (chosen.parameters["sampler"]["mode"], chosen.parameters["explorer"]["still"]) == ("stepped", 0.75)
 
 
 def parts(name: str) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -187,6 +214,9 @@ def test_unknown_names_list_the_legal_ones() -> None:
             "'expected_improvement' asks how sure .*choose cost_model random_f",
         ),
         ("adatune-surrogate", {"cost_model": "none", "explorer": "random"}, "'none' does not tell"),
+        ("chameleon", {"explorer": "metaschedule"}, "would not ask sampler 'adaptive'; choose sampler greedy"),
+        ("adatune", {"explorer": "metaschedule"}, "cost_model 'random_forest', .*, the contextual optimizer; choose"),
+        ("metaschedule", {"cost_model": "random_forest"}, "would not ask cost_model 'random_forest'; choose sampler"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused_with_the_next_step(name: str, changed: dict[str, str], said: str) -> None:

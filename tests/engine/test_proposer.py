@@ -216,26 +216,55 @@ def test_counters_add_up() -> None:
     assert counters["proposed"] == len(outcomes) == counters["start"] + counters["random"] + counters["explorer"]
     assert counters["not_greedy"] == 0
     assert counters["steps"] > 0
-    assert 0 < counters["improved"] <= counters["walks"]
+    assert 0 < counters["reached"] <= counters["explorer"]
+    assert counters["enumerated"] == 0
     assert counters["fits"] == 3
 
 
 @pytest.mark.mutation
-def test_mutation_an_explorer_that_does_not_see_the_score_improves_nothing() -> None:
+def test_mutation_an_explorer_that_does_not_see_the_score_reaches_nothing() -> None:
     class Blind(SimulatedAnnealing):
         def explore(self, sketch, score, count, visited):  # type: ignore[no-untyped-def]
             return super().explore(sketch, lambda choices: np.zeros(len(choices)), count, visited)
 
     proposer = Proposer(convolution(), Blind, Greedy(), lambda: XGBoost(0), np.random.default_rng(0))
     run(proposer, 64)
-    assert proposer.counters["walks"] > proposer.counters["improved"] == 0
+    assert proposer.counters["explorer"] > proposer.counters["reached"] == 0
+
+
+class Last(Greedy):
+    """Takes the other end of what it is handed."""
+
+    def sample(self, sketch, candidates, scores, count, visited):  # type: ignore[no-untyped-def]
+        return candidates[-count:]
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("sampler", [Greedy, Last])
+def test_mutation_an_explorer_that_returns_its_starts_reaches_nothing_whatever_the_sampler_takes(
+    sampler: type[Greedy],
+) -> None:
+    class Still(SimulatedAnnealing):
+        def explore(self, sketch, score, count, visited):  # type: ignore[no-untyped-def]
+            _, steps = super().explore(sketch, score, count, visited)
+            return self.begun, steps
+
+    search = Search(pool=4.0)
+    proposer = Proposer(convolution(), Still, sampler(), lambda: XGBoost(0), np.random.default_rng(0), search)
+    run(proposer, 64)
+    assert proposer.counters["explorer"] > proposer.counters["reached"] == 0
+    assert (proposer.counters["not_greedy"] > 0) == (sampler is Last)
+
+
+def test_candidates_of_a_sketch_that_is_scored_whole_are_no_walk_s() -> None:
+    proposer = made(operator=small(TINY), search=Search(first=2, epsilon=0.0))
+    proposer.observe([answer(c) for c in proposer.propose(2)])
+    assert len(proposer.propose(16)) == 4
+    assert proposer.counters["enumerated"] == proposer.counters["explorer"] == 4
+    assert proposer.counters["reached"] == 0
 
 
 def test_a_sampler_that_leaves_the_greedy_choice_is_counted() -> None:
-    class Last(Greedy):
-        def sample(self, sketch, candidates, scores, count, visited):  # type: ignore[no-untyped-def]
-            return candidates[-count:]
-
     search = Search(pool=4.0, epsilon=0.0)
     proposer = Proposer(convolution(), SimulatedAnnealing, Last(), lambda: XGBoost(0), np.random.default_rng(0), search)
     run(proposer, 64)

@@ -377,6 +377,95 @@ def test_the_reduction_is_the_papers_formula(rule: Rule, gained: str) -> None:
     assert decision.terms["r_ms"] == pytest.approx(4e3 * (1e8 / speed - 1e8 / (speed + gain)))
 
 
+PROGRAM_RULE = replace(PAPER_RULE, score="speed", prior=False, c_fast=2.0, patience=50, sampling=QUICK.sampling)
+
+
+def test_a_speed_is_scored_by_the_predicted_one_in_gflops_whatever_the_weight() -> None:
+    scheduler = DynaTune(0, PEAK, rule=PROGRAM_RULE)
+    now = [progress(0, falling(0, 25), 3, weight=4), progress(1, falling(1, 41), 5), progress(2, [1e-3], 0)]
+    decision = scheduler.choose(now[:2], 1.0)
+    assert decision is not None
+    assert decision.rule in ("belief", "bonus")
+    told = []
+    for one in now[:2]:
+        belief = scheduler.belief(one.operator.index)
+        assert belief is not None
+        forecast = belief.forecast(8)
+        assert forecast is not None
+        # Slot t = 9 is given out after 3 + 5.
+        told.append([1e-9 * forecast.mean, np.sqrt(2 * np.log(9) / one.slots)])
+    assert list(decision.terms["gflops"].values()) == [pytest.approx(terms, rel=1e-3) for terms in told]
+    assert decision.terms["speed_gflops"] == pytest.approx(told[decision.operator][0])
+    assert decision.terms["bonus_gflops"] == pytest.approx(told[decision.operator][1])
+    assert not {"r_ms", "bonus_ms", "operators"} & set(decision.terms)
+    assert decision.operator == np.argmax([sum(terms) for terms in told])
+    first = scheduler.choose(now, 1.0)
+    assert first is not None
+    assert (first.operator, first.rule) == (2, "gamma")
+    assert first.terms["speed_gflops"] == pytest.approx(100)
+
+
+def preferred(rule: Rule) -> int:
+    """Of a slow operator that still gains and is most of the latency, and a fast one that does not and is little of it."""
+    gaining = progress(0, (10e-3 * (43 / np.arange(11.0, 44)) ** 0.3).tolist(), 4, weight=9)
+    decision = DynaTune(0, PEAK, rule).choose([gaining, progress(1, [2e-3] + [1e-3] * 32, 4)], 1.0)
+    assert decision is not None
+    return decision.operator
+
+
+def test_a_score_by_speed_prefers_what_is_fast_to_what_pays() -> None:
+    assert preferred(PROGRAM_RULE) == 1
+    assert preferred(replace(PROGRAM_RULE, score="improvement")) == 0
+
+
+@pytest.mark.mutation
+def test_a_score_that_is_not_what_its_name_says_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_speed = DynaTune._predicted
+    monkeypatch.setattr(
+        DynaTune, "_predicted", lambda self, one, t: replace(by_speed(self, one, t), reduction=1e3 * one.best)
+    )
+    with pytest.raises(AssertionError):
+        test_a_score_by_speed_prefers_what_is_fast_to_what_pays()
+
+
+@pytest.mark.parametrize("name", ["dynatune-paper", "epsilon_greedy", "softmax"])
+def test_score_and_prior_are_parameters_and_the_scheduler_goes_on_as_any(name: str) -> None:
+    sampling = {"steps": 24, "burn": 8, "samples": 60}
+    told = {"score": "speed", "scale": "millisecond", "open": False, "prior": False, "sampling": sampling}
+    first, second = (scheduler_named(name, Setting(3, PEAK), **told) for _ in range(2))
+    slots = [0] * 4
+    decisions = play(first, range(4), slots, 9)
+    json.dumps([decision.terms for decision in decisions], allow_nan=False)
+    assert all("speed_gflops" in decision.terms for decision in decisions)
+    second.restore(json.loads(json.dumps(first.state())))
+    assert play(first, range(4), list(slots), 3) == play(second, range(4), list(slots), 3)
+    assert isinstance(first, DynaTune)
+    for index, count in enumerate(slots):
+        one = progress(index, falling(index, 400)[: 1 + 8 * count], count)
+        assert 0 <= first.foreseen(one, 8.0) <= one.best
+
+
+def test_what_is_told_of_a_curve_that_ends_under_the_best_is_the_best() -> None:
+    times = [1 / speed for speed in [*np.linspace(280, 300, 40), 350]]
+    scheduler = DynaTune(0, PEAK, PROGRAM_RULE)
+    decision = scheduler.choose([progress(0, times, 4)], 1.0)
+    assert decision is not None
+    assert decision.terms["speed_gflops"] < 0.95 * 1e-9 * 1e8 / times[-1]
+    assert decision.terms["belief"]["mean_ms"] == pytest.approx([1e3 * times[-1]] * 4, rel=1e-3)
+
+
+def test_a_score_is_refused_where_the_rule_counts_milliseconds() -> None:
+    with pytest.raises(ValueError, match="score 'gain' is unknown; use one of improvement, speed"):
+        Rule(score="gain")
+    with pytest.raises(
+        ValueError, match="use scale 'millisecond', not 'spread', with open false, or scheduler dynatune-paper"
+    ):
+        PRODUCT_RULE.changed({"score": "speed"})
+    with pytest.raises(IllegalMethod, match="GFLOP/s"):
+        scheduler_named("dynatune", Setting(0, PEAK), score="speed")
+    assert PAPER_RULE.changed({"score": "speed", "prior": False}) == replace(PAPER_RULE, score="speed", prior=False)
+
+
 def test_a_decision_shows_what_is_believed_of_the_operator() -> None:
     scheduler, slots = DynaTune(0, PEAK, rule=QUICK), [0] * 4
     first = play(scheduler, range(4), slots, 4)

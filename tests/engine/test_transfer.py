@@ -276,6 +276,18 @@ def test_twins_try_each_others_best_and_each_of_them_once() -> None:
     assert lent.configuration not in {candidate.configuration for candidate in second.propose(16)}
 
 
+def test_a_twin_s_best_waits_until_what_earlier_runs_found_is_measured() -> None:
+    around, twin = Neighbours(), replace(LARGE, index=3)
+    chosen = replace(method("round_robin"), parameters={"search": {"twins": True}})
+    first = chosen.make_proposer(LARGE, 3, neighbours=around)
+    second = chosen.make_proposer(twin, 3, measured(twin, 60), around)
+    first.observe([answered(candidate, LARGE) for candidate in first.propose(8)])
+    second.observe([answered(candidate, twin) for candidate in second.propose(1)])
+    assert second.borrowed() == []
+    second.observe([answered(candidate, twin) for candidate in second.propose(8)])
+    assert [candidate.origin for candidate in second.borrowed()] == ["twin"]
+
+
 def test_without_twins_nothing_is_tried_for_others() -> None:
     around = Neighbours()
     alone = proposer(replace(LARGE, index=3), around)

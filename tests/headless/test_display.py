@@ -36,7 +36,7 @@ STILL = {"kind": "log", "clock": 44.0, "level": "info", "text": "still tuning"}
 
 
 def told(events: list[dict[str, Any]], ending: Ending) -> dict[str, Any]:
-    return dict(summary(events, ending, RESULT, [{"known": 0}, {"known": 3}])["figures"])
+    return dict(summary(events, ending, RESULT, [{"known": 0, "alike": 1}, {"known": 3}])["figures"])
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,7 @@ def test_a_run_that_said_its_reason_tells_what_it_said() -> None:
     assert (found["seconds"], found["trials"], found["reason"]) == (8.0, 24, "trials")
     assert found["share"] == {"build": 0.5, "search": 0.5}
     assert (found["complete_after"], found["search"], found["slots"]) == (4.0, {"fits": 24}, 1)
+    assert (found["operators"], found["operators_known"], found["operators_alike"]) == (2, 1, 1)
 
 
 @pytest.mark.parametrize("paused", [False, True], ids=["in its first attempt", "after a pause"])
@@ -69,21 +70,37 @@ def test_a_child_that_was_killed_when_stopped_leaves_the_figures_of_what_it_save
 
 
 def test_the_last_lines_say_what_each_part_changed_and_which_changed_nothing() -> None:
-    search = {"walks": 12, "improved": 9, "evaluations": 5000, "explorer": 640, "not_greedy": 0}
+    search = {"reached": 610, "enumerated": 0, "evaluations": 5000, "explorer": 640, "not_greedy": 0}
     last = finished(8.0, 24, "trials", build=4.0)
     last["report"] |= {"search": search, "parts": {"scheduler": "dynatune", "explorer": "ppo", "sampler": "adaptive"}}
     lines = summary([batch(4.0, 24, 0.004), SLOT, last], Ending("finished", last=last), RESULT, [])["lines"]
     assert lines[-3:] == [
         "slots: 1, 0 decided by the belief, 1 unlike round-robin. The belief changed nothing: no slot was decided by it.",
-        "explorer: 12 walks, 9 led to something better than they began with",
+        "explorer: 610 of 640 candidates reached by walking",
         "sampler: 0 of 640 candidates chosen against greedy. The sampler changed nothing: it chose as greedy would have.",
     ]
 
 
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{}, {"known": 0, "alike": 0}], ""),
+        ([{"known": 9, "alike": 0}, {}], "1 of 2 operators known from earlier runs\n"),
+        ([{"known": 9}, {"alike": 2}, {"alike": 1}], "1 of 3 operators known from earlier runs, 2 like known ones\n"),
+        ([{"known": 0, "alike": 4}, {}], "0 of 2 operators known from earlier runs, 1 like known ones\n"),
+    ],
+)
+def test_a_run_says_how_many_operators_earlier_runs_tell_something_of(
+    capsys: pytest.CaptureFixture[str], rows: list[dict[str, int]], words: str
+) -> None:
+    Display(Budget()).hear({"kind": "operators", "operators": rows, "clock": 1.0})
+    assert capsys.readouterr().err == words
+
+
 @pytest.mark.parametrize("level", ["info", "warning", "error"])
 def test_what_a_run_says_is_said_on(capsys: pytest.CaptureFixture[str], level: str) -> None:
-    Display(Budget()).hear({"kind": "log", "level": level, "text": "3 operators are like others", "clock": 1.0})
-    assert "3 operators are like others" in capsys.readouterr().err
+    Display(Budget()).hear({"kind": "log", "level": level, "text": "3 workers were ended", "clock": 1.0})
+    assert "3 workers were ended" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

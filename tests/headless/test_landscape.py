@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tvm
 
 
 def test_curves_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_path: Path) -> None:
-    (tmp_path / "costs.json").write_text('{"machine": "", "seconds": {}}')
+    Costs({}).write(tmp_path / "costs.json")
     arguments = (
         "landscape", "record", zoo.tiny(zoo_cache), "--kind", "curve", "--trials", 6, "--seeds", 1, "--out", tmp_path,
     )  # fmt: skip
@@ -30,6 +30,7 @@ def test_curves_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_path: Path) -
     assert len(first.searches) == len(first.header["operators"]) >= 2
     assert all(len(search) and search.best[-1] < 1 for row in first.searches for search in row)
     assert first.searches[0][0].build.max() > 0
+    assert first.header["thrift"] is True
     assert np.nanmax(first.searches[0][0].measure) > 0
     code, _, errors = told(*arguments)  # all is there: nothing is measured again
     assert code == 0, errors
@@ -38,7 +39,7 @@ def test_curves_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_path: Path) -
 
 
 def test_a_part_of_the_space_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_path: Path) -> None:
-    (tmp_path / "costs.json").write_text('{"machine": "", "seconds": {}}')
+    Costs({}).write(tmp_path / "costs.json")
     code, said, errors = told(
         "landscape", "record", zoo.tiny(zoo_cache), "--kind", "space", "--operators", 1, "--configurations", 24,
         "--out", tmp_path,
@@ -46,7 +47,9 @@ def test_a_part_of_the_space_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_
     assert code == 0, errors
     (path,) = tmp_path.glob("tiny-auto-*-threads.space.npz")
     assert path.name in said
-    part = SpaceRecording.read(path).parts[0]
+    recording = SpaceRecording.read(path)
+    part = recording.parts[0]
+    assert recording.header["thrift"] is False
     assert 8 <= part.operator.size <= 24
     assert len(part.times) == part.operator.size
     assert (part.true < 1).mean() > 0.5
@@ -71,6 +74,7 @@ def test_what_the_parts_cost_is_measured_on_its_own(told: Told, tmp_path: Path) 
     assert code == 0, errors
     assert "costs.json" in said
     found = Costs.read(tmp_path / "costs.json")
+    assert not found.older
     for one in every_part():
         assert found.of("explorer", one)["step"] > 0
 

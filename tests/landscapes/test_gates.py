@@ -33,6 +33,8 @@ SEEDS_SHIPPED = range(2)
 """A recorded network has several times the operators and trials of the synthetic one."""
 MOST_SHIPPED = 20e6
 """Bytes: what every clone of the repository carries."""
+DRAWS_SHIPPED = range(5)
+"""Seeds of a search in the recorded space: with two, shuffled predictions were 0.6 of chance, with five 0.77."""
 SEARCHED = 120
 """Trials an operator of a search: enough that a model has something to say."""
 DRAWS = range(8)
@@ -69,8 +71,8 @@ def space(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return Source(path, SPACE, SpaceRecording.read(path), Costs.read(path.with_name("costs.json")))
 
 
-def seeds(source: Source, synthetic: range) -> range:
-    return synthetic if source.name == "synthetic" else SEEDS_SHIPPED
+def seeds(source: Source, synthetic: range, recorded: range = SEEDS_SHIPPED) -> range:
+    return synthetic if source.name == "synthetic" else recorded
 
 
 Play = Callable[[Source, str, int, int], dict[str, Any]]
@@ -111,7 +113,7 @@ def excess(play: Play, source: Source, arm: str) -> float:
 def reached(play: Play, source: Source, arm: str) -> float:
     """The fastest there is over the best that a search found, mean of the operators, median of the seeds."""
     found = []
-    for seed in seeds(source, DRAWS):
+    for seed in seeds(source, DRAWS, DRAWS_SHIPPED):
         cell = play(source, arm, seed, source.trials(SEARCHED))
         found.append(statistics.fmean(row["reachable"] / row["best"] for row in cell["operators"]))
     return statistics.median(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -350,9 +350,10 @@ def test_a_part_that_nobody_timed_is_told() -> None:
 def test_what_is_loaded_or_fitted_before_the_first_slot_is_no_part_of_what_is_timed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A clock that moves by a second at each first call of an explorer and by 30 at the first fit of an operator."""
+    """A clock that moves by 100 s at the first call of an explorer, by 30 at the first fit of an operator and by 0.5 at each,
+    and by a hundredth for each operator that a decision looks at."""
     clock, fitted, loaded = SimulatedClock(), set[int](), list[str]()
-    observe, explore = DynaTune.observe, SimulatedAnnealing.explore
+    observe, choose, explore = DynaTune.observe, DynaTune.choose, SimulatedAnnealing.explore
 
     def slow_at_first(self: DynaTune, progress: Progress) -> None:
         clock.advance(0.0 if progress.operator.index in fitted else 30.0)
@@ -360,17 +361,22 @@ def test_what_is_loaded_or_fitted_before_the_first_slot_is_no_part_of_what_is_ti
         clock.advance(0.5)
         observe(self, progress)
 
+    def looking(self: DynaTune, progress: Sequence[Progress], slot_seconds: float) -> Any:
+        clock.advance(0.01 * len(progress))
+        return choose(self, progress, slot_seconds)
+
     def loading(self: SimulatedAnnealing, *given: Any) -> Any:
         clock.advance(0.0 if loaded else 100.0)
         loaded.append("torch")
         return explore(self, *given)
 
     monkeypatch.setattr(DynaTune, "observe", slow_at_first)
+    monkeypatch.setattr(DynaTune, "choose", looking)
     monkeypatch.setattr(SimulatedAnnealing, "explore", loading)
     chosen = METHODS["dynatune"]
     chosen = replace(chosen, parameters={"scheduler": {"sampling": {"steps": 12, "burn": 4, "samples": 20}}})
     found = calibrate("here", [chosen], clock.now)
-    assert found.of("scheduler", chosen)["decision"] == pytest.approx(0.5)
+    assert found.of("scheduler", chosen) == {"decision": pytest.approx(0.5), "decision_operator": pytest.approx(0.01)}
     assert found.of("explorer", chosen)["step"] == 0.0
 
 

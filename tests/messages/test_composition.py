@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from workers.engine.methods import Rhythm
+from workers.engine.methods import METHODS, Rhythm, method
 from workers.engine.proposer import Search
 from workers.engine.sampler import SAMPLERS, Adaptive
-from workers.messages.composition import CHOOSING, CLUSTERING, MOST, POOL, Composition, inherited
+from workers.messages.composition import BROUGHT, CHOOSING, CLUSTERING, EVOLVING, MOST, POOL, Composition, inherited
 
 PARTS = {"explorer": "simulated_annealing", "sampler": "greedy", "cost_model": "xgboost"}
 
@@ -42,6 +42,13 @@ def test_samplers_that_choose_are_registered() -> None:
     assert SAMPLERS[CLUSTERING] is Adaptive
 
 
+def test_the_explorer_that_asks_no_other_part_is_registered_and_its_preset_has_the_parts_it_brings() -> None:
+    preset = METHODS[EVOLVING]
+    assert preset.explorer == EVOLVING
+    assert {role: getattr(preset, role) for role in BROUGHT} == BROUGHT
+    assert method(EVOLVING).search.acquisition == "mean"
+
+
 def test_a_replaced_part_leaves_its_numbers_and_a_sampler_brings_its_pool() -> None:
     preset = {"explorer": {"chains": 8}, "search": {"first": 64, "pool": 2.0}}
     assert inherited(preset, {}) == preset
@@ -69,6 +76,19 @@ def test_a_replaced_part_leaves_its_numbers_and_a_sampler_brings_its_pool() -> N
         ({}, {"acquisition": "upper_bound"}, "acquisition 'upper_bound' asks how sure"),
         ({"sampler": "diverse"}, {}, "set search.pool to 8"),
         ({"sampler": "adaptive"}, {"pool": 2.0}, ""),
+        ({"explorer": EVOLVING}, {}, ""),
+        (
+            {"explorer": EVOLVING, "sampler": "diverse"},
+            {"pool": 8.0},
+            "explorer 'metaschedule' brings its own cost model and chooses by itself, it would not ask sampler 'diverse'; "
+            "choose sampler greedy and cost_model xgboost in a method that scores by the mean, or another explorer",
+        ),
+        ({"explorer": EVOLVING, "cost_model": "none"}, {}, "it would not ask cost_model 'none'; choose sampler greedy"),
+        (
+            {"explorer": EVOLVING, "cost_model": "random_forest"},
+            {"contextual": True, "acquisition": "expected_improvement"},
+            "cost_model 'random_forest', acquisition 'expected_improvement', the contextual optimizer; choose",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named_with_the_reason_and_the_next_step(

@@ -48,7 +48,7 @@ class Device(SyntheticLandscape):
     def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
         self.charge("wait", 3.0)
         self.charge("build", 1.5)
-        self.charge("measure", 2.0)
+        self.charge("measure", 3.0)
         self._clock.advance(3.0)
         return super().measure(candidates, incumbents)
 
@@ -74,7 +74,9 @@ def phases(patch: pytest.MonkeyPatch) -> dict[str, dict[str, float]]:
         slow(*one)
     chosen, backend = Charged.over(CHOSEN, COSTS, clock), Device(3, OPERATORS, clock)
     TuningLoop(backend, chosen, Budget(trials=150), 7, PEAK_FLOPS, clock, emit, lambda: "continue").run()
-    found: dict[str, dict[str, float]] = events[-1]["report"]["phases"]
+    report = events[-1]["report"]
+    assert sum(report["searched"].values()) == pytest.approx(report["spent"]["search"], abs=1e-3)
+    found: dict[str, dict[str, float]] = report["phases"]
     assert sum(sum(one.values()) for one in found.values()) == pytest.approx(events[-1]["clock"], abs=1e-3)
     return found
 
@@ -97,6 +99,22 @@ def test_an_account_that_is_dropped_is_noticed(monkeypatch: pytest.MonkeyPatch, 
     of = Accounts.of
     monkeypatch.setattr(Accounts, "of", lambda self: {k: v for k, v in of(self).items() if k != lost})
     assert unaccounted(phases(monkeypatch)) > TOLERANCE
+
+
+def test_the_search_s_seconds_by_part_are_those_of_all_attempts() -> None:
+    clock = SimulatedClock()
+    first, second = Books(OPERATORS, {}, clock), Books(OPERATORS, {}, clock)
+    for books, account, seconds in (
+        (first, "search/explore", 2.0),
+        (first, "search/fit", 1.0),
+        (first, "decision/choose", 4.0),
+        (second, "search/explore", 0.5),
+    ):
+        with books.accounts.spending(account):
+            clock.advance(seconds)
+    second.remember(first.searched())
+    assert first.searched() == {"explore": 2.0, "fit": 1.0}
+    assert second.searched() == {"explore": 2.5, "fit": 1.0}
 
 
 class Real(SimulatedClock):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.pipeline.simulated_run import WALK, simulated
@@ -31,6 +33,14 @@ def test_the_report_has_every_counter_of_the_search(name: str) -> None:
     assert set(found) == set(COUNTERS)
     assert found["proposed"] > 0
     assert (found["evaluations"] >= found["evaluations_to_best"] > 0) == (name == "dynatune")
+
+
+def test_the_report_says_how_often_programs_ran_and_why_their_timings_ended() -> None:
+    simulation = simulated("random", trials=300)
+    found = [m for m in simulation.measurements if m["seconds"]]
+    told = simulation.report["timings"]
+    assert told == {"runs": sum(m["runs"] for m in found), "stopped": Counter(m["stopped"] for m in found)}
+    assert set(told["stopped"]) == {"complete", "rejected"}
 
 
 def test_a_sampler_that_takes_fewer_makes_shorter_plans_and_the_run_goes_on() -> None:

@@ -47,8 +47,21 @@ def test_the_clock_and_the_accounts_go_on_where_they_stopped(tmp_path: Path) -> 
     assert second.events[-1]["clock"] == pytest.approx(whole.events[-1]["clock"], abs=1e-4)
     assert second.report["slots"] == whole.report["slots"]
     assert second.report["search"] == whole.report["search"]
+    assert second.report["timings"] == whole.report["timings"]
     assert second.report["spent"] == pytest.approx(whole.report["spent"], abs=1e-3)
     assert second.report["decided_by_belief"] == whole.report["decided_by_belief"]
+
+
+def test_the_search_s_parts_are_told_with_what_earlier_attempts_took(tmp_path: Path) -> None:
+    first = simulated("dynatune", TRIALS, wish=Wish("pause", 6))
+    history = kept(tmp_path, first.lines)
+    assert history.checkpoint is not None
+    assert history.checkpoint["searched"].keys() == first.report["searched"].keys() >= {"explore", "sample", "fit"}
+    history.checkpoint["searched"]["explore"] += 40.0
+    second = simulated("dynatune", TRIALS, history=history)
+    assert second.report["searched"]["explore"] >= 40.0
+    del history.checkpoint["searched"]  # as earlier versions wrote it
+    assert simulated("dynatune", TRIALS, history=history).report["searched"]["explore"] < 40.0
 
 
 def test_a_pause_during_the_warm_up_changes_nothing(tmp_path: Path) -> None:

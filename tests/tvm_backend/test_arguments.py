@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
-from itertools import islice
+import time
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -133,6 +135,19 @@ def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any
     few, why = runs(0.02)
     assert why == "late"
     assert 1 <= few < 500
+
+
+def test_what_is_handed_over_fills_a_run_and_is_not_in_its_seconds() -> None:
+    from workers.tvm_backend.arguments import Given
+    from workers.tvm_backend.stopwatch import Stopwatch
+
+    handed, called = [], []
+    stopwatch = Stopwatch(
+        {"main": lambda: called.append(0)}, Given(repeat([]), ()), lambda parts: (handed.append(0), time.sleep(2e-3))
+    )
+    times = stopwatch.runs(11)
+    assert (len(handed), len(called)) == (12, 12)
+    assert statistics.median(times) < 1e-3
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -81,6 +81,7 @@ def test_it_learns_and_proposes_nothing_twice(compiled: Compiled, operators: lis
             proposer.observe([outcome])
         asked += plan
     assert len({c.configuration for c in asked}) == len(asked)
+    assert proposer.counters["left_out"] == 0, "nothing is superfluous to it: its plans have no sampler"
     assert proposer.best.seconds == min(answered(c, n).seconds or 1.0 for n, c in enumerate(asked))
     assert chosen.model.data_size >= 2 * PLAN
     assert proposer.counters["fits"] >= 2
@@ -129,6 +130,8 @@ def test_an_operator_of_few_programs_ends(compiled: Compiled, operators: list[An
         number += len(plan)
         assert number <= operator.size
     assert proposer.exhausted
+    assert proposer.counters["duplicates"] > 0
+    assert proposer.counters["left_out"] == 0
 
 
 def test_other_explorers_are_left_alone(compiled: Compiled) -> None:

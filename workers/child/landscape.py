@@ -11,6 +11,7 @@ from typing import Any
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.engine.methods import Method, method
+from workers.engine.thrift import Thrift
 from workers.landscapes.calibration import calibrate
 from workers.landscapes.recorder import EVALUATION, Watch, curves_of, record_curves, record_spaces, spaces_of
 from workers.messages.channel import ControlReader
@@ -25,6 +26,9 @@ PATIENCE = 3600.0
 def record_landscape(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order: {kind: "curve" | "space" | "costs", work_dir, hardware} and, for the first two, {spec, name, network,
     trials, seeds, operators, configurations}.
+
+    Curves leave uncompiled what a run would (`Thrift`), so that a recorded search costs what one of a run does; every
+    configuration of a space is compiled. The recording's header says which ("thrift").
 
     The result: {kind, path: of what was made, beneath work_dir; null when stopped before it was whole}.
     """
@@ -51,9 +55,10 @@ def _recorded(order: dict[str, Any], work: Path, watch: Watch, pulse: Pulse) -> 
         "peak_flops": spec.peak_flops,
         "threads": spec.threads,
         "hardware": order["hardware"],
+        "thrift": order["kind"] == "curve",
     }
     if order["kind"] == "curve":
-        make = _backends(spec, chosen, work, pulse)
+        make = _backends(spec, chosen, work, pulse, Thrift)
         if not record_curves(make, chosen, order["seeds"], order["trials"], parts, watch):
             return None
         curves_of(parts, order["seeds"], {**header, **_versions()}).write(path)
@@ -68,8 +73,10 @@ def _recorded(order: dict[str, Any], work: Path, watch: Watch, pulse: Pulse) -> 
     return path
 
 
-def _backends(spec: RunSpec, chosen: Method, work: Path, pulse: Pulse) -> Callable[[], Any]:
-    """Makes fresh backends, one at a time."""
+def _backends(
+    spec: RunSpec, chosen: Method, work: Path, pulse: Pulse, thrift: Callable[[], Thrift | None] = lambda: None
+) -> Callable[[], Any]:
+    """Makes fresh backends, one at a time, each with a `thrift` of its own."""
     pulse.tell("phase", name="importing", text="loading TVM")
     # TVM's own modules import TVM: they come after its traps are dealt with.
     from workers.tvm_backend import runtime
@@ -80,7 +87,7 @@ def _backends(spec: RunSpec, chosen: Method, work: Path, pulse: Pulse) -> Callab
 
     def make() -> LocalBackend:
         return LocalBackend(
-            Pool(spec.target, spec.threads, TurnLock(pulse)),
+            Pool(spec.target, spec.threads, TurnLock(pulse), thrift()),
             spec,
             cleaned(spec.network, spec.inputs),
             chosen.evaluation,

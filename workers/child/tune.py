@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 600.0
 """s without an event until a tuning counts as hung; an import, or a plan whose every program times out, takes less."""
-LIKE = "{} operators are like others that earlier runs measured, and try in their first slot what was best there"
 
 
 def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
@@ -47,8 +46,6 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         known = _known(order, operators, spaces)
         rows = [_described(o, space, known.get(o.index)) for o, space in zip(operators, spaces, strict=True)]
         pulse.tell("operators", operators=rows)
-        if like := sum(bool(one.alike) for one in known.values()):
-            pulse.tell("log", level="info", text=LIKE.format(like))
         backend.take_up(best_of(order.get("measurements", ()), rows))
         loop = TuningLoop(
             backend,
@@ -147,4 +144,5 @@ def _described(operator: Operator, space: str, known: Known | None) -> dict[str,
         "configurations": float(operator.size),
         "space": space,
         "known": len(known.points) if known else 0,
+        "alike": len(known.alike) if known else 0,
     }

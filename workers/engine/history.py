@@ -22,8 +22,9 @@ that."""
 
 @dataclass
 class SketchHistory:
-    """Points of one sketch in the order of observation; `streak` counts duplicates and invalid ones since the last
-    program. What has too much code to be compiled now is neither: it says nothing of what the sketch has left."""
+    """Points of one sketch in the order of observation; `best` is their highest speed, by the latest figure of each;
+    `streak` counts duplicates and invalid ones since the last program. What has too much code to be compiled now is
+    neither: it says nothing of what the sketch has left."""
 
     visited: set[tuple[int, ...]] = field(default_factory=set)
     choices: list[tuple[int, ...]] = field(default_factory=list)
@@ -47,6 +48,7 @@ class History:
         for point in known.points:
             self.visit(point.configuration)
             self._point(point.configuration, point.seconds)
+        self._lent = [seen.best for seen in self.sketches]
         for start in known.starts:
             self.sketches[start.sketch].visited.discard(start.choices)
 
@@ -102,14 +104,20 @@ class History:
         seen.best = max(seen.best, speed)
 
     def _repeat(self, outcome: Outcome) -> None:
-        """A later round takes the place of the earlier figure; one that failed leaves it. The cost model keeps what it
-        was shown first: a resumed run must fit the same points."""
+        """A later round takes the place of the earlier figure, as the best of its sketch too; one that failed leaves it. The
+        cost model keeps what it was shown first: a resumed run must fit the same points."""
         asked = outcome.candidate.configuration
         self._repeating += _cost(outcome)
         self._rounds[asked] = max(outcome.candidate.round, self._rounds.get(asked, 0))
         if outcome.seconds and asked in self._programs:
             self._programs[asked] = outcome
             self.best = min(self._programs.values(), key=_seconds)
+            self._revise(outcome.configuration.sketch)
+
+    def _revise(self, sketch: int) -> None:
+        """What earlier runs found of it stays."""
+        times = [_seconds(one) for one in self._programs.values() if one.configuration.sketch == sketch]
+        self.sketches[sketch].best = max([self._lent[sketch], *(self._operator.work / time for time in times)])
 
     def doubtful(self, share: float) -> list[Candidate]:
         """The best program and the one it overtook, to be measured once more side by side; [] when there is no doubt.

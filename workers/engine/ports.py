@@ -100,10 +100,13 @@ class CostModel(Protocol):
 class Explorer(Protocol):
     """Walks a sketch, guided by a score, and returns the best it met.
 
-    `figures` are counts of the last call, no part of the state: those of `search.FIGURES`.
+    `figures` are counts of the last call, no part of the state: those of `search.FIGURES`. `begun` is what that call would
+    have returned without a step, the best of its starting points; None where it scored the whole sketch in place of a
+    walk.
     """
 
     figures: dict[str, int]
+    begun: Choices | None
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         """Up to `count` distinct unvisited choices, best score first, as (n, k), and how many steps were walked."""

@@ -22,9 +22,10 @@ class Proposer:
     """Proposes configurations of one operator and learns from what came of them.
 
     A plan holds, in this order: what was asked before a crash and never observed, a doubtful best and its rival for
-    another round, the best of `known` (earlier runs, which also teach the cost model before anything is measured), the
-    operator's unused start configurations, then each open sketch's share (`SketchShares`): the sampler's pick of the
-    explorer's candidates, and random ones (`SketchSearch`). But for those rounds nothing is proposed twice.
+    another round, the best of `known` (earlier runs, which also teach the cost model before anything is measured) and
+    nothing after them, or the operator's unused start configurations, then each open sketch's share (`SketchShares`): the
+    sampler's pick of the explorer's candidates, and random ones (`SketchSearch`). But for those rounds nothing is proposed
+    twice.
 
     Checkpoint protocol. `state()` may be taken at any time and is JSON. It leaves out everything that follows from the
     outcomes. To resume: make a proposer from the same arguments (the same `known` too), `restore(state)`, then `observe`
@@ -50,6 +51,7 @@ class Proposer:
         self._rng = rng
         self._history = History(operator, known)
         self._starts = known.tried_first(operator.start)
+        self._proven = frozenset(known.starts)
         self._again: list[Candidate] = []
         self._pending: dict[Configuration, Candidate] = {}
         self.counters: dict[str, float] = dict.fromkeys(COUNTERS, 0)
@@ -89,8 +91,11 @@ class Proposer:
         del self._again[:count]
         self._pending |= {candidate.configuration: candidate for candidate in plan}
         self._take(plan, self._doubtful(count - len(plan)))
-        self._take(plan, [self._new(c, "start") for c in self._unused_starts()[: count - len(plan)]])
-        while len(plan) < count and (shares := self._shares.of(count - len(plan))):
+        starts = self._unused_starts()
+        # Alone: what earlier runs found is at hand after a slot of each operator, and searching makes slots long.
+        proven = [start for start in starts if start in self._proven]
+        self._take(plan, [self._new(start, "start") for start in (proven or starts)[: count - len(plan)]])
+        while not proven and len(plan) < count and (shares := self._shares.of(count - len(plan))):
             found: list[Candidate] = []
             for sketch, share in shares:
                 guided, at_random, left_out = self._sketches[sketch].pick(share)
@@ -104,8 +109,9 @@ class Proposer:
         return plan
 
     def borrowed(self) -> list[Candidate]:
-        """What is the best of a twin now, and was never proposed here: beside any plan, of whichever operator."""
-        if not self._search.twins:
+        """What is the best of a twin now, and was never proposed here: beside any plan, of whichever operator, once what
+        earlier runs found of this one is through."""
+        if not self._search.twins or not self._proven.isdisjoint(self._unused_starts()):
             return []
         plan: list[Candidate] = []
         untried = self._history.unvisited(self._neighbours.bests(self.operator.index))

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from workers.engine.acquisition import ACQUISITIONS
 from workers.engine.registry import check
 
-FIGURES = ("steps_to_best", "evaluations", "evaluations_to_best", "improved")
+FIGURES = ("steps_to_best", "evaluations", "evaluations_to_best")
 FEATURES = ("knobs", "lowered")
 GROUPING = ("clusters", "synthesised")
 COUNTERS = (
-    "proposed", "start", "random", "explorer", "twin", "confirm", "not_greedy", "left_out", "walks", "steps", *FIGURES,
-    *GROUPING, "fits", "steered", "chance",
+    "proposed", "start", "random", "explorer", "twin", "confirm", "reached", "enumerated", "not_greedy", "left_out",
+    "duplicates", "unmapped", "walks", "steps", *FIGURES, *GROUPING, "fits", "steered", "chance",
 )  # fmt: skip
-"""Candidates by origin, and: those that a sampler chose against greedy, and those that it found superfluous; walks of
-the explorer and, summed over them, their steps and figures (`Explorer`, "improved" of them led to something better than
-they began with) and those of the sampler (`Sampler`); fits of the cost model; candidates proposed with a model at hand,
-and how many of them were expected to be random: chance / steered is the mean share of exploration."""
+"""Candidates by origin, and of the explorer's: "reached" by its walks, which without a step would have given others, and
+"enumerated", of sketches that were scored whole. Those that a sampler chose against greedy, and those that it found
+superfluous; of TVM's own search, proposals known already and those that no knobs stand for. Walks of the explorer and,
+summed over them, their steps and figures (`Explorer`) and those of the sampler (`Sampler`); fits of the cost model;
+candidates proposed with a model at hand, and how many of them were expected to be random: chance / steered is the mean
+share of exploration."""
 
 
 @dataclass(frozen=True)

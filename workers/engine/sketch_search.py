@@ -81,9 +81,20 @@ class SketchSearch:
         fresh = list(dict.fromkeys(row for row in map(tuple, plan.tolist()) if row not in visited))
         greedy = set(map(tuple, candidates[:count].tolist()))
         left_out = min(count, len(candidates)) - len(fresh) if fresh else 0
+        self._credit(fresh, candidates)
         self._counters["not_greedy"] += sum(row not in greedy for row in fresh)
         self._counters["left_out"] += left_out
         return fresh, left_out
+
+    def _credit(self, fresh: Rows, candidates: Choices) -> None:
+        """Counts what the explorer's walk did for a plan. What it handed over and did not begin with is its doing,
+        whichever of them the sampler took; what a sampler synthesised is not, nor is a sketch scored whole."""
+        begun = self.explorer.begun
+        if begun is None:
+            self._counters["enumerated"] += len(fresh)
+            return
+        reached = set(map(tuple, candidates.tolist())) - set(map(tuple, begun.tolist()))
+        self._counters["reached"] += sum(row in reached for row in fresh)
 
     def _add(self, names: tuple[str, ...], figures: dict[str, int]) -> None:
         for name in names:

@@ -60,8 +60,8 @@ class Display:
             for note in event.get("notes", ()):
                 self._show(note, now=True)
         elif kind == "operators":
-            if known := known_operators(event["operators"]):
-                self._show(f"{known} of {len(event['operators'])} operators known from earlier runs", now=True)
+            if begins_with := earlier(event["operators"]):
+                self._show(begins_with, now=True)
         elif kind == "slot":
             self._slots += 1
             if expected := event["decision"].get("expected"):
@@ -120,9 +120,16 @@ class _Shown:
         return "stop" if self._display.stopping else self._journal.heartbeat()
 
 
-def known_operators(operators: Sequence[dict[str, Any]]) -> int:
-    """Operators of which earlier runs found something."""
-    return sum(bool(operator.get("known")) for operator in operators)
+def of_earlier(operators: Sequence[dict[str, Any]], what: str) -> int:
+    """Operators of which earlier runs found something ("known"), or of others like them ("alike")."""
+    return sum(bool(operator.get(what)) for operator in operators)
+
+
+def earlier(operators: Sequence[dict[str, Any]]) -> str:
+    """How many earlier runs tell something of; empty where of none. static/js/run/headline.js says it by the same rule."""
+    known, alike = of_earlier(operators, "known"), of_earlier(operators, "alike")
+    like = f", {alike} like known ones" if alike else ""
+    return f"{known} of {len(operators)} operators known from earlier runs{like}" if known or alike else ""
 
 
 SAYS_NOTHING = 0.5
@@ -188,7 +195,8 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         "verified": result["passed"],
         "rehearsal": result["rehearsal"],
         "operators": len(operators),
-        "operators_known": known_operators(operators),
+        "operators_known": of_earlier(operators, "known"),
+        "operators_alike": of_earlier(operators, "alike"),
         "reason": said["reason"],
     }
     lines = [

@@ -14,20 +14,26 @@ from numpy.typing import NDArray
 from workers.engine.methods import METHODS, REGISTRIES, Method
 from workers.engine.ports import Progress
 from workers.engine.scheduler import Setting, scheduler_named
-from workers.engine.space import Choices, Features, Operator
+from workers.engine.space import Choices, Features, Knob, Operator, Sketch
 from workers.landscapes.costs import UNITS, Costs, key_of
-from workers.landscapes.synthetic import synthetic_operators
+from workers.landscapes.parameters import walking
+from workers.landscapes.synthetic import tilings
 
 Clock = Callable[[], float]
 
 ORACLE = "oracle"
 """It knows the future of a landscape; what knowing costs has no meaning."""
 
-OPERATORS = 30
-"""Of the network whose decisions are timed: what one costs grows with them."""
-
+OPERATORS = (8, 40)
+"""Of the networks whose decisions are timed: what one costs grows with them."""
 ROWS = (64, 320)
 PREDICTED = (16, 1024)
+WALKING = 128
+"""Configurations that walks look up at a time, as annealing does: each is dearer where there are few."""
+LONG, MOST = 0.5, 100
+"""Seconds and calls of which the cheapest is what a walk costs: a machine that others share is slow for tenths of a second."""
+VISITED = 300
+"""Configurations that an operator has measured when its search is timed: elites are looked for among them."""
 
 
 def every_part() -> list[Method]:
@@ -41,8 +47,8 @@ def every_part() -> list[Method]:
 
 
 def calibrate(machine: str, methods: Sequence[Method] | None = None, now: Clock = time.perf_counter) -> Costs:
-    """Times the parts of `methods` (None: `every_part`) on an operator of thousands of configurations; run it alone."""
-    operator = _large()
+    """Times the parts of `methods` (None: `every_part`) on an operator like a convolution's; run it alone."""
+    operator = _convolution()
     seconds: dict[str, dict[str, float]] = {}
     for method in every_part() if methods is None else methods:
         for role, timed in TIMERS.items():
@@ -69,14 +75,14 @@ def completed(costs: Costs, methods: Iterable[Method], now: Clock = time.perf_co
 
     Seconds of one machine mean nothing on another; how much dearer a walk of twice the chains is does.
     """
-    operator, seconds = _large(), dict(costs.seconds)
+    operator, seconds = _convolution(), dict(costs.seconds)
     for role, method, like in untimed(costs, methods):
         mine, known = TIMERS[role](method, operator, now), TIMERS[role](like, operator, now)
         theirs = costs.of(role, like)
         seconds[key_of(role, method)] = {
             unit: theirs[unit] * (mine[unit] / known[unit] if known[unit] > 0 else 1.0) for unit in UNITS[role]
         }
-    return Costs(seconds, costs.machine)
+    return Costs(seconds, costs.machine, costs.sources)
 
 
 def _alike(costs: Costs, role: str, method: Method) -> Method | None:
@@ -88,15 +94,21 @@ def _alike(costs: Costs, role: str, method: Method) -> Method | None:
     return replace(method, parameters={**method.parameters, role: json.loads(timed[0].removeprefix(start))})
 
 
-def _large() -> Operator:
-    return max(synthetic_operators(1, 5), key=lambda one: one.size)
+def _convolution() -> Operator:
+    """With the knobs that convolutions of recorded networks have: four tiles of four parts, three of two, three categories."""
+    tiles = [Knob(f"loop{place}", "tile", tilings(extent, 4)) for place, extent in enumerate((4, 8, 32, 56))]
+    tiles += [Knob(f"reduction{place}", "tile", tilings(extent, 2)) for place, extent in enumerate((64, 4, 4))]
+    choices = [Knob(name, "category", ((0,), (16,), (64,), (512,))) for name in ("parallel", "vectorize", "unroll")]
+    return Operator(0, "conv", "conv", 1, 1e8, 1e6, 1e8, (Sketch((*tiles, *choices)),), ())
 
 
 def _explorer(method: Method, operator: Operator, now: Clock) -> dict[str, float]:
     sketch = operator.sketches[0]
     slopes = np.linspace(-1, 1, sketch.width)
+    method = walking(method)
+    visited = {tuple(row) for row in sketch.random(np.random.default_rng(1), VISITED).tolist()}
     explorer = method.make_explorer(operator, np.random.default_rng(0))
-    scoring, walked = 0.0, 0
+    scoring = 0.0
 
     def score(choices: Choices) -> NDArray[np.float64]:
         nonlocal scoring
@@ -106,11 +118,13 @@ def _explorer(method: Method, operator: Operator, now: Clock) -> dict[str, float
         return found
 
     # Loads what it needs, on another's account: torch takes a second.
-    method.make_explorer(operator, np.random.default_rng(0)).explore(sketch, score, method.rhythm.plan, set())
-    scoring, began = 0.0, now()
-    for _ in range(3):
-        walked += max(explorer.explore(sketch, score, method.rhythm.plan, set())[1], 1)
-    return {"step": max(0.0, now() - began - scoring) / walked}
+    method.make_explorer(operator, np.random.default_rng(0)).explore(sketch, score, method.rhythm.plan, visited)
+    steps, end = list[float](), now() + LONG
+    while len(steps) < 3 or (now() < end and len(steps) < MOST):
+        scoring, began = 0.0, now()
+        walked = max(explorer.explore(sketch, score, method.rhythm.plan, visited)[1], 1)
+        steps.append(max(0.0, now() - began - scoring) / walked)
+    return {"step": min(steps)}  # what else the machine did made the others dearer
 
 
 def _sampler(method: Method, operator: Operator, now: Clock) -> dict[str, float]:
@@ -143,27 +157,35 @@ def _cost_model(method: Method, operator: Operator, now: Clock) -> dict[str, flo
         predictions.append(_timed(now, lambda asked=asked: model.predict(asked)))  # type: ignore[misc]
     fit, fit_row = _line(ROWS, [float(np.median(fits[i::2])) for i in (0, 1)])
     predict, predict_row = _line(PREDICTED, [float(np.median(predictions[i::2])) for i in (0, 1)])
-    return {"fit": fit, "fit_row": fit_row, "predict": predict, "predict_row": predict_row}
+    drawn = sketch.random(rng, WALKING)
+    looked_up = [_timed(now, lambda: sketch.features(drawn)) for _ in range(9)]
+    found = {"fit": fit, "fit_row": fit_row, "predict": predict, "predict_row": predict_row}
+    return {**found, "feature_row": float(np.median(looked_up)) / WALKING}
 
 
 def _scheduler(method: Method, operator: Operator, now: Clock) -> dict[str, float]:
+    if method.scheduler == ORACLE:
+        return dict.fromkeys(UNITS["scheduler"], 0.0)
+    decision, decision_operator = _line(OPERATORS, [_decision(method, operator, count, now) for count in OPERATORS])
+    return {"decision": decision, "decision_operator": decision_operator}
+
+
+def _decision(method: Method, operator: Operator, count: int, now: Clock) -> float:
     """Mean over as many slots as there are operators, whose curves fall and flatten. In a run an operator is first fitted
     after its first slot, as after each: what is fitted before the first one here is not counted."""
-    operators = [Operator(i, f"o{i}", str(i), 1, 1e8, 1e6, 1e8, operator.sketches, ()) for i in range(OPERATORS)]
-    setting = Setting(0, 1e12, trials=32 * OPERATORS)
-    if method.scheduler == ORACLE:
-        return {"decision": 0.0}
+    operators = [Operator(i, f"o{i}", str(i), 1, 1e8, 1e6, 1e8, operator.sketches, ()) for i in range(count)]
+    setting = Setting(0, 1e12, trials=32 * count)
     scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))
-    slots, taken = [1] * OPERATORS, 0.0
+    slots, taken = [1] * count, 0.0
 
     def progress(i: int) -> Progress:
         curve = [1e-3 * (1 + i + 1 / (1 + n)) for n in range(16 * slots[i])]
         return Progress(operators[i], curve, slots[i], 2.0 * slots[i], False)
 
-    for one in range(OPERATORS):
+    for one in range(count):
         scheduler.observe(progress(one))
-    for _ in range(OPERATORS):
-        every = [progress(one) for one in range(OPERATORS)]
+    for _ in range(count):
+        every = [progress(one) for one in range(count)]
         began = now()
         decision = scheduler.choose(every, 2.0)
         taken += now() - began
@@ -173,7 +195,7 @@ def _scheduler(method: Method, operator: Operator, now: Clock) -> dict[str, floa
             began = now()
             scheduler.observe(after)
             taken += now() - began
-    return {"decision": taken / OPERATORS}
+    return taken / count
 
 
 def _timed(now: Clock, work: Callable[[], object]) -> float:
@@ -183,9 +205,9 @@ def _timed(now: Clock, work: Callable[[], object]) -> float:
 
 
 def _line(at: tuple[int, int], seconds: list[float]) -> tuple[float, float]:
-    """Offset and slope through two points, neither negative."""
-    slope = max(0.0, (seconds[1] - seconds[0]) / (at[1] - at[0]))
-    return max(0.0, seconds[0] - slope * at[0]), slope
+    """Offset and slope through two points, neither negative; what falls is flat, at the mean."""
+    slope = (seconds[1] - seconds[0]) / (at[1] - at[0])
+    return (sum(seconds) / 2, 0.0) if slope < 0 else (max(0.0, seconds[0] - slope * at[0]), slope)
 
 
 TIMERS: dict[str, Callable[[Method, Operator, Clock], dict[str, float]]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,27 +21,40 @@ from workers.engine.proposer import Proposer
 from workers.engine.space import Choices, Features, Operator, Sketch
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import LandscapeError
+from workers.landscapes.parameters import resolved
+from workers.landscapes.sources import digests
 
 UNITS = {
     "explorer": ("step",),
     "sampler": ("candidate",),
-    "cost_model": ("fit", "fit_row", "predict", "predict_row"),
-    "scheduler": ("decision",),
+    "cost_model": ("fit", "fit_row", "predict", "predict_row", "feature_row"),
+    "scheduler": ("decision", "decision_operator"),
 }
+"""A decision costs "decision" and for each operator of the network "decision_operator"; every row that a model is fitted to or
+asked for costs "feature_row" too, for it is looked up first."""
 
 
 def key_of(role: str, method: Method) -> str:
-    """The part and its parameters: annealing with 32 chains is cheaper a step than with 128."""
-    parameters = method.parameters.get(role, {})
-    return f"{role} {getattr(method, role)} {json.dumps(dict(parameters), sort_keys=True)}"
+    """The part and all its parameters: annealing with 32 chains is cheaper a step than with 128, whoever says so. Whether a
+    small sketch is scored whole is left out: a step that is walked costs the same."""
+    parameters = resolved(role, method)
+    parameters.pop("exhaustive", None)
+    return f"{role} {getattr(method, role)} {json.dumps(parameters, sort_keys=True, default=asdict)}"
 
 
 @dataclass(frozen=True)
 class Costs:
-    """`seconds[key_of(role, method)][unit]`, see UNITS; `machine` says where they were measured."""
+    """`seconds[key_of(role, method)][unit]`, see UNITS; `machine` says where they were measured, `sources[role]` of which
+    code (`sources.digests`)."""
 
     seconds: Mapping[str, Mapping[str, float]]
     machine: str = ""
+    sources: Mapping[str, str] = field(default_factory=digests)
+
+    @property
+    def older(self) -> list[str]:
+        """Roles whose code is another than what was timed: their prices may be wrong."""
+        return [role for role, digest in digests().items() if self.sources.get(role) != digest]
 
     def of(self, role: str, method: Method) -> Mapping[str, float]:
         """LandscapeError for a part that was never timed."""
@@ -52,6 +65,11 @@ class Costs:
                 f"nobody timed {key_of(role, method)} for these landscapes; run manage.py landscape calibrate"
             ) from None
 
+    def decision(self, method: Method, operators: int) -> float:
+        """Seconds of a decision for a network of so many operators."""
+        found = self.of("scheduler", method)
+        return found["decision"] + found["decision_operator"] * operators
+
     def digest(self, method: Method) -> str:
         """Of what is charged for `method`: sixteen hexadecimal digits."""
         charged = [self.seconds.get(key_of(role, method)) for role in UNITS]
@@ -59,14 +77,15 @@ class Costs:
 
     def write(self, path: Path) -> None:
         partial = path.with_name(path.name + ".partial")
-        partial.write_text(json.dumps({"machine": self.machine, "seconds": self.seconds}, indent=1, sort_keys=True))
+        found = {"machine": self.machine, "seconds": self.seconds, "sources": self.sources}
+        partial.write_text(json.dumps(found, indent=1, sort_keys=True))
         partial.replace(path)
 
     @classmethod
     def read(cls, path: Path) -> Costs:
         try:
             found = json.loads(path.read_text())
-            return cls(found["seconds"], found["machine"])
+            return cls(found["seconds"], found["machine"], found["sources"])
         except FileNotFoundError:
             raise LandscapeError(f"{path} is missing; make it (manage.py landscape calibrate)") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -163,12 +182,16 @@ class _CostModel:
         self._inner, self._costs, self._clock = inner, costs, clock
 
     def fit(self, features: Features, speeds: NDArray[np.float64]) -> None:
-        self._clock.advance(self._costs["fit"] + self._costs["fit_row"] * len(features))
+        self._advance("fit", len(features))
         self._inner.fit(features, speeds)
 
     def predict(self, features: Features) -> Prediction:
-        self._clock.advance(self._costs["predict"] + self._costs["predict_row"] * len(features))
+        self._advance("predict", len(features))
         return self._inner.predict(features)
+
+    def _advance(self, work: str, rows: int) -> None:
+        a_row = self._costs[f"{work}_row"] + self._costs["feature_row"]
+        self._clock.advance(self._costs[work] + a_row * rows)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

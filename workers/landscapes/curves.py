@@ -78,7 +78,8 @@ class RecordedSearch:
 
 @dataclass(frozen=True)
 class CurveRecording:
-    """`searches[operator][seed]`; `header` has network, operators (`files.described`), peak_flops, method, hardware."""
+    """`searches[operator][seed]`; `header` has network, operators (`files.described`), peak_flops, method, hardware,
+    and whether what was too large was left uncompiled as in a run ("thrift")."""
 
     header: dict[str, Any]
     searches: tuple[tuple[RecordedSearch, ...], ...]

@@ -163,9 +163,9 @@ def _operator(index: int, rng: np.random.Generator) -> Operator:
 def _convolution(rng: np.random.Generator) -> tuple[Sketch, ...]:
     extents = [2 ** int(rng.integers(3, 7)) for _ in range(2)]
     knobs = (
-        Knob("rows", "tile", _tilings(extents[0], 3)),
-        Knob("columns", "tile", _tilings(extents[1], 3)),
-        Knob("reduction", "tile", _tilings(32, 2)),
+        Knob("rows", "tile", tilings(extents[0], 3)),
+        Knob("columns", "tile", tilings(extents[1], 3)),
+        Knob("reduction", "tile", tilings(32, 2)),
         Knob("unroll", "category", ((0,), (16,), (64,), (512,))),
         Knob("location", "location", ((-1,), (0,), (1,), (2,), (3,))),
     )
@@ -181,8 +181,9 @@ def _single(rng: np.random.Generator) -> tuple[Sketch, ...]:
     return (Sketch(()),)
 
 
-def _tilings(extent: int, parts: int) -> tuple[tuple[int, ...], ...]:
+def tilings(extent: int, parts: int) -> tuple[tuple[int, ...], ...]:
+    """Every way to split a loop of `extent` into so many whole factors, in lexicographic order."""
     if parts == 1:
         return ((extent,),)
     divisors = [f for f in range(1, extent + 1) if extent % f == 0]
-    return tuple((f, *rest) for f in divisors for rest in _tilings(extent // f, parts - 1))
+    return tuple((f, *rest) for f in divisors for rest in tilings(extent // f, parts - 1))

@@ -15,6 +15,11 @@ MOST = 63
 """Configurations that CLUSTERING returns at most (Chameleon, Algorithm 1: k = 8..63)."""
 POOL = 8.0
 """Candidates for each place in a plan of theirs: what CLUSTERING was measured with."""
+EVOLVING = "metaschedule"
+"""The explorer that is TVM's own search: it brings its own cost model and chooses by itself. On landscapes, which have no
+programs, it evolves knobs."""
+BROUGHT = {"sampler": "greedy", "cost_model": "xgboost"}
+"""The parts beside EVOLVING: others would not be asked."""
 
 Parameters = Mapping[str, Mapping[str, Any]]
 """By role, "search" and "rhythm" included; what is not named has its default."""
@@ -55,6 +60,12 @@ class Composition:
     @property
     def misfit(self) -> str:
         """Which value does not fit, why, and what to choose instead; empty where all do."""
+        if unasked := self._unasked:
+            return (
+                f"explorer {self.explorer!r} brings its own cost model and chooses by itself, it would not ask "
+                f"{', '.join(unasked)}; choose sampler {BROUGHT['sampler']} and cost_model {BROUGHT['cost_model']} in a "
+                "method that scores by the mean, or another explorer"
+            )
         if self.cost_model == "none" and self.explorer != "random":
             return (
                 f"explorer {self.explorer!r} follows a cost model and there is none; "
@@ -78,3 +89,13 @@ class Composition:
                 f"more; set search.pool to {POOL:g}"
             )
         return ""
+
+    @property
+    def _unasked(self) -> list[str]:
+        """What EVOLVING has in place of a part or number of this method."""
+        if self.explorer != EVOLVING:
+            return []
+        others = [f"{role} {part!r}" for role, brought in BROUGHT.items() if (part := getattr(self, role)) != brought]
+        if self.acquisition != "mean":
+            others.append(f"acquisition {self.acquisition!r}")
+        return [*others, "the contextual optimizer"] if self.contextual else others

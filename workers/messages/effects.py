@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workers.messages.composition import EVOLVING
+
 BELIEVING = ("dynatune", "dynatune-paper", "epsilon_greedy", "softmax")
 """Schedulers that ask a belief."""
 COMPARED = (*BELIEVING, "gradient")
 """Schedulers that tell where round-robin would have given a slot."""
-UNCOUNTED = ("random", "metaschedule")
+UNCOUNTED = ("random", EVOLVING)
 """Explorers whose walks nobody follows: one has none, the other is TVM's own where TVM is."""
+ADAPTING = ("adaptive",)
+"""Evaluators that stop where more runs would say no more; the others stop early at most what is hopeless."""
+EARLY = ("converged", "rejected")
+"""What an evaluator says of a timing that it ended; others ran to their end or out of time."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +38,13 @@ def effects_of(report: Mapping[str, Any]) -> list[Effect]:
     A report without `parts` says what was counted, and not whether it should have been more.
     """
     parts, search = report.get("parts", {}), report.get("search", {})
-    found = [_scheduler(report, parts.get("scheduler")), _explorer(report, search, parts.get("explorer"))]
-    return [effect for effect in [*found, _sampler(search, parts.get("sampler"))] if effect is not None]
+    found = [
+        _scheduler(report, parts.get("scheduler")),
+        _explorer(report, search, parts.get("explorer")),
+        _sampler(search, parts.get("sampler")),
+        _evaluator(report.get("timings", {}), parts.get("evaluator")),
+    ]
+    return [effect for effect in found if effect is not None]
 
 
 def _scheduler(report: Mapping[str, Any], name: str | None) -> Effect | None:
@@ -54,13 +65,19 @@ def _scheduler(report: Mapping[str, Any], name: str | None) -> Effect | None:
 
 
 def _explorer(report: Mapping[str, Any], search: Mapping[str, Any], name: str | None) -> Effect | None:
-    walks, improved = int(search.get("walks", 0)), int(search.get("improved", 0))
     if not search.get("evaluations"):
         if name is None or name in UNCOUNTED or not (search and report.get("slots")):
             return None
         return Effect("explorer: no walk", "It changed nothing: no operator was measured often enough to learn from.")
-    text = f"explorer: {walks} walks, {improved} led to something better than they began with"
-    return Effect(text, "" if improved else "The explorer changed nothing: it found what it began with.")
+    if "reached" not in search:  # a report of before they were counted
+        return None
+    chosen, reached, whole = (int(search.get(key, 0)) for key in ("explorer", "reached", "enumerated"))
+    if 0 < chosen == whole:
+        return Effect(f"explorer: {whole} candidates of sketches scored whole, no walk")
+    text = f"explorer: {reached} of {chosen - whole} candidates reached by walking"
+    if whole:
+        text += f", {whole} more of sketches scored whole"
+    return Effect(text, "" if reached else "The explorer changed nothing: it found what it began with.")
 
 
 def _sampler(search: Mapping[str, Any], name: str | None) -> Effect | None:
@@ -72,3 +89,14 @@ def _sampler(search: Mapping[str, Any], name: str | None) -> Effect | None:
     if left_out:
         text += f", {left_out} left out as superfluous"
     return Effect(text, "" if changed else "The sampler changed nothing: it chose as greedy would have.")
+
+
+def _evaluator(timings: Mapping[str, Any], name: str | None) -> Effect | None:
+    stopped = {why: int(count) for why, count in timings.get("stopped", {}).items()}
+    timed = sum(stopped.values())
+    if not timed:
+        return None
+    ends = ", ".join(f"{count} {why}" for why, count in sorted(stopped.items()))
+    text = f"evaluator: {int(timings.get('runs', 0))} runs in {timed} timings, {ends}"
+    changed = name not in ADAPTING or any(stopped.get(why) for why in EARLY)
+    return Effect(text, "" if changed else "The evaluator changed nothing: every timing went on to its end.")

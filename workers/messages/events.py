@@ -8,7 +8,7 @@ phase        name ("importing", "spaces", "warm-up", "tuning" of a run; "compili
              "inspecting", "detecting", "checking", "converting", "recording" of other tasks), text
 operators    operators: [{index, name, key, weight, flops, bytes, work, sketches: [knob count], configurations,
              knobs: those of each sketch (messages.knobs), space: what its choices and times mean, known: points of
-             earlier runs}]
+             earlier runs, alike: where there are none, how many others with its knobs lend it theirs}]
 batch        slot, measurements: [{operator, sketch, choices, identity, round, seconds | null, spread, runs, stopped, cause,
              error, build_seconds, measure_seconds, origin, asked: the choices that were proposed, where others were made of
              them}], latency (s, weighted sum of the best; null until complete), trials, failures, spent: {category: seconds
@@ -22,8 +22,8 @@ result       task, and what it found: inspection, onnx (a path), hardware, peak 
              latency, onnxruntime, ratio, rehearsal and archive (a path), or landscape and path (see workers/child)
 log          level ("info", "warning", "error": why this attempt breaks off, which the next one may not), text
 finished     reason ("seconds", "trials", "target", "gain", "exhausted", "stopped", "paused"; "done" for other tasks); of a
-             run also latency, trials, failures, report: {parts, spent, phases, slots, operators, decided_by_belief,
-             differs_from_round_robin, search}
+             run also latency, trials, failures, report: {parts, spent, phases, searched, slots, operators,
+             decided_by_belief, differs_from_round_robin, timings: {runs, stopped: {reason: timings}}, search}
 failed       error, reason, next_step: a fault of the run itself, in the user's words
 """
 

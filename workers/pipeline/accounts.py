@@ -68,6 +68,12 @@ def grouped(seconds: Mapping[str, float]) -> dict[str, float]:
     return dict(groups)
 
 
+def parts(seconds: Mapping[str, float], group: str) -> dict[str, float]:
+    """Seconds of one group by the part of the name after the first slash."""
+    places = ((account.partition("/"), taken) for account, taken in seconds.items())
+    return {part: taken for (of, _, part), taken in places if of == group}
+
+
 def since(now: Mapping[str, float], before: Mapping[str, float]) -> dict[str, float]:
     """What was added to each account; those that nothing was added to are left out."""
     found = {account: seconds - before.get(account, 0.0) for account, seconds in now.items()}

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workers.engine.ports import Clock, Outcome, Progress
 from workers.engine.space import Configuration, Operator
 from workers.messages.causes import UNBUILT
-from workers.pipeline.accounts import Accounts, grouped, since
+from workers.pipeline.accounts import Accounts, grouped, parts, since
 
 INFINITE = float("inf")
 
 
 class Books:
-    """Per operator: `best` (s), `curve` (best after each configuration), `slots`, `seconds`; for the run: trials, failures.
+    """Per operator: `best` (s), `curve` (best after each configuration), `slots`, `seconds`; for the run: trials, failures,
+    timed `runs`, and why measuring `stopped`, by reason.
 
     The network's latency is the sum of weight x best, in seconds; infinite until every operator has a valid configuration.
     `accounts` are this attempt's; `spent` adds what earlier ones took.
@@ -35,6 +37,9 @@ class Books:
         self.seconds = [0.0] * len(operators)
         self.trials = 0
         self.failures = 0
+        self.runs = 0
+        self.stopped = Counter[str]()
+        self._searched = dict[str, float]()
         self.decided_by_belief = 0
         self.differs = 0
 
@@ -54,6 +59,9 @@ class Books:
                 continue
             operator = outcome.candidate.operator
             self.trials += 1
+            self.runs += outcome.runs
+            if outcome.stopped:
+                self.stopped[outcome.stopped] += 1
             if outcome.seconds is None:
                 self.failures += 1
             else:
@@ -93,6 +101,17 @@ class Books:
         total.pop("bookkeeping", None)
         total["bookkeeping"] = max(0.0, self._clock.now() - sum(total.values()))
         return {group: round(seconds, 6) for group, seconds in sorted(total.items())}
+
+    def searched(self) -> dict[str, float]:
+        """Seconds of the search by part, those that earlier attempts `remember` included."""
+        total = dict(self._searched)
+        for part, seconds in parts(self.accounts.of(), "search").items():
+            total[part] = total.get(part, 0.0) + seconds
+        return {part: round(seconds, 6) for part, seconds in sorted(total.items())}
+
+    def remember(self, searched: Mapping[str, float]) -> None:
+        """What earlier attempts had `searched` when they were last saved."""
+        self._searched = dict(searched)
 
     def turn(self, phase: str) -> None:
         """Another phase of the run begins."""

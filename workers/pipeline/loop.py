@@ -93,6 +93,7 @@ class TuningLoop:
             for proposer, state in zip(self._proposers, checkpoint["proposers"], strict=True):
                 proposer.restore(state)
             self._scheduler.restore(checkpoint["scheduler"])
+            self._books.remember(checkpoint.get("searched", {}))  # none of an earlier version
         for operator, seconds, terms in slots:
             self._books.slot(operator, seconds, terms)
             self._gain.remember(seconds, terms)
@@ -121,16 +122,19 @@ class TuningLoop:
 
     def report(self) -> dict[str, Any]:
         """What every run tells of its method: its parts, seconds spent, and how often each part changed something; `phases` are
-        this attempt's seconds by phase and account (`Books.phases`)."""
+        this attempt's seconds by phase and account (`Books.phases`), `searched` the search's by part since the run's start,
+        but for what a killed attempt took after its last checkpoint."""
         counters = [proposer.counters for proposer in self._proposers]
         return {
             "parts": {role: getattr(self._method, role) for role in ROLES},
             "spent": self._books.spent(),
             "phases": self._books.phases(),
+            "searched": self._books.searched(),
             "slots": self._slot,
             "operators": len(self._proposers) - len(self._left_out),
             "decided_by_belief": self._books.decided_by_belief,
             "differs_from_round_robin": self._books.differs,
+            "timings": {"runs": self._books.runs, "stopped": dict(sorted(self._books.stopped.items()))},
             "search": {name: sum(c[name] for c in counters) for name in counters[0]} if counters else {},
         }
 
@@ -294,6 +298,7 @@ class TuningLoop:
         return {
             "scheduler": self._scheduler.state(),
             "slot": self._slot,
+            "searched": self._books.searched(),
             "proposers": [proposer.state() for proposer in self._proposers],
         }
 

@@ -60,7 +60,8 @@ class Arguments:
         self._values = random.random(DRAWN, dtype=np.float32)
         self._weights = SWING * (2 * random.random(DRAWN, dtype=np.float32) - 1)
         self._size = min(footprint, MOST)
-        self._storage: NDArray[np.float32] | None = None
+        # Now: its pages cost up to a second, in which the first program with weights would hold the machine.
+        self._storage = _aligned(self._weights, self._size)
         self._cursor = 0
         self._resting: tuple[int, int, dict[int, Any]] | None = None
 
@@ -94,8 +95,6 @@ class Arguments:
     def _next(self, shape: tuple[int, ...]) -> Any:
         """A tensor of its own: of a view with an offset, compiled programs would read the storage's beginning."""
         size = -(-4 * math.prod(shape) // ALIGNED) * ALIGNED
-        if self._storage is None:
-            self._storage = _aligned(self._weights, self._size)
         if self._cursor + size > self._size:
             self._cursor = 0
         begin, self._cursor = self._cursor // 4, self._cursor + size
@@ -148,5 +147,7 @@ def _aligned(values: NDArray[np.float32], size: int) -> NDArray[np.float32]:
     room = np.empty(size // 4 + ALIGNED // 4, np.float32)
     begin = -room.ctypes.data % ALIGNED // 4
     storage = room[begin : begin + size // 4]
-    storage[:] = np.resize(values, storage.shape)
+    for at in range(0, len(storage), len(values)):
+        part = storage[at : at + len(values)]
+        part[:] = values[: len(part)]
     return storage

@@ -33,11 +33,9 @@ from workers.engine.ports import Candidate, Outcome, State
 from workers.engine.proposer import Proposer
 from workers.engine.search import COUNTERS
 from workers.engine.space import Configuration, Operator
+from workers.messages.composition import EVOLVING
 from workers.tvm_backend.programs import Invalid, Workload
 from workers.tvm_backend.traces import annotation, read_back
-
-EXPLORER = "metaschedule"
-"""The explorer that stands for this search; on landscapes, which have no programs, it evolves knobs (engine.explorer)."""
 
 MOST = 2**30
 ROUNDS = 4
@@ -73,7 +71,7 @@ class Evolving(Method):
     @classmethod
     def over(cls, method: Method, workloads: Sequence[Workload], threads: int, seed: int) -> Method:
         """`method` itself when it has another explorer."""
-        if method.explorer != EXPLORER:
+        if method.explorer != EVOLVING:
             return method
         model = SeededXGBModel(seed, threads)
         return cls.extending(method, workloads=tuple(workloads), threads=threads, model=model)
@@ -206,7 +204,7 @@ class EvolutionaryProposer:
     def _take(self, schedule: Schedule) -> None:
         configuration = self._configuration(schedule)
         if configuration is None or self._history.is_visited(configuration):
-            self.counters["left_out"] += 1
+            self.counters["unmapped" if configuration is None else "duplicates"] += 1
             return
         self._made[configuration] = schedule
         self._ready.append(self._new(configuration, "explorer"))

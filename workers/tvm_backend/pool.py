@@ -130,7 +130,8 @@ class Task:
 
 class Pool:
     """Compiles on a worker a thread, but on no more than the candidates of a `plan`, and runs on `threads` threads. Its
-    workers load TVM while the caller does: make it first. Not thread-safe; owned by one backend.
+    workers load TVM while the caller does: make it first. One starts when the caller has loaded it (`fill`): two on a core
+    take twice as long. Not thread-safe; owned by one backend.
 
     `spent` are its seconds by account. What is not worth compiling to `thrift` ends as "large".
     """
@@ -151,7 +152,12 @@ class Pool:
         self.compiled = dict[int, float]()
         self.order: dict[str, Any] | None = None
         self.tasks: list[Task] = []
-        self.members: list[Member] = [self._start() for _ in range(min(threads, plan or threads))]
+        self._size = min(threads, plan or threads)
+        self.members: list[Member] = [self._start() for _ in range(max(1, self._size - 1))]
+
+    def fill(self) -> None:
+        """Starts the last worker."""
+        self.members += [self._start() for _ in range(self._size - len(self.members))]
 
     def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
         """Gives every worker the operators; `footprint` as `Arguments` takes it. PoolError when one cannot take them."""
@@ -161,6 +167,7 @@ class Pool:
             "evaluator": evaluator,
             "footprint": footprint,
         }
+        self.fill()
         for member in self.members:
             member.send("load", START_TIMEOUT, **self.order)
         for member in self.members:

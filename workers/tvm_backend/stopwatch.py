@@ -21,7 +21,7 @@ class Stopwatch:
     """Seconds of single runs. The first is one plain call, so that a hopeless program is run once only.
 
     Programs shorter than SHORTEST_RUN are called several times a run. Before each call its tensors are handed over, which
-    is not timed.
+    is not in its seconds, but fills a run: it takes several times as long as the shortest programs.
     """
 
     def __init__(self, program: Any, given: Given, handover: Handover) -> None:
@@ -31,24 +31,25 @@ class Stopwatch:
     def runs(self, count: int) -> list[float]:
         """Seconds of each of `count` runs."""
         if not self._number:
-            first = self._first()
-            self._number = max(1, math.ceil(SHORTEST_RUN / max(first, 1e-7)))
+            first, whole = self._first()
+            self._number = max(1, math.ceil(SHORTEST_RUN / max(whole, 1e-7)))
             return [first, *self.runs(count - 1)] if count > 1 else [first]
-        return [self._calls(self._number) for _ in range(count)]
+        return [self._calls(self._number)[0] for _ in range(count)]
 
-    def _first(self) -> float:
+    def _first(self) -> tuple[float, float]:
         taken = self._calls(1)
-        return min(taken, self._calls(1)) if taken < QUICK else taken
+        return min(taken, self._calls(1)) if taken[0] < QUICK else taken
 
-    def _calls(self, number: int) -> float:
-        """Seconds a call."""
-        taken = 0.0
-        for arguments in list(islice(self._given.calls, number)):
+    def _calls(self, number: int) -> tuple[float, float]:
+        """Seconds a call, without and with the handing over."""
+        taken, given = 0.0, list(islice(self._given.calls, number))
+        start = time.perf_counter()
+        for arguments in given:
             self._handover(self._given.handed)
             began = time.perf_counter()
             self._entry(*arguments)
             taken += time.perf_counter() - began
-        return taken / number
+        return taken / number, (time.perf_counter() - start) / number
 
 
 def timed(

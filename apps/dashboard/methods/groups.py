@@ -12,7 +12,9 @@ GROUPS = (
     Group(
         "For comparison: who gets the time", "DynaTune’s search inside each operator, the time given otherwise.", RIVALS
     ),
-    Group("For comparison: as published", "With the papers’ own numbers, for runs of hours.", PUBLISHED),
+    Group(
+        "For comparison: as published", "With the papers’ own numbers or their programs’, for runs of hours.", PUBLISHED
+    ),
     Group("For comparison: one part at a time", "What each part of a paper does alone, for runs of hours.", ABLATIONS),
 )
 CHOICES = tuple(words for group in GROUPS for words in group.methods)

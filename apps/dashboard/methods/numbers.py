@@ -27,6 +27,20 @@ RANKING = (
     *numbers("cost_model", "DynaTune's scripts", objective="rank"),
     *numbers("cost_model", "not in the papers", rounds=100, subsample=1.0),
 )
+AGENT_OF_THE_PROGRAM = (
+    *(number for number in AGENT if number.name not in ("entropy", "ratio")),
+    *numbers("explorer", "Chameleon's program; 0.3 in Table 9", clip=0.2),
+    *numbers("explorer", "Chameleon's program; 0.1 in Table 9", entropy=0.3),
+    *numbers("explorer", "Chameleon's program: a ratio for each knob", ratio="knob"),
+    *numbers(
+        "explorer", "Chameleon's program: an episode is over when so many of the knobs stay or hit a bound", still=0.75
+    ),
+)
+CLUSTERS_OF_THE_PROGRAM = (
+    *numbers("sampler", "Chameleon's program: 8, 16, 24, ... clusters", mode="stepped"),
+    *numbers("sampler", "Chameleon's program: of the two knobs with most options", columns="widest"),
+    *numbers("sampler", "Chameleon, 3.3: the cluster's mean, rounded", snap="space"),
+)
 FOREST = numbers("cost_model", "AdaTune's program", target="speed", calibration="raw")
 RUNS_500 = numbers(
     "evaluator", "DynaTune's and AdaTune's scripts", runs=500, most=500, seconds=0.0, reject=0.0, statistic="mean"

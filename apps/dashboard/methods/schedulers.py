@@ -11,8 +11,17 @@ _of = partial(numbers, "scheduler")
 _NEVER = _of("static: no operator is finished before it is exhausted (DynaTune, 5.2)", patience=None)
 _FINISHED = _of("DynaTune, 5.3: configurations without improvement that finish an operator", patience=200)
 _RESCUE = "product: slots more than the others had, for an operator without a valid configuration"
+_SCORE = _of(
+    "DynaTune, 4.2: the latency that a slot is expected to take off; speed in its program, the predicted one in GFLOP/s, which "
+    "wants scale millisecond and open off",
+    score="improvement",
+)
+_PRIOR = _of(
+    "DynaTune, 4.3: no curve ends under the best, and few points lean on those before; off in its program", prior=True
+)
 
 RULE = (
+    *_SCORE,
     *_of("UCB1-NORMAL (Auer et al. 2002): the bonus follows the spread of an operator's own rewards", scale="spread"),
     *_of("product: the part of an operator's time that an unforeseen jump takes off", surprise=1 / 3),
     *_of("DynaTune, 4.2", c=2.0),
@@ -22,6 +31,7 @@ RULE = (
     *_of("product: when all are finished, the patience is doubled", onward=True),
     *_of("product: a first slot is judged by what is known of its operator", open=True),
     *_of("product: the reward is what the curve gains from now on", rise=True),
+    *_PRIOR,
     *_of(_RESCUE, rescue=4),
     *_of("DynaTune, 4.3", curve="log_power"),
     *_of(
@@ -31,6 +41,7 @@ RULE = (
 )
 """The product's."""
 _PAPER_RULE = (
+    *_SCORE,
     *_of("DynaTune, 4.2: the bonus as printed, of 1 ms", scale="millisecond"),
     *_of("the product's addition, off", surprise=0.0),
     *_of("DynaTune, 4.2 and 5: C = 2, or 0.2 for networks under 1 ms", c=2.0, c_fast=0.2, fast_latency=1e-3),
@@ -38,6 +49,7 @@ _PAPER_RULE = (
     *_of("DynaTune, Algorithm 1: when all are finished, the run ends", onward=False),
     *_of("DynaTune, Algorithm 1: a first slot has the constant gamma", open=False),
     *_of("DynaTune, 4.3: the reward is the improvement over the best", rise=False),
+    *_PRIOR,
     *_of(_RESCUE, rescue=4),
     *_of("DynaTune, 4.3", curve="log_power"),
     *_of(

@@ -38,6 +38,7 @@ def _told(run: TuningRun) -> dict[str, Any]:
         "run": run,
         "made": clock.now(),
         "method": methods.titled(run.method, run.parts),
+        "only": words.only(run),
         "ending": words.of_state(run),
         "budget": figures.budget(run),
         "headline": figures.headline(run),

@@ -117,5 +117,6 @@ def facts(run: TuningRun) -> list[tuple[str, Any]]:
         ("Threads", made["threads"]),
         ("Seed", run.seed),
         ("Layout", made["layout"]),
+        ("Operators tuned", words.only(run)),
         ("Versions", ", ".join(f"{name} {version}" for name, version in sorted(made["versions"].items()))),
     ]

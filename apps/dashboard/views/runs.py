@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -24,6 +25,7 @@ from apps.tuning.methods import PARTS
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import ACTIVE, OVER, State
 from apps.tuning.waiting import waits
+from workers.messages.spec import ALL, AUTO, LAYOUTS
 
 WORDS = {
     "pause": "Pause",
@@ -33,6 +35,8 @@ WORDS = {
 }
 FINAL = ("keep", "stop")
 """What cannot be taken back: a stopped run goes on no more."""
+RARE = ("seed", "layout", "operators")
+"""Settings that few need: out of sight while they are what they are at first."""
 
 
 def _run(request: HttpRequest, pk: UUID) -> TuningRun:
@@ -58,7 +62,8 @@ def _asked(request: HttpRequest) -> dict[str, Any]:
     network, method = request.GET.get("network", ""), request.GET.get("method", "")
     preset = {"network": network} if re.fullmatch(r"[0-9a-f-]{36}", network) else {}
     preset |= {"method": method} if method in methods.NAMED else {}
-    return preset | {role: part for role in PARTS if (part := request.GET.get(role, "")) in PARTS[role]}
+    offered: dict[str, Collection[str]] = {"layout": LAYOUTS, "operators": words.OPERATORS, **PARTS}
+    return preset | {name: value for name, values in offered.items() if (value := request.GET.get(name, "")) in values}
 
 
 def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
@@ -71,6 +76,7 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
         "networks": form.fields["network"].queryset,  # type: ignore[attr-defined]
         "parts": [form[role] for role in PARTS],
         "composed": any(form[role].value() for role in PARTS),
+        "rare": any(str(form[name].value() or "") not in ("", str(form.fields[name].initial)) for name in RARE),
         "waiting": mine.filter(state=Network.State.INSPECTING).exists(),
         "targets": form.fields["target"].queryset,  # type: ignore[attr-defined]
         "unready": Target.objects.exclude(state=Target.State.READY).first(),
@@ -87,7 +93,8 @@ def _started(request: HttpRequest, form: NewRun) -> TuningRun:
         form.budget(),
         seed=chosen["seed"] or 0,
         parts=form.parts(),
-        layout=chosen["layout"] or "auto",
+        layout=chosen["layout"] or AUTO,
+        operators=chosen["operators"] or ALL,
         reuse=chosen["reuse"],
     )
 
@@ -109,9 +116,9 @@ def standing(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _standing(found: TuningRun) -> dict[str, Any]:
-    """How long a queued run will wait, with what it is made, and what its parts changed."""
+    """How long a queued run will wait, with what it is made, of which operators, and what its parts changed."""
     wait = waits().get(found.job_id) if found.job.state == State.QUEUED else None
-    return {"wait": wait, "made": made_with(found), "effects": figures.effects(found)}
+    return {"wait": wait, "made": made_with(found), "only": words.only(found), "effects": figures.effects(found)}
 
 
 def _controls(job: Job) -> list[dict[str, Any]]:
@@ -206,7 +213,15 @@ def _left(found: TuningRun) -> dict[str, Any]:
         "compiling": latest if latest and latest.state in ACTIVE else None,
         "failed": latest if latest and latest.state == State.FAILED else None,
         "over": found.job.state in OVER,
+        "further": urlencode(_again(found)),
     }
+
+
+def _again(found: TuningRun) -> dict[str, Any]:
+    """What New run is preset with to tune as this run did (`_asked`); what it begins with anyway is left out."""
+    rare = {"layout": found.layout, "operators": found.operators_asked}
+    changed = {name: value for name, value in rare.items() if value != NewRun.base_fields[name].initial}
+    return {"network": found.network_id, "method": found.method, **found.parts, **changed}
 
 
 _FILES = {

@@ -167,7 +167,7 @@ class TuneRecorder(RunRecorder):
 
 def _later(row: dict[str, Any]) -> dict[str, Any]:
     """What an operator of an older run's log does not have."""
-    return {"known": row.get("known", 0), "knobs": row.get("knobs", [])}
+    return {"known": row.get("known", 0), "alike": row.get("alike", 0), "knobs": row.get("knobs", [])}
 
 
 def _as_told(event: Told) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from apps.tuning.states import ACTIVE
 from apps.tuning.transitions import announce
 from workers.messages import Budget
 from workers.messages.baselines import BASELINES, PACKAGES
-from workers.messages.spec import LAYOUTS
+from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS
 
 MAX_TRIALS = 10_000_000
 MAX_ACTIVE_RUNS = 20
@@ -37,8 +37,8 @@ def create_run(
     *,
     seed: int = 0,
     parts: Mapping[str, str] | None = None,
-    layout: str = "auto",
-    operators: str = "all",
+    layout: str = AUTO,
+    operators: str = ALL,
     reuse: bool = True,
 ) -> TuningRun:
     """A run, queued; `reuse` starts it from what earlier runs found. Raises Refused for whatever cannot be tuned as
@@ -49,7 +49,7 @@ def create_run(
         raise Refused(
             target.name, "this machine was not measured yet", "wait until its page says ready, or measure it again"
         )
-    _check_choices(method, parts or {}, layout, seed)
+    _check_choices(method, parts or {}, layout, operators, seed)
     _check_budget(budget)
     try:
         with transaction.atomic():
@@ -151,7 +151,7 @@ def _check_network(owner: Any, network: Network) -> None:
         raise Refused(network.name, f"the size of input {missing[0]} is open", "choose its sizes on the network's page")
 
 
-def _check_choices(method: str, parts: Mapping[str, str], layout: str, seed: int) -> None:
+def _check_choices(method: str, parts: Mapping[str, str], layout: str, operators: str, seed: int) -> None:
     if method not in METHODS:
         raise Refused(method, "there is no such method", f"choose one of {', '.join(METHODS)}")
     for role, part in parts.items():
@@ -162,6 +162,8 @@ def _check_choices(method: str, parts: Mapping[str, str], layout: str, seed: int
             raise Refused(part, f"it is no {word} that a run may have", f"choose one of {', '.join(PARTS[role])}")
     if layout not in LAYOUTS:
         raise Refused(layout, "there is no such layout", f"choose one of {', '.join(LAYOUTS)}")
+    if operators not in (ALL, COMPUTE):
+        raise Refused(operators, "a run cannot be given these operators alone", f"choose {ALL} or {COMPUTE}")
     if not 0 <= seed < 1 << 63:
         raise Refused(seed, "a seed is a whole number from 0 on", "choose 0 if it does not matter")
 

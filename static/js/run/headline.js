@@ -68,8 +68,10 @@ export class Headline {
   }
 
   #known() {
-    const { operators } = this.state, known = operators.filter((operator) => operator.known).length;
-    return known ? `${known} of ${operators.length} operators known from earlier runs` : "";
+    const { operators } = this.state, count = (what) => operators.filter((operator) => operator[what]).length;
+    const known = count("known"), alike = count("alike");
+    const like = alike ? `, ${alike} like known ones` : "";
+    return known || alike ? `${known} of ${operators.length} operators known from earlier runs${like}` : "";
   }
 
   /** What tuning a tenth longer should still bring, where that is known, and below what a run ends that has that limit. */

@@ -365,7 +365,7 @@ def test_this_machine_is_measured_once(site: Any) -> None:
         {"method": "magic"}, {"budget": Budget()}, {"budget": Budget(seconds=-1)}, {"budget": Budget(seconds=float("nan"))},
         {"budget": Budget(trials=10**9)}, {"budget": Budget(min_gain=0.0)}, {"budget": Budget(min_gain=1.0)},
         {"budget": Budget(min_gain=float("nan"))},
-        {"layout": "CHWN"}, {"seed": -1}, {"seed": 1 << 64}, {"parts": {"engine": "v8"}},
+        {"layout": "CHWN"}, {"operators": "some"}, {"seed": -1}, {"seed": 1 << 64}, {"parts": {"engine": "v8"}},
         {"parts": {"scheduler": "oracle"}}, {"parts": {"explorer": "xgboost"}}, {"parts": {"sampler": ""}},
         {"parts": {"explorer.chains": "8"}},
     ],

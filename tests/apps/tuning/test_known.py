@@ -122,19 +122,21 @@ def test_runs_of_the_same_network_come_before_newer_ones_of_others(site: Site) -
     assert sources[-1] == str(mine.pk)
 
 
-def test_the_page_knows_how_many_operators_were_known(site: Site) -> None:
+def test_the_page_knows_how_many_operators_were_known_and_how_many_are_like_known_ones(site: Site) -> None:
     run = site.run()
     held = services.claim(run.job_id, "worker")
     assert held is not None
-    told = Told(2)
-    started, operators, _ = told.start()
-    operators["operators"][1]["known"] = 7
+    told = Told(3)
+    started, operators, _ = told.start()  # whose first row is as one of an older log
+    operators["operators"][1] |= {"known": 7, "alike": 0}
+    operators["operators"][2] |= {"known": 0, "alike": 2}
     services.write(held, [started, operators])
     from apps.tuning.live import frames, snapshot
 
-    assert [operator["known"] for operator in snapshot(run)["operators"]] == [0, 7]
+    wanted = [(0, 0), (7, 0), (0, 2)]
+    assert [(operator["known"], operator["alike"]) for operator in snapshot(run)["operators"]] == wanted
     listed = next(event for event in frames(run, 0)[0] if event["kind"] == "operators")
-    assert [operator["known"] for operator in listed["operators"]] == [0, 7]
+    assert [(operator["known"], operator["alike"]) for operator in listed["operators"]] == wanted
 
 
 def test_a_hundred_thousand_measurements_are_asked_in_little_time(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.benchmarks.methods.finished import FAILED, cell
-from workers.benchmarks.methods.best import MOST, by_network, rivals, times_near
+from workers.benchmarks.methods.best import MOST, by_network, recommended, rivals, times_near
 from workers.benchmarks.methods.claims import evaluated
 from workers.benchmarks.methods.compare import Runs
 from workers.engine.methods import BEST
@@ -115,6 +115,24 @@ def test_the_recommended_one_is_the_best_only_when_no_other_is_sooner(theirs: fl
     row = next(row for row in rows if "each method's" in row["text"])
     assert (row["holds"], row["target"]) == (holds, ">= 1.00 everywhere")
     assert set(row["networks"]) == {"first (curve)", "second (curve)"}
+
+
+@pytest.mark.mutation
+def test_what_is_recommended_is_judged_by_its_own_runs_where_it_has_some() -> None:
+    """It is slower than the method that it is built on, which is then a rival like any other."""
+    found = groups("space", auto=[run(30.0)] * 5, **{BEST.name: [run(20.0)] * 5, "other": [run(60.0)] * 5})
+    medians = {arm: row.median for arm, row in rivals(found, "space").items()}
+    assert medians == {BEST.name: pytest.approx(2 / 3), "other": pytest.approx(2.0)}
+    assert recommended(found, "space") == "auto"
+    assert recommended({("space", "other net"): {"other": {}}, **found}, "space") is None
+    cells = [
+        cell([[1.0, 9.0], [seconds, 1.0]], key={"arm": arm, "seed": seed})
+        for arm, seconds in (("auto", 30.0), (BEST.name, 20.0))
+        for seed in range(5)
+    ]
+    (row,) = (row for row in evaluated(cells) if "each method's" in row["text"])
+    assert row["text"].endswith("over auto's")
+    assert row["holds"] == "no"
 
 
 def test_without_rivals_nothing_is_said() -> None:

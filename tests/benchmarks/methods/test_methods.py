@@ -225,8 +225,24 @@ def test_the_claims_arms_are_compared_by_default() -> None:
     arms = {arm for claim in CLAIMS for arm in (claim.arm, claim.base)}
     assert arms <= {*SCHEDULING, *SEARCHING, *PROBES}
     assert not {*SCHEDULING, *SEARCHING} & PROBES.keys()
-    assert BEST.name in SCHEDULING
-    assert BEST.name in SEARCHING
+    assert {BEST.name, "auto"} <= {*SCHEDULING} & {*SEARCHING}
+    assert "random" in SEARCHING
+
+
+def test_samplers_are_compared_on_as_many_candidates() -> None:
+    rows = [claim for claim in CLAIMS if "adaptive over diverse" in claim.text]
+    assert len(rows) == 2
+    for claim in rows:
+        ours, theirs = arm_named(claim.arm), arm_named(claim.base)
+        assert (ours.sampler, theirs.sampler) == ("adaptive", "diverse")
+        assert ours.search == theirs.search
+        assert (ours.search.pool, ours.rhythm) == (8.0, theirs.rhythm)
+        assert (ours.explorer, ours.cost_model, ours.evaluator) == (
+            theirs.explorer,
+            theirs.cost_model,
+            theirs.evaluator,
+        )
+        assert "both of 8 plans' candidates" in claim.text
 
 
 def test_a_slot_ends_where_its_plans_do(landscapes: Path) -> None:

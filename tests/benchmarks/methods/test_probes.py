@@ -18,7 +18,7 @@ from workers.engine.belief import Belief, Forecast
 from workers.engine.cost_model.random_forest import RandomForest
 from workers.engine.evaluator import AdaptiveEvaluator
 from workers.engine.methods import METHODS, method
-from workers.engine.ports import Prediction
+from workers.engine.ports import Decision, Prediction
 from workers.engine.scheduler.dynatune import DynaTune
 from workers.engine.space import Features
 from workers.landscapes import SpaceRecording
@@ -129,12 +129,14 @@ def test_a_belief_sampled_shortly_mostly_decides_as_the_paper_s(curve: Source, m
     assert found["n"] == 12
     assert found["same"] >= 0.5
     assert 0 <= found["paper_same"] <= 1
+    assert 0.5 < found["ranked"] <= 1
+    assert 0.5 < found["paper_ranked"] <= 1
 
 
 @pytest.mark.mutation
 def test_decisions_by_another_rule_are_noticed(curve: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes, "DECISIONS", 12)
-    before, index = decisions(curve, 0)["same"], DynaTune._index
+    before, index = decisions(curve, 0), DynaTune._index
 
     def turned(self: DynaTune, one: Any, slots: int) -> Any:
         found = index(self, one, slots)
@@ -143,15 +145,28 @@ def test_decisions_by_another_rule_are_noticed(curve: Source, monkeypatch: pytes
         )
 
     monkeypatch.setattr(DynaTune, "_index", turned)
-    assert decisions(curve, 0)["same"] < before - 0.3
+    found = decisions(curve, 0)
+    assert found["same"] < before["same"] - 0.3
+    assert found["ranked"] < 0 < before["ranked"]
+    assert found["paper_ranked"] > 0
+
+
+def test_indices_are_ranked_over_the_operators_that_both_decisions_have() -> None:
+    one, other = (Decision(0, "belief", {"operators": told}) for told in ({"0": [1, 0], "1": [1, 1], "2": [2, 1], "9": [9]},
+                                                                          {"0": [2, 1], "1": [1, 1], "2": [0, 1]}))  # fmt: skip
+    assert probes._in_order(one, other) == pytest.approx(-1.0)
+    assert probes._in_order(one, one) == pytest.approx(1.0)
+    assert np.isnan(probes._in_order(one, None))
+    assert np.isnan(probes._in_order(one, Decision(0, "rescue")))
 
 
 def test_a_plan_of_the_agent_is_its_steps_and_predictions(curve: Source) -> None:
-    """Every unit is 10 us: 4 groups of 64 steps, 4 calls and 8,192 rows of predictions, and 256 candidates."""
+    """Every unit is 10 us: 4 groups of 64 steps, 4 calls and 8,192 rows of predictions, each looked up, 256 candidates, and
+    30 operators."""
     found = timings(curve, 0)
-    assert found["agent"] == pytest.approx(1e-5 * (4 * 64 + 4 + 128 * 64))
+    assert found["agent"] == pytest.approx(1e-5 * (4 * 64 + 4 + 2 * 128 * 64))
     assert found["clustering"] == pytest.approx(1e-5 * 256)
-    assert found["decision"] == found["paper_decision"] == 1e-5
+    assert found["decision"] == found["paper_decision"] == pytest.approx(1e-5 * 31)
 
 
 def probed(name: str, seed: int = 0, **figures: float) -> dict[str, Any]:

@@ -78,8 +78,12 @@ def times_near(groups: Groups, kind: str) -> tuple[dict[str, Times], Units]:
     return {arm: np.asarray(found) for arm, found in times.items()}, units
 
 
+def recommended(groups: Groups, kind: str) -> str | None:
+    """What is judged: `auto` where every network has it, else what it is by its own name."""
+    return _auto(times_near(groups, kind)[0])
+
+
 def _auto(times: Mapping[str, Times]) -> str | None:
-    """The recommended method may have been run by its own name."""
     return next((arm for arm in (AUTO, BEST.name) if arm in times), None)
 
 

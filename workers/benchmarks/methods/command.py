@@ -14,7 +14,7 @@ from typing import Any
 
 from workers.benchmarks.cells import DONE, FAILED, Cells
 from workers.benchmarks.methods.claims import evaluated, table
-from workers.benchmarks.methods.compare import summary, versions_apart
+from workers.benchmarks.methods.compare import older_prices, summary, versions_apart
 from workers.benchmarks.methods.figures import draw_all
 from workers.benchmarks.methods.landscape_figures import draw_landscape
 from workers.benchmarks.methods.parts import KIND, PROBE, Part, live_parts, replayed_parts
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         broken = _fill(replayed_parts(arguments, out, lambda source: _draw(source, out)), cells, out)
     report = _report(cells, out)
     shown = table(report["claims"]) if arguments.claims else _rows(report["summary"])
-    sys.stdout.write(shown + versions_apart(report["summary"]))
+    sys.stdout.write(shown + versions_apart(report["summary"]) + older_prices(report["summary"]))
     return min(1, broken)
 
 

@@ -269,6 +269,7 @@ def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
                 row[name] = vars(Interval.of(values)) if values else None
             row["foretold"] = sum(cell.get("foretold", 0) for cell in runs.values())
             row["held"] = sum(cell.get("held", 0) for cell in runs.values())
+            row["older_prices"] = sorted({role for cell in runs.values() for role in cell.get("older_prices", ())})
             total = sum(cell["seconds"] for cell in runs.values()) or 1.0
             parts = {part for cell in runs.values() for part in cell["spent"]}
             row["share"] = {
@@ -276,6 +277,19 @@ def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
             }
             rows.append(row)
     return rows
+
+
+def older_prices(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A line for each network of a `summary` whose cells were charged what other code took."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        found[f"{row['network']} ({row['kind']})"].update(row["older_prices"])
+    return "".join(
+        f"{where}: charged by prices that are older than the code of {', '.join(sorted(roles))}; time them anew "
+        "(manage.py landscape calibrate) and run all of them again\n"
+        for where, roles in found.items()
+        if roles
+    )
 
 
 def versions_apart(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -24,8 +24,19 @@ from workers.landscapes.calibration import ORACLE
 from workers.messages.spec import ALL
 
 KIND, PROBE, LIVE = "methods", "probe", "live"
-REPLAYED = ("workers/engine", "workers/pipeline", "workers/landscapes")
+FOLDING = tuple(
+    f"workers/{part}.py" for part in ("benchmarks/tally", "benchmarks/curve", "messages/causes", "messages/foretold")
+)
+"""What makes a cell of a run's events."""
+REPLAYED = (
+    "workers/engine",
+    "workers/pipeline",
+    "workers/landscapes",
+    *FOLDING,
+    "workers/benchmarks/methods/replayed.py",
+)
 PROBING = (*REPLAYED, "workers/benchmarks/methods/probes.py")
+PLAYED = (*TUNING, *FOLDING, "workers/benchmarks/methods/live.py", "workers/benchmarks/ours.py")
 GUESS = 5.0  # s of a replay
 OVERHEAD = 60.0  # s of a live cell beside its tuning
 
@@ -132,7 +143,7 @@ def live_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
         raise UserMistake("--live needs --seconds, the tuning time of a cell, greater than 0")
     arms = {name: arm_named(name) for name in _words(arguments.methods) or ()}
     networks, seeds = all_opened(_words(arguments.networks) or []), seeds_of(arguments.seeds)
-    machine, version, seconds = Machine.here(), product_version(TUNING), arguments.seconds
+    machine, version, seconds = Machine.here(), product_version(PLAYED), arguments.seconds
     limit = f"{seconds:g} s" if arguments.operators == ALL else f"{seconds:g} s, {arguments.operators}"
     work = out / "live"
     work.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ surrogate's and a belief's intervals hold, and whether a belief that is sampled 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import compress, pairwise
 from typing import Any
@@ -21,7 +21,7 @@ from workers.engine.evaluator.estimate import SHORTEST_RUN
 from workers.engine.evaluator.timing import timed_runs
 from workers.engine.explorer.ppo import Settings
 from workers.engine.methods import METHODS
-from workers.engine.ports import CostModel, Progress, Scheduler
+from workers.engine.ports import CostModel, Decision, Progress
 from workers.engine.scheduler import DynaTune, Setting, scheduler_named
 from workers.landscapes import CurveLandscape, CurveRecording, SimulatedClock, SpaceRecording
 from workers.landscapes.spaces import Draws, Measured
@@ -33,6 +33,8 @@ Figures = dict[str, float]
 
 PROGRAMS = 150
 """Of each operator that evaluators time."""
+OPERATORS = 30
+"""Of the network whose decisions are told: DynaTune's had about as many."""
 KNOWN = 128
 """Configurations that a surrogate has seen, and as many that it is asked for."""
 DECISIONS = 100
@@ -148,43 +150,54 @@ def belief(source: Source, seed: int) -> Figures:
 
 def decisions(source: Source, seed: int) -> Figures:
     """A run of the recommended method in which each decision is also made twice by the paper's sampling of the belief: how
-    often the same operator is first (`same`), and how often it is of the paper's two (`paper_same`)."""
+    often the same operator is first (`same`) and how far the operators' indices are in the same order (`ranked`, Spearman's
+    correlation, median of the decisions), and both of the paper's two (`paper_*`)."""
     assert isinstance(source.recording, CurveRecording)
-    auto, told = METHODS["auto"], {"same": 0, "paper_same": 0, "n": 0}
+    auto, first, ranked = METHODS["auto"], list[tuple[bool, bool]](), list[tuple[float, float]]()
     peak, numbers = float(source.recording.header["peak_flops"]), dict(auto.parameters.get("scheduler", {}))
     slow = {**numbers, "sampling": asdict(PAPER)} if auto.scheduler == METHODS["dynatune"].scheduler else numbers
     own = scheduler_named(auto.scheduler, Setting(seed, peak), **numbers)
     papers = [scheduler_named(auto.scheduler, Setting(seed + more, peak), **slow) for more in (1, 2)]
     played = _Played(CurveLandscape(source.recording, SimulatedClock(), seed), auto.rhythm.plan)
-    while told["n"] < DECISIONS:
+    while len(first) < DECISIONS:
         every, length = played.progress, played.slot_seconds
         decision = own.choose(every, length)
         if decision is None:
             break
-        others = [_first(one, every, length) for one in papers]
+        one, other = (paper.choose(every, length) for paper in papers)
         if decision.rule not in ("gamma", "prior", "rescue"):
-            told["n"] += 1
-            told["same"] += others[0] == decision.operator
-            told["paper_same"] += others[0] == others[1]
+            first.append((_first(decision) == _first(one), _first(one) == _first(other)))
+            ranked.append((_in_order(decision, one), _in_order(one, other)))
         after = played.slot(decision.operator)
-        for one in (own, *papers):
-            one.observe(after)
-    count = max(told["n"], 1)
-    return {"same": told["same"] / count, "paper_same": told["paper_same"] / count, "n": told["n"]}
+        for scheduler in (own, *papers):
+            scheduler.observe(after)
+    if not first:
+        return {"n": 0}
+    same, paper_same = np.mean(first, axis=0)
+    known = [pair for pair in ranked if np.isfinite(pair).all()]
+    order, paper_order = np.median(known, axis=0) if known else (np.nan, np.nan)
+    return {
+        "same": float(same),
+        "paper_same": float(paper_same),
+        "ranked": float(order),
+        "paper_ranked": float(paper_order),
+        "n": len(first),
+    }
 
 
 def timings(source: Source, seed: int) -> Figures:
-    """What was timed beside the landscape, in seconds: a decision of 30 operators as recommended (`decision`) and with the
-    paper's setting (`paper_decision`), and for a plan of chameleon its agent with the predictions it asks for (`agent`)
-    and its clustering (`clustering`)."""
+    """What was timed beside the landscape, in seconds: a decision of OPERATORS as recommended (`decision`) and with the paper's
+    setting (`paper_decision`), and for a plan of chameleon its agent with the predictions it asks for (`agent`) and its
+    clustering (`clustering`)."""
     chameleon, sizes = METHODS["chameleon"], Settings(**METHODS["chameleon"].parameters.get("explorer", {}))
     groups = math.ceil(sizes.episodes / sizes.together)
     model = source.costs.of("cost_model", chameleon)
-    asked = groups * model["predict"] + sizes.episodes * sizes.steps * model["predict_row"]
+    rows = sizes.episodes * sizes.steps
+    asked = groups * model["predict"] + rows * (model["predict_row"] + model["feature_row"])
     candidates = math.ceil(chameleon.search.pool * chameleon.rhythm.plan)
     return {
-        "decision": source.costs.of("scheduler", METHODS["auto"])["decision"],
-        "paper_decision": source.costs.of("scheduler", METHODS["dynatune-paper"])["decision"],
+        "decision": source.costs.decision(METHODS["auto"], OPERATORS),
+        "paper_decision": source.costs.decision(METHODS["dynatune-paper"], OPERATORS),
         "agent": groups * sizes.steps * source.costs.of("explorer", chameleon)["step"] + asked,
         "clustering": candidates * source.costs.of("sampler", chameleon)["candidate"],
     }
@@ -257,9 +270,18 @@ class _Played:
         return Progress(self._operators[index], curve, self._slots[index], self._seconds[index], done == len(search))
 
 
-def _first(scheduler: Scheduler, every: Sequence[Progress], slot_seconds: float) -> int | None:
-    decision = scheduler.choose(every, slot_seconds)
+def _first(decision: Decision | None) -> int | None:
     return None if decision is None else decision.operator
+
+
+def _in_order(one: Decision | None, other: Decision | None) -> float:
+    """Rank correlation of two decisions' indices; nan where one has none."""
+    tables = [{} if decision is None else decision.terms.get("operators", {}) for decision in (one, other)]
+    both = sorted(tables[0].keys() & tables[1].keys())
+    if not both:
+        return float("nan")
+    indices = [np.asarray([sum(table[name]) for name in both]) for table in tables]
+    return _ranked_alike(indices[0], indices[1])
 
 
 def _programs(part: Measured, rng: np.random.Generator) -> NDArray[np.intp]:

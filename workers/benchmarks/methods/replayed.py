@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +35,15 @@ from workers.landscapes import (
 )
 from workers.landscapes.calibration import completed, untimed
 from workers.landscapes.files import described
+from workers.landscapes.parameters import walking
+from workers.landscapes.sources import digests
 from workers.messages.events import Event
 from workers.messages.spec import ALL, Budget
 from workers.pipeline import TuningLoop
 from workers.sandbox.lock import MeasureLock
 
 CURVE, SPACE = "curve", "space"
+TVM = "apache-tvm"
 SPACE_TRIALS = 400
 KEPT_POINTS = 200
 
@@ -70,6 +75,11 @@ class Source:
     @property
     def hardware(self) -> dict[str, Any]:
         return dict(self.recording.header["hardware"])
+
+    @property
+    def operators(self) -> int:
+        """How many."""
+        return len(self.recording.searches if isinstance(self.recording, CurveRecording) else self.recording.parts)
 
     @property
     def longest(self) -> int:
@@ -120,10 +130,17 @@ def sources(
 
 
 def _costs(path: Path, arms: list[Method], kept: Path) -> Costs:
+    """Prices of older code are used and named: on another machine than theirs nothing could be timed in their place."""
     costs = Costs.read(path)
-    more = kept / f"costs-{content_hash(path)[:12]}.json"
+    if costs.older:
+        sys.stderr.write(
+            f"{path}: prices older than the code of {', '.join(costs.older)}; every cell says so, and manage.py landscape "
+            f"calibrate --out {path.parent} times them anew on the machine they are of\n"
+        )
+    running = hashlib.sha256(json.dumps(digests(), sort_keys=True).encode()).hexdigest()
+    more = kept / f"costs-{content_hash(path)[:12]}-{running[:8]}.json"
     if more.exists():
-        costs = Costs({**Costs.read(more).seconds, **costs.seconds}, costs.machine)
+        costs = Costs({**Costs.read(more).seconds, **costs.seconds}, costs.machine, costs.sources)
     if untimed(costs, arms):
         sys.stderr.write("timing parts whose parameters the landscapes' costs have not\n")
         with MeasureLock().exclusive():
@@ -143,6 +160,11 @@ def _source(path: Path, costs: Costs, operators: str) -> Source:
             f"{path} was recorded on {found.hardware['name']}, and the costs beside it are of {costs.machine}: keep each "
             "machine's landscapes in a directory of its own"
         )
+    theirs, ours = found.recording.header.get("versions", {}).get(TVM), version(TVM)
+    if theirs not in (ours, None):
+        sys.stderr.write(
+            f"{path} was recorded with {TVM} {theirs}, and {ours} is installed: its programs may be others\n"
+        )
     return found
 
 
@@ -161,13 +183,13 @@ def _curves(path: Path, operators: str) -> CurveRecording:
 def run_cell(
     source: Source, chosen: Method, seed: int, trials: int, hear: Callable[[Event], None] = lambda event: None
 ) -> dict[str, Any]:
-    """One run of `trials`, on `source`, whose events `hear` gets too; raises LandscapeError for a part that nobody timed."""
+    """One run of `trials`, on `source`, whose events `hear` gets too; raises LandscapeError for a part that nobody timed.
+    "older_prices" are the roles whose prices are of other code than this (`Costs.older`)."""
     if chosen.search.features != FEATURES[0]:
         raise LandscapeError(f"{chosen.name}: a landscape has no programs to lower; compare it live (--live)")
-    decision = source.costs.of("scheduler", chosen)["decision"]
-    if isinstance(source.recording, CurveRecording):
-        return _on_curves(source, chosen, seed, trials, decision, hear)
-    return _in_space(source, chosen, seed, trials, decision, hear)
+    decision = source.costs.decision(chosen, source.operators)
+    play = _on_curves if isinstance(source.recording, CurveRecording) else _in_space
+    return {**play(source, chosen, seed, trials, decision, hear), "older_prices": source.costs.older}
 
 
 def _on_curves(
@@ -186,7 +208,7 @@ def _in_space(
 ) -> dict[str, Any]:
     assert isinstance(source.recording, SpaceRecording)
     clock = SimulatedClock()
-    charged = Charged.over(chosen, source.costs, clock)
+    charged = Charged.over(walking(chosen), source.costs, clock)
     landscape = SpaceLandscape(source.recording, clock, chosen.make_evaluator(), seed)
 
     def truth(measurement: dict[str, Any]) -> float:

@@ -30,8 +30,8 @@ SAMPLED = (1e-8, 1 - 1e-3)
 class Forecast:
     """Speed after a slot, in FLOP/s: the best so far, `mean`, `spread` and `values` (samples,) of the predicted curve,
     the `noise` of an observation around it, the expected `improvement` over the best, and the `gains` (samples,) of the
-    curves from now on, where they are over the best already. best <= values <= peak, improvement and gains >= 0; an
-    observation is within hypot(spread, noise) of the mean as often as one of a normal variable."""
+    curves from now on, where they are over the best already. best <= values <= peak, without a prior 0 < values; improvement
+    and gains >= 0; an observation is within hypot(spread, noise) of the mean as often as one of a normal variable."""
 
     best: float
     mean: float
@@ -46,9 +46,17 @@ class Forecast:
         """The mean of the gains."""
         return float(self.gains.mean())
 
+    @property
+    def reached(self) -> Array:
+        """The values, (samples,); the best where a curve ends under it."""
+        found: Array = np.maximum(self.values, self.best)
+        return found
+
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.values).all() and self.values.min() >= self.best and self.improvement >= 0):
-            raise ValueError(f"a forecast must be finite and not under its best {self.best}")
+        if not (np.isfinite(self.values).all() and self.values.min() > 0 and self.improvement >= 0):
+            raise ValueError(
+                f"a forecast must be finite and above 0, not {self.values.min()} after a best of {self.best}"
+            )
 
 
 @dataclass(frozen=True)
@@ -76,16 +84,23 @@ class Belief:
     Call `observe` after each slot of the operator, then `forecast` as often as wanted. The curve is cut at jumps and
     the last segment is fitted; a few points lean on the posterior of the segment before. Speeds are normalised by the
     peak, which is raised to anything faster that is observed. A forecast stays within the segment; that it may end by
-    a jump is what `jump_chance` tells.
+    a jump is what `jump_chance` tells. Without a `prior` (the default of DynaTune's program) a curve may end under the best,
+    and few points lean on nothing: the limits of the parameters and the peak are all that is known before.
     """
 
     def __init__(
-        self, rng: np.random.Generator, sampling: Sampling = FAST, curve: str = "log_power", jump: float = 0.2
+        self,
+        rng: np.random.Generator,
+        sampling: Sampling = FAST,
+        curve: str = "log_power",
+        jump: float = 0.2,
+        prior: bool = True,
     ) -> None:
         self._rng = rng
         self._sampling = sampling
         self._curve = curve_named(curve)
         self._jump = jump
+        self._prior = prior
         self._peak = 1.0
         self._best = 0.0
         self._length = 0
@@ -117,9 +132,10 @@ class Belief:
             return
         part = points(speeds / self._peak, starts[-1], self._sampling.points)
         prior = None
-        if self._length < FEW:
+        if self._prior and self._length < FEW:
             prior = self._inherited if self._inherited is not None else Gaussian(*self._curve.broad())
-        problem = Problem(self._curve, part, self._best, self._length + max(1.0, ahead), prior)
+        least = self._best if self._prior else 0.0
+        problem = Problem(self._curve, part, self._best, self._length + max(1.0, ahead), least, prior)
         sampled = sample(problem, self._sampling, self._rng)
         self._samples = sampled.samples
         self._points, self._trace = len(part.x), sampled.trace
@@ -134,11 +150,14 @@ class Belief:
         if drawn is None or self._samples is None:
             return Forecast(best, best, 0.0, 0.0, 0.0, np.zeros(1), np.array([best]))
         # A shorter slot than the fit was told of, and rounding, may leave the prior's limits by a little.
-        values, now = np.clip(drawn, best, self._peak).T
-        mean, spread = max(best, float(values.mean())), float(values.std())
+        least = best if self._prior else SAMPLED[0] * self._peak
+        values, now = np.clip(drawn, least, self._peak).T
+        mean, spread = max(least, float(values.mean())), float(values.std())
         noise = best * float(np.sqrt(np.mean(np.exp(2 * self._samples[:, -1]))))
         improvement = min(normal_improvement(mean, spread, best), self._peak - best)
-        return Forecast(best, mean, spread, noise, improvement, np.maximum(values - now, 0.0), values)
+        # From the best on, which stays where a curve is under it.
+        gains = np.maximum(np.maximum(values, best) - np.maximum(now, best), 0.0)
+        return Forecast(best, mean, spread, noise, improvement, gains, values)
 
     def curves(self, x: Array) -> Array | None:
         """Speeds (samples, m) in FLOP/s after `x` (m,) configurations of the last segment, a row a sampled curve; None where

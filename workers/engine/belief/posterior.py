@@ -69,12 +69,14 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Problem:
-    """A curve through points, not under `best` at `horizon`, with a prior or a uniform one (None)."""
+    """A curve through points, not under `least` at `horizon`, with a prior or a uniform one (None). Noise is a share of the
+    `best` observed."""
 
     curve: Curve
     points: Points
     best: float
     horizon: float
+    least: float
     prior: Gaussian | None
 
     @cached_property
@@ -98,7 +100,7 @@ class Problem:
         allowed = (inside == theta).all(axis=1)
         theta = inside
         values = self.curve(theta[:, :-1], self.places)
-        allowed &= (values[:, -1] >= self.best) & (values[:, -1] <= 1.0)
+        allowed &= (values[:, -1] >= self.least) & (values[:, -1] <= 1.0)
         noise = theta[:, -1]
         misfit = ((values[:, :-1] - self.points.y) / self.best) ** 2 @ self.points.weights
         result = -0.5 * misfit * np.exp(-2 * noise) - self.points.weights.sum() * noise
@@ -181,9 +183,9 @@ def _walkers(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> 
 
 
 def _lift(problem: Problem, theta: Array) -> None:
-    """Raises those of `theta` (n, p + 1) that would be under the best at the horizon to just above it, in place."""
+    """Raises those of `theta` (n, p + 1) that would be under the least at the horizon to just above it, in place."""
     reached = problem.curve(theta[:, :-1], problem.places[-1:])[:, 0]
-    factor = np.maximum(1.0, problem.best * (1 + 1e-6) / np.maximum(reached, 1e-300))
+    factor = np.maximum(1.0, problem.least * (1 + 1e-6) / np.maximum(reached, 1e-300))
     theta[:, :-1] = problem.curve.lift(theta[:, :-1], factor)
 
 
@@ -191,21 +193,23 @@ def _likeliest(problem: Problem) -> Array:
     """The least-squares fit (p + 1,) in free coordinates (see `_bounded`), for which the unbounded Levenberg-Marquardt of
     MINPACK is a fifth of the cost of a bounded fit. With a prior it is the likeliest a posteriori.
     """
-    curve, points, best = problem.curve, problem.points, problem.best
+    curve, points, best, least = problem.curve, problem.points, problem.best, problem.least
     lower, upper = curve.lower, curve.upper
     root = np.sqrt(points.weights)
     stiff = 30.0 * np.sqrt(points.weights.sum())
-    aim = min(best * (1 + 2e-3), 0.5 * (best + 1.0))
+    aim = min(least * (1 + 2e-3), 0.5 * (least + 1.0))
+    # Without a prior a few points leave the fit undetermined, and MINPACK wants as many residuals as parameters.
+    missing = max(0, len(lower) - len(points.x) - 1)
 
     def residuals(free: Array) -> Array:
         """Of n members at once, (n, p) to (n, residuals)."""
         theta = _bounded(free, lower, upper)
         values = curve(theta, problem.places)
         off = root * (values[:, :-1] - points.y) / best
-        # Stiff, and aimed just over the best, so that the fit ends where the prior allows it.
+        # Stiff, and aimed just over the least, so that the fit ends where the prior allows it.
         under = stiff * np.maximum(0.0, aim - values[:, -1:]) / best
         if problem.prior is None:
-            return np.concatenate([off, under], axis=1)
+            return np.concatenate([off, under, np.zeros((len(free), missing))], axis=1)
         # The weight of the prior against points whose noise is not known yet: 5 % is taken.
         away = (curve.relative(theta, best) - problem.prior.mean) / problem.prior.spread
         return np.concatenate([off, under, 0.05 * away], axis=1)

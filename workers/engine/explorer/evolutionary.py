@@ -85,21 +85,23 @@ class Evolutionary:
         self._moves = moves
         self._near: tuple[Sketch, Adjacency] | None = None
         self.figures: dict[str, int] = {}
+        self.begun: Choices | None = None
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         pool = Pool(count, len(sketch.knobs), visited)
-        self.figures = {}
+        self.figures, self.begun = {}, pool.rows
         if count < 1:
             return pool.rows, 0
         affordable = self._population * (self._generations + 1) if self._exhaustive else 0
         if whole := exhaust(sketch, score, pool, affordable):
-            self.figures = whole.figures
+            self.figures, self.begun = whole.figures, None
             return pool.rows, 1
         points = sketch.random(self._rng, self._population)
         best = elites(sketch, score, visited, int(self._measured * self._population))
         points[: len(best)] = best
         scores, trace = score(points), Trace()
         pool.offer(points, scores)
+        self.begun = pool.rows
         trace.step(pool, len(points))
         for _ in range(self._generations):
             points = self._offspring(sketch, points, scores)

@@ -15,11 +15,13 @@ class RandomExplorer:
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
         self.figures: dict[str, int] = {}
+        self.begun: Choices | None = None
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         drawn = sketch.unvisited(self._rng, count, visited)
         if len(drawn) > 1:
             drawn = drawn[np.argsort(-score(drawn), kind="stable")]
+        self.begun = drawn
         return drawn, 0
 
     def state(self) -> State:

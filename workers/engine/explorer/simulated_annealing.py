@@ -47,14 +47,15 @@ class SimulatedAnnealing:
         self._exhaustive = exhaustive
         self._points: Choices | None = None
         self.figures: dict[str, int] = {}
+        self.begun: Choices | None = None
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         pool = Pool(count, len(sketch.knobs), visited)
-        self.figures = {}
+        self.figures, self.begun = {}, pool.rows
         if count < 1:
             return pool.rows, 0
         if whole := exhaust(sketch, score, pool, self._chains * self._steps if self._exhaustive else 0):
-            self.figures = whole.figures
+            self.figures, self.begun = whole.figures, None
             return pool.rows, 1
         points = self._begin(sketch, score, visited)
         walked = self._walk(sketch, score, points, np.flatnonzero(sketch.sizes > 1), pool)
@@ -77,6 +78,7 @@ class SimulatedAnnealing:
         luck = np.log(1.0 - self._rng.random(shape))
         scores = score(points)
         pool.offer(points, scores)
+        self.begun = pool.rows
         trace = Trace()
         trace.step(pool, len(points))
         step, idle = 0, 0

@@ -26,7 +26,7 @@ def exhaust(sketch: Sketch, score: Score, pool: Pool, affordable: int) -> Trace 
     if (sketch.sizes > 1).any() and not (sketch.enumerable and sketch.size <= affordable):
         return None
     grid, trace = sketch.grid(), Trace()
-    trace.step(pool, 0)  # it begins with nothing, so that whatever it finds is an improvement
+    trace.step(pool, 0)  # it begins with nothing: the best is met in the step that scores all
     pool.offer(grid, score(grid))
     trace.step(pool, len(grid))
     return trace

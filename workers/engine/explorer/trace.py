@@ -14,7 +14,7 @@ class Trace:
 
     Chameleon (4.1, figure 7a) counts the search steps until an explorer has reached its solution: here, until its best
     score is within 1 % of its final best, scores being log2 speeds. Explorers step at different widths, so evaluations
-    of the score are counted too, and whether the walk led anywhere: greedy would have kept where it began.
+    of the score are counted too.
     """
 
     def __init__(self) -> None:
@@ -28,8 +28,7 @@ class Trace:
 
     @property
     def figures(self) -> dict[str, int]:
-        """ "steps_to_best" (0: the starting points were as good), "evaluations", "evaluations_to_best" and "improved" (1:
-        they were not)."""
+        """ "steps_to_best" (0: the starting points were as good), "evaluations" and "evaluations_to_best"."""
         if not self._best:
             return {}
         close = next(i for i, best in enumerate(self._best) if best >= self._best[-1] - _CLOSE)
@@ -37,5 +36,4 @@ class Trace:
             "steps_to_best": close,
             "evaluations": self._evaluations[-1],
             "evaluations_to_best": self._evaluations[close],
-            "improved": int(close > 0),
         }

@@ -1,6 +1,7 @@
 """Methods by name. A preset joins by one entry in its paper's file in `presets`.
 
-`auto` is the recommended one; the presets reproduce the papers, `-paper` with the papers' budgets.
+`auto` is the recommended one; the presets reproduce the papers, `-paper` with the papers' budgets, `-program` as their
+authors' programs do it where that is not what the paper says.
 """
 
 from __future__ import annotations

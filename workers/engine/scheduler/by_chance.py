@@ -10,7 +10,7 @@ import numpy as np
 
 from workers.engine.ports import State
 from workers.engine.scheduler.dynatune import DynaTune, Index
-from workers.engine.scheduler.rule import PRODUCT_RULE, Rule
+from workers.engine.scheduler.rule import PRODUCT_RULE, TERMS, Rule
 from workers.engine.scheduler.setting import short
 
 
@@ -34,7 +34,7 @@ class ByChance(DynaTune):
 
     def _pick(self, table: Sequence[Index]) -> tuple[Index, str, dict[str, Any]]:
         terms: dict[str, Any] = {
-            "operators": {str(one.operator): [short(one.reduction)] for one in table},
+            TERMS[self._rule.score][2]: {str(one.operator): [short(one.reduction)] for one in table},
             "decided_by_belief": False,
             **self._told_always,
         }

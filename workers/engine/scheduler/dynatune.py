@@ -11,7 +11,7 @@ import numpy as np
 
 from workers.engine.belief import Belief, Forecast, Records
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.rule import GAMMA, PAPER_RULE, PRODUCT_RULE, Rule
+from workers.engine.scheduler.rule import GAMMA, PAPER_RULE, PRODUCT_RULE, TERMS, Rule
 from workers.engine.scheduler.setting import (
     active,
     band,
@@ -30,13 +30,15 @@ CLOSE = 0.9
 
 @dataclass(frozen=True)
 class Index:
-    """Terms of one operator, in ms: expected reduction and bonus, or `gamma` in their place, and its share of the latency."""
+    """Terms of one operator, in ms: expected reduction and bonus, or `gamma` in their place, and its share of the latency. Of
+    a rule that scores by speed the first two are the predicted speed and its bonus, in GFLOP/s. `first`: it had no slot."""
 
     operator: int
     reduction: float
     bonus: float
     gamma: bool
     latency: float
+    first: bool = False
 
     @property
     def value(self) -> float:
@@ -72,7 +74,7 @@ class DynaTune:
         self._records = Records()
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
-        """See `Scheduler`; `terms` has the chosen operator's two terms and a table of all, in ms, and its belief."""
+        """See `Scheduler`; `terms` has the chosen operator's two terms and a table of all (`TERMS`), and its belief."""
         self._slot_seconds = slot_seconds
         self._peak = max([self._peak, *(_arithmetic(one) for one in progress)])
         if self._latency is None and all(math.isfinite(one.best) for one in progress):
@@ -150,7 +152,8 @@ class DynaTune:
 
     def _fresh(self, index: int) -> Belief:
         # A generator an operator: the order in which operators are given or observed does not matter.
-        return Belief(np.random.default_rng([self._seed, index, *b"belief"]), self._rule.sampling, self._rule.curve)
+        rng = np.random.default_rng([self._seed, index, *b"belief"])
+        return Belief(rng, self._rule.sampling, self._rule.curve, prior=self._rule.prior)
 
     def _going(self, progress: Sequence[Progress]) -> list[Progress]:
         """Operators that are not finished (see `Rule`)."""
@@ -167,26 +170,28 @@ class DynaTune:
         chosen, rule, terms = self._pick(table)
         one = next(one for one in going if one.operator.index == chosen.operator)
         shown = {
-            "r_ms": chosen.reduction,
+            TERMS[self._rule.score][0]: chosen.reduction,
             **terms,
-            "decided_by_belief": bool(one.slots) and terms["decided_by_belief"],
+            "decided_by_belief": not chosen.first and terms["decided_by_belief"],
             "differs_from_round_robin": chosen.operator != circular,
             "belief": self._told(one),
         }
-        return Decision(chosen.operator, rule if one.slots or rule not in ("belief", "bonus") else "prior", shown)
+        return Decision(chosen.operator, rule, shown)
 
     def _pick(self, table: Sequence[Index]) -> tuple[Index, str, dict[str, Any]]:
         """Argmax of the index; ties, and so all of gamma, go to the larger share of the latency."""
         chosen = max(table, key=lambda one: (one.value, one.latency))
         by_bonus = max(table, key=lambda one: (one.bonus_only, one.latency))
         decided = chosen.operator != by_bonus.operator
+        _, bonus, table_of_all = TERMS[self._rule.score]
         terms = {
-            "bonus_ms": None if chosen.gamma else chosen.bonus,
-            "operators": {str(one.operator): [short(one.reduction), short(one.bonus)] for one in table},
+            bonus: None if chosen.gamma else chosen.bonus,
+            table_of_all: {str(one.operator): [short(one.reduction), short(one.bonus)] for one in table},
             "decided_by_belief": decided,
             "scale": self._rule.scale,
         }
-        return chosen, "gamma" if chosen.gamma else "belief" if decided else "bonus", terms
+        rule = "gamma" if chosen.gamma else "prior" if chosen.first else "belief" if decided else "bonus"
+        return chosen, rule, terms
 
     def _index(self, one: Progress, slots: int) -> Index:
         """After so many slots in all."""
@@ -194,14 +199,14 @@ class DynaTune:
         if not math.isfinite(one.best):
             # Nothing is known of it; `rescue` has already given it what it may get.
             return Index(index, 0.0, 0.0, one.slots == 0, 0.0)
+        if self._rule.score == "speed":
+            return self._predicted(one, slots)
         if one.slots == 0:
             reduction, spread = first_slot(self._reached(one))
             bonus = share * spread * self._confidence(slots, 1)
-            return Index(index, share * reduction, bonus, not self._rule.open, share)
-        if index not in self._beliefs:
-            self.observe(one)
+            return Index(index, share * reduction, bonus, not self._rule.open, share, first=True)
         ahead = configurations_ahead(one, self._slot_seconds)
-        forecast = self._beliefs[index].forecast(ahead)
+        forecast = self._believed(one).forecast(ahead)
         if forecast is None:
             return Index(index, 0.0, 0.0, False, share)
         cost = 1e3 * one.operator.weight * work(one)
@@ -211,9 +216,22 @@ class DynaTune:
             chance = self._beliefs[index].jump_chance(ahead)
             surprise = min(self._rule.surprise, 1 - self._reached(one))
             unforeseen = surprise * share * math.sqrt(chance * (1 - chance))
-            reached = forecast.best + forecast.gains if self._rule.rise else forecast.values
+            reached = forecast.best + forecast.gains if self._rule.rise else forecast.reached
             scale = math.hypot(float(np.std(cost / reached)), unforeseen)
         return Index(index, reduction, scale * self._confidence(slots, one.slots), False, share)
+
+    def _predicted(self, one: Progress, slots: int) -> Index:
+        """The index of a rule that scores by speed, after so many slots in all; before a first slot the speed it has."""
+        forecast = self._believed(one).forecast(configurations_ahead(one, self._slot_seconds)) if one.slots else None
+        speed = 1e-9 * (forecast.mean if forecast is not None else work(one) / one.best)
+        bonus = self._confidence(slots, one.slots) if one.slots else 0.0
+        return Index(one.operator.index, speed, bonus, one.slots == 0, 1e3 * latency_share(one), one.slots == 0)
+
+    def _believed(self, one: Progress) -> Belief:
+        """Of an operator that had a slot; fitted now where that was never observed."""
+        if one.operator.index not in self._beliefs:
+            self.observe(one)
+        return self._beliefs[one.operator.index]
 
     def _confidence(self, slots: int, own: int) -> float:
         """sqrt(C ln t / c) of the slot that follows so many."""
@@ -236,7 +254,7 @@ class DynaTune:
             return None
         configurations = band(one, self._slot_seconds)
         forecasts = [belief.forecast(count) for count in configurations]
-        means = [1e3 * float(np.mean(work(one) / forecast.values)) for forecast in forecasts if forecast is not None]
+        means = [1e3 * float(np.mean(work(one) / forecast.reached)) for forecast in forecasts if forecast is not None]
         if not means:
             return None
         told = belief.diagnostics()

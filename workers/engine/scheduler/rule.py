@@ -23,7 +23,10 @@ The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, a
   rise     A staircase's first steps leave a curve over the best at the end of a long plateau, by the more the longer it is;
            the improvement over the best then grows with every slot that brings nothing. The product's reward is what the
            curve gains from now on.
-  EI       The paper's; the program scores by the predicted speed itself and has no lower bound on predictions.
+  score    The paper's is the expected improvement. The program's is the predicted speed itself, of an operator whatever its
+           weight and its share of the latency, and its bonus 1 GFLOP/s, with C = 2 always: `score` "speed", `c_fast` 2.
+  bound    The paper's prior forbids a curve that ends under the best. The program has that too, off by default, and no
+           other prior than limits of the parameters: `prior` off.
 """
 
 from __future__ import annotations
@@ -37,11 +40,18 @@ from workers.engine.belief import FAST, PAPER, Sampling, curve_named
 GAMMA = 1e12
 """Index in ms of an operator that never had a slot: above anything an estimate can reach."""
 
+TERMS = {"improvement": ("r_ms", "bonus_ms", "operators"), "speed": ("speed_gflops", "bonus_gflops", "gflops")}
+"""By score, what a decision's terms call the score, the bonus, and both of all operators."""
+
 
 @dataclass(frozen=True)
 class Rule:
     """The parameters of the index u = r + scale x sqrt(C ln t / c), in ms.
 
+    `score` is what stands for r:
+      "improvement"  the latency that a slot is expected to take off the network (DynaTune 4.2).
+      "speed"        the speed that the operator is predicted to have after a slot, in GFLOP/s (program). The bonus is then
+                     of 1 GFLOP/s, for which `scale` is "millisecond" too: one of the unit.
     `scale` is the size of a reward, which Auer et al. (2002) take to be at most 1:
       "millisecond"  1 ms whatever the network: DynaTune's rule as written.
       "spread"       the standard deviation of the operator's own reward, the factor of UCB1-NORMAL (Auer et al. 2002)
@@ -55,11 +65,12 @@ class Rule:
     on a plateau is hardly ever tried again: on simulated curves that takes half again as many slots.
     An operator is finished after `patience` configurations without improvement (None: never); `onward`: they are doubled
     when all are finished, else the run ends. `open`: no constant for a first slot. `rise`: the reward is the curve's rise,
-    not the improvement over the best.
+    not the improvement over the best. `prior`: as `Belief` takes it.
     `curve` names the belief's family, `sampling` how its posterior is sampled; C is `c_fast` for a network that was
     under `fast_latency` seconds after warm-up.
     """
 
+    score: str = "improvement"
     scale: str = "spread"
     surprise: float = 1 / 3
     c: float = 2.0
@@ -69,16 +80,24 @@ class Rule:
     onward: bool = False
     open: bool = False
     rise: bool = False
+    prior: bool = True
     rescue: int = 4
     curve: str = "log_power"
     sampling: Sampling = FAST
 
     def __post_init__(self) -> None:
+        if self.score not in TERMS:
+            raise ValueError(f"score {self.score!r} is unknown; use one of {', '.join(TERMS)}")
         if self.scale not in ("millisecond", "spread"):
             raise ValueError(f"scale {self.scale!r} is unknown; use 'millisecond' or 'spread'")
         if self.open and self.scale != "spread":
             raise ValueError(
                 f"an open rule needs the rewards' scale; use scale 'spread', not {self.scale!r}, or open false"
+            )
+        if self.score == "speed" and self.scale != "millisecond":
+            raise ValueError(
+                f"score 'speed' is in GFLOP/s and its bonus 1 of them; use scale 'millisecond', not {self.scale!r}, with open "
+                "false, or scheduler dynatune-paper"
             )
         curve_named(self.curve)
 

@@ -60,29 +60,30 @@ class PPO:
         self._sizes: list[int] = []
         self._weights: list[Floats] = []
         self.figures: dict[str, int] = {}
+        self.begun: Choices | None = None
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         pool = Pool(count, len(sketch.knobs), visited)
-        self.figures = {}
+        self.figures, self.begun = {}, pool.rows
         if count < 1:
             return pool.rows, 0
         numbers = self._settings
         if whole := exhaust(sketch, score, pool, numbers.episodes * numbers.steps if numbers.exhaustive else 0):
-            self.figures = whole.figures
+            self.figures, self.begun = whole.figures, None
             return pool.rows, 1
         # Torch takes a second and 200 MB to load: only runs that use it pay.
         from workers.engine.explorer.ppo.agent import Agent
 
         self._fit_to(sketch)
         agent, trace, steps = Agent(self._weights, numbers), Trace(), 0
-        starts = self._starts(sketch, score, visited)
+        starts, first = self._starts(sketch, score, visited), Pool(count, len(sketch.knobs), visited)
         for group in np.split(starts, range(numbers.together, len(starts), numbers.together)):
             episodes = self._walk(sketch, agent, group)
-            scores = _scored(score, episodes, pool, trace)
+            scores = _scored(score, episodes, pool, first, trace)
             self._learn(sketch, agent, episodes, scores)
             steps += len(episodes.actions)
         self._weights = agent.weights
-        self.figures = trace.figures
+        self.figures, self.begun = trace.figures, first.rows
         return pool.rows, steps
 
     def _fit_to(self, sketch: Sketch) -> None:
@@ -207,12 +208,14 @@ def _scaled(choices: Choices, top: Choices) -> Floats:
     return (2.0 * choices / top - 1.0).astype(np.float32)
 
 
-def _scored(score: Score, episodes: Episodes, pool: Pool, trace: Trace) -> NDArray[np.float64]:
-    """Scores (t, e) of the configurations reached, 0 where an episode was over; everything met goes into the pool."""
+def _scored(score: Score, episodes: Episodes, pool: Pool, starts: Pool, trace: Trace) -> NDArray[np.float64]:
+    """Scores (t, e) of the configurations reached, 0 where an episode was over; everything met goes into the pool, and
+    what the episodes began with into `starts` too."""
     points, walked = episodes.points, episodes.walked
     met = score(np.concatenate([points[0], points[1:][walked]]))
     first = len(points[0])
-    pool.offer(points[0], met[:first])
+    for kept in (pool, starts):
+        kept.offer(points[0], met[:first])
     trace.step(pool, first)
     scores = np.zeros(walked.shape)
     scores[walked] = met[first:]

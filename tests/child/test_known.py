@@ -1,0 +1,56 @@
+"""What a tuning says of its operators that earlier runs measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import zoo
+from tests.tvm_backend.local import spec_of
+from workers.child.__main__ import RunClock
+from workers.child.pulse import Pulse
+from workers.child.tune import tune
+from workers.messages.channel import ControlReader
+from workers.messages.known import Name, Point, encode_known, point_of, records
+from workers.messages.spec import Budget
+
+pytestmark = pytest.mark.tvm
+
+
+def test_an_operator_tells_how_many_points_are_its_own_and_how_many_others_lend_it_theirs(
+    zoo_cache: Path, tmp_path: Path
+) -> None:
+    order = {"spec": spec_of(zoo.tiny(zoo_cache), budget=Budget(trials=8)).to_json(), "work_dir": str(tmp_path)}
+
+    def attempt(found: dict[Name, list[Point]], measurements: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        known, events = tmp_path / "known.json", list[dict[str, Any]]()
+        known.write_text(encode_known(records(found)))
+        pulse = Pulse(events.append, RunClock(0.0))
+        tune({**order, "known": str(known), "measurements": measurements}, ControlReader(), pulse)
+        pulse.close()
+        return events
+
+    first = attempt({}, [])
+    measured = [row for event in first if event["kind"] == "batch" for row in event["measurements"]]
+    listed = operators_of(first)
+    assert {(one["known"], one["alike"]) for one in listed} == {(0, 0)}
+    one = next(
+        one for one in listed
+        if any(knob["kind"] == "tile" for sketch in one["knobs"] for knob in sketch)
+        and any(row["operator"] == one["index"] and row["seconds"] for row in measured)
+    )  # fmt: skip
+    points = [point for row in measured if row["operator"] == one["index"] and (point := point_of(row))]
+    for names, told in (
+        (["another"], (0, 1)),
+        (["another", "a third"], (0, 2)),
+        ([one["key"], "another"], (len(points), 0)),
+    ):
+        events = attempt({(name, one["space"]): points for name in names}, measured)  # whose trials are spent
+        again = operators_of(events)[one["index"]]
+        assert (again["known"], again["alike"]) == told
+
+
+def operators_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return next(list(event["operators"]) for event in events if event["kind"] == "operators")
