@@ -120,7 +120,7 @@ def _explorer(method: Method, operator: Operator, now: Clock) -> dict[str, float
     # Loads what it needs, on another's account: torch takes a second.
     method.make_explorer(operator, np.random.default_rng(0)).explore(sketch, score, method.rhythm.plan, visited)
     steps, end = list[float](), now() + LONG
-    while len(steps) < 3 or (now() < end and len(steps) < MOST):
+    while not steps or (now() < end and len(steps) < MOST):
         scoring, began = 0.0, now()
         walked = max(explorer.explore(sketch, score, method.rhythm.plan, visited)[1], 1)
         steps.append(max(0.0, now() - began - scoring) / walked)
