@@ -82,7 +82,7 @@ CAUSES = {
 }
 """Why a configuration has no latency."""
 
-OPERATORS = {ALL: "all", COMPUTE: "convolutions and dense layers only"}
+OPERATORS = {ALL: "all", COMPUTE: "convolutions and matrix products only"}
 """Which operators a run gives slots to."""
 
 ABOUT = {

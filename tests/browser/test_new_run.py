@@ -83,7 +83,7 @@ def test_operators_to_tune_are_chosen_out_of_sight_and_said_with_what_is_known_o
         assert not browser.execute_script(WIDER)
     choose(browser, "operators", "compute")
     start(browser)
-    until(lambda: "tunes convolutions and dense layers only" in text_of(browser, ".facts-line"))
+    until(lambda: "tunes convolutions and matrix products only" in text_of(browser, ".facts-line"))
     run = browser.current_url.rstrip("/").rpartition("/")[2]
     site.tell("begin", run=run)
     known = lambda: browser.find_element("css selector", "[data-part=known]")  # noqa: E731
@@ -92,8 +92,8 @@ def test_operators_to_tune_are_chosen_out_of_sight_and_said_with_what_is_known_o
     (listed,) = [event for event in opening(12) if event["kind"] == "operators"]
     listed["operators"][0]["known"], listed["operators"][1]["alike"] = 9, 2
     site.tell("events", run=run, told=[listed])
-    until(lambda: known().text == "1 of 12 operators known from earlier runs, 1 like known ones")
+    until(lambda: known().text == "1 of 12 operators known from earlier runs, 1 like some of them")
     browser.refresh()
-    until(lambda: known().text == "1 of 12 operators known from earlier runs, 1 like known ones")
+    until(lambda: known().text == "1 of 12 operators known from earlier runs, 1 like some of them")
     assert complaints(browser) == []
     site.tell("end", run=run)

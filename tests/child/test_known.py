@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
+from onnx import helper
 
 from tests import zoo
 from tests.tvm_backend.local import spec_of
@@ -14,7 +16,7 @@ from workers.child.pulse import Pulse
 from workers.child.tune import tune
 from workers.messages.channel import ControlReader
 from workers.messages.known import Name, Point, encode_known, point_of, records
-from workers.messages.spec import Budget
+from workers.messages.spec import COMPUTE, Budget
 
 pytestmark = pytest.mark.tvm
 
@@ -50,6 +52,18 @@ def test_an_operator_tells_how_many_points_are_its_own_and_how_many_others_lend_
         events = attempt({(name, one["space"]): points for name in names}, measured)  # whose trials are spent
         again = operators_of(events)[one["index"]]
         assert (again["known"], again["alike"]) == told
+
+
+def test_where_only_products_are_to_be_tuned_and_there_are_none_the_next_step_is_named(tmp_path: Path) -> None:
+    onnx.save(
+        zoo.model_of([helper.make_node("Softmax", ["x"], ["y"])], {"x": [1, 64]}, {"y": [1, 64]}, []),
+        tmp_path / "one.onnx",
+    )
+    spec = spec_of(tmp_path / "one.onnx", operators=COMPUTE, budget=Budget(trials=8)).to_json()
+    pulse = Pulse([].append, RunClock(0.0))
+    with pytest.raises(ValueError, match="tune all its operators"):
+        tune({"spec": spec, "work_dir": str(tmp_path)}, ControlReader(), pulse)
+    pulse.close()
 
 
 def operators_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:

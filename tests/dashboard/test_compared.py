@@ -74,7 +74,7 @@ def test_a_line_of_some_operators_only_says_of_which(site: Site) -> None:
     ended(site, [1.0, 0.5])
     ended(site, [1.0, 0.5], operators="compute")
     titles = sorted(line.title for line in drawn().lines)
-    assert titles == ["Recommended", "Recommended, convolutions and dense layers only"]
+    assert titles == ["Recommended", "Recommended, convolutions and matrix products only"]
 
 
 @pytest.mark.parametrize("change", [{"threads": 4}, {"tvm": {"kind": "llvm", "mcpu": "znver5"}}])

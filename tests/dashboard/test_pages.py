@@ -185,10 +185,10 @@ def test_a_run_of_convolutions_and_dense_layers_only_says_so_where_its_method_is
     run = TuningRun.objects.get()
     assert run.operators_asked == RunSpec.from_json(run.spec()).operators == "compute"
     page, report = told_of(ada, run)
-    assert "<span>tunes convolutions and dense layers only</span>" in page
-    assert "layout auto, tunes convolutions and dense layers only, seed 0" in page
-    assert "(auto), convolutions and dense layers only; waiting" in report
-    assert "<dt>Operators tuned</dt><dd>convolutions and dense layers only</dd>" in report
+    assert "<span>tunes convolutions and matrix products only</span>" in page
+    assert "layout auto, tunes convolutions and matrix products only, seed 0" in page
+    assert "(auto), convolutions and matrix products only; waiting" in report
+    assert "<dt>Operators tuned</dt><dd>convolutions and matrix products only</dd>" in report
 
 
 def test_of_a_run_of_all_operators_nothing_is_said_of_which(site: Site, ada: Client) -> None:
@@ -197,7 +197,7 @@ def test_of_a_run_of_all_operators_nothing_is_said_of_which(site: Site, ada: Cli
     run = TuningRun.objects.get()
     assert (run.operators_asked, run.layout) == ("all", "auto")
     for page in told_of(ada, run):
-        assert "dense layers" not in page
+        assert "matrix products" not in page
         assert "Operators tuned" not in page
 
 

@@ -77,8 +77,13 @@ def test_tuning_further_keeps_layout_and_operators(site: Site, ada: Client) -> N
     assert further
     page = ada.get(html.unescape(further[1])).content.decode()
     assert '<option value="NCHW" selected>' in page
-    assert '<option value="compute" selected>convolutions and dense layers only</option>' in page
+    assert '<option value="compute" selected>convolutions and matrix products only</option>' in page
     assert '<details class="field" open><summary>Seed, layout and operators</summary>' in page
+    for began, preset in (({"layout": "NCHW"}, "NCHW"), ({"layout": "none"}, "measured"), ({}, "measured")):
+        TuningRun.objects.filter(pk=run.pk).update(layout="measured", started_facts=began)
+        further = re.search(r'id="further" href="([^"]+)"', page_of(ada, run))
+        assert further
+        assert f"layout={preset}" in further[1]
     page = ada.get(f"{reverse('new-run')}?layout=XYZ&operators=some").content.decode()
     assert '<details class="field"><summary>Seed, layout and operators</summary>' in page
 
@@ -108,7 +113,7 @@ def test_a_run_that_stands_still_says_what_each_part_changed(site: Site, ada: Cl
         assert "<p>Explorer: 610 of 640 candidates reached by walking.</p>" in page
         assert "<p>Sampler: 0 of 640 candidates chosen against greedy. " in page
         assert '<span class="warn">The sampler changed nothing: it chose as greedy would have.</span>' in page
-        assert "<p>Evaluator: 5760 runs in 640 timings, 640 complete.</p>" in page
+        assert "<p>Evaluator: 5760 runs in 640 timings, 640 to their end.</p>" in page
 
 
 @pytest.mark.parametrize(

@@ -86,8 +86,8 @@ def test_the_last_lines_say_what_each_part_changed_and_which_changed_nothing() -
     [
         ([{}, {"known": 0, "alike": 0}], ""),
         ([{"known": 9, "alike": 0}, {}], "1 of 2 operators known from earlier runs\n"),
-        ([{"known": 9}, {"alike": 2}, {"alike": 1}], "1 of 3 operators known from earlier runs, 2 like known ones\n"),
-        ([{"known": 0, "alike": 4}, {}], "0 of 2 operators known from earlier runs, 1 like known ones\n"),
+        ([{"known": 9}, {"alike": 2}, {"alike": 1}], "1 of 3 operators known from earlier runs, 2 like some of them\n"),
+        ([{"known": 0, "alike": 4}, {}], "1 of 2 operators like some of earlier runs\n"),
     ],
 )
 def test_a_run_says_how_many_operators_earlier_runs_tell_something_of(

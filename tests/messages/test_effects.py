@@ -20,7 +20,7 @@ WALKED = "explorer: 610 of 640 candidates reached by walking"
 SLOTS = "slots: 41, 6 decided by the belief, 40 unlike round-robin"
 CHOSEN = "sampler: 120 of 640 candidates chosen against greedy"
 NONE_CHOSEN = "sampler: 0 of 640 candidates chosen against greedy"
-TIMED = "evaluator: 5760 runs in 640 timings, 40 complete, 400 converged, 200 rejected"
+TIMED = "evaluator: 5760 runs in 640 timings, 40 to their end, 400 until they agreed, 200 ended as hopeless"
 NO_SLOT = {"slots": 0, "decided_by_belief": 0, "differs_from_round_robin": 0}
 
 
@@ -93,7 +93,7 @@ def test_a_part_that_changed_nothing_is_said_to(changed: dict[str, Any], place: 
         ),
         (
             {"parts": {"evaluator": "fixed"}, "timings": {"runs": 15000, "stopped": {"complete": 30}}},
-            [SLOTS, WALKED, CHOSEN, "evaluator: 15000 runs in 30 timings, 30 complete"],
+            [SLOTS, WALKED, CHOSEN, "evaluator: 15000 runs in 30 timings, 30 to their end"],
         ),
         (
             {**NO_SLOT, "search": {"evaluations": 0, "explorer": 0}, "timings": {}},
@@ -116,6 +116,13 @@ def test_who_knows_no_parts_says_what_was_counted() -> None:
 def test_a_report_of_before_candidates_were_counted_says_nothing_of_its_walks() -> None:
     counted = {name: count for name, count in SEARCH.items() if name not in ("reached", "enumerated")}
     assert effects_of({"search": {**counted, "improved": 9}}) == [Effect(CHOSEN)]
+    went_on = {**SEARCH, "reached": 3, "improved": 9}  # by the version that counts them
+    assert effects_of({"search": went_on}) == [Effect(CHOSEN)]
+
+
+def test_a_search_says_where_its_seconds_went() -> None:
+    report = {"searched": {"plan": 0.01, "fit": 1.26, "explore": 4.0, "another": 0.2}}
+    assert effects_of(report) == [Effect("search: 4.0 s walking, 1.3 s fitting, 0.2 s another")]
 
 
 def test_the_names_are_the_engine_s() -> None:

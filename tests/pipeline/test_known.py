@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from tests.pipeline.test_resume import sequence
 from workers.engine.history import History
 from workers.engine.known import Known, known_points, space_of
 from workers.engine.methods import method
+from workers.engine.ports import Candidate, Outcome
+from workers.landscapes import SimulatedClock, SyntheticLandscape
 from workers.messages.known import point_of, records
 from workers.messages.spec import Budget
+from workers.pipeline import loop
 
 SPACES = [space_of(operator) for operator in OPERATORS]
 FIRST = 500
@@ -94,6 +98,62 @@ def test_paused_and_resumed_with_the_same_knowledge_is_the_whole_run(
     whole = simulated("dynatune", 200, known=known)
     begun = simulated("dynatune", 200, known=known, wish=Wish("pause", pause_after))
     rest = simulated("dynatune", 200, known=known, history=kept(tmp_path, begun.lines))
+    assert sequence(begun.measurements + rest.measurements) == sequence(whole.measurements)
+
+
+class Busy(SyntheticLandscape):
+    """Programs are timed twice too slow until `batches` were measured."""
+
+    def __init__(self, clock: SimulatedClock, batches: int = 1) -> None:
+        super().__init__(3, OPERATORS, clock)
+        self._left = batches
+
+    def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
+        times = 2.0 if self._left > 0 else 1.0
+        self._left -= 1
+        return [
+            replace(one, seconds=one.seconds and times * one.seconds) for one in super().measure(candidates, incumbents)
+        ]
+
+
+def repeated(run: Simulation) -> list[tuple[int, int]]:
+    """(operator, slot) of what was measured once more."""
+    batches = (event for event in run.events if event["kind"] == "batch")
+    return [(m["operator"], batch["slot"]) for batch in batches for m in batch["measurements"] if m["round"] > 0]
+
+
+def test_what_a_bad_moment_made_slow_is_measured_once_more_before_the_first_slot(
+    first: Simulation, known: dict[int, Known]
+) -> None:
+    busy = simulated("dynatune", 30, known=known, landscape=Busy)
+    assert repeated(busy) == [(operator.index, 0) for operator in OPERATORS]
+    warm = next(event for event in busy.events if event["kind"] == "phase" and event["name"] == "tuning")
+    assert clock_at(busy, 1.01 * first.events[-1]["latency"]) <= warm["clock"]
+    assert repeated(simulated("dynatune", 30, known=known)) == []
+
+
+@pytest.mark.mutation
+def test_without_the_second_look_a_bad_moment_is_noticed(
+    first: Simulation, known: dict[int, Known], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "FALLEN", float("inf"))
+    busy = simulated("dynatune", 30, known=known, landscape=Busy)
+    warm = next(event for event in busy.events if event["kind"] == "phase" and event["name"] == "tuning")
+    assert clock_at(busy, 1.01 * first.events[-1]["latency"]) > warm["clock"]
+
+
+def test_a_machine_that_stays_slow_is_asked_once_more_only(known: dict[int, Known]) -> None:
+    busy = simulated("dynatune", 60, known=known, landscape=lambda clock: Busy(clock, 1000))
+    assert repeated(busy) == [(operator.index, 0) for operator in OPERATORS]
+
+
+def test_paused_between_both_looks_and_resumed_is_the_whole_run(tmp_path: Path, known: dict[int, Known]) -> None:
+    whole = simulated("dynatune", 60, known=known, landscape=Busy)
+    begun = simulated("dynatune", 60, known=known, landscape=Busy, wish=Wish("pause", 1))
+    assert not repeated(begun)
+    rest = simulated(
+        "dynatune", 60, known=known, history=kept(tmp_path, begun.lines), landscape=lambda clock: Busy(clock, 0)
+    )
     assert sequence(begun.measurements + rest.measurements) == sequence(whole.measurements)
 
 

@@ -42,6 +42,11 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         operators = backend.operators()
         if order.get("keys") and order["keys"] != [operator.key for operator in operators]:
             raise ValueError("the network's operators are not those this run was started with; start another run")
+        tuned = None if spec.operators == ALL else [operator.index for operator in operators if operator.computes]
+        if tuned == []:
+            raise ValueError(
+                "the network has no convolutions and matrix products to tune alone; tune all its operators"
+            )
         spaces = [space_of(operator, spec.target, spec.threads, _version()) for operator in operators]
         known = _known(order, operators, spaces)
         rows = [_described(o, space, known.get(o.index)) for o, space in zip(operators, spaces, strict=True)]
@@ -58,7 +63,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
             control.wanted,
             order.get("spent"),
             known,
-            None if spec.operators == ALL else [operator.index for operator in operators if operator.computes],
+            tuned,
         )
         loop.resume(order.get("checkpoint"), order.get("measurements", ()), order.get("slots", ()))
         loop.run()

@@ -15,6 +15,9 @@ from workers.engine.space import SPACE_VERSION, Configuration, Operator
 
 STARTS = 4
 """The best known programs a run measures again: the fastest figure of an earlier run is partly luck."""
+FALLEN = 1.25
+"""Times what an earlier run found: the same program is not that much slower, but the moment may have been. Where somebody else
+works on the other halves of the same cores, programs of two threads take up to twice as long."""
 ALIKE = 4
 """Operators of earlier runs that one without records of its own hears of: each has its best tried, and lends its points."""
 
@@ -38,6 +41,11 @@ class Known:
 
     points: tuple[Point, ...] = field(default=())
     alike: tuple[Known, ...] = field(default=())
+
+    @cached_property
+    def best(self) -> float:
+        """Seconds of the fastest program, the first of `starts`; infinite where nothing is known."""
+        return min((point.seconds for point in self.points if point.seconds), default=math.inf)
 
     @cached_property
     def starts(self) -> tuple[Configuration, ...]:

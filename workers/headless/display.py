@@ -128,8 +128,10 @@ def of_earlier(operators: Sequence[dict[str, Any]], what: str) -> int:
 def earlier(operators: Sequence[dict[str, Any]]) -> str:
     """How many earlier runs tell something of; empty where of none. static/js/run/headline.js says it by the same rule."""
     known, alike = of_earlier(operators, "known"), of_earlier(operators, "alike")
-    like = f", {alike} like known ones" if alike else ""
-    return f"{known} of {len(operators)} operators known from earlier runs{like}" if known or alike else ""
+    if not known:
+        return f"{alike} of {len(operators)} operators like some of earlier runs" if alike else ""
+    like = f", {alike} like some of them" if alike else ""
+    return f"{known} of {len(operators)} operators known from earlier runs{like}"
 
 
 SAYS_NOTHING = 0.5

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--operators", choices=(ALL, COMPUTE), default=ALL,
-        help="which get slots: all, or convolutions and dense layers only, as the papers tune",
+        help="which get slots: all, or convolutions and matrix products only, as the papers tune",
     )  # fmt: skip
     parser.add_argument(
         "--layout", choices=LAYOUTS, default=AUTO,

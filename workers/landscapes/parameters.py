@@ -27,13 +27,17 @@ HANDED_ON: dict[tuple[str, str], tuple[Any, ...]] = {
 
 
 def resolved(role: str, method: Method) -> dict[str, Any]:
-    """By name; a default that is a dataclass is one here too."""
+    """By name; a default that is a dataclass is one here too, and a whole number where the default is a float is a float."""
     part, found = getattr(method, role), dict[str, Any]()
     for behind in (*HANDED_ON.get((role, part), ()), REGISTRIES[role][part]):
         found |= _defaults(behind)
     for name, value in method.parameters.get(role, {}).items():
         known = found.get(name)
-        found[name] = replace(known, **value) if is_dataclass(known) and not isinstance(known, type) else value
+        if is_dataclass(known) and not isinstance(known, type):
+            value = replace(known, **value)
+        elif isinstance(known, float) and type(value) is int:
+            value = float(value)
+        found[name] = value
     return found
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import workers.engine
 
 ENGINE = Path(workers.engine.__file__).parent
+SPACE = "space.py"
 ROOMS = {
-    "explorer": ("explorer",),
-    "sampler": ("sampler",),
-    "cost_model": ("cost_model",),
+    "explorer": ("explorer", SPACE),
+    "sampler": ("sampler", SPACE),
+    "cost_model": ("cost_model", SPACE),
     "scheduler": ("scheduler", "belief"),
 }
-"""Packages of the engine, by role."""
+"""Packages and files of the engine, by role."""
 
 
 @cache
@@ -27,6 +28,6 @@ def digests() -> Mapping[str, str]:
 
 def _digest(*rooms: Path) -> str:
     found = hashlib.sha256()
-    for file in sorted(file for room in rooms for file in room.rglob("*.py")):
+    for file in sorted(file for room in rooms for file in (room.rglob("*.py") if room.is_dir() else [room])):
         found.update(str(file.relative_to(ENGINE)).encode() + b"\0" + file.read_bytes() + b"\0")
     return found.hexdigest()[:16]

@@ -16,6 +16,25 @@ UNCOUNTED = ("random", EVOLVING)
 """Explorers whose walks nobody follows: one has none, the other is TVM's own where TVM is."""
 ADAPTING = ("adaptive",)
 """Evaluators that stop where more runs would say no more; the others stop early at most what is hopeless."""
+ENDS = {
+    "complete": "to their end",
+    "converged": "until they agreed",
+    "rejected": "ended as hopeless",
+    "late": "ended as too slow",
+}
+"""Of timings, by what the evaluator says of them."""
+WORK = {
+    "plan": "putting plans together",
+    "learn": "taking in results",
+    "explore": "walking",
+    "features": "looking up features",
+    "sample": "sampling",
+    "fit": "fitting",
+    "predict": "predicting",
+}
+"""Of the search, by the names of its accounts."""
+SHOWN = 0.05
+"""Seconds; parts of the search that took less are left out."""
 EARLY = ("converged", "rejected")
 """What an evaluator says of a timing that it ended; others ran to their end or out of time."""
 
@@ -43,6 +62,7 @@ def effects_of(report: Mapping[str, Any]) -> list[Effect]:
         _explorer(report, search, parts.get("explorer")),
         _sampler(search, parts.get("sampler")),
         _evaluator(report.get("timings", {}), parts.get("evaluator")),
+        _search(report.get("searched", {})),
     ]
     return [effect for effect in found if effect is not None]
 
@@ -69,7 +89,7 @@ def _explorer(report: Mapping[str, Any], search: Mapping[str, Any], name: str | 
         if name is None or name in UNCOUNTED or not (search and report.get("slots")):
             return None
         return Effect("explorer: no walk", "It changed nothing: no operator was measured often enough to learn from.")
-    if "reached" not in search:  # a report of before they were counted
+    if "reached" not in search or "improved" in search:  # not counted from its start, see `search` of earlier versions
         return None
     chosen, reached, whole = (int(search.get(key, 0)) for key in ("explorer", "reached", "enumerated"))
     if 0 < chosen == whole:
@@ -96,7 +116,16 @@ def _evaluator(timings: Mapping[str, Any], name: str | None) -> Effect | None:
     timed = sum(stopped.values())
     if not timed:
         return None
-    ends = ", ".join(f"{count} {why}" for why, count in sorted(stopped.items()))
+    ends = ", ".join(f"{count} {ENDS.get(why, why)}" for why, count in sorted(stopped.items()))
     text = f"evaluator: {int(timings.get('runs', 0))} runs in {timed} timings, {ends}"
     changed = name not in ADAPTING or any(stopped.get(why) for why in EARLY)
     return Effect(text, "" if changed else "The evaluator changed nothing: every timing went on to its end.")
+
+
+def _search(searched: Mapping[str, float]) -> Effect | None:
+    told = sorted(((seconds, part) for part, seconds in searched.items() if seconds >= SHOWN), reverse=True)
+    return (
+        Effect(f"search: {', '.join(f'{seconds:.1f} s {WORK.get(part, part)}' for seconds, part in told)}")
+        if told
+        else None
+    )

@@ -33,7 +33,7 @@ class RunSpec:
 
     `target` is TVM's target dict. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the target's measured ceilings on
     `threads` threads. `parts` overrides parts of the method by role, for example {"scheduler": "round_robin"}.
-    `layout` is one of LAYOUTS. `operators`: ALL get slots, or with COMPUTE convolutions and dense layers only, as in the
+    `layout` is one of LAYOUTS. `operators`: ALL get slots, or with COMPUTE convolutions and matrix products only, as in the
     papers; the others keep the first configuration that works.
     """
 

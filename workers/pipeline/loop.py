@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from workers.engine.known import NOTHING, Known
+from workers.engine.known import FALLEN, NOTHING, Known
 from workers.engine.methods import ROLES, Method
 from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome, Progress
 from workers.engine.scheduler import Setting, scheduler_named
@@ -58,13 +59,14 @@ class TuningLoop:
         self._seed, self._peak = seed, peak_flops
         self._left_out = set[int]() if tuned is None else {o.index for o in backend.operators()} - set(tuned)
         self._slot = 0
+        self._known, self._fallen = known or {}, dict[int, Candidate]()
         with self._account("start/searches"):
-            known, neighbours, own = known or {}, Neighbours(), watched(method, self._books.accounts)
+            neighbours, own = Neighbours(), watched(method, self._books.accounts)
             self._proposers = [
-                own.make_proposer(operator, seed, known.get(operator.index, NOTHING), neighbours)
+                own.make_proposer(operator, seed, self._known.get(operator.index, NOTHING), neighbours)
                 for operator in backend.operators()
             ]
-            for operator, points in known.items():
+            for operator, points in self._known.items():
                 for identity in sorted(points.settled):
                     backend.remember(operator, identity)
             self._scheduler = scheduler_named(
@@ -139,10 +141,11 @@ class TuningLoop:
         }
 
     def _warm_up(self) -> str | None:
-        """Measures first configurations of all operators together until each has a valid one."""
+        """Measures first configurations of all operators together until each has a valid one, then once more those that
+        earlier runs found to be much faster."""
         self._books.turn("warm-up")
         self._tell("phase", name="warm-up", text="measuring a first configuration of every operator")
-        while candidates := [c for i in self._cold() for c in self._propose(i, 1)]:
+        while candidates := [c for i in self._cold() for c in self._propose(i, 1)] or self._again():
             if reason := self._over():
                 return reason
             self._measure(candidates)
@@ -156,6 +159,19 @@ class TuningLoop:
         books, rhythm = self._books, self._method.rhythm
         waiting = [i for i, best in enumerate(books.best) if best == INFINITE and books.tried[i] < rhythm.warm_up]
         return sorted(waiting, key=lambda i: books.tried[i])[: rhythm.plan]
+
+    def _again(self) -> list[Candidate]:
+        """The next batch of those; from outcomes alone, too."""
+        return list(self._fallen.values())[: self._method.rhythm.plan]
+
+    def _compare(self, outcome: Outcome) -> None:
+        """With what an earlier run found, where that is the best of its operator."""
+        asked = outcome.candidate
+        known = self._known.get(asked.operator, NOTHING)
+        if asked.round > 0:
+            self._fallen.pop(asked.operator, None)
+        elif asked.configuration in known.starts[:1] and (outcome.seconds or 0.0) > FALLEN * known.best:
+            self._fallen[asked.operator] = replace(asked, origin="confirm", round=1)
 
     def _slots(self) -> str:
         self._books.turn("tuning")
@@ -229,6 +245,7 @@ class TuningLoop:
         with self._account("search/learn"):
             for outcome in outcomes:
                 self._proposers[outcome.candidate.operator].observe([outcome])
+                self._compare(outcome)
         with self._account("bookkeeping/books"):
             self._books.observe(outcomes)
 

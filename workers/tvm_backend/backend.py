@@ -39,8 +39,8 @@ class LocalBackend:
         """`report(phase, text)` tells what the long start is doing."""
         self._pool = pool
         self._seen: set[tuple[int, str]] = set()
-        self._pool.fill()
         try:
+            self._pool.fill()
             self._timing = {"name": evaluator[0], "parameters": evaluator[1]}
             drawn = partial(draw, spec, model, tvm.target.Target(spec.target), machine, report)
             if spec.layout == MEASURED:

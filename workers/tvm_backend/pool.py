@@ -144,7 +144,8 @@ class Pool:
         thrift: Thrift | None = None,
         plan: int | None = None,
     ) -> None:
-        """`target` as TVM is given it. A worker takes 190 MB: a machine of many threads need not have one for each."""
+        """`target` as TVM is given it. A worker takes 190 MB, and up to 128 to read weights from: a machine of many threads
+        need not have one for each."""
         self.target, self.threads, self.lock = target, threads, lock
         self.thrift = thrift or Thrift(math.inf)
         self.spent: dict[str, float] = defaultdict(float)
@@ -168,10 +169,12 @@ class Pool:
             "footprint": footprint,
         }
         self.fill()
-        for member in self.members:
-            member.send("load", START_TIMEOUT, **self.order)
-        for member in self.members:
-            self._loaded(member)
+        with self.lock.shared() as waited:  # they write memory, which others' timings would feel
+            self.spent["wait"] += waited
+            for member in self.members:
+                member.send("load", START_TIMEOUT, **self.order)
+            for member in self.members:
+                self._loaded(member)
 
     def measure(
         self, candidates: Sequence[Candidate], seen: set[tuple[int, str]], incumbents: dict[int, float]

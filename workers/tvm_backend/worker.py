@@ -55,6 +55,7 @@ class Worker:
         self.workloads = load_workloads(Path(workloads), self.target)
         self.evaluator = evaluator_from(evaluator["name"], evaluator["parameters"])
         self.handover = Handover(self.target)
+        self.__dict__.pop("arguments", None)  # two of them would hold twice the memory
         self.arguments = Arguments(footprint, self.handover)
         gc.freeze()  # TVM's modules stay: looking through them again was a twelfth of a small program's compile time
         return {"operators": len(self.workloads)}

@@ -12,8 +12,7 @@ _NEVER = _of("static: no operator is finished before it is exhausted (DynaTune, 
 _FINISHED = _of("DynaTune, 5.3: configurations without improvement that finish an operator", patience=200)
 _RESCUE = "product: slots more than the others had, for an operator without a valid configuration"
 _SCORE = _of(
-    "DynaTune, 4.2: the latency that a slot is expected to take off; speed in its program, the predicted one in GFLOP/s, which "
-    "wants scale millisecond and open off",
+    "DynaTune, 4.2: the latency that a slot is expected to take off; speed, the predicted one, in its program",
     score="improvement",
 )
 _PRIOR = _of(

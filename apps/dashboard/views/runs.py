@@ -25,7 +25,7 @@ from apps.tuning.methods import PARTS
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import ACTIVE, OVER, State
 from apps.tuning.waiting import waits
-from workers.messages.spec import ALL, AUTO, LAYOUTS
+from workers.messages.spec import ALL, AUTO, LAYOUTS, MEASURED
 
 WORDS = {
     "pause": "Pause",
@@ -219,9 +219,15 @@ def _left(found: TuningRun) -> dict[str, Any]:
 
 def _again(found: TuningRun) -> dict[str, Any]:
     """What New run is preset with to tune as this run did (`_asked`); what it begins with anyway is left out."""
-    rare = {"layout": found.layout, "operators": found.operators_asked}
+    rare = {"layout": _settled(found), "operators": found.operators_asked}
     changed = {name: value for name, value in rare.items() if value != NewRun.base_fields[name].initial}
     return {"network": found.network_id, "method": found.method, **found.parts, **changed}
+
+
+def _settled(found: TuningRun) -> str:
+    """What it was tuned in where that was measured: measured again, it might be another, of which nothing is known."""
+    layout = found.started_facts.get("layout")
+    return str(layout) if found.layout == MEASURED and layout in LAYOUTS else found.layout
 
 
 _FILES = {

@@ -70,8 +70,8 @@ export class Headline {
   #known() {
     const { operators } = this.state, count = (what) => operators.filter((operator) => operator[what]).length;
     const known = count("known"), alike = count("alike");
-    const like = alike ? `, ${alike} like known ones` : "";
-    return known || alike ? `${known} of ${operators.length} operators known from earlier runs${like}` : "";
+    if (!known) return alike ? `${alike} of ${operators.length} operators like some of earlier runs` : "";
+    return `${known} of ${operators.length} operators known from earlier runs${alike ? `, ${alike} like some of them` : ""}`;
   }
 
   /** What tuning a tenth longer should still bring, where that is known, and below what a run ends that has that limit. */

@@ -225,8 +225,9 @@ def test_the_claims_arms_are_compared_by_default() -> None:
     arms = {arm for claim in CLAIMS for arm in (claim.arm, claim.base)}
     assert arms <= {*SCHEDULING, *SEARCHING, *PROBES}
     assert not {*SCHEDULING, *SEARCHING} & PROBES.keys()
-    assert {BEST.name, "auto"} <= {*SCHEDULING} & {*SEARCHING}
-    assert "random" in SEARCHING
+    assert BEST.name in SCHEDULING
+    assert {BEST.name, "auto", "random"} <= {*SEARCHING}
+    assert not {"auto", "random"} & {*SCHEDULING}, "there they are others by another name"
 
 
 def test_samplers_are_compared_on_as_many_candidates() -> None:

@@ -13,10 +13,10 @@ from workers.messages.composition import POOL
 
 SCHEDULING = (
     "sequential", "random_slots", "round_robin", "linear", "dynamic_random", "dynamic_round_robin", "gradient",
-    "epsilon_greedy", "softmax", "dynatune", "auto", "oracle",
+    "epsilon_greedy", "softmax", "dynatune", "oracle",
 )  # fmt: skip
-"""DynaTune's rivals (5.1 to 5.3, Appendices A and C), for curve landscapes. Not "random": with recorded searches it would be
-round_robin. Not "metaschedule" here or below: its search is TVM's."""
+"""DynaTune's rivals (5.1 to 5.3, Appendices A and C), for curve landscapes. Not "random" and "auto": with recorded searches
+they would be round_robin and dynatune. Not "metaschedule" here or below: its search is TVM's."""
 
 SA, AE, SA_AS, AE_AS = "autotvm", "chameleon-ae", "chameleon-sa-as", "chameleon-paper"
 WIDE = f"+search.pool={POOL:g}"

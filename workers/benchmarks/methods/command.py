@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--operators", choices=(ALL, COMPUTE), default=ALL,
-        help="all, or convolutions and dense layers only, as the papers tune: of replayed curves the others are left out, "
+        help="all, or convolutions and matrix products only, as the papers tune: of replayed curves the others are left out, "
         "live they keep the first configuration that works",
     )  # fmt: skip
     parser.add_argument(

@@ -34,6 +34,7 @@ from workers.landscapes import (
     SpaceRecording,
 )
 from workers.landscapes.calibration import completed, untimed
+from workers.landscapes.costs import UNITS
 from workers.landscapes.files import described
 from workers.landscapes.parameters import walking
 from workers.landscapes.sources import digests
@@ -108,7 +109,7 @@ def sources(
 ) -> list[Source]:
     """Every landscape of a directory, or those of some networks, with the costs of `arms`; raises UserMistake.
 
-    `operators` "compute" leaves of curves the convolutions and dense layers; spaces are of the largest operators anyway.
+    `operators` "compute" leaves of curves the convolutions and matrix products; spaces are of the largest operators anyway.
     Costs of parts under parameters that the directory's have not are measured once and remembered in `kept`.
     """
     folder = Path(directory).resolve()
@@ -184,12 +185,15 @@ def run_cell(
     source: Source, chosen: Method, seed: int, trials: int, hear: Callable[[Event], None] = lambda event: None
 ) -> dict[str, Any]:
     """One run of `trials`, on `source`, whose events `hear` gets too; raises LandscapeError for a part that nobody timed.
-    "older_prices" are the roles whose prices are of other code than this (`Costs.older`)."""
+    "older_prices" are the roles whose prices are of other code than this (`Costs.older`); a replay of
+    curves pays for no search."""
     if chosen.search.features != FEATURES[0]:
         raise LandscapeError(f"{chosen.name}: a landscape has no programs to lower; compare it live (--live)")
     decision = source.costs.decision(chosen, source.operators)
-    play = _on_curves if isinstance(source.recording, CurveRecording) else _in_space
-    return {**play(source, chosen, seed, trials, decision, hear), "older_prices": source.costs.older}
+    on_curves = isinstance(source.recording, CurveRecording)
+    play, paid = (_on_curves, ("scheduler",)) if on_curves else (_in_space, tuple(UNITS))
+    older = [role for role in source.costs.older if role in paid]
+    return {**play(source, chosen, seed, trials, decision, hear), "older_prices": older}
 
 
 def _on_curves(
