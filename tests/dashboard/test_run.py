@@ -58,12 +58,17 @@ def test_a_run_that_is_over_leads_to_its_result_and_on(site: Site, ada: Client) 
     assert f'id="compare" href="{reverse("compared", args=[run.network_id])}"' in page_of(ada, run)
 
 
+def further(ada: Client, run: TuningRun) -> str:
+    """The address behind "Tune further"."""
+    link = re.search(r'id="further" href="([^"]+)"', page_of(ada, run))
+    assert link
+    return html.unescape(link[1])
+
+
 def test_tuning_further_keeps_the_parts(site: Site, ada: Client) -> None:
     run, _ = ended(site)
     TuningRun.objects.filter(pk=run.pk).update(parts={"scheduler": "round_robin"})
-    further = re.search(r'id="further" href="([^"]+)"', page_of(ada, run))
-    assert further
-    page = ada.get(html.unescape(further[1])).content.decode()
+    page = ada.get(further(ada, run)).content.decode()
     assert '<option value="round_robin" selected>' in page
     assert '<details class="field" open><summary>Parts</summary>' in page
     assert '<details class="field"><summary>Seed, layout and operators</summary>' in page
@@ -73,17 +78,13 @@ def test_tuning_further_keeps_layout_and_operators(site: Site, ada: Client) -> N
     """In another layout other operators are tuned: what the run found would be of no use to them."""
     run, _ = ended(site)
     TuningRun.objects.filter(pk=run.pk).update(layout="NCHW", operators_asked="compute")
-    further = re.search(r'id="further" href="([^"]+)"', page_of(ada, run))
-    assert further
-    page = ada.get(html.unescape(further[1])).content.decode()
+    page = ada.get(further(ada, run)).content.decode()
     assert '<option value="NCHW" selected>' in page
     assert '<option value="compute" selected>convolutions and matrix products only</option>' in page
     assert '<details class="field" open><summary>Seed, layout and operators</summary>' in page
     for began, preset in (({"layout": "NCHW"}, "NCHW"), ({"layout": "none"}, "measured"), ({}, "measured")):
         TuningRun.objects.filter(pk=run.pk).update(layout="measured", started_facts=began)
-        further = re.search(r'id="further" href="([^"]+)"', page_of(ada, run))
-        assert further
-        assert f"layout={preset}" in further[1]
+        assert f"layout={preset}" in further(ada, run)
     page = ada.get(f"{reverse('new-run')}?layout=XYZ&operators=some").content.decode()
     assert '<details class="field"><summary>Seed, layout and operators</summary>' in page
 
