@@ -24,7 +24,7 @@ Clock = Callable[[], float]
 ORACLE = "oracle"
 """It knows the future of a landscape; what knowing costs has no meaning."""
 
-OPERATORS = (8, 40)
+OPERATORS = (8, 24)
 """Of the networks whose decisions are timed: what one costs grows with them."""
 ROWS = (64, 320)
 PREDICTED = (16, 1024)
