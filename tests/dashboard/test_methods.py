@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import asdict, is_dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -18,14 +16,12 @@ from apps.tuning.methods import PARTS as LIVE
 from workers.engine.acquisition import ACQUISITIONS
 from workers.engine.belief import CURVES
 from workers.engine.errors import IllegalMethod
-from workers.engine.explorer.evolutionary import METASCHEDULE, Evolutionary
-from workers.engine.explorer.ppo.settings import Settings
 from workers.engine.methods import METHODS, Rhythm, method
 from workers.engine.methods import ROLES as PARTS_OF_A_METHOD
 from workers.engine.methods.method import REGISTRIES
 from workers.engine.proposer import Search
-from workers.engine.scheduler import PAPER_RULE, PRODUCT_RULE, Gradient, Oracle, Setting, scheduler_named
 from workers.engine.search import FEATURES
+from workers.landscapes.parameters import resolved
 
 TOLD = [(role, part) for role, parts in PARTS.items() for part in parts]
 
@@ -84,37 +80,11 @@ def test_what_a_parameter_may_be_is_told_where_it_is_a_name_of_the_engine_s() ->
     assert told == {"curve": set(CURVES), "acquisition": set(ACQUISITIONS), "features": set(FEATURES)}
 
 
-def defaults(of: Any) -> dict[str, Any]:
-    """Parameters that have one, by name; of a factory those behind its first, which is what it owns."""
-    if is_dataclass(of) and not isinstance(of, type):
-        return asdict(of)
-    if is_dataclass(of):
-        return {field.name: field.default for field in fields(of)}
-    named = inspect.signature(of).parameters.values()
-    return {one.name: one.default for one in named if one.default is not one.empty and one.name != "seed"}
-
-
-BEHIND: dict[tuple[str, str], list[Any]] = {
-    ("scheduler", "dynatune"): [PRODUCT_RULE],
-    ("scheduler", "dynatune-paper"): [PAPER_RULE],
-    ("scheduler", "epsilon_greedy"): [PRODUCT_RULE],
-    ("scheduler", "softmax"): [PRODUCT_RULE],
-    ("scheduler", "gradient"): [Gradient],
-    ("scheduler", "oracle"): [Oracle],
-    ("explorer", "metaschedule"): [Evolutionary, METASCHEDULE],
-    ("explorer", "ppo"): [Settings],
-}
-"""Where the parameters are of factories that hand them on."""
-
-
 def engine_s_defaults(role: str, name: str) -> dict[str, Any]:
     if role not in REGISTRIES:
-        return defaults({"search": Search, "rhythm": Rhythm}[role])
-    factory: Callable[..., Any] = REGISTRIES[role][name]
-    found: dict[str, Any] = {}
-    for behind in BEHIND.get((role, name), ()):
-        found |= behind if isinstance(behind, dict) else defaults(behind)
-    return found | defaults(factory)
+        return asdict({"search": Search, "rhythm": Rhythm}[role]())
+    found = resolved(role, replace(METHODS["auto"], parameters={}, **{role: name}))
+    return {parameter: asdict(value) if is_dataclass(value) else value for parameter, value in found.items()}
 
 
 @pytest.mark.parametrize(("role", "part"), TOLD, ids=lambda one: getattr(one, "name", one))
@@ -123,21 +93,6 @@ def test_every_default_of_a_part_is_told_with_its_source(role: str, part: Part) 
     assert len(part.parameters) == len(part.numbers)
     assert all(number.source and number.role == role for number in part.numbers)
     assert part.text.endswith(".")
-
-
-def test_factories_that_hand_parameters_on_are_known() -> None:
-    """Of all others the signature has every parameter."""
-    opaque = {
-        (role, name)
-        for role, registry in REGISTRIES.items()
-        for name, factory in registry.items()
-        if any(one.kind is one.VAR_KEYWORD for one in inspect.signature(factory).parameters.values())
-    }
-    assert opaque == set(BEHIND)
-    for (role, name), behind in BEHIND.items():
-        if behind in ([PRODUCT_RULE], [PAPER_RULE]):
-            made = scheduler_named(name, Setting(0, 1e12))
-            assert [vars(made)["_rule"]] == behind, (role, name)
 
 
 @pytest.mark.mutation

@@ -13,6 +13,7 @@ import pytest
 
 from tests.landscapes.recorded import OPERATORS, costs
 from workers.engine.methods import METHODS, REGISTRIES, Method, method
+from workers.engine.scheduler import PAPER_RULE, PRODUCT_RULE, Setting, scheduler_named
 from workers.landscapes import Charged, Costs, LandscapeError, SimulatedClock, sources
 from workers.landscapes.calibration import completed, every_part, untimed
 from workers.landscapes.costs import UNITS, key_of
@@ -50,6 +51,7 @@ def test_a_default_that_changed_in_the_engine_has_no_price(monkeypatch: pytest.M
 
 
 def test_factories_that_hand_parameters_on_are_known() -> None:
+    """Of all others the signature has every parameter."""
     opaque = {
         (role, name)
         for role, registry in REGISTRIES.items()
@@ -57,6 +59,10 @@ def test_factories_that_hand_parameters_on_are_known() -> None:
         if any(one.kind is one.VAR_KEYWORD for one in inspect.signature(factory).parameters.values())
     }
     assert opaque == set(HANDED_ON)
+    for (role, name), behind in HANDED_ON.items():
+        if behind in ((PRODUCT_RULE,), (PAPER_RULE,)):
+            made = scheduler_named(name, Setting(0, 1e12))
+            assert (vars(made)["_rule"],) == behind, (role, name)
 
 
 def test_every_part_is_made_from_the_parameters_it_resolves_to() -> None:

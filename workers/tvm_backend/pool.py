@@ -170,7 +170,6 @@ class Pool:
             "evaluator": evaluator,
             "footprint": footprint,
         }
-        self.fill()
         with self.lock.shared() as waited:  # they write memory, which others' timings would feel
             self.spent["wait"] += waited
             for member in self.members:
