@@ -126,3 +126,11 @@ def percent(share: float | None) -> str:
 def short(name: str) -> str:
     """An operator's name without what the compiler puts before nearly all of them."""
     return name.removeprefix("fused_")
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters, the middle left out: what begins alike is told apart by its end."""
+    if len(text) <= most:
+        return text
+    kept = 2 * most // 5
+    return f"{text[: most - 1 - kept].rstrip()}…{text[-kept:].lstrip()}"

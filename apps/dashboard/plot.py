@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Self
 
 from apps.dashboard import humans
 
@@ -46,7 +46,7 @@ class Plot:
     foot: int = 332
 
     @classmethod
-    def around(cls, end: float, latencies: Iterable[float], **places: Any) -> Plot:
+    def around(cls, end: float, latencies: Iterable[float], **places: Any) -> Self:
         """With all of them inside that may be latencies."""
         values = [value for value in latencies if LEAST < value < MOST] or [1.0]
         return cls(end, min(values) / SLACK, max(values) * SLACK, **places)

@@ -67,7 +67,8 @@ def _machine(machine: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _rows(run: UUID, until: int, operators: Iterable[int], most: int) -> list[dict[str, Any]]:
-    """Of each of these operators its fastest and its newest measurements up to a number, newest first.
+    """Of each of these operators its fastest and its newest measurements up to a number, newest first: among these are the
+    later rounds of a run's end.
 
     Operator by operator, as the index is: ranked in one query, all measurements of all runs would be sorted, and
     whoever writes to SQLite would wait for it. `number` is no column, or SQLite would take the index of the numbers and
@@ -76,7 +77,7 @@ def _rows(run: UUID, until: int, operators: Iterable[int], most: int) -> list[di
     columns = ("seq", "operator", "sketch", "choices", "seconds", "identity", "cause", "round")
     found: dict[int, dict[str, Any]] = {}
     for operator in operators:
-        rows = Measurement.objects.filter(run=run, operator=operator, round=0, cause__in=("", *LASTING))
+        rows = Measurement.objects.filter(run=run, operator=operator, cause__in=("", *LASTING))
         rows = rows.alias(number=F("seq") + 0).filter(number__lte=until)
         fastest = rows.filter(seconds__isnull=False).order_by("seconds", "seq")[: (most + 1) // 2]
         for some in (fastest, rows.order_by("-number")[:most]):

@@ -66,6 +66,17 @@ def test_every_library_gets_as_many_runs_and_the_module_computes_the_same(measur
     assert "other weights" not in measured[1]
 
 
+def test_the_library_is_timed_in_turns_with_its_operators(measured: tuple[Path, str]) -> None:
+    (path,) = (measured[0] / "cells").glob("*.json")
+    cell = json.loads(path.read_text())
+    found = cell["operators"]
+    assert len(found["rows"]) == cell["tuning"]["operators"]
+    assert all(0 < row[where] < 0.05 for row in found["rows"] for where in ("alone", "inside"))
+    assert sum(row["alone"] for row in found["rows"]) == pytest.approx(found["alone"], rel=0.5)
+    assert 0 < found["low"] <= found["ratio"] <= found["high"]
+    assert f"{found['ratio']:.2f} [{found['low']:.2f}, {found['high']:.2f}]" in measured[1]
+
+
 def test_the_table_gives_ratios_and_their_mean(told: Told, measured: tuple[Path, str]) -> None:
     out, said = measured
     assert "geometric mean (auto, 6 trials, seed 0" in said

@@ -203,6 +203,35 @@ def test_a_geometric_mean_is_of_one_machine() -> None:
         assert sum(line.startswith("one") and f" {cpu}, 2 threads " in line for line in said.splitlines()) == 1
 
 
+def beside_operators(ratio: float, losses: list[float | None]) -> Cell:
+    """A network of 10 ms; of each operator, alone 1 ms, what it loses."""
+    rows = [
+        {"index": i, "name": f"dense{i}", "weight": 2, "alone": 1e-3, "inside": None if loss is None else 1e-3 + loss}
+        for i, loss in enumerate(losses)
+    ]
+    operators = {"end_to_end": 10e-3, "ratio": ratio, "low": ratio - 0.02, "high": ratio + 0.03, "rows": rows}
+    return {**latencies("one", 10e-3, {}), "operators": operators}
+
+
+def test_the_network_stands_beside_its_operators_with_an_interval() -> None:
+    said = latency_table([beside_operators(1.07, [1e-4, -5e-4]), latencies("old", 1e-3, {})])
+    assert "1.07 [1.05, 1.10]" in said
+    assert "Slower in the network" not in said
+    (old,) = (line for line in said.splitlines() if line.startswith("old"))
+    assert "1.25 - 1" in " ".join(old.split()), "cells of earlier versions have a dash"
+
+
+@pytest.mark.mutation
+def test_the_operators_that_lose_most_in_the_network_are_named() -> None:
+    losses = [1.9e-4, 3e-4, 5e-4, None, 4e-4, 8e-4, 2.1e-4, 6e-4, -1e-3]
+    lines = latency_table([beside_operators(1.2, losses)]).splitlines()
+    begin = lines.index("Slower in the network than alone, in ms:") + 3
+    named = [line.split("  ") for line in lines[begin : lines.index("", begin)]]
+    words = [[word.strip() for word in row if word.strip()] for row in named]
+    assert [row[2] for row in words] == ["dense5", "dense7", "dense2", "dense4", "dense1"]
+    assert words[0] == ["one", "A CPU, 2 threads", "dense5", "2", "1", "1.8", "8.0%"]
+
+
 def test_the_time_left_is_that_of_this_cell_and_of_those_to_come() -> None:
     now = [0.0]
     stream = io.StringIO()

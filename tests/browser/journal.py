@@ -126,7 +126,15 @@ def _decision(operators: int, index: int, number: int, tried: int, best: float |
             "segments": 2,
             "points": number,
         },
+        "chain": _chain(best),
     }
+
+
+def _chain(best: float) -> dict[str, Any]:
+    """Walkers that start together at the likeliest and spread."""
+    spreads = [0.02 * (1 - 0.8**step) for step in range(20)]
+    lines = [[1e3 * best * (0.97 + place * spread) for spread in spreads] for place in (1.0, 0.5, 0.0, -0.5, -1.0)]
+    return {"every": 3, "burn": 50, "ms": [[float(f"{ms:.4g}") for ms in line] for line in lines]}
 
 
 def _ahead(operators: int, number: int) -> dict[str, Any]:

@@ -73,16 +73,17 @@ def test_an_operator_is_reached_and_read_without_a_mouse(site: Site, browser: An
     until(lambda: browser.find_element("css selector", LINKS).send_keys(Keys.ENTER) or True)  # rows may be drawn anew
     until(lambda: "/operators/" in browser.current_url)
     until(lambda: browser.find_element("css selector", "h1").text == name)
-    until(lambda: len(browser.find_elements("css selector", "svg.chart polyline")) == 2)
+    until(lambda: len(browser.find_elements("css selector", "svg.chart polyline")) == 3)
     until(lambda: browser.find_elements("css selector", "circle.came"))
     knobs = lambda: browser.find_element("css selector", "table.knobs").text  # noqa: E731
     until(lambda: knobs().count("loop of 56, outer to inner") == 8)
     summaries = "details.as-table > summary"
-    until(lambda: len(browser.find_elements("css selector", summaries)) == 2)
+    until(lambda: len(browser.find_elements("css selector", summaries)) == 3)
     for summary in browser.find_elements("css selector", summaries):
         summary.send_keys(Keys.ENTER)
-    tables = until(lambda: len(found := browser.find_elements("css selector", OPENED)) == 2 and found)
+    tables = until(lambda: len(found := browser.find_elements("css selector", OPENED)) == 3 and found)
     assert all(table.find_elements("css selector", "tr") for table in tables)
+    assert browser.find_element("css selector", "details[open] svg.chart polygon").rect["width"] > 100
     browser.refresh()
     both(browser, tmp_path, "operator")
     assert complaints(browser) == []

@@ -12,6 +12,8 @@ from tests.tvm_backend.local import spec_of
 from workers.child.__main__ import RunClock
 from workers.child.pulse import Pulse
 from workers.child.tune import tune
+from workers.engine.errors import IllegalMethod
+from workers.engine.methods import method
 from workers.engine.thrift import Thrift
 from workers.messages.channel import ControlReader
 from workers.messages.spec import Budget
@@ -37,3 +39,16 @@ def test_the_code_of_the_fastest_programs_is_counted_anew(
     attempt(rows)  # whose trials are spent: nothing more is measured
     assert set(counted) == {row["operator"] for row in rows if row["seconds"]} != set()
     assert all(size > 0 for size in counted.values())
+
+
+def test_a_run_goes_on_with_parts_that_are_refused_now(zoo_cache: Path, tmp_path: Path) -> None:
+    """An earlier version made it; TVM's own search asks neither the sampler nor its pool."""
+    parts = {"explorer": "metaschedule", "explorer.population": "24", "explorer.generations": "2"}
+    with pytest.raises(IllegalMethod, match="would not ask sampler 'adaptive'"):
+        method("chameleon", parts)
+    spec = spec_of(zoo.tiny(zoo_cache), method="chameleon", parts=parts, budget=Budget(trials=4)).to_json()
+    events: list[dict[str, Any]] = []
+    pulse = Pulse(events.append, RunClock(0.0))
+    tune({"spec": spec, "work_dir": str(tmp_path)}, ControlReader(), pulse)
+    pulse.close()
+    assert (events[-1]["kind"], events[-1]["reason"]) == ("finished", "trials")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -75,6 +76,16 @@ def test_a_line_of_some_operators_only_says_of_which(site: Site) -> None:
     ended(site, [1.0, 0.5], operators="compute")
     titles = sorted(line.title for line in drawn().lines)
     assert titles == ["Recommended", "Recommended, convolutions and matrix products only"]
+
+
+def test_a_line_that_is_too_long_for_its_label_still_says_of_which_operators_it_is(site: Site, ada: Client) -> None:
+    ended(site, [1.0, 0.5])
+    ended(site, [1.0, 0.5], operators="compute")
+    ended(site, [1.0, 0.5], operators="compute", parts={"scheduler": "round_robin", "sampler": "diverse"})
+    page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
+    assert sorted(re.findall(r"●</tspan> (.*?) 500 ms<", page)) == [
+        "Recommended", "Recommended with sch…products only", "Recommended, convolu…products only",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("change", [{"threads": 4}, {"tvm": {"kind": "llvm", "mcpu": "znver5"}}])

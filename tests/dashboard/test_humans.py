@@ -69,3 +69,11 @@ def test_counts_are_scaled(value: float | None, text: str) -> None:
 )  # fmt: skip
 def test_an_age_is_its_largest_unit(seconds: float, text: str) -> None:
     assert humans.ago(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("most", "text"),
+    [(20, "the beginni…the end"), (22, "the beginning, the end"), (10, "the b…end")],
+)
+def test_long_words_keep_their_beginning_and_their_end(most: int, text: str) -> None:
+    assert humans.shortened("the beginning, the end", most) == text

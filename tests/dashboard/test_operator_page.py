@@ -17,6 +17,7 @@ from django.urls import reverse
 from apps.dashboard import report, streams
 from apps.dashboard.course import SLOTS, SPANS, STEPS, Course, course
 from apps.dashboard.course_charts import charts
+from apps.dashboard.humans import duration
 from apps.tuning import orders, services
 from apps.tuning.models import Measurement, Operator, Slot, TuningRun
 from tests.apps.rows import Site, Told
@@ -291,6 +292,19 @@ def test_the_log_names_the_knobs_once(site: Site, ada: Client) -> None:
         assert [line["operators"][0]["knobs"] for line in named] == [[[TILE]]]
 
 
+def test_a_best_was_found_when_it_was_first_measured(site: Site, ada: Client) -> None:
+    run, write, told = kept(site)
+    write(given(told, 1, [5e-3]))
+    found = told.batch() | {"slot": 2, "measurements": [told.measurement(0, 1e-3, choices=[7], origin="twin")]}
+    again = told.measurement(0, 2e-3, choices=[7], round=1, origin="confirm")
+    last = told.batch() | {"slot": 0, "measurements": [again]}
+    write([found, last])
+    first, second = run.measurements.filter(choices=[7]).order_by("round")
+    text = page(ada, run)
+    assert f"<dt>Found</dt><dd>{duration(first.clock)} into the run, slot 2, proposed by twin" in text
+    assert f"; measured once more after {duration(second.clock)}</dd>" in text
+
+
 def test_what_was_timed_again_is_no_more_of_the_space(site: Site, ada: Client) -> None:
     run, write, told = kept(site)
     first = told.measurement(0, 1e-3, choices=[7])
@@ -323,6 +337,48 @@ def test_before_its_first_slot_an_operator_has_a_curve_by_tuning_time(site: Site
     text = page(ada, run)
     assert "comes from the warm-up" in text
     assert text.count('<svg class="chart"') == 1
+
+
+CHAIN = {"every": 3, "burn": 50, "ms": [[9.0 - part - 0.01 * step for step in range(20)] for part in range(5)]}
+
+
+def told_of_a_chain(chain: Any) -> dict[str, Any]:
+    return {"rule": "belief", "decided_by_belief": True, "belief": believed([3], [8.0], [7.5]), "chain": chain}
+
+
+def test_the_chain_of_the_last_fit_is_a_fan_on_the_operator_s_page_alone(site: Site, ada: Client) -> None:
+    run, write, told = kept(site)
+    write(given(told, 1, [8e-3], believed([2], [8.5], [8.0]), before=9e-3, after=8e-3))
+    assert "Show the chain" not in page(ada, run)
+    write(given(told, 2, [8e-3], decision=told_of_a_chain(CHAIN)))
+    text = page(ada, run)
+    assert "<summary>Show the chain of this fit</summary>" in text
+    assert re.findall(r">(step \d+)<", text) == ["step 50", "step 57"]
+    assert text.count("<polygon") == 2
+    assert "median 6.81 ms" in text
+    assert text.count('<td class="num">57</td>') == 1
+    assert run.slots.get(number=2).decision["chain"] == CHAIN
+    assert set(run.operators.get().last_terms) == {"decided_by_belief", "belief"}
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        None, 7, HOSTILE, [], {}, {**CHAIN, "ms": []}, {**CHAIN, "ms": [[]] * 5}, {**CHAIN, "ms": [[1.0]] * 4},
+        {**CHAIN, "ms": HOSTILE}, {**CHAIN, "ms": [HOSTILE] * 5}, {**CHAIN, "ms": [[HOSTILE]] * 5},
+        {**CHAIN, "ms": [[10**400]] * 5}, {**CHAIN, "ms": [[-1.0, 0.0, 1e308]] * 5}, {**CHAIN, "ms": [[1.0]] * 4 + [[]]},
+        {**CHAIN, "every": HOSTILE}, {**CHAIN, "every": None}, {**CHAIN, "every": 0}, {**CHAIN, "every": -1e308},
+        {**CHAIN, "burn": HOSTILE}, {**CHAIN, "burn": 1e308}, {**CHAIN, "burn": -5}, {**CHAIN, "burn": [50]},
+        {"every": "inf", "burn": "nan", "ms": [[1.0, 2.0]] * 5},
+    ],
+    ids=lambda chain: str(chain)[:60],
+)  # fmt: skip
+def test_a_made_up_chain_breaks_no_page(site: Site, ada: Client, chain: Any) -> None:
+    run, write, told = kept(site)
+    write(given(told, 1, [8e-3], decision=told_of_a_chain(chain)))
+    text = page(ada, run)
+    assert "Show slots as table" in text
+    assert "<script>alert" not in text
 
 
 def test_names_and_figures_of_a_child_cannot_break_out(site: Site, ada: Client) -> None:

@@ -21,10 +21,11 @@ from apps.core.protection import Protection
 from apps.dashboard import paces
 from apps.dashboard.views import home
 from apps.operations import doctor
-from apps.tuning import services
+from apps.tuning import orders, services
 from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, TuningRun
-from tests.apps.rows import Site
+from tests.apps.rows import Site, Told
+from workers.engine.methods import method
 from workers.messages import Budget, RunSpec
 
 RUN_PAGES = ("run", "snapshot", "downloads")
@@ -176,6 +177,27 @@ def test_parts_that_do_not_fit_are_refused_in_the_engine_s_words_and_stay_chosen
     assert '<details class="field" open><summary>Parts</summary>' in page
     assert '<option value="xgboost" selected>Boosted trees (xgboost)</option>' in page
     assert not TuningRun.objects.exists()
+
+
+def test_a_run_of_parts_that_are_refused_now_is_shown_and_compared_and_goes_on(
+    site: Site, ada: Client, tmp_path: Path
+) -> None:
+    """An earlier version made it."""
+    asked = {"network": site.network.pk, "target": site.target.pk, "method": "chameleon", "minutes": "3"}
+    page = html.unescape(ada.post("/runs/new", {**asked, "explorer": "metaschedule"}).content.decode())
+    assert "it would not ask sampler 'adaptive'; choose sampler greedy" in page
+    assert not TuningRun.objects.exists()
+    run = site.run(method="chameleon", parts={"explorer": "metaschedule"})
+    held, told = services.claim(run.job_id, "worker"), Told(1)
+    assert held is not None
+    services.write(held, [*told.start(), told.batch(0.5), told.slot() | {"latency": 0.5}])
+    services.conclude(held, "paused")
+    shown = [reverse("run", args=[run.pk]), reverse("run-file", args=[run.pk, "report.html"])]
+    for address in ("/", *shown, reverse("compared", args=[site.network.pk])):
+        assert "Chameleon with explorer metaschedule" in ada.get(address).getvalue().decode(), address
+    services.request(run, site.ada, "resume")
+    spec = RunSpec.from_json(orders.order(run.job_id, "tune", tmp_path / "work")["spec"])
+    assert method(spec.method, spec.parts, stored=True).explorer == "metaschedule"
 
 
 def test_a_run_of_convolutions_and_dense_layers_only_says_so_where_its_method_is_said(site: Site, ada: Client) -> None:

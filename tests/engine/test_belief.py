@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.engine.belief import CURVES, FAST, PAPER, Belief, Sampling, curve_named, normal_improvement
-from workers.engine.belief.posterior import NOISE, TOLD, TRACE, autocorrelation_time
+from workers.engine.belief.posterior import CHAIN, NOISE, TOLD, TRACE, autocorrelation_time
 from workers.engine.belief.segments import cuts, points
 from workers.engine.errors import UnknownPart
 
@@ -282,6 +282,31 @@ def test_the_trace_is_bounded_and_shows_the_chain_from_its_start(sampling: Sampl
     if sampling is PAPER:
         assert np.all(trace[0].std(axis=0) < 0.5 * trace[steps // 2 :].std(axis=(0, 1)))
     assert np.all((trace[..., -1] >= NOISE[0] - 1e-5) & (trace[..., -1] <= NOISE[1] + 1e-5))
+
+
+@pytest.mark.parametrize(("sampling", "every"), [(FAST, 3), (PAPER, 25)], ids=["fast", "paper"])
+def test_the_chain_is_told_as_quantiles_of_what_its_walkers_expect(sampling: Sampling, every: int) -> None:
+    """What was kept of it is what the forecast is made of: medians of the same posterior, within 2 %."""
+    speeds = staircase(np.random.default_rng(0), 30)
+    belief = believe(speeds, sampling)
+    chain, forecast = belief.chain, belief.forecast(8.0)
+    assert chain is not None
+    assert forecast is not None
+    assert chain.shape == (len(range(0, sampling.steps, every)), 5)
+    assert len(chain) <= CHAIN
+    assert (np.diff(chain, axis=1) >= 0).all()
+    assert speeds[-1] * (1 - 1e-6) <= chain.min() <= chain.max() <= PEAK * (1 + 1e-6)
+    kept = chain[-(-sampling.burn // every) :, 2]
+    assert np.median(kept) == pytest.approx(np.median(forecast.values), rel=0.02)
+
+
+def test_what_was_not_sampled_has_no_chain() -> None:
+    belief = Belief(np.random.default_rng(0))
+    assert belief.chain is None
+    belief.observe(staircase(np.random.default_rng(0), 30), 8.0, PEAK)
+    assert belief.chain is not None
+    belief.observe(np.full(9, PEAK), 8.0, PEAK)
+    assert belief.chain is None
 
 
 @pytest.mark.parametrize("seed", range(3))

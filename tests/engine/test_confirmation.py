@@ -19,7 +19,8 @@ from workers.engine.sampler import Greedy
 from workers.engine.space import Configuration
 
 SHARE = 0.03
-CHEAP = 1.0  # a share that lets every doubt be settled
+CHEAP = 9.0  # more than a share that lets every doubt be settled
+ALL = 1.0
 
 
 def outcome(number: int, seconds: float | None, at: int = 0, spread: float = 0.02, cost: float = 0.1) -> Outcome:
@@ -112,9 +113,9 @@ def test_rounds_are_no_points_for_the_cost_model_and_no_duplicates() -> None:
 def test_a_doubt_waits_until_its_share_of_the_time_is_there() -> None:
     close = [outcome(2, 1.0), outcome(3, 0.97)]
     assert rounds(history(*close), SHARE) == []
-    assert rounds(history(*close, *(outcome(4 + i, 2.0) for i in range(66))), SHARE) == [(3, 1), (2, 1)]
+    assert rounds(history(*close, *(outcome(4 + i, 2.0, cost=0.22) for i in range(66))), SHARE) == [(3, 1), (2, 1)]
     spent = [outcome(3, 0.96, at=1), outcome(2, 1.0, at=1), outcome(80, 0.95)]
-    assert rounds(history(*close, *(outcome(4 + i, 2.0) for i in range(66)), *spent), SHARE) == []
+    assert rounds(history(*close, *(outcome(4 + i, 2.0, cost=0.22) for i in range(66)), *spent), SHARE) == []
 
 
 class Noisy:
@@ -204,7 +205,7 @@ def test_rounds_stay_within_their_share_of_the_time_and_side_by_side() -> None:
 
 def test_run_2n_equals_run_n_state_restore_replay_run_n() -> None:
     landscape = Noisy(5, error=0.06)
-    whole, first, resumed = (made(5, CHEAP) for _ in range(3))
+    whole, first, resumed = (made(5, ALL) for _ in range(3))
     outcomes, journal = search(whole, landscape, 96), search(first, landscape, 48)
     assert any(one.candidate.round for one in journal)
     resumed.restore(json.loads(json.dumps(first.state())))
@@ -214,7 +215,7 @@ def test_run_2n_equals_run_n_state_restore_replay_run_n() -> None:
 
 
 def test_a_round_in_flight_at_a_kill_is_asked_again_as_that_round() -> None:
-    landscape, proposer = Noisy(5, error=0.06), made(5, CHEAP)
+    landscape, proposer = Noisy(5, error=0.06), made(5, ALL)
     journal: list[Outcome] = []
     plan = proposer.propose(8)
     while not any(candidate.round for candidate in plan):
@@ -222,7 +223,7 @@ def test_a_round_in_flight_at_a_kill_is_asked_again_as_that_round() -> None:
         proposer.observe(answers)
         journal += answers
         plan = proposer.propose(8)
-    resumed = made(5, CHEAP)
+    resumed = made(5, ALL)
     resumed.restore(json.loads(json.dumps(proposer.state())))
     resumed.observe(journal)
     assert resumed.propose(8) == plan

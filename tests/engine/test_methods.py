@@ -224,6 +224,28 @@ def test_parts_that_do_not_fit_are_refused_with_the_next_step(name: str, changed
         method(name, changed)
 
 
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("chameleon", {"explorer": "metaschedule"}),
+        ("adatune", {"explorer": "metaschedule"}),
+        ("metaschedule", {"cost_model": "random_forest"}),
+    ],
+)
+def test_a_run_that_was_made_of_parts_that_nobody_asks_is_read_back(name: str, changed: dict[str, str]) -> None:
+    with pytest.raises(IllegalMethod, match="would not ask"):
+        method(name, changed)
+    assert method(name, changed, stored=True).explorer == "metaschedule"
+
+
+def test_a_run_that_cannot_search_is_refused_whoever_made_it() -> None:
+    for name, changed in (("auto", {"cost_model": "none"}), ("metaschedule", {"cost_model": "none"})):
+        with pytest.raises(IllegalMethod, match="follows a cost model and there is none"):
+            method(name, changed, stored=True)
+    with pytest.raises(UnknownPart):
+        method("auto", {"explorer": "ant"}, stored=True)
+
+
 def test_a_sampler_that_has_nothing_to_choose_from_is_refused() -> None:
     with pytest.raises(IllegalMethod, match=r"gives it no more; set search.pool to 8"):
         check_legal(replace(METHODS["chameleon"], parameters={}))

@@ -86,9 +86,22 @@ def test_duplicates_teach_identity_only() -> None:
     one, two, three = proposer.propose(3)
     proposer.observe([answer(one, 2e-3, identity="a"), answer(two, 1e-3, identity="a")])
     proposer.observe([answer(three, None, cause="duplicate", identity="a")])
-    assert proposer.duplicates == 2
+    assert proposer.counters["duplicates"] == 2
     assert proposer.best is not None
     assert proposer.best.seconds == 2e-3
+
+
+def test_a_duplicate_that_a_resumed_run_observes_again_counts_once() -> None:
+    first = made()
+    one, two, three = first.propose(3)
+    journal = [answer(one, 2e-3, identity="a"), answer(two, 1e-3, identity="a")]
+    first.observe(journal)
+    resumed = made()
+    resumed.restore(json.loads(json.dumps(first.state())))
+    resumed.observe(journal)
+    assert resumed.counters == first.counters
+    resumed.observe([answer(three, None, cause="duplicate", identity="a")])
+    assert resumed.counters["duplicates"] == 2
 
 
 def test_failures_are_points_and_a_failing_device_is_not_the_configurations_fault() -> None:
@@ -138,7 +151,7 @@ def test_too_much_code_says_nothing_of_what_a_sketch_has_left() -> None:
     for _ in range(8):
         proposer.observe([answer(c, None, cause=LARGE) for c in proposer.propose(8)])
     assert not proposer.exhausted
-    assert proposer.duplicates == 0
+    assert proposer.counters["duplicates"] == 0
     for cause in (LARGE, "duplicate", LARGE, "duplicate", LARGE, "invalid"):
         proposer.observe([answer(c, None, cause=cause) for c in proposer.propose(8)])
     assert proposer.exhausted

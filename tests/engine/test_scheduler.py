@@ -26,6 +26,7 @@ from workers.engine.scheduler import (
 )
 from workers.engine.scheduler.dynatune import first_slot
 from workers.engine.space import Knob, Operator, Sketch
+from workers.messages.effects import BELIEVING
 
 PEAK = 1e12
 INF = float("inf")
@@ -357,6 +358,18 @@ def test_a_network_is_not_fast_while_an_operator_has_no_valid_configuration() ->
     assert decision.terms["bonus_ms"] == pytest.approx(np.sqrt(0.2 * np.log(3)))
 
 
+@pytest.mark.parametrize("rule", [PAPER_RULE, PRODUCT_RULE], ids=["paper", "product"])
+@pytest.mark.parametrize("curve", [[INF] * 9, [1e-3] * 9], ids=["lost", "found"])
+def test_the_slot_of_an_operator_that_had_none_is_a_first_one_whatever_was_found_before(
+    rule: Rule, curve: list[float]
+) -> None:
+    scheduler = DynaTune(0, PEAK, rule=replace(rule, sampling=QUICK.sampling, rescue=0))
+    assert [scheduler._index(progress(1, curve, slots), 3).first for slots in (0, 1)] == [True, False]
+    decision = scheduler.choose([progress(0, falling(0, 25), 0), progress(1, [INF] * 9, 0)], 1.0)
+    assert decision is not None
+    assert (decision.rule, decision.terms["decided_by_belief"]) == ("gamma", False)
+
+
 @pytest.mark.parametrize(
     ("rule", "gained"), [(PAPER_RULE, "improvement"), (PRODUCT_RULE, "rise")], ids=["paper", "product"]
 )
@@ -483,6 +496,21 @@ def test_a_decision_shows_what_is_believed_of_the_operator() -> None:
     assert told["segments"] >= 1
     assert told["points"] >= 1
     assert len(json.dumps(told)) < 400
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULERS))
+def test_a_decision_tells_the_chain_of_what_was_sampled_and_of_nothing_else(name: str) -> None:
+    decisions = play(made(name, Setting(3, PEAK, trials=120)), range(4), [0] * 4, 7)
+    chains = [one.terms["chain"] for one in decisions if one.terms.get("belief") is not None]
+    assert sum("chain" in one.terms for one in decisions) == len(chains)
+    assert bool(chains) == (name in BELIEVING)
+    for chain in chains:
+        assert len(json.dumps(chain, allow_nan=False)) < 2000
+        times = np.array(chain["ms"])
+        assert times.shape == (5, times.shape[1])
+        assert times.shape[1] <= 20
+        assert (np.diff(times, axis=0) <= 0).all()
+        assert chain["every"] * (times.shape[1] - 1) >= chain["burn"], "what was kept is among it"
 
 
 def test_diagnostics_are_json_and_bounded() -> None:

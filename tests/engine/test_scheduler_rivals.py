@@ -23,6 +23,7 @@ from workers.engine.scheduler import (
     Softmax,
     scheduler_named,
 )
+from workers.engine.scheduler.dynatune import Index
 from workers.engine.scheduler.gradient import similarity
 from workers.engine.space import Knob, Operator, Sketch
 
@@ -109,6 +110,43 @@ def test_epsilon_greedy_takes_the_largest_expected_reduction_but_for_epsilon() -
     assert {chosen(greedy, now).rule for _ in range(50)} == {"greedy"}
     with pytest.raises(IllegalMethod, match=r"epsilon 1\.5 is no probability"):
         scheduler_named("epsilon_greedy", Setting(0, PEAK), epsilon=1.5)
+
+
+BY_SPEED = replace(QUICK, score="speed", scale="millisecond", open=False)
+
+
+def table(*rows: tuple[float, float]) -> list[Index]:
+    """Operators by what is expected of them and what is known without a belief."""
+    return [Index(number, expected, 0.0, False, 1.0, known=known) for number, (expected, known) in enumerate(rows)]
+
+
+def test_a_choice_by_speed_that_needed_no_belief_is_not_credited_to_it() -> None:
+    """The plateau is twice as fast as what still rises: it would have been chosen anyway."""
+    now = [rising(0), progress(1, [2e-4] * 24, 3, seconds=3.0)]
+    decision = chosen(EpsilonGreedy(0, PEAK, rule=BY_SPEED, epsilon=0.0), now)
+    assert (decision.operator, decision.rule, decision.terms["decided_by_belief"]) == (1, "greedy", False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "believed"),
+    [
+        ([(50.0, 5.0), (8.0, 8.0)], True),
+        ([(50.0, 50.0), (8.0, 8.0)], False),
+        ([(50.0, 0.0), (8.0, 0.0)], True),  # of a reduction nothing is known without a belief
+        ([(0.0, 0.0)], False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["greedy", "softmax"])
+def test_the_belief_decides_where_the_choice_is_not_the_one_without_it(
+    kind: str, rows: list[tuple[float, float]], believed: bool
+) -> None:
+    scheduler = (
+        EpsilonGreedy(0, PEAK, rule=BY_SPEED, epsilon=0.0)
+        if kind == "greedy"
+        else Softmax(0, PEAK, rule=BY_SPEED, unit="millisecond")
+    )
+    one, _, terms = scheduler._draw(table(*rows))
+    assert (one.operator, terms["decided_by_belief"]) == (0, believed)
 
 
 @pytest.mark.parametrize("kind", [EpsilonGreedy, Softmax])

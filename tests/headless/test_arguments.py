@@ -43,6 +43,11 @@ def test_a_limit_that_is_none_is_refused_before_anything_is_read(option: str, te
         spec_of(parsed(f"{option}={text}"), tmp_path, Profile())
 
 
+def test_parts_that_nobody_would_ask_are_refused_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(UserMistake, match="--method chameleon: explorer 'metaschedule' brings its own cost model"):
+        spec_of(parsed("--method", "chameleon", "--part", "explorer=metaschedule"), tmp_path, Profile())
+
+
 @pytest.mark.parametrize("text", ["1,3,4,4", "=1,3", "x="])
 def test_what_is_no_name_with_a_value_is_explained(text: str) -> None:
     assert pair("x=1,3", "--shape") == ("x", "1,3")

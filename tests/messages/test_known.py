@@ -45,9 +45,9 @@ def test_it_is_bounded_distinct_and_never_without_the_fastest(drawn: list[tuple[
         assert kept[0][2] == min(valid)
 
 
-def test_duplicates_and_later_rounds_are_no_points() -> None:
-    assert point_of(measurement()) == [0, [1], 0.5, "i"]
-    for said_nothing in ({"cause": "duplicate"}, {"round": 1}):
+def test_duplicates_and_later_rounds_that_failed_are_no_points() -> None:
+    assert point_of(measurement()) == point_of(measurement(round=1)) == [0, [1], 0.5, "i"]
+    for said_nothing in ({"cause": "duplicate"}, {"round": 1, "seconds": None, "cause": "build"}):
         assert point_of(measurement(**said_nothing)) is None
 
 

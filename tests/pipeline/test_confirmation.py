@@ -8,15 +8,22 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, simulated
+from tests.pipeline.simulated_run import OPERATORS, WALK, Simulation, Wish, kept, simulated
 from workers.engine.methods import Method, method
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration
-from workers.landscapes import SimulatedClock
-from workers.messages.orders import best_of
+from workers.landscapes import SimulatedClock, SyntheticLandscape, synthetic_operators
+from workers.messages.orders import best_of, latest
+from workers.messages.spec import Budget
+from workers.pipeline import loop
 from workers.pipeline.books import Books
 
 TRIALS = 240
+SMALL = tuple(
+    replace(operator, index=index)
+    for index, operator in enumerate(o for o in synthetic_operators(1, 10) if o.name.startswith(("pool", "copy")))
+)
+"""Operators whose spaces a run comes to the end of."""
 NAMED = [{"index": operator.index, "key": operator.key} for operator in OPERATORS]
 
 
@@ -75,3 +82,130 @@ def test_a_curve_was_never_below_what_is_true_now() -> None:
     assert books.best == [5.2]
     assert books.curves == [[9.0, 5.2, 5.2, 5.2]]
     assert (books.trials, books.failures) == (6, 0)
+
+
+SECONDS = 60.0
+
+
+class Lucky(SyntheticLandscape):
+    """A first figure is up to a tenth too low; later ones are right."""
+
+    def answer(self, candidate: Candidate, incumbent: float | None) -> Outcome:
+        found = super().answer(candidate, incumbent)
+        if found.seconds is None:
+            return found
+        true = self.seconds(candidate.operator, found.configuration)
+        key = (candidate.operator, *found.configuration.choices)
+        return replace(found, seconds=true if candidate.round else true * (1 - 0.1 * self._draw("luck", *key)))
+
+
+@pytest.fixture(autouse=True)
+def long_last_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A synthetic plan takes some seconds, as long as the last turn of six operators."""
+    monkeypatch.setattr(loop, "LAST", 3.0)
+    monkeypatch.setattr(loop, "AT_ONCE", 4)
+
+
+def last_turn(last: float = 0.2, **fields: Any) -> Simulation:
+    chosen = method("auto", {**WALK, "rhythm.last": str(last)})
+    return simulated(chosen=chosen, budget=fields.pop("budget", Budget(seconds=SECONDS)), **fields)
+
+
+def lucky(clock: SimulatedClock) -> Lucky:
+    return Lucky(3, OPERATORS, clock, {})
+
+
+def flattery(run: Simulation) -> float:
+    """By how much the network is slower than what the run says in the end."""
+    landscape, best = lucky(SimulatedClock()), best_of(run.measurements, NAMED)
+    true = 0.0
+    for operator in OPERATORS:
+        found = best[str(operator.index)]
+        configuration = Configuration(found["sketch"], tuple(found["choices"]))
+        true += operator.weight * landscape.seconds(operator.index, configuration)
+    return true / float(run.events[-1]["latency"]) - 1
+
+
+def test_a_run_ends_with_figures_that_were_measured_twice_and_within_its_seconds() -> None:
+    run = last_turn(landscape=lucky)
+    figures = latest(run.measurements)
+    for operator in OPERATORS:
+        best = min((m for m in figures if m["operator"] == operator.index), key=lambda m: m["seconds"])
+        assert best["round"] > 0
+    assert abs(flattery(run)) < 1e-9
+    ended = run.events[-1]
+    assert (ended["reason"], ended["clock"] < SECONDS) == ("seconds", True)
+    (phase,) = (event for event in run.events if event.get("name") == "confirming")
+    assert 0.7 * SECONDS < phase["clock"] < 0.9 * SECONDS
+    assert ended["report"]["search"]["confirm"] == sum(m["round"] > 0 for m in run.measurements) > 0
+    slots = [
+        event["slot"]
+        for event in run.events
+        if event["kind"] == "batch" and any(m["round"] for m in event["measurements"])
+    ]
+    assert set(slots) == {0}
+
+
+@pytest.mark.mutation
+def test_without_a_last_turn_the_end_flatters_itself() -> None:
+    run = last_turn(last=0.0, landscape=lucky)
+    assert flattery(run) > 0.03
+    assert "confirming" not in [event.get("name") for event in run.events]
+
+
+def test_a_best_is_measured_beside_its_rivals_and_once() -> None:
+    books = Books(OPERATORS[:1], {}, SimulatedClock())
+
+    def told(number: int, seconds: float | None, at: int = 0) -> None:
+        candidate = Candidate(0, Configuration(0, (number,)), "explorer", at)
+        cause = "" if seconds else "crash"
+        books.observe([Outcome(candidate, candidate.configuration, str(number), seconds, cause=cause)])
+
+    def doubted() -> list[tuple[int, int]]:
+        return [(one.configuration.choices[0], one.round) for one in books.doubted(0)]
+
+    assert doubted() == []
+    for number, seconds in enumerate((1.05, 1.2, 1.0, 1.09, 1.08, None)):
+        told(number, seconds)
+    assert doubted() == [(2, 1), (0, 1), (4, 1)], "the third rival has to wait, the slow one is none"
+    told(2, 1.11, at=1)
+    told(0, 1.1, at=1)
+    assert doubted() == [(4, 1), (3, 1), (0, 2)]
+    told(4, None, at=1)
+    assert doubted() == [], "what fails the second time was measured once more"
+
+
+def test_a_run_paused_in_its_last_turn_goes_on_with_it(tmp_path: Path) -> None:
+    whole = last_turn()
+    slots = next(i for i, event in enumerate(whole.events) if event.get("name") == "confirming")
+    batches = sum(event["kind"] == "batch" for event in whole.events[:slots])
+    first = last_turn(wish=Wish("pause", batches + 1))
+    assert first.events[-1]["reason"] == "paused"
+    second = last_turn(history=kept(tmp_path, first.lines))
+    told = [[(m["operator"], m["choices"], m["round"]) for m in run.measurements] for run in (whole, first, second)]
+    assert told[0] == told[1] + told[2]
+    assert second.events[-1]["latency"] == whole.events[-1]["latency"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "fields", "turn"),
+    [
+        ("stopped", {"wish": Wish("stop", 4)}, False),
+        ("trials", {"budget": Budget(trials=60)}, False),
+        ("target", {"budget": Budget(target_latency=1.0)}, False),
+        ("gain", {"budget": Budget(seconds=1e6, min_gain=0.2)}, True),
+        ("exhausted", {"budget": Budget(seconds=1e6), "operators": SMALL, "faults": {}}, True),
+        ("seconds", {"budget": Budget(seconds=0.5), "faults": {"build": 1.0}}, False),
+    ],
+)
+def test_a_run_that_was_not_cut_off_has_a_last_turn(reason: str, fields: dict[str, Any], turn: bool) -> None:
+    run = last_turn(**fields)
+    assert run.events[-1]["reason"] == reason
+    assert any(m["round"] for m in run.measurements) is turn
+    assert ("confirming" in [event.get("name") for event in run.events]) is turn
+
+
+def test_operators_that_get_no_slots_have_no_last_turn() -> None:
+    run = last_turn(tuned=[0, 1])
+    assert {m["operator"] for m in run.measurements if m["round"]} <= {0, 1}
+    assert any(m["round"] for m in run.measurements)

@@ -82,6 +82,7 @@ def test_failures_of_every_cause_are_told_and_counted_as_trials_and_duplicates_a
     last = simulation.events[-1]
     assert last["trials"] == causes.total() - causes["duplicate"]
     assert last["failures"] == causes.total() - causes["duplicate"] - causes[""]
+    assert last["report"]["search"]["duplicates"] == causes["duplicate"]
     assert last["reason"] == "trials"
 
 

@@ -42,12 +42,12 @@ def handover() -> Any:
     return Handover(tvm.target.Target(target()))
 
 
-def called(addition: Any, footprint: int, calls: int, moved: type | None = None) -> list[Any]:
+def called(addition: Any, footprint: int, calls: int) -> list[Any]:
     """Weights as the program saw them, call by call."""
     from workers.tvm_backend.arguments import Arguments
 
     shapes = [(INPUT, "float32"), (WEIGHTS, "float32"), (INPUT, "float32")]
-    given = (moved or Arguments)(footprint, handover()).of(0, shapes, (1,))
+    given = Arguments(footprint, handover()).of(0, shapes, (1,))
     seen = []
     for a, b, c in islice(given.calls, calls):
         addition(a, b, c)
@@ -62,6 +62,18 @@ def distinct(arrays: list[Any]) -> int:
 def test_weights_are_others_with_every_call_until_the_storage_is_through(addition: Any) -> None:
     size = 4 * int(np.prod(WEIGHTS))
     assert distinct(called(addition, 4 * size, 8)) == 4
+
+
+def test_large_outputs_are_written_where_the_caches_have_forgotten_and_small_ones_rest() -> None:
+    from workers.tvm_backend.arguments import LARGE, Arguments
+
+    def places(size: int, footprint: int) -> tuple[int, int]:
+        shapes = [((size // 4,), "float32"), ((size // 4,), "float32")]
+        given = Arguments(footprint, handover()).of(0, shapes, ())
+        return len({out.data_ptr() for _, out in islice(given.calls, 6)}), len(given.handed)
+
+    assert places(LARGE, 3 * LARGE) == (3, 1), "what was read a moment ago is handed over in any case"
+    assert places(LARGE, LARGE) == places(LARGE // 2, 3 * LARGE) == (1, 2)
 
 
 def test_integers_are_indices_that_exist_in_every_tensor_and_are_not_all_one_row() -> None:
@@ -81,16 +93,19 @@ def test_a_network_with_one_operator_keeps_its_weights(addition: Any) -> None:
 
 
 @pytest.mark.mutation
-def test_views_with_an_offset_would_be_noticed(addition: Any) -> None:
-    from workers.tvm_backend.arguments import Arguments
+def test_views_with_an_offset_would_be_noticed(addition: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tvm
 
-    class Views(Arguments):
-        def _next(self, shape: tuple[int, ...]) -> Any:
-            kept = self.__dict__.setdefault("kept", self._random((self._size // 4,), "float32", True, 1))
-            self._cursor = (self._cursor + 4 * int(np.prod(shape))) % self._size
+    from workers.tvm_backend import arguments
+
+    class Views(arguments._Ring):
+        def next(self, shape: tuple[int, ...]) -> Any:
+            kept = self.__dict__.setdefault("kept", tvm.runtime.tensor(self._storage))
+            self._cursor = (self._cursor + 4 * int(np.prod(shape))) % self.size
             return kept._create_view(shape, relative_byte_offset=self._cursor)
 
-    assert distinct(called(addition, 16 * int(np.prod(WEIGHTS)), 8, Views)) == 1
+    monkeypatch.setattr(arguments, "_Ring", Views)
+    assert distinct(called(addition, 16 * int(np.prod(WEIGHTS)), 8)) == 1
 
 
 def sums_of_products(length: int, footprint: int, weights: tuple[int, ...] = (1,)) -> Any:

@@ -7,8 +7,10 @@ import os
 import resource
 import signal
 import threading
-from collections import deque
+import time
+from collections import defaultdict, deque
 from collections.abc import Iterator
+from dataclasses import replace
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
@@ -223,3 +225,79 @@ def test_running_out_of_memory_is_the_candidates_outcome(backend: Any, monkeypat
     monkeypatch.setattr(Member, "receive", answered)
     outcomes = backend.measure(convolutions(backend, seed=30), {})
     assert [o.cause for o in outcomes] == ["", "memory", "", "", "", ""]
+
+
+def repeated(candidates: list[Candidate]) -> list[Candidate]:
+    return [replace(candidate, origin="confirm", round=1) for candidate in candidates]
+
+
+def test_repetitions_take_turns_and_their_figure_is_the_middle_one(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.tvm_backend.pool import TURNS, Member
+
+    send, order, answered = Member.send, list[int](), defaultdict[int, list[float]](list)
+    receive = Member.receive
+
+    def sending(self: Any, given: str, timeout: float, **arguments: Any) -> None:
+        if given == "run":
+            assert arguments["incumbent"] is None
+            order.append(arguments["id"])
+        send(self, given, timeout, **arguments)
+
+    def receiving(self: Any) -> dict[str, Any]:
+        answer = receive(self)
+        if "spread" in answer:
+            answered[self.task.id].append(answer["seconds"])
+        return answer
+
+    monkeypatch.setattr(Member, "send", sending)
+    monkeypatch.setattr(Member, "receive", receiving)
+    candidates = repeated(convolutions(backend, seed=50, count=3))
+    outcomes = backend.measure(candidates, {candidates[0].operator: 1e-9})
+    assert order == [0, 1, 2] * TURNS
+    for place, outcome in enumerate(outcomes):
+        assert outcome.seconds == sorted(answered[place])[TURNS // 2]
+        assert outcome.spread > 0
+
+
+def test_who_dies_in_its_second_turn_costs_the_others_nothing(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend.pool import Member
+
+    send, turns = Member.send, list[int]()
+
+    def sending(self: Any, given: str, timeout: float, **arguments: Any) -> None:
+        if given == "run" and arguments["id"] == 1:
+            turns.append(1)
+            if len(turns) == 2:
+                os.kill(self.process.pid, signal.SIGKILL)
+        send(self, given, timeout, **arguments)
+
+    monkeypatch.setattr(Member, "send", sending)
+    outcomes = backend.measure(repeated(convolutions(backend, seed=51, count=4)), {})
+    assert [outcome.cause for outcome in outcomes] == ["", "crash", "", ""]
+    assert all(outcome.seconds for outcome in outcomes if not outcome.cause)
+    single = backend.measure(convolutions(backend, seed=52, count=1), {})[0].runs
+    assert all(outcome.runs > 2 * single for outcome in outcomes if not outcome.cause), "each had all its turns"
+
+
+def test_of_all_seconds_a_fifth_may_go_for_good_moments(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend.pool import QUIET, Member
+
+    send, given = Member.send, list[float]()
+
+    def sending(self: Any, verb: str, timeout: float, **arguments: Any) -> None:
+        if verb == "run":
+            given.append(arguments["patience"])
+        send(self, verb, timeout, **arguments)
+
+    monkeypatch.setattr(Member, "send", sending)
+    pool, waited = backend._pool, backend.spent()["wait"]
+    monkeypatch.setattr(pool, "made", time.monotonic() - 1000)
+    monkeypatch.setattr(pool, "lost", 0.0)
+    backend.measure(convolutions(backend, seed=60, count=2), {})
+    assert given == [QUIET, QUIET]
+    assert pool.lost == pytest.approx(backend.spent()["wait"] - waited, abs=1e-2)
+    pool.lost = 201.0
+    backend.measure(convolutions(backend, seed=61, count=2), {})
+    assert max(given[2:]) < 0, "whatever the moment, it is timed"

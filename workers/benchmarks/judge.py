@@ -9,6 +9,7 @@ The result: {latency: weighted sum in s, key: of the operators, see `operators_k
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from workers.benchmarks.identity import operators_key
@@ -29,7 +30,9 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
     from workers.tvm_backend.arguments import Arguments
     from workers.tvm_backend.handover import Handover
+    from workers.tvm_backend.moment import Moment
     from workers.tvm_backend.operators import extract, footprint
+    from workers.tvm_backend.pool import QUIET
     from workers.tvm_backend.programs import Workload, argument_tensors, compile_program, key_of
     from workers.tvm_backend.stopwatch import Stopwatch, timed
 
@@ -39,7 +42,7 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     workloads = [Workload(task.mod, (), target) for task in extracted]
     records = ms.database.JSONDatabase(work_dir=order["work_dir"])
     evaluator, cores, latency = method("auto").make_evaluator(), runtime.spread_threads(), 0.0
-    handover = Handover(target)
+    handover, moment = Handover(target), Moment(target)
     arguments = Arguments(footprint(extracted, workloads), handover)
     for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
         schedule = records.query_schedule(task.mod, target, task.name)
@@ -50,7 +53,8 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
         program = compile_program(schedule, target)
         given = arguments.of(index, argument_tensors(schedule.mod), workload.weights, workload.batch)
         with runtime.on_core(cores):
-            times, _ = timed(Stopwatch(program, given, handover), evaluator, None)
+            stopwatch = Stopwatch(program, given, handover)
+            (times, _), _ = moment.of(partial(timed, stopwatch, evaluator, None), QUIET)
         latency += task.weight * evaluator.estimate(times)[0]
     return {"latency": latency, "key": operators_key(key_of(task.mod) for task in extracted)}
 

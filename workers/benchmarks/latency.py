@@ -151,15 +151,26 @@ def _measured(part: Part, tuning: dict[str, Any], work: Path, progress: Progress
         if part.factory is not None:
             libraries |= _torch(part.spec, part.factory, work, notes, progress)
         turns = in_turns(libraries, TURNS, RUNS, lambda text: progress.show(text, FINALS))
-    for name in (OURS, ONNX_RUNTIME):
-        if name in turns.errors:
-            raise PartFailed(f"{name}: {turns.errors[name]}")
+        for name in (OURS, ONNX_RUNTIME):
+            if name in turns.errors:
+                raise PartFailed(f"{name}: {turns.errors[name]}")
+        progress.show("timing the network and its operators in turns", FINALS)
+        operators = _operators(part.spec, work, progress)
     return {
         **verdict(wrong),
         "tuning": tuning,
         "torch": {"factory": part.factory, **notes},
+        "operators": operators,
         **turns.to_json(),
     }
+
+
+def _operators(spec: RunSpec, work: Path, progress: Progress) -> dict[str, Any]:
+    """The library in work/library beside the sum of its operators, see `inside.figures`."""
+    order = {"spec": spec.to_json(), "folder": str(work / "library")}
+    env, log = environment(spec.threads, work), work / "inside.log"
+    found = result_of("workers.benchmarks.inside", order, env, log, lambda event: None, progress.tick)
+    return dict(found["operators"])
 
 
 def _torch(spec: RunSpec, factory: str, work: Path, notes: dict[str, Any], progress: Progress) -> dict[str, Block]:

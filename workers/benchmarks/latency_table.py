@@ -7,15 +7,18 @@ from statistics import geometric_mean
 from typing import Any
 
 from workers.benchmarks.cells import DONE, Cell
-from workers.benchmarks.text_table import aligned, milliseconds, number
+from workers.benchmarks.text_table import NOTHING, aligned, milliseconds, number
 from workers.benchmarks.turns import ONNX_RUNTIME, OURS
 
 OTHERS = ("PyTorch", "torch.compile")
 SAME_OUTPUT = 1e-3
 HEAD = (
-    "network", "machine", "tuned for", "TVM", "sum", "end/sum", "ONNX Runtime", "TVM / ORT", "turns", *OTHERS,
-    *(f"TVM / {name}" for name in OTHERS),
+    "network", "machine", "tuned for", "TVM", "sum", "end/sum", "end/sum in turns", "ONNX Runtime", "TVM / ORT", "turns",
+    *OTHERS, *(f"TVM / {name}" for name in OTHERS),
 )  # fmt: skip
+LOST_HEAD = ("network", "machine", "operator", "calls", "alone", "in the network", "lost")
+LOST, MOST = 0.02, 5
+"""Of the end to end that an operator takes longer in the network than alone, to be shown, and how many of a network are."""
 
 
 def table(cells: Sequence[Cell]) -> str:
@@ -24,13 +27,17 @@ def table(cells: Sequence[Cell]) -> str:
     parts = [aligned([HEAD, *(_row(cell) for cell in done)])] if done else []
     for terms in sorted({_terms(cell) for cell in done}):
         parts.append(_mean([cell for cell in done if _terms(cell) == terms], terms))
+    if lost := [row for cell in done for row in _lost(cell)]:
+        parts.append(f"\nSlower in the network than alone, in ms:\n{aligned([LOST_HEAD, *lost])}\n")
     parts += [note for cell in cells for note in _notes(cell)]
     return "".join([*parts, NOTES])
 
 
 NOTES = (
     "Milliseconds end to end, median ± half the distance of the quartiles; 200 runs each in turns of 40, a process a turn,\n"
-    "all on the same number of threads. sum: weight x best latency over the operators. turns: range of the turns' ratios.\n"
+    "all on the same number of threads. sum: weight x best latency over the operators, as the tuning found it. end/sum in\n"
+    "turns: the network over its operators, timed alone, in turns within one process: median and its 95 % interval. turns:\n"
+    "range of the turns' ratios. lost: of the end to end, what an operator's calls take longer in the network than alone.\n"
 )
 
 
@@ -51,6 +58,7 @@ def _row(cell: Cell) -> tuple[str, ...]:
         _shown(cell, OURS),
         milliseconds(cell["tuning"]["sum_of_operators"]),
         number(_median(cell, OURS) / cell["tuning"]["sum_of_operators"], 2),
+        _in_turns(cell),
         _shown(cell, ONNX_RUNTIME),
         number(ratio(cell, ONNX_RUNTIME), 2),
         f"{min(turns):.2f}-{max(turns):.2f}",
@@ -74,6 +82,27 @@ def _shown(cell: Cell, name: str) -> str:
         return "failed" if name in cell["errors"] else "not given"
     spread = (latency["upper_quartile"] - latency["lower_quartile"]) / 2
     return f"{milliseconds(latency['median'])} ± {1e3 * spread:.2g}"
+
+
+def _in_turns(cell: Cell) -> str:
+    found = cell.get("operators")  # cells of earlier versions have none
+    return f"{found['ratio']:.2f} [{found['low']:.2f}, {found['high']:.2f}]" if found else NOTHING
+
+
+def _lost(cell: Cell) -> list[tuple[str, ...]]:
+    """Its operators that lose most, down to LOST."""
+    if not (found := cell.get("operators")):
+        return []
+    heard = [row for row in found["rows"] if row["inside"] is not None]
+    shares = [(row, (row["inside"] - row["alone"]) / found["end_to_end"]) for row in heard]
+    shown = sorted((one for one in shares if one[1] > LOST), key=lambda one: -one[1])[:MOST]
+    return [
+        (
+            cell["name"], _machine(cell), row["name"], str(row["weight"]), milliseconds(row["alone"]),
+            milliseconds(row["inside"]), f"{share:.1%}",
+        )
+        for row, share in shown
+    ]  # fmt: skip
 
 
 def _mean(cells: Sequence[Cell], terms: str) -> str:

@@ -114,7 +114,7 @@ def _build(
         target = tvm.target.Target(spec.target)
         imported, inspection = import_cleaned(spec, target, order.get("layout") or spec.layout, spec.balance)
         network = Network.of(imported, target)
-        best = _best(order, network)
+        best = configurations(order["best"], network)
     log = Path(order["log"]) if order.get("log") else None
     if mending:
         chosen = _mended(network, best, log, lock, pulse)
@@ -149,17 +149,18 @@ def _mended(
     return chosen
 
 
-def _best(order: dict[str, Any], network: Network) -> dict[int, Configuration]:
-    """By index; raises ArtifactFailed where the network's operators are others than those that were tuned."""
+def configurations(best: Mapping[str, Any], network: Network) -> dict[int, Configuration]:
+    """By index, of `best` as an order or metadata.json has them; raises ArtifactFailed where the network's operators are others
+    than those that were tuned."""
     from workers.tvm_backend.programs import key_of
 
-    best = {}
-    for index, found in order["best"].items():
+    configured = {}
+    for index, found in best.items():
         number = int(index)
         if number >= len(network.extracted) or key_of(network.extracted[number].mod) != found["key"]:
             raise ArtifactFailed(f"operator {index} is not the one that was tuned: the versions changed; tune again")
-        best[number] = (found["sketch"], tuple(found["choices"]), found["seconds"])
-    return best
+        configured[number] = (found["sketch"], tuple(found["choices"]), found["seconds"])
+    return configured
 
 
 def _shipped(order: dict[str, Any], index: int, configuration: Configuration) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order of `messages.orders.tune_order`."""
     pulse.patience = PATIENCE
     spec = RunSpec.from_json(order["spec"])
-    chosen = method(spec.method, spec.parts)
+    chosen = method(spec.method, spec.parts, stored=True)
     backend, chosen = _backend(order, spec, chosen, pulse)
     give_back()
     try:

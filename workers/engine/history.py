@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from workers.engine.evaluator.estimate import TURNS
 from workers.engine.known import NOTHING, Known
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
@@ -133,7 +134,7 @@ class History:
         if _seconds(second) - _seconds(first) > max(error, LUCK * _seconds(first)):
             return []
         # The second may have been cut after a run; this time it is timed to the end, as the first was.
-        cost = first.build_seconds + second.build_seconds + 2 * first.measure_seconds
+        cost = first.build_seconds + second.build_seconds + 2 * TURNS * first.measure_seconds
         if self._repeating + cost > share * self._seconds:
             return []
         asked = [outcome.candidate for outcome in (first, second)]

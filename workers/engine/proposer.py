@@ -75,11 +75,6 @@ class Proposer:
         return self._history.best
 
     @property
-    def duplicates(self) -> int:
-        """Outcomes that were a program already known."""
-        return self._history.duplicates
-
-    @property
     def exhausted(self) -> bool:
         """Nothing is left to propose: every start and every sketch is used up or given up."""
         return not self._again and not self._unused_starts() and not self._shares.open()
@@ -131,6 +126,7 @@ class Proposer:
             done = outcome.candidate.configuration, outcome.candidate.round
             self._again = [c for c in self._again if (c.configuration, c.round) != done]
             self._history.add(outcome)
+        self.counters["duplicates"] = self._history.duplicates  # replayed outcomes among them
 
     def state(self) -> State:
         """See the checkpoint protocol above."""

@@ -16,10 +16,10 @@ COUNTERS = (
 )  # fmt: skip
 """Candidates by origin, and of the explorer's: "reached" by its walks, which without a step would have given others, and
 "enumerated", of sketches that were scored whole. Those that a sampler chose against greedy, and those that it found
-superfluous; of TVM's own search, proposals known already and those that no knobs stand for. Walks of the explorer and,
-summed over them, their steps and figures (`Explorer`) and those of the sampler (`Sampler`); fits of the cost model;
-candidates proposed with a model at hand, and how many of them were expected to be random: chance / steered is the mean
-share of exploration."""
+superfluous. "duplicates" turned out to be a program already known; of TVM's own search they were proposed before, and
+"unmapped" are those that no knobs stand for. Walks of the explorer and, summed over them, their steps and figures
+(`Explorer`) and those of the sampler (`Sampler`); fits of the cost model; candidates proposed with a model at hand, and how
+many of them were expected to be random: chance / steered is the mean share of exploration."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ WORDS = {
     "search/sample": "sampling",
     "search/learn": "learning outcomes",
     "build": "building (TIR passes, LLVM, loading)",
-    "wait": "waiting for the measuring lock",
+    "wait": "waiting for the measuring lock and for good moments",
     "measure/programs": "timing (arguments, warm-up runs, runs)",
     "measure/rest": "between programs, and those without end",
     "bookkeeping/dispatch": "messages to the workers",

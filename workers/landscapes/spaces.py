@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.evaluator.estimate import LONGEST_TIMING, SHORTEST_RUN
+from workers.engine.evaluator.estimate import LONGEST_TIMING, SHORTEST_RUN, TURNS, of_turns
 from workers.engine.evaluator.timing import timed_runs
 from workers.engine.ports import Candidate, Evaluator, Outcome
 from workers.engine.space import Configuration, Knob, Operator, Sketch
@@ -125,9 +125,14 @@ class SpaceLandscape(Landscape):
                 build_seconds=build, measure_seconds=overhead,
             )  # fmt: skip
         draws = Draws(part.times[row], np.random.default_rng([self._seed, candidate.operator, first, candidate.round]))
-        incumbent = None if candidate.round else incumbent
-        times, stopped = timed_runs(self._evaluator, incumbent, draws.runs, lambda: draws.left)
-        seconds, spread = self._evaluator.estimate(times)
+        times, figures = list[float](), []
+        for _ in range(TURNS if candidate.round else 1):
+            turn, stopped = timed_runs(
+                self._evaluator, None if candidate.round else incumbent, draws.runs, lambda: draws.left
+            )
+            figures.append(self._evaluator.estimate(turn))
+            times += turn
+        seconds, spread = of_turns(figures)
         return Outcome(
             candidate,
             candidate.configuration,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.engine.evaluator.estimate import TURNS
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Knob, Operator, Sketch
 from workers.landscapes.clock import SimulatedClock
@@ -89,7 +90,7 @@ class SyntheticLandscape(Landscape):
         true = self.seconds(candidate.operator, made)
         noise = 0.02 * (self._draw("noise", candidate.round, *key) - 0.5)
         rejected = incumbent is not None and candidate.round == 0 and true > 2 * incumbent
-        runs = 1 if rejected else RUNS
+        runs = 1 if rejected else RUNS * (TURNS if candidate.round else 1)
         return Outcome(
             candidate, made, identity, true * (1 + noise), 0.006 * true / math.sqrt(runs), runs,
             "rejected" if rejected else "complete", build_seconds=build, measure_seconds=runs * true + 0.001,

@@ -59,13 +59,19 @@ class Composition:
 
     @property
     def misfit(self) -> str:
-        """Which value does not fit, why, and what to choose instead; empty where all do."""
+        """Which value does not fit, why, and what to choose instead; empty where all do. No run is made of such parts."""
         if unasked := self._unasked:
             return (
                 f"explorer {self.explorer!r} brings its own cost model and chooses by itself, it would not ask "
                 f"{', '.join(unasked)}; choose sampler {BROUGHT['sampler']} and cost_model {BROUGHT['cost_model']} in a "
                 "method that scores by the mean, or another explorer"
             )
+        return self.obstacle
+
+    @property
+    def obstacle(self) -> str:
+        """A misfit with which nothing can be searched. The others change nothing: runs that were made of them before they were
+        refused go on."""
         if self.cost_model == "none" and self.explorer != "random":
             return (
                 f"explorer {self.explorer!r} follows a cost model and there is none; "

@@ -4,17 +4,18 @@ Every event has `kind` and `clock` (seconds of tuning time). The kinds and their
 
 started      versions, threads, seed, layout, method, target, notes: with what the run was made, and what was done to the
              network (texts)
-phase        name ("importing", "spaces", "warm-up", "tuning" of a run; "compiling", "rehearsing", "verifying", "baseline",
-             "inspecting", "detecting", "checking", "converting", "recording" of other tasks), text
+phase        name ("importing", "spaces", "warm-up", "tuning", "confirming" of a run; "compiling", "rehearsing", "verifying",
+             "baseline", "inspecting", "detecting", "checking", "converting", "recording" of other tasks), text
 operators    operators: [{index, name, key, weight, flops, bytes, work, sketches: [knob count], configurations,
              knobs: those of each sketch (messages.knobs), space: what its choices and times mean, known: points of
              earlier runs, alike: where there are none, how many others with its knobs lend it theirs}]
-batch        slot, measurements: [{operator, sketch, choices, identity, round, seconds | null, spread, runs, stopped, cause,
-             error, build_seconds, measure_seconds, origin, asked: the choices that were proposed, where others were made of
-             them}], latency (s, weighted sum of the best; null until complete), trials, failures, spent: {category: seconds
-             since the start}, which the last batch, without measurements, lacks
+batch        slot (0 in the warm-up and the last turn), measurements: [{operator, sketch, choices, identity, round,
+             seconds | null, spread, runs, stopped, cause, error, build_seconds, measure_seconds, origin, asked: the choices
+             that were proposed, where others were made of them}], latency (s, weighted sum of the best; null until complete),
+             trials, failures, spent: {category: seconds since the start}, which the last batch, without measurements, lacks
 slot         slot, operator, began, ended, trials, before, after (s), latency, decision {rule, the terms that decided, and now
-             and then expected {gain, unknown: shares of the latency, seconds}: what so many more are expected to bring},
+             and then expected {gain, unknown: shares of the latency, seconds}: what so many more are expected to bring; of
+             a belief that was sampled chain {every, burn, ms}, see `scheduler.setting`},
              checkpoint (also on the last batch): opaque JSON of the pipeline, not in every slot
 end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bool), error
 baseline     name, seconds, spread, runs, threads

@@ -29,8 +29,9 @@ def share(operators: int) -> int:
 
 
 def point_of(measurement: Mapping[str, Any]) -> Point | None:
-    """A measurement as a point; None for what says nothing: second rounds, duplicates, and failures that need not last."""
-    if measurement["round"] or (measurement["cause"] and measurement["cause"] not in LASTING):
+    """A measurement as a point; None for what says nothing: duplicates, and failures that need not last. A later round's figure
+    is newer than the first one's, which may have been luck."""
+    if measurement["cause"] and (measurement["round"] or measurement["cause"] not in LASTING):
         return None
     return [measurement[name] for name in ("sketch", "choices", "seconds", "identity")]
 

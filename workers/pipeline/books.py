@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workers.engine.ports import Clock, Outcome, Progress
+from workers.engine.history import LUCK
+from workers.engine.ports import Candidate, Clock, Outcome, Progress
 from workers.engine.space import Configuration, Operator
 from workers.messages.causes import UNBUILT
 from workers.pipeline.accounts import Accounts, grouped, parts, since
 
 INFINITE = float("inf")
+RIVALS = 2
+"""Programs that an operator's best is measured beside in the end, at most."""
 
 
 class Books:
     """Per operator: `best` (s), `curve` (best after each configuration), `slots`, `seconds`; for the run: trials, failures,
-    timed `runs`, and why measuring `stopped`, by reason.
+    those that `repeated` an earlier one, timed `runs`, and why measuring `stopped`, by reason.
 
     The network's latency is the sum of weight x best, in seconds; infinite until every operator has a valid configuration.
     `accounts` are this attempt's; `spent` adds what earlier ones took.
@@ -32,12 +36,14 @@ class Books:
         self.best = [INFINITE] * len(operators)
         self.curves: list[list[float]] = [[] for _ in operators]
         self._figures: list[dict[Configuration, float]] = [{} for _ in operators]
+        self._rounds: list[dict[Configuration, int]] = [{} for _ in operators]
         self.tried = [0] * len(operators)
         self.slots = [0] * len(operators)
         self.seconds = [0.0] * len(operators)
         self.trials = 0
         self.failures = 0
         self.runs = 0
+        self.repeated = 0
         self.stopped = Counter[str]()
         self._searched = dict[str, float]()
         self.decided_by_belief = 0
@@ -51,9 +57,26 @@ class Books:
         """Best time of each operator that has one."""
         return {i: best for i, best in enumerate(self.best) if best != INFINITE}
 
+    def by_time(self) -> list[int]:
+        """Operators, those that take most of the network's time first."""
+        return sorted(range(len(self.best)), key=lambda i: self._operators[i].weight * self.best[i], reverse=True)
+
+    def doubted(self, operator: int) -> list[Candidate]:
+        """Its best and those over which that may lead by luck, for another round; [] where the best had one."""
+        figures, rounds = self._figures[operator], self._rounds[operator]
+        fastest = heapq.nsmallest(1 + RIVALS, figures, key=figures.__getitem__)
+        if not fastest or fastest[0] in rounds:
+            return []
+        close = (one for one in fastest if figures[one] <= (1 + LUCK) * figures[fastest[0]])
+        return [Candidate(operator, one, "confirm", 1 + rounds.get(one, 0)) for one in close]
+
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """What was not built is no trial."""
         for outcome in outcomes:
+            asked = outcome.candidate
+            if asked.round > 0:
+                self.repeated += 1
+                self._rounds[asked.operator][asked.configuration] = asked.round
             self.tried[outcome.candidate.operator] += 1
             if outcome.cause in UNBUILT:
                 continue

@@ -27,6 +27,12 @@ CHECKPOINT_SHARE = 0.01
 """Of the tuning time that making checkpoints may take: those of hundreds of operators come more rarely."""
 CHECKPOINT_LATEST = 60.0
 """Seconds until the next one, however long the last one took: machines stall, and then a run must not lose an hour."""
+LAST = 0.3
+"""Seconds for each operator that are left for the last turn, at most, however long the run."""
+AT_ONCE = 8
+"""Programs in a batch of it: before each it is asked whether there is time."""
+UNHURRIED = ("seconds", "gain", "exhausted")
+"""Ends after which there is time for it: whoever stops a run, or asks for a latency or for so many trials, gets just that."""
 
 
 class TuningLoop:
@@ -59,6 +65,9 @@ class TuningLoop:
         self._seed, self._peak = seed, peak_flops
         self._left_out = set[int]() if tuned is None else {o.index for o in backend.operators()} - set(tuned)
         self._slot = 0
+        self._seconds = INFINITE if budget.seconds is None else budget.seconds
+        share = method.rhythm.last * (budget.seconds or 0.0)
+        self._last = min(share, LAST * (len(self._books.best) - len(self._left_out)))
         self._known, self._fallen = known or {}, dict[int, Candidate]()
         with self._account("start/searches"):
             neighbours, own = Neighbours(), watched(method, self._books.accounts)
@@ -118,6 +127,8 @@ class TuningLoop:
     def run(self) -> str:
         """Tunes; returns why it ended: "seconds", "trials", "target", "gain", "exhausted", "stopped" or "paused"."""
         reason = self._warm_up() or self._slots()
+        if self._method.rhythm.last and reason in UNHURRIED and self._books.latency != INFINITE:
+            reason = self._last_turn() or reason
         self._tell("batch", saving=True, slot=self._slot, measurements=[], **self._books.totals())
         self._tell("finished", reason=reason, **self._books.totals(), report=self.report())
         return reason
@@ -137,7 +148,10 @@ class TuningLoop:
             "decided_by_belief": self._books.decided_by_belief,
             "differs_from_round_robin": self._books.differs,
             "timings": {"runs": self._books.runs, "stopped": dict(sorted(self._books.stopped.items()))},
-            "search": {name: sum(c[name] for c in counters) for name in counters[0]} if counters else {},
+            "search": {
+                **{name: sum(c[name] for c in counters) for name in (counters[0] if counters else ())},
+                "confirm": self._books.repeated,
+            },
         }
 
     def _warm_up(self) -> str | None:
@@ -146,9 +160,9 @@ class TuningLoop:
         self._books.turn("warm-up")
         self._tell("phase", name="warm-up", text="measuring a first configuration of every operator")
         while candidates := [c for i in self._cold() for c in self._propose(i, 1)] or self._again():
-            if reason := self._over():
+            if reason := self._over(self._seconds):
                 return reason
-            self._measure(candidates)
+            self._measure(candidates, 0)
         return None
 
     def _cold(self) -> list[int]:
@@ -173,10 +187,34 @@ class TuningLoop:
         elif asked.configuration in known.starts[:1] and (outcome.seconds or 0.0) > FALLEN * known.best:
             self._fallen[asked.operator] = replace(asked, origin="confirm", round=1)
 
+    def _last_turn(self) -> str | None:
+        """Once more the best of every operator and what may be as good: of many figures the best is also the luckiest (winner's
+        curse). Why it was broken off, if it was."""
+        self._books.turn("confirming")
+        told = False
+        while (candidates := self._doubted()) and self._clock.now() < self._seconds:
+            if reason := self._asked():
+                return reason
+            if not told:
+                told = True
+                self._tell("phase", name="confirming", text="measuring the best of every operator once more")
+            self._measure(candidates, 0)
+        return None
+
+    def _doubted(self) -> list[Candidate]:
+        """The next batch of the last turn, operators that take most time first; from outcomes alone, too."""
+        plan: list[Candidate] = []
+        for operator in self._books.by_time():
+            if len(plan) >= AT_ONCE:
+                break
+            if operator not in self._left_out:
+                plan += self._books.doubted(operator)
+        return plan
+
     def _slots(self) -> str:
         self._books.turn("tuning")
         self._tell("phase", name="tuning", text="giving slots to the operators that promise most")
-        while not (reason := self._over()):
+        while not (reason := self._over(self._end_of_slots())):
             with self._account("decision/choose"):
                 decision = self._scheduler.choose(self._everyone(), self._slot_seconds())
             if decision is None:
@@ -186,14 +224,15 @@ class TuningLoop:
 
     def _give(self, decision: Decision) -> None:
         """One slot: plans of its operator until the slot's length is reached."""
-        self._slot += 1  # its batches carry its number; 0 is the warm-up
+        self._slot += 1  # its batches carry its number; 0 is that of the warm-up's and the last turn's
         operator, began = decision.operator, self._clock.now()
         bests, trials = list(self._books.best), self._books.trials
         length = self._method.rhythm.slot_seconds
         while True:
             plan = self._propose(operator, self._method.rhythm.plan)
-            self._measure([*plan, *self._borrowed()])
-            if not plan or length is None or self._clock.now() - began >= length or self._over():
+            self._measure([*plan, *self._borrowed()], self._slot)
+            over = length is None or self._clock.now() - began >= length
+            if not plan or over or self._over(self._end_of_slots()):
                 break
         ended = self._clock.now()
         self._books.slot(operator, ended - began, decision.terms)
@@ -231,7 +270,7 @@ class TuningLoop:
             tuned = (p for index, p in enumerate(self._proposers) if index not in self._left_out)
             return [candidate for proposer in tuned for candidate in proposer.borrowed()]
 
-    def _measure(self, plan: Sequence[Candidate]) -> None:
+    def _measure(self, plan: Sequence[Candidate], slot: int) -> None:
         if not plan:
             return
         with self._claiming("bookkeeping/dispatch") as outcomes:
@@ -239,7 +278,7 @@ class TuningLoop:
         self._observe(outcomes)
         with self._account("bookkeeping/events"):
             rows = [measurement_of(outcome) for outcome in outcomes]
-        self._tell("batch", slot=self._slot, measurements=rows, **self._books.totals(), spent=self._books.spent())
+        self._tell("batch", slot=slot, measurements=rows, **self._books.totals(), spent=self._books.spent())
 
     def _observe(self, outcomes: Sequence[Outcome]) -> None:
         with self._account("search/learn"):
@@ -249,16 +288,21 @@ class TuningLoop:
         with self._account("bookkeeping/books"):
             self._books.observe(outcomes)
 
-    def _over(self) -> str | None:
+    def _asked(self) -> str | None:
+        """What the user asked for, if anything."""
         wanted = self._wanted()
-        if wanted != "continue":
-            return "paused" if wanted == "pause" else "stopped"
+        return None if wanted == "continue" else "paused" if wanted == "pause" else "stopped"
+
+    def _over(self, until: float) -> str | None:
+        """Why it is, where it is; `until` is in seconds of the run."""
+        if asked := self._asked():
+            return asked
         budget = self._budget
         if budget.target_latency is not None and self._books.latency <= budget.target_latency:
             return "target"
         if budget.trials is not None and self._books.trials >= budget.trials:
             return "trials"
-        if budget.seconds is not None and self._clock.now() >= budget.seconds:
+        if self._clock.now() >= until:
             return "seconds"
         return "gain" if self._gain.holds else None
 
@@ -268,6 +312,10 @@ class TuningLoop:
 
     def _everyone(self) -> list[Progress]:
         return [self._progress(operator) for operator in range(len(self._proposers))]
+
+    def _end_of_slots(self) -> float:
+        """Seconds of the run after which no slot begins: half of one more would be the last turn's."""
+        return self._seconds - (self._last + self._slot_seconds() / 2 if self._last else 0.0)
 
     def _slot_seconds(self) -> float:
         """Expected length of the next slot in seconds: the mean of those so far."""
@@ -279,7 +327,7 @@ class TuningLoop:
         """With the run's trials as its limit, or its seconds."""
         trials, seconds = self._budget.trials, self._budget.seconds
         if trials is None and seconds is not None:
-            return Setting(self._seed, self._peak, left=lambda: max(0.0, seconds - self._clock.now()))
+            return Setting(self._seed, self._peak, left=lambda: max(0.0, seconds - self._last - self._clock.now()))
         return Setting(self._seed, self._peak, trials=trials)
 
     @contextmanager

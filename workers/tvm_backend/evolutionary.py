@@ -140,10 +140,6 @@ class EvolutionaryProposer:
         return self._history.best
 
     @property
-    def duplicates(self) -> int:
-        return self._history.duplicates
-
-    @property
     def exhausted(self) -> bool:
         return self._over and not self._again and not self._ready and not self._unused_starts()
 

@@ -1,9 +1,8 @@
 """The processes that compile and run candidates, and what happens when one of them dies.
 
 One batch: every candidate is applied and, when new, compiled on whichever worker is free; then all that compiled are
-timed one after the other, while the other workers rest. A worker that dies or is late takes the blame for the
-candidate it had in hand;
-what else it had compiled is compiled again elsewhere.
+timed one after the other, repetitions in turns, while the other workers rest. A worker that dies or is late takes the
+blame for the candidate it had in hand; what else it had compiled is compiled again elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from workers.engine.evaluator.estimate import LONGEST_TIMING
+from workers.engine.evaluator.estimate import LONGEST_TIMING, TURNS, of_turns
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration
 from workers.engine.thrift import Thrift
@@ -49,6 +48,10 @@ KNOWN = 20
 """Programs without which their median says little."""
 RUN_TIMEOUT = LONGEST_TIMING + 2.0
 START_TIMEOUT = 120.0
+QUIET = 0.3
+"""Seconds that a program's timing may wait for a good moment of the machine (`Moment`), which RUN_TIMEOUT has room for."""
+QUIET_SHARE = 0.2
+"""Of all seconds that may be lost so: on a machine that is always busy no moment is good, and waiting is of no use."""
 
 SHARE = 0.5
 """Of the machine's memory that one worker may reserve: a candidate that wants more is an outcome, the run goes on."""
@@ -121,6 +124,18 @@ class Task:
     size: float = 0.0
     times: tuple[float, ...] = ()
 
+    def timed(self, answers: Sequence[dict[str, Any]]) -> None:
+        """Ends with what workers answered to "run", turn by turn."""
+        seconds, spread = of_turns([(answer["seconds"], answer["spread"]) for answer in answers])
+        self.end(
+            seconds,
+            spread=spread,
+            runs=sum(answer["runs"] for answer in answers),
+            stopped=answers[-1]["stopped"],
+            measure_seconds=sum(answer["taken"] for answer in answers),
+        )
+        self.times = tuple(answers[0]["times"])
+
     def end(self, seconds: float | None = None, **fields: Any) -> None:
         configuration = self.candidate.configuration
         if self.choices is not None:
@@ -146,11 +161,12 @@ class Pool:
         thrift: Thrift | None = None,
         plan: int | None = None,
     ) -> None:
-        """`target` as TVM is given it. A worker takes 190 MB, and up to 128 to read weights from: a machine of many threads
-        need not have one for each."""
+        """`target` as TVM is given it. A worker takes 190 MB, and up to 192 to read weights from and to write to: a machine of
+        many threads need not have one for each."""
         self.target, self.threads, self.lock = target, threads, lock
         self.thrift = thrift or Thrift(math.inf)
         self.spent: dict[str, float] = defaultdict(float)
+        self.made, self.lost = time.monotonic(), 0.0
         self.builds: deque[float] = deque(maxlen=LATELY)
         self.compiled = dict[int, float]()
         self.order: dict[str, Any] | None = None
@@ -279,36 +295,57 @@ class Pool:
         member.send("compile", COMPILE_TIMEOUT if task.candidate.round else self.patience(key[0]), id=task.id)
         return False
 
-    def _run(self, tasks: Iterable[Task], incumbents: dict[int, float]) -> None:
+    def _run(self, tasks: Sequence[Task], incumbents: dict[int, float]) -> None:
         best = dict(incumbents)
-        for task in tasks:
-            member, operator = task.member, task.candidate.operator
-            if member is None:  # its worker died meanwhile: compiled again in the next turn
-                continue
-            member.task = task
-            # A repetition is timed to the end: the point of it is a better figure, not a verdict.
-            incumbent = best.get(operator) if task.candidate.round == 0 else None
-            member.send("run", RUN_TIMEOUT, id=task.id, incumbent=incumbent)
-            try:
-                answer = member.receive()
-            except Dead as dead:
-                self._bury(member, dead)
-                self._replace(member)
-                continue
-            if "seconds" not in answer:
-                task.end(cause="run", error=answer.get("error", ""))
-                continue
-            task.end(
-                answer["seconds"],
-                spread=answer["spread"],
-                runs=answer["runs"],
-                stopped=answer["stopped"],
-                measure_seconds=answer["taken"],
-            )
-            task.times = tuple(answer["times"])
-            if answer["seconds"] < best.get(operator, float("inf")):
-                best[operator] = answer["seconds"]
-                self.thrift.fastest(operator, task.size)
+        for task in (task for task in tasks if task.candidate.round == 0):
+            if answer := self._time(task, best.get(task.candidate.operator)):
+                self._ended(task, [answer], best)
+        again: dict[int, list[Task]] = defaultdict(list)
+        for task in (task for task in tasks if task.candidate.round > 0):
+            again[task.candidate.operator].append(task)
+        for rivals in again.values():
+            self._in_turns(rivals, best)
+
+    def _in_turns(self, rivals: Sequence[Task], best: dict[int, float]) -> None:
+        """Repetitions of one operator's programs, timed to the end: the point of them is a better figure, not a verdict."""
+        turns: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        for turn in range(1, TURNS + 1):
+            for task in rivals:
+                if task.outcome is None and (answer := self._time(task, None, last=turn == TURNS)):
+                    turns[task.id].append(answer)
+        for task in rivals:
+            if task.outcome is None and task.member is not None:
+                self._ended(task, turns[task.id], best)
+
+    def _ended(self, task: Task, answers: Sequence[dict[str, Any]], best: dict[int, float]) -> None:
+        task.timed(answers)
+        operator, seconds = task.candidate.operator, task.outcome.seconds if task.outcome else None
+        if seconds is not None and seconds < best.get(operator, math.inf):
+            best[operator] = seconds
+            self.thrift.fastest(operator, task.size)
+
+    def _time(self, task: Task, incumbent: float | None, last: bool = True) -> dict[str, Any] | None:
+        """A worker's answer to "run"; None where the task came to its end, or its program died with its worker and is compiled
+        again in the next turn. After the `last` time the worker forgets the program."""
+        member = task.member
+        if member is None:
+            return None
+        member.task = task
+        patience = min(QUIET, QUIET_SHARE * (time.monotonic() - self.made) - self.lost)
+        member.send("run", RUN_TIMEOUT, id=task.id, incumbent=incumbent, patience=patience, last=last)
+        try:
+            answer = member.receive()
+        except Dead as dead:
+            self._bury(member, dead)
+            self._replace(member)
+            return None
+        if "seconds" not in answer:
+            task.end(cause="run", error=answer.get("error", ""))
+            return None
+        self.lost += answer["waited"]
+        self.spent["wait"] += answer["waited"]
+        self.spent["measure"] -= answer["waited"]
+        return answer
 
     def _bury(self, member: Member, dead: Dead) -> list[Task]:
         """Blames the task in hand; gives back what else was lost with the worker."""

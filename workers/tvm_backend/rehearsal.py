@@ -47,13 +47,13 @@ def tensors(arrays: Sequence[NDArray[Any]]) -> Inputs:
     return [tvm.runtime.tensor(array, tvm.cpu()) for array in arrays]
 
 
-def machine(build: relax.VMExecutable) -> relax.VirtualMachine:
-    """What runs a build."""
+def machine(build: relax.VMExecutable | tvm.runtime.Module) -> relax.VirtualMachine:
+    """What runs a build, or a library of one."""
     return relax.VirtualMachine(build, tvm.cpu())
 
 
 def operator_seconds(
-    machines: Sequence[relax.VirtualMachine], operators: Mapping[str, int], inputs: Inputs
+    machines: Sequence[relax.VirtualMachine], operators: Mapping[str, int], inputs: Inputs, rounds: int = ROUNDS
 ) -> list[list[dict[int, float]]]:
     """By build and round, the median over a turn's inferences of what each operator's calls took together.
 
@@ -64,7 +64,7 @@ def operator_seconds(
         vm.set_instrument(ear)
     turns = _turns(_warm(machines[0]["main"], inputs) * len(machines))
     heard: list[list[dict[int, float]]] = [[] for _ in machines]
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for told, vm, ear in zip(heard, machines, ears, strict=True):
             told.append(_turn(vm["main"], inputs, ear, turns))
     for vm in machines:
@@ -72,12 +72,12 @@ def operator_seconds(
     return heard
 
 
-def inference_seconds(machines: Sequence[relax.VirtualMachine], inputs: Inputs) -> list[float]:
+def inference_seconds(machines: Sequence[relax.VirtualMachine], inputs: Inputs, rounds: int = ROUNDS) -> list[float]:
     """The median inference of each build, in turns."""
     mains = [vm["main"] for vm in machines]
     count = _turns(_warm(mains[0], inputs) * len(mains))
     taken: list[list[float]] = [[] for _ in mains]
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for main, times in zip(mains, taken, strict=True):
             for _ in range(WARM):
                 main(*inputs)

@@ -5,7 +5,7 @@ Orders come as JSON messages on a socket, one answer each:
 load     {workloads: path, target, evaluator: {name, parameters}, footprint} -> {operators}
 apply    {id, operator, sketch, choices}       -> {identity, choices | null, size} or {invalid}
 compile  {id}                                  -> {seconds} or {error}
-run      {id, incumbent | null}                -> {seconds, spread, runs, stopped, taken, times} or {error}
+run      {id, incumbent | null, patience, last} -> {seconds, spread, runs, stopped, taken, waited, times} or {error}
 drop     {}                                    -> {}: forgets every program
 
 A kernel may crash, hang or exhaust memory here: the pool sees the process die or be late, and that is the candidate's failure.
@@ -19,12 +19,16 @@ import json
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workers.engine.evaluator.estimate import KEPT_RUNS
 from workers.tvm_backend import runtime
+
+if TYPE_CHECKING:
+    from workers.tvm_backend.moment import Moment
 
 Answer = dict[str, Any]
 
@@ -42,12 +46,14 @@ class Worker:
         self.schedules: dict[int, tuple[int, Any]] = {}
         self.programs: dict[int, tuple[int, Any, list[tuple[tuple[int, ...], str]]]] = {}
         self.cores = runtime.spread_threads()
+        self.moment: Moment | None = None
 
     def load(self, workloads: str, target: dict[str, Any], evaluator: dict[str, Any], footprint: int) -> Answer:
         from workers.engine.evaluator import evaluator_from
         from workers.tvm_backend.arguments import Arguments
         from workers.tvm_backend.handover import Handover
         from workers.tvm_backend.hardware import vector_lanes
+        from workers.tvm_backend.moment import Moment
         from workers.tvm_backend.programs import load_workloads
 
         self.target = self.tvm.target.Target(target)
@@ -55,6 +61,7 @@ class Worker:
         self.workloads = load_workloads(Path(workloads), self.target)
         self.evaluator = evaluator_from(evaluator["name"], evaluator["parameters"])
         self.handover = Handover(self.target)
+        self.moment = self.moment or Moment(self.target)  # what is usual stays so
         self.__dict__.pop("arguments", None)  # two of them would hold twice the memory
         self.arguments = Arguments(footprint, self.handover)
         gc.freeze()  # TVM's modules stay: looking through them again was a twelfth of a small program's compile time
@@ -87,23 +94,25 @@ class Worker:
         self.programs[id] = (operator, program, argument_tensors(schedule.mod))
         return {"seconds": time.perf_counter() - began}
 
-    def run(self, id: int, incumbent: float | None) -> Answer:
+    def run(self, id: int, incumbent: float | None, patience: float, last: bool) -> Answer:
         from workers.tvm_backend.stopwatch import Stopwatch, timed
 
-        operator, program, shapes = self.programs.pop(id)
+        assert self.moment is not None
+        operator, program, shapes = self.programs.pop(id) if last else self.programs[id]
         began = time.perf_counter()
         workload = self.workloads[operator]
         given = self.arguments.of(operator, shapes, workload.weights, workload.batch)
         stopwatch = Stopwatch(program, given, self.handover)
         with runtime.on_core(self.cores):
-            times, stopped = timed(stopwatch, self.evaluator, incumbent)
+            (times, stopped), waited = self.moment.of(partial(timed, stopwatch, self.evaluator, incumbent), patience)
         seconds, spread = self.evaluator.estimate(times)
         return {
             "seconds": seconds,
             "spread": spread,
             "runs": len(times),
             "stopped": stopped,
-            "taken": time.perf_counter() - began,
+            "taken": time.perf_counter() - began - waited,
+            "waited": waited,
             "times": times[:KEPT_RUNS],
         }
 

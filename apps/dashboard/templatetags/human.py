@@ -18,6 +18,7 @@ from apps.dashboard import humans, words
 register = template.Library()
 _NAMES = (
     "latency", "duration", "ratio", "count", "size", "flops", "rate", "bandwidth", "whole", "percent", "short",
+    "shortened",
 )  # fmt: skip
 for _name in _NAMES:
     register.filter(_name, getattr(humans, _name))

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 
 from apps.core.access import owned
 from apps.dashboard import figures, knobs, words
+from apps.dashboard.chain_chart import fan
 from apps.dashboard.course import course
 from apps.dashboard.course_charts import charts
 from apps.tuning.models import Operator, TuningRun
@@ -31,6 +32,9 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
     told = course(run, found)
     own, clock = charts(run, told)
     best = settled(run).filter(operator=found.index).first()
+    own_rows = run.measurements.filter(operator=found.index)
+    first = own_rows.filter(configuration=best.configuration, round=0).first() if best and best.round else best
+    last = run.slots.filter(operator=found.index).order_by("number").last()
     return {
         "run": run,
         "operator": found,
@@ -43,11 +47,13 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "own": own,
         "clock": clock,
         "best": best,
+        "first": first or best,
         "knobs": knobs.settings(found, best) if best else [],
         "named": bool(found.knobs),
         "failures": [(words.named(words.CAUSES, cause), count) for cause, count in told.failures.items()],
         "tried": _tried(run, found),
         "belief": found.last_terms.get("belief"),
+        "fan": fan(last.decision) if last else None,
     }
 
 

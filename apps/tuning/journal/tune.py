@@ -147,7 +147,8 @@ class TuneRecorder(RunRecorder):
         operator.slots += 1
         operator.seconds += event["ended"] - event["began"]
         operator.last_rule = rule
-        terms = {name: value for name, value in event["decision"].items() if name != "rule"}
+        # The chain of a fit is for the operator's page alone: pages of many operators would double.
+        terms = {name: value for name, value in event["decision"].items() if name not in ("rule", "chain")}
         if ahead := terms.pop("expected", None):
             self.run.expected = {name: finite(ahead[name]) for name in _AHEAD}
         operator.last_terms = terms

@@ -55,6 +55,16 @@ def test_without_earlier_runs_or_when_not_wanted_there_is_none(site: Site, tmp_p
     assert orders.order(site.run(reuse=False).job_id, "tune", tmp_path / "second")["known"] is None
 
 
+def test_of_a_configuration_the_latest_round_is_handed_on_and_not_the_luckiest(site: Site) -> None:
+    run = finished(site, 0.1, 0.3)
+    again = run.measurements.get(seconds=0.1)
+    numbers = Numbers(run.job_id)
+    again.pk, again.seq, again.round, again.seconds = None, numbers.next(), 1, 0.5
+    again.save()
+    numbers.save()
+    assert fastest(known.known_records(site.run())) == [0.3, 0.5]
+
+
 def test_a_failure_that_need_not_last_is_not_handed_on(site: Site) -> None:
     """A machine that was busy made it late; the next run may try it again."""
     run = finished(site, 0.3)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.benchmarks.methods.finished import FAILED, FAST, SLOW, cell
+from workers.benchmarks.methods.arms import arm_named
 from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import (
     Measure,
@@ -33,6 +34,7 @@ from workers.benchmarks.methods.compare import (
     time_to_same,
     versions_apart,
 )
+from workers.headless.errors import UserMistake
 
 
 def test_ratios_say_how_much_sooner_the_base_s_end_is_reached() -> None:
@@ -143,6 +145,13 @@ def test_what_was_measured_on_other_terms_is_not_compared() -> None:
         ended("2", "sequential", budget="90 trials of z"),
     ]
     assert set(grouped(cells)["curve", "net"]) == {"dynatune", "sequential"}
+
+
+def test_an_arm_that_is_refused_now_is_still_compared() -> None:
+    arm = "chameleon+explorer=metaschedule"
+    with pytest.raises(UserMistake, match="would not ask"):
+        arm_named(arm)
+    assert [row["arm"] for row in summary([ended("1", arm), ended("1")])] == [arm, "dynatune"]
 
 
 @pytest.mark.mutation

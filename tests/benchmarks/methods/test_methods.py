@@ -211,6 +211,7 @@ def test_arms_are_presets_schedulers_and_parts() -> None:
         "autotvm+sampler=lottery",
         "autotvm+cook=anna",
         "autotvm+adaptive",
+        "chameleon+explorer=metaschedule",
     ):
         with pytest.raises(UserMistake, match="--methods"):
             arm_named(wrong)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from workers.engine.belief.curves import curve_named
-from workers.engine.belief.posterior import FAST, Gaussian, Problem, Sampling, sample
+from workers.engine.belief.posterior import FAST, QUANTILES, Gaussian, Problem, Sampling, sample
 from workers.engine.belief.segments import cuts, points
 from workers.engine.ports import State
 
@@ -112,6 +112,7 @@ class Belief:
         self._acceptance: float | None = None
         self._autocorrelation: float | None = None
         self._trace: NDArray[np.float32] | None = None
+        self._fan: Array | None = None
 
     def observe(self, speeds: Array, ahead: float, peak: float) -> None:
         """Fits again. `speeds` (n,) is the best so far after each configuration in FLOP/s, 0 before a valid one;
@@ -127,7 +128,7 @@ class Belief:
         self._best = float(speeds[-1]) / self._peak
         self._length = len(speeds) - starts[-1]
         if not SAMPLED[0] <= self._best <= SAMPLED[1]:
-            self._samples = self._acceptance = self._autocorrelation = self._trace = None
+            self._samples = self._acceptance = self._autocorrelation = self._trace = self._fan = None
             self._points = 0
             return
         part = points(speeds / self._peak, starts[-1], self._sampling.points)
@@ -138,7 +139,7 @@ class Belief:
         problem = Problem(self._curve, part, self._best, self._length + max(1.0, ahead), least, prior)
         sampled = sample(problem, self._sampling, self._rng)
         self._samples = sampled.samples
-        self._points, self._trace = len(part.x), sampled.trace
+        self._points, self._trace, self._fan = len(part.x), sampled.trace, sampled.fan
         self._acceptance, self._autocorrelation = sampled.acceptance, sampled.autocorrelation
 
     def forecast(self, ahead: float) -> Forecast | None:
@@ -166,6 +167,15 @@ class Belief:
             return None
         values: Array = self._curve(self._samples[:, :-1], x) * self._peak
         return values
+
+    @property
+    def chain(self) -> Array | None:
+        """Along the chain of the last fit, evenly: speeds (steps, QUANTILES) in FLOP/s, quantiles over the walkers of the
+        best after the slot that it was told of. None where nothing was sampled."""
+        if self._fan is None:
+            return None
+        speeds: Array = np.clip(self._fan, self._best, 1.0) * self._peak
+        return speeds
 
     def jump_chance(self, ahead: float) -> float:
         """Chance of at least one jump in `ahead` more configurations.
@@ -209,6 +219,7 @@ class Belief:
             "points": self._points,
             "acceptance": self._acceptance,
             "autocorrelation": self._autocorrelation,
+            "fan": _packed(self._fan),
         }
 
     def restore(self, state: State) -> None:
@@ -220,6 +231,7 @@ class Belief:
         self._configurations, self._points = state["configurations"], state["points"]
         self._acceptance, self._autocorrelation = state["acceptance"], state["autocorrelation"]
         self._samples = _unpacked(state["samples"], columns)
+        self._fan = _unpacked(state.get("fan"), len(QUANTILES))  # checkpoints of earlier versions have none
         inherited = state["inherited"]
         self._inherited = None if inherited is None else Gaussian(np.array(inherited[0]), np.array(inherited[1]))
         self._trace = None

@@ -22,6 +22,9 @@ NOISE = (float(np.log(1e-3)), 0.0)
 TRACE = 50
 """Most steps of a chain that are kept for its diagnostics; with 40 walkers of 4 parameters 32 kB an operator."""
 
+CHAIN, QUANTILES = 20, (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Most steps of a chain that are told of a fit, and of its walkers at each: half a kilobyte in a checkpoint."""
+
 STEP = 1.5e-8
 """Of a forward difference: the root of double precision."""
 
@@ -114,12 +117,13 @@ class Problem:
 class Sampled:
     """`samples` (samples, p + 1) of the posterior, the mean `acceptance` fraction and the `autocorrelation` time in steps after
     the burn-in (None: not told), and the whole chain, burn-in included, thinned to a `trace` (at most TRACE, walkers,
-    p + 1) in single precision."""
+    p + 1) in single precision. `fan` (at most CHAIN, QUANTILES) is what the walkers say along it of the horizon."""
 
     samples: Array
     acceptance: float
     autocorrelation: float | None
     trace: NDArray[np.float32]
+    fan: Array
 
 
 def sample(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Sampled:
@@ -138,7 +142,16 @@ def sample(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Sa
     # Single precision halves a checkpoint; rounding here keeps a restored belief equal to the one that was saved.
     rounded = flat[rng.permutation(len(flat))[: sampling.samples]].astype(np.float32).astype(np.float64)
     trace = whole[:: -(-len(whole) // TRACE)].astype(np.float32)
-    return Sampled(rounded, _accepted(whole[max(0, sampling.burn - 1) :]), autocorrelation_time(chain), trace)
+    accepted = _accepted(whole[max(0, sampling.burn - 1) :])
+    return Sampled(rounded, accepted, autocorrelation_time(chain), trace, _fan(problem, whole))
+
+
+def _fan(problem: Problem, chain: Array) -> Array:
+    """Quantiles (steps, QUANTILES) over the walkers of the curve at the horizon; as exact as a checkpoint keeps them."""
+    told = chain[:: -(-len(chain) // CHAIN)]
+    values = problem.curve(told.reshape(-1, told.shape[2])[:, :-1], problem.places[-1:]).reshape(told.shape[:2])
+    found: Array = np.quantile(values, QUANTILES, axis=1).T.astype(np.float32).astype(np.float64)
+    return found
 
 
 def _accepted(chain: Array) -> float:

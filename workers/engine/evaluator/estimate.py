@@ -13,6 +13,8 @@ LONGEST_TIMING = 8.0
 SINGLE_RUN_SPREAD = 0.1
 KEPT_RUNS = 20
 """Single runs told of each program: what a landscape keeps."""
+TURNS = 3
+"""In which a program is timed that is measured once more: with those that it is compared with it meets the same moments."""
 _MAD_TO_SIGMA = 1.4826
 _MEDIAN_TO_MEAN_ERROR = math.sqrt(math.pi / 2)
 
@@ -35,3 +37,11 @@ def estimate(times: Sequence[float], statistic: str = "median") -> tuple[float, 
         return centre, statistics.stdev(times) / math.sqrt(len(times))
     sigma = _MAD_TO_SIGMA * statistics.median(abs(t - centre) for t in times)
     return centre, _MEDIAN_TO_MEAN_ERROR * sigma / math.sqrt(len(times))
+
+
+def of_turns(figures: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The same of a program's turns, each with its own time and error: the middle one, and its error by how they differ."""
+    times = [time for time, _ in figures]
+    if len(times) == 1:
+        return figures[0]
+    return statistics.median(times), statistics.stdev(times) / math.sqrt(len(times))

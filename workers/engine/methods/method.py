@@ -34,18 +34,22 @@ ROLES = tuple(REGISTRIES)
 class Rhythm:
     """How a run spends its trials: `plan` candidates a slot, at most `warm_up` an operator before the scheduler starts.
 
-    `slot_seconds` is the papers' slot by time; None makes a slot one plan.
+    `slot_seconds` is the papers' slot by time; None makes a slot one plan. `last` is the share of a run's seconds that is left
+    for its end, when the best of every operator and what may be as good are measured once more.
     """
 
     plan: int = 16
     warm_up: int = 4
     slot_seconds: float | None = None
+    last: float = 0.0
 
     def __post_init__(self) -> None:
         if self.plan < 1 or self.warm_up < 1 or not (self.slot_seconds is None or self.slot_seconds > 0):
             raise ValueError(
                 f"plan {self.plan} and warm_up {self.warm_up} start at 1, slot_seconds {self.slot_seconds} above 0"
             )
+        if not 0 <= self.last < 1:
+            raise ValueError(f"last {self.last} must be a share from 0 to under 1")
 
 
 @dataclass(frozen=True)

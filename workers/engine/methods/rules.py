@@ -13,12 +13,14 @@ KNOWING = "oracle"
 """The scheduler that is shown recorded curves: it cannot be made without."""
 
 
-def check_legal(made: Method) -> None:
-    """Raises UnknownPart for names nobody registered and IllegalMethod for parts that do not fit together."""
+def check_legal(made: Method, stored: bool = False) -> None:
+    """Raises UnknownPart for names nobody registered and IllegalMethod for parts that do not fit together; where a run has them
+    already (`stored`) only for those with which it cannot search."""
     parts = {role: getattr(made, role) for role in REGISTRIES}
     for role, registry in REGISTRIES.items():
         check(role.replace("_", " "), registry, parts[role])
-    if misfit := Composition.of(parts, made.parameters).misfit:
+    composition = Composition.of(parts, made.parameters)
+    if misfit := composition.obstacle if stored else composition.misfit:
         raise IllegalMethod(misfit)
 
 

@@ -20,6 +20,7 @@ from workers.engine.scheduler.setting import (
     next_in_circle,
     rescue,
     short,
+    told_chain,
     told_low,
     work,
 )
@@ -31,7 +32,8 @@ CLOSE = 0.9
 @dataclass(frozen=True)
 class Index:
     """Terms of one operator, in ms: expected reduction and bonus, or `gamma` in their place, and its share of the latency. Of
-    a rule that scores by speed the first two are the predicted speed and its bonus, in GFLOP/s. `first`: it had no slot."""
+    a rule that scores by speed the first two are the predicted speed and its bonus, in GFLOP/s. `first`: it had no slot;
+    `known`: of such a rule the speed so far."""
 
     operator: int
     reduction: float
@@ -39,6 +41,7 @@ class Index:
     gamma: bool
     latency: float
     first: bool = False
+    known: float = 0.0
 
     @property
     def value(self) -> float:
@@ -74,7 +77,8 @@ class DynaTune:
         self._records = Records()
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
-        """See `Scheduler`; `terms` has the chosen operator's two terms and a table of all (`TERMS`), and its belief."""
+        """See `Scheduler`; `terms` has the chosen operator's two terms and a table of all (`TERMS`), its belief
+        and, where that was sampled, the "chain" (`told_chain`)."""
         self._slot_seconds = slot_seconds
         self._peak = max([self._peak, *(_arithmetic(one) for one in progress)])
         if self._latency is None and all(math.isfinite(one.best) for one in progress):
@@ -169,12 +173,14 @@ class DynaTune:
         table = [self._index(one, slots) for one in going]
         chosen, rule, terms = self._pick(table)
         one = next(one for one in going if one.operator.index == chosen.operator)
+        belief = self._beliefs.get(chosen.operator)
         shown = {
             TERMS[self._rule.score][0]: chosen.reduction,
             **terms,
             "decided_by_belief": not chosen.first and terms["decided_by_belief"],
             "differs_from_round_robin": chosen.operator != circular,
             "belief": self._told(one),
+            **(told_chain(belief, one, self._rule.sampling) if belief is not None else {}),
         }
         return Decision(chosen.operator, rule, shown)
 
@@ -198,7 +204,7 @@ class DynaTune:
         index, share = one.operator.index, 1e3 * latency_share(one)
         if not math.isfinite(one.best):
             # Nothing is known of it; `rescue` has already given it what it may get.
-            return Index(index, 0.0, 0.0, one.slots == 0, 0.0)
+            return Index(index, 0.0, 0.0, one.slots == 0, 0.0, first=one.slots == 0)
         if self._rule.score == "speed":
             return self._predicted(one, slots)
         if one.slots == 0:
@@ -222,10 +228,11 @@ class DynaTune:
 
     def _predicted(self, one: Progress, slots: int) -> Index:
         """The index of a rule that scores by speed, after so many slots in all; before a first slot the speed it has."""
-        forecast = self._believed(one).forecast(configurations_ahead(one, self._slot_seconds)) if one.slots else None
-        speed = 1e-9 * (forecast.mean if forecast is not None else work(one) / one.best)
-        bonus = self._confidence(slots, one.slots) if one.slots else 0.0
-        return Index(one.operator.index, speed, bonus, one.slots == 0, 1e3 * latency_share(one), one.slots == 0)
+        known, first = 1e-9 * work(one) / one.best, one.slots == 0
+        forecast = None if first else self._believed(one).forecast(configurations_ahead(one, self._slot_seconds))
+        speed = known if forecast is None else 1e-9 * forecast.mean
+        bonus = 0.0 if first else self._confidence(slots, one.slots)
+        return Index(one.operator.index, speed, bonus, first, 1e3 * latency_share(one), first, known)
 
     def _believed(self, one: Progress) -> Belief:
         """Of an operator that had a slot; fitted now where that was never observed."""

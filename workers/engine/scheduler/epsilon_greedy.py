@@ -13,7 +13,8 @@ from workers.engine.scheduler.rule import PRODUCT_RULE, Rule
 class EpsilonGreedy(ByChance):
     """The largest expected reduction with probability 1 - `epsilon`, else any operator (0.05 in appendix A).
 
-    Rules told: "rescue", "gamma", "greedy", "epsilon".
+    The belief decided where it expects something, and of a rule that scores by speed where the operator that is the fastest
+    already would have been another. Rules told: "rescue", "gamma", "greedy", "epsilon".
     """
 
     def __init__(
@@ -32,4 +33,6 @@ class EpsilonGreedy(ByChance):
         if self._rng.random() < self._epsilon:
             return table[int(self._rng.integers(len(table)))], "epsilon", {}
         chosen = max(table, key=lambda one: (one.reduction, one.latency))
-        return chosen, "greedy", {"decided_by_belief": chosen.reduction > 0}
+        known = max(one.known for one in table)
+        decided = chosen.reduction > 0 and (chosen.known < known or known == 0)
+        return chosen, "greedy", {"decided_by_belief": decided}

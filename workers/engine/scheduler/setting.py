@@ -6,8 +6,9 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from workers.engine.belief import Records
+from workers.engine.belief import Belief, Records, Sampling
 from workers.engine.ports import Decision, Progress, Scheduler
 from workers.messages.foretold import CHANCE
 
@@ -91,6 +92,18 @@ def told_low(records: Records, one: Progress, configurations: Sequence[int]) -> 
     """Time in ms that its best is not under after each of so many more `configurations`, with the chance that is told
     (`messages.foretold`). Six digits: many a gain is a tenth of a per cent."""
     return [float(f"{1e3 * records.least(one.curve, count, CHANCE):.6g}") for count in configurations]
+
+
+def told_chain(belief: Belief, one: Progress, sampling: Sampling) -> dict[str, Any]:
+    """{"chain": ...} of the operator's last fit, {} where nothing was sampled: `ms`, of each of five quantiles over the walkers
+    the best time that they expect after a slot, at every so many (`every`) of its steps, of which the first `burn` were
+    thrown away. The slowest quantile comes first."""
+    speeds = belief.chain
+    if speeds is None:
+        return {}
+    times = 1e3 * work(one) / speeds
+    lines = [[short(time) for time in line] for line in times.T.tolist()]
+    return {"chain": {"every": -(-sampling.steps // len(speeds)), "burn": sampling.burn, "ms": lines}}
 
 
 def short(value: float) -> float:

@@ -20,7 +20,8 @@ class Softmax(ByChance):
 
     The paper does not say what a temperature of 1 is. In milliseconds (`unit` "millisecond") a network of small
     operators, where a slot brings hundredths of one, would get slots nearly at random; the default unit is the "mean"
-    expected reduction over the operators, which needs no scale. Rules told: "rescue", "gamma", "softmax".
+    expected reduction over the operators, which needs no scale. The belief decided where it made the choice likelier than
+    what is known without it. Rules told: "rescue", "gamma", "softmax".
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Softmax(ByChance):
         place = int(self._rng.choice(len(table), p=chances))
         terms = {
             "probability": short(float(chances[place])),
-            "decided_by_belief": bool(chances[place] > 1 / len(table)),
+            "decided_by_belief": bool(chances[place] > self._chances([one.known for one in table])[place]),
         }
         return table[place], "softmax", terms
 

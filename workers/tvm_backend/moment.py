@@ -1,0 +1,73 @@
+"""Whether this is a moment to time programs in: a small program of known length feels what others take of the cores."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+import tvm
+from tvm.script import tirx as T
+
+Found = TypeVar("Found")
+
+VECTORS, LANES, SWEEPS = 64, 16, 1500
+"""Of each thread, 4 KiB in its first-level cache, and how often it goes over them: 0.05 to 0.1 ms that need nothing but the
+core, and all of it: where a virtual core is half of one, they take twice as long beside somebody else's work."""
+SLOW = 1.4
+"""Times what it usually takes. On machines of two halves of a core it is 1.8 to 2.1 while others work there, for 50 to 500
+ms, else under 1.1."""
+LATELY = 256
+"""Looks, of which the quickest quarter says what is usual: a machine that became slower for good is waited for a second."""
+PAUSE = 0.005
+"""Seconds between two of them."""
+
+
+class Moment:
+    """Times programs in moments in which the machine is as fast as it usually is."""
+
+    def __init__(self, target: tvm.target.Target) -> None:
+        threads = int(tvm.get_global_func("runtime.NumThreads")())
+        self._program = tvm.tirx.build(_program(threads), target=target)
+        self._entry = self._program["main"]
+        self._numbers = tvm.runtime.tensor(np.ones((threads, VECTORS, LANES), np.float32))
+        self._lately = deque[float](maxlen=LATELY)
+
+    def of(self, timing: Callable[[], Found], patience: float) -> tuple[Found, float]:
+        """What `timing` gives where the moment was good before and after it, and the seconds that were lost for that. It is
+        asked again after a bad one, but not once `patience` seconds are over."""
+        began = time.perf_counter()
+        end = began + patience
+        while True:
+            while not self._good() and time.perf_counter() < end:
+                time.sleep(PAUSE)
+            last = time.perf_counter()
+            found = timing()
+            if time.perf_counter() >= end or self._good():
+                return found, last - began
+
+    def _good(self) -> bool:
+        taken = min(self._taken(), self._taken())  # the first one may wake threads
+        self._lately.append(taken)
+        return taken <= SLOW * float(np.quantile(self._lately, 0.25))
+
+    def _taken(self) -> float:
+        began = time.perf_counter()
+        self._entry(self._numbers)
+        return time.perf_counter() - began
+
+
+def _program(threads: int) -> tvm.IRModule:
+    lines = [
+        "@T.prim_func(s_tir=True)",
+        f"def main(held: T.Buffer(({threads}, {VECTORS}, {LANES}), 'float32')):",
+        "    T.func_attr({'tirx.noalias': True})",
+        f"    for thread in T.parallel({threads}):",
+        f"        for sweep in range({SWEEPS}):",
+        f"            for vector in range({VECTORS}):",
+        f"                for lane in T.vectorized({LANES}):",
+        "                    held[thread, vector, lane] = held[thread, vector, lane] * T.float32(0.5) + T.float32(0.5)",
+    ]
+    return tvm.IRModule({"main": tvm.script.from_source("\n".join(lines), {"T": T})})
