@@ -39,8 +39,8 @@ AUTO = Words(
         *numbers("rhythm", "product: share of the seconds that is left for measuring every best once more", last=0.05),
     ),
     more="At present DynaTune with operators that try each other's best, and a last turn for the best of each. In runs of two "
-    "to three minutes it ended faster than ONNX Runtime on SqueezeNet, ResNet-18, ResNet-50, VGG-19, MobileNet and a "
-    "transformer encoder; the README has the figures. With the other methods it was not compared there.",
+    "to three minutes it ended faster than ONNX Runtime on SqueezeNet, ResNet-18, ResNet-50, VGG-19, MobileNet, a "
+    "transformer encoder and AlexNet; the README has the figures. With the other methods it was not compared there.",
 )
 
 PAPERS = (

@@ -21,7 +21,7 @@ from workers.messages.composition import inherited
 BEST = dynatune.DYNATUNE
 """What `auto` is. The one place to change when something else measures best."""
 
-MEASURED = ("SqueezeNet", "ResNet-18", "ResNet-50", "VGG-19", "MobileNet", "transformer encoder")
+MEASURED = ("SqueezeNet", "ResNet-18", "ResNet-50", "VGG-19", "MobileNet", "transformer encoder", "AlexNet")
 """Rows of the README's table of end-to-end latencies, each of them faster than ONNX Runtime."""
 
 AUTO = replace(
