@@ -181,7 +181,9 @@ class Certain(DynaTune):
 
         def certain(ahead: float) -> Forecast | None:
             told = doubtful(ahead)
-            return None if told is None else replace(told, values=np.array([told.mean]), spread=0.0)
+            if told is None:
+                return None
+            return replace(told, values=np.full(1, told.mean), gains=np.full(1, told.rise), spread=0.0)
 
         belief.forecast = certain  # type: ignore[method-assign]
         return belief
