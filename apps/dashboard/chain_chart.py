@@ -10,8 +10,8 @@ from typing import Any
 from apps.dashboard.plot import Plot, Tick
 
 PLACES: dict[str, Any] = {"right": 840, "height": 200, "bottom": 172, "foot": 172}
-MOST = 50
-"""Steps that are drawn, whatever a child tells."""
+MOST, QUANTILES = 50, 5
+"""Steps that are drawn, and lines, whatever a child tells."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ def fan(decision: Any) -> Fan | None:
 
 
 def _drawn(every: float, burn: float, quantiles: Sequence[Sequence[float]]) -> Fan:
+    if len(quantiles) != QUANTILES:
+        raise ValueError(f"{len(quantiles)} quantiles were told, not {QUANTILES}")
     lines = [[(every * step, 1e-3 * ms) for step, ms in enumerate(line[:MOST])] for line in quantiles]
     slow, slower, middle, faster, fast = lines
     plot = Steps.around(middle[-1][0], (seconds for line in lines for _, seconds in line), burn=burn, **PLACES)

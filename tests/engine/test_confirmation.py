@@ -19,7 +19,7 @@ from workers.engine.sampler import Greedy
 from workers.engine.space import Configuration
 
 SHARE = 0.03
-CHEAP = 9.0  # more than a share that lets every doubt be settled
+CHEAP = 9.0  # lets every doubt be settled; a method's share is at most ALL
 ALL = 1.0
 
 

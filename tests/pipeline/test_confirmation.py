@@ -209,3 +209,31 @@ def test_operators_that_get_no_slots_have_no_last_turn() -> None:
     run = last_turn(tuned=[0, 1])
     assert {m["operator"] for m in run.measurements if m["round"]} <= {0, 1}
     assert any(m["round"] for m in run.measurements)
+
+
+def test_slots_by_time_leave_the_last_turn_no_more_than_its_share() -> None:
+    chosen = method("auto", {**WALK, "rhythm.last": "0.1", "rhythm.slot_seconds": "100"})
+    run = simulated(chosen=chosen, budget=Budget(seconds=SECONDS))
+    assert any(event["kind"] == "slot" for event in run.events)
+    (phase,) = (event for event in run.events if event.get("name") == "confirming")
+    assert phase["clock"] >= 0.9 * SECONDS
+
+
+def test_the_last_turn_ends_with_the_trials_that_were_asked_for() -> None:
+    free = last_turn(budget=Budget(seconds=1e6, min_gain=0.2))
+    before = sum(m["round"] == 0 and m["cause"] != "duplicate" for m in free.measurements)
+    short = last_turn(budget=Budget(seconds=1e6, min_gain=0.2, trials=before + 1))
+    assert short.events[-1]["reason"] == "gain"
+    rounds = [sum(m["round"] > 0 for m in run.measurements) for run in (free, short)]
+    assert 0 < rounds[1] <= 6 < rounds[0], "a batch is not taken apart"
+
+
+def test_an_operator_of_which_nothing_runs_costs_the_others_nothing() -> None:
+    class Without(SyntheticLandscape):
+        def answer(self, candidate: Candidate, incumbent: float | None) -> Outcome:
+            found = super().answer(candidate, incumbent)
+            return replace(found, seconds=None, cause="build") if candidate.operator == 0 else found
+
+    run = last_turn(landscape=lambda clock: Without(3, OPERATORS, clock, {}))
+    assert run.events[-1]["latency"] is None
+    assert 0 not in {m["operator"] for m in run.measurements if m["round"]} != set()

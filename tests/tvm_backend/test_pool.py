@@ -262,14 +262,16 @@ def test_repetitions_take_turns_and_their_figure_is_the_middle_one(
 
 
 def test_who_dies_in_its_second_turn_costs_the_others_nothing(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.tvm_backend.pool import Member
+    from workers.tvm_backend.pool import TURNS, Member
 
-    send, turns = Member.send, list[int]()
+    send, turns = Member.send, defaultdict[int, list[bool]](list)
 
     def sending(self: Any, given: str, timeout: float, **arguments: Any) -> None:
-        if given == "run" and arguments["id"] == 1:
-            turns.append(1)
-            if len(turns) == 2:
+        if given == "compile":
+            turns[arguments["id"]].clear()
+        if given == "run":
+            turns[arguments["id"]].append(arguments["last"])
+            if arguments["id"] == 1 and len(turns[1]) == 2:
                 os.kill(self.process.pid, signal.SIGKILL)
         send(self, given, timeout, **arguments)
 
@@ -277,27 +279,33 @@ def test_who_dies_in_its_second_turn_costs_the_others_nothing(backend: Any, monk
     outcomes = backend.measure(repeated(convolutions(backend, seed=51, count=4)), {})
     assert [outcome.cause for outcome in outcomes] == ["", "crash", "", ""]
     assert all(outcome.seconds for outcome in outcomes if not outcome.cause)
-    single = backend.measure(convolutions(backend, seed=52, count=1), {})[0].runs
-    assert all(outcome.runs > 2 * single for outcome in outcomes if not outcome.cause), "each had all its turns"
+    assert [turns[id] for id in (0, 2, 3)] == 3 * [[False] * (TURNS - 1) + [True]], "each had all its turns"
 
 
 def test_of_all_seconds_a_fifth_may_go_for_good_moments(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from workers.tvm_backend.pool import QUIET, Member
 
-    send, given = Member.send, list[float]()
+    send, receive, given = Member.send, Member.receive, list[float]()
 
     def sending(self: Any, verb: str, timeout: float, **arguments: Any) -> None:
         if verb == "run":
             given.append(arguments["patience"])
         send(self, verb, timeout, **arguments)
 
+    def receiving(self: Any) -> dict[str, Any]:
+        answer = receive(self)
+        return {**answer, "waited": 5.0} if "waited" in answer else answer
+
     monkeypatch.setattr(Member, "send", sending)
-    pool, waited = backend._pool, backend.spent()["wait"]
+    monkeypatch.setattr(Member, "receive", receiving)
+    pool, before = backend._pool, backend.spent()
     monkeypatch.setattr(pool, "made", time.monotonic() - 1000)
     monkeypatch.setattr(pool, "lost", 0.0)
     backend.measure(convolutions(backend, seed=60, count=2), {})
     assert given == [QUIET, QUIET]
-    assert pool.lost == pytest.approx(backend.spent()["wait"] - waited, abs=1e-2)
+    assert pool.lost == 10.0
+    after = backend.spent()
+    assert after["wait"] - before["wait"] >= 10.0 > 0.0 > after["measure"] - before["measure"]
     pool.lost = 201.0
     backend.measure(convolutions(backend, seed=61, count=2), {})
     assert max(given[2:]) < 0, "whatever the moment, it is timed"

@@ -25,7 +25,7 @@ def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile) -> RunSp
     """The run that the words of `tune` ask for: inspects the network, converts it into `out` where it has to be, and
     measures this machine where no run did before."""
     parts = dict(pair(text, "--part") for text in arguments.part)
-    check_method(arguments.method, parts)
+    check_method(arguments.method, parts, stored=arguments.resume)
     _check_numbers(arguments)
     given = network_file(arguments.network)
     with profile.accounts.spending("command/inspect"):
@@ -65,10 +65,11 @@ def network_file(network: str) -> Path:
     return path
 
 
-def check_method(name: str, parts: Mapping[str, str]) -> None:
-    """Raises UserMistake for a method, or a part by its role, that does not exist."""
+def check_method(name: str, parts: Mapping[str, str], stored: bool = False) -> None:
+    """Raises UserMistake for a method, or a part by its role, that does not exist, and for parts that do not fit together, as
+    `method` does."""
     try:
-        method(name, parts)
+        method(name, parts, stored=stored)
     except EngineError as error:
         raise UserMistake(f"--method {name}: {error}") from None
 

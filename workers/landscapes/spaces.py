@@ -127,6 +127,7 @@ class SpaceLandscape(Landscape):
         draws = Draws(part.times[row], np.random.default_rng([self._seed, candidate.operator, first, candidate.round]))
         times, figures = list[float](), []
         for _ in range(TURNS if candidate.round else 1):
+            draws.left = LONGEST_TIMING
             turn, stopped = timed_runs(
                 self._evaluator, None if candidate.round else incumbent, draws.runs, lambda: draws.left
             )

@@ -29,8 +29,8 @@ def share(operators: int) -> int:
 
 
 def point_of(measurement: Mapping[str, Any]) -> Point | None:
-    """A measurement as a point; None for what says nothing: duplicates, and failures that need not last. A later round's figure
-    is newer than the first one's, which may have been luck."""
+    """A measurement as a point; None for what says nothing: duplicates, and failures that need not last or come in a later
+    round. A later round's figure is newer than the first one's, which may have been luck."""
     if measurement["cause"] and (measurement["round"] or measurement["cause"] not in LASTING):
         return None
     return [measurement[name] for name in ("sketch", "choices", "seconds", "identity")]

@@ -30,7 +30,7 @@ CHECKPOINT_LATEST = 60.0
 LAST = 0.3
 """Seconds for each operator that are left for the last turn, at most, however long the run."""
 AT_ONCE = 8
-"""Programs in a batch of it: before each it is asked whether there is time."""
+"""Programs in a batch of it, or some more: before each it is asked whether there is time."""
 UNHURRIED = ("seconds", "gain", "exhausted")
 """Ends after which there is time for it: whoever stops a run, or asks for a latency or for so many trials, gets just that."""
 
@@ -65,9 +65,9 @@ class TuningLoop:
         self._seed, self._peak = seed, peak_flops
         self._left_out = set[int]() if tuned is None else {o.index for o in backend.operators()} - set(tuned)
         self._slot = 0
-        self._seconds = INFINITE if budget.seconds is None else budget.seconds
+        self._deadline = INFINITE if budget.seconds is None else budget.seconds
         share = method.rhythm.last * (budget.seconds or 0.0)
-        self._last = min(share, LAST * (len(self._books.best) - len(self._left_out)))
+        self._reserve = min(share, LAST * (len(self._books.best) - len(self._left_out)))
         self._known, self._fallen = known or {}, dict[int, Candidate]()
         with self._account("start/searches"):
             neighbours, own = Neighbours(), watched(method, self._books.accounts)
@@ -127,7 +127,7 @@ class TuningLoop:
     def run(self) -> str:
         """Tunes; returns why it ended: "seconds", "trials", "target", "gain", "exhausted", "stopped" or "paused"."""
         reason = self._warm_up() or self._slots()
-        if self._method.rhythm.last and reason in UNHURRIED and self._books.latency != INFINITE:
+        if self._method.rhythm.last and reason in UNHURRIED:
             reason = self._last_turn() or reason
         self._tell("batch", saving=True, slot=self._slot, measurements=[], **self._books.totals())
         self._tell("finished", reason=reason, **self._books.totals(), report=self.report())
@@ -160,7 +160,7 @@ class TuningLoop:
         self._books.turn("warm-up")
         self._tell("phase", name="warm-up", text="measuring a first configuration of every operator")
         while candidates := [c for i in self._cold() for c in self._propose(i, 1)] or self._again():
-            if reason := self._over(self._seconds):
+            if reason := self._over(self._deadline):
                 return reason
             self._measure(candidates, 0)
         return None
@@ -192,9 +192,10 @@ class TuningLoop:
         curse). Why it was broken off, if it was."""
         self._books.turn("confirming")
         told = False
-        while (candidates := self._doubted()) and self._clock.now() < self._seconds:
-            if reason := self._asked():
-                return reason
+        while candidates := self._doubted():
+            reason = self._over(self._deadline)
+            if reason not in (None, "gain"):  # that stays so
+                return reason if reason in ("paused", "stopped") else None
             if not told:
                 told = True
                 self._tell("phase", name="confirming", text="measuring the best of every operator once more")
@@ -224,7 +225,7 @@ class TuningLoop:
 
     def _give(self, decision: Decision) -> None:
         """One slot: plans of its operator until the slot's length is reached."""
-        self._slot += 1  # its batches carry its number; 0 is that of the warm-up's and the last turn's
+        self._slot += 1  # its batches carry its number; those of the warm-up and of the last turn have 0
         operator, began = decision.operator, self._clock.now()
         bests, trials = list(self._books.best), self._books.trials
         length = self._method.rhythm.slot_seconds
@@ -288,15 +289,11 @@ class TuningLoop:
         with self._account("bookkeeping/books"):
             self._books.observe(outcomes)
 
-    def _asked(self) -> str | None:
-        """What the user asked for, if anything."""
-        wanted = self._wanted()
-        return None if wanted == "continue" else "paused" if wanted == "pause" else "stopped"
-
     def _over(self, until: float) -> str | None:
         """Why it is, where it is; `until` is in seconds of the run."""
-        if asked := self._asked():
-            return asked
+        wanted = self._wanted()
+        if wanted != "continue":
+            return "paused" if wanted == "pause" else "stopped"
         budget = self._budget
         if budget.target_latency is not None and self._books.latency <= budget.target_latency:
             return "target"
@@ -314,8 +311,12 @@ class TuningLoop:
         return [self._progress(operator) for operator in range(len(self._proposers))]
 
     def _end_of_slots(self) -> float:
-        """Seconds of the run after which no slot begins: half of one more would be the last turn's."""
-        return self._seconds - (self._last + self._slot_seconds() / 2 if self._last else 0.0)
+        """Seconds of the run after which no slot begins: half of one more would be the last turn's. A slot by time ends with
+        the plan in which they are over."""
+        if not self._reserve:
+            return self._deadline
+        half = self._slot_seconds() / 2 if self._method.rhythm.slot_seconds is None else 0.0
+        return self._deadline - self._reserve - half
 
     def _slot_seconds(self) -> float:
         """Expected length of the next slot in seconds: the mean of those so far."""
@@ -327,7 +328,7 @@ class TuningLoop:
         """With the run's trials as its limit, or its seconds."""
         trials, seconds = self._budget.trials, self._budget.seconds
         if trials is None and seconds is not None:
-            return Setting(self._seed, self._peak, left=lambda: max(0.0, seconds - self._last - self._clock.now()))
+            return Setting(self._seed, self._peak, left=lambda: max(0.0, seconds - self._reserve - self._clock.now()))
         return Setting(self._seed, self._peak, trials=trials)
 
     @contextmanager
