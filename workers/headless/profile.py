@@ -34,7 +34,7 @@ class WallClock:
 
 @dataclass
 class Paid:
-    """Of one operator: seconds of its slots (and, in the warm-up and the last turn, of its programs), configurations, ms won."""
+    """Of one operator: seconds of its slots (of its programs in the warm-up and the last turn), configurations, ms won."""
 
     index: int
     name: str
