@@ -10,9 +10,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tuningsite.settings")
 # Django must be set up before anything below imports a model.
 django.setup(set_prefix=False)
 
-from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import OriginValidator  # noqa: E402
+from channels.sessions import SessionMiddlewareStack  # noqa: E402
 from django.conf import settings  # noqa: E402
 
 from apps.core.spooled_body import SpooledBodies  # noqa: E402
@@ -21,6 +21,7 @@ from apps.dashboard.routing import websocket_urlpatterns  # noqa: E402
 application = ProtocolTypeRouter(
     {
         "http": SpooledBodies(),
-        "websocket": OriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)), settings.ORIGINS),
+        # Who is signed in the consumer asks itself, when it knows that the peer does not ask too often.
+        "websocket": OriginValidator(SessionMiddlewareStack(URLRouter(websocket_urlpatterns)), settings.ORIGINS),
     }
 )

@@ -45,10 +45,11 @@ EXTRA_HOSTS = environment.names("ALLOWED_HOSTS")
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *EXTRA_HOSTS]
 ORIGINS = environment.origins("ORIGINS") or [
     *(f"http://{host}:{_PORT}" for host in ALLOWED_HOSTS),
-    *(f"https://{host.lstrip('.')}" for host in EXTRA_HOSTS if TLS),
+    *(f"https://{host}" for host in EXTRA_HOSTS if TLS),
 ]
 PROXIES = environment.addresses("PROXIES")
-CSRF_TRUSTED_ORIGINS = [origin for origin in ORIGINS if TLS and origin.startswith("https://")]
+# Of a name with all beneath it, as ALLOWED_HOSTS and websockets write it with a dot: here it has a star before that.
+CSRF_TRUSTED_ORIGINS = [origin.replace("://.", "://*.") for origin in ORIGINS if TLS and origin.startswith("https://")]
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -74,6 +75,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "apps.core.renewal.RenewedSessions",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "apps.dashboard.uploads.UnkeptFiles",

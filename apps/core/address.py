@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -17,9 +19,18 @@ def address_of(request: HttpRequest) -> str:
     X-Forwarded-For: only the last entry is its word, what stands before it anybody can send. A proxy that adds
     nothing lets its users choose their address.
     """
-    peer = str(request.META.get("REMOTE_ADDR", ""))
+    return _address(str(request.META.get("REMOTE_ADDR", "")), request.META.get("HTTP_X_FORWARDED_FOR", ""))
+
+
+def address_of_socket(scope: Mapping[str, Any]) -> str:
+    """The same of who opens a websocket, by the scope of ASGI."""
+    forwarded = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name == b"x-forwarded-for"]
+    return _address(str((scope.get("client") or ("",))[0]), ",".join(forwarded))
+
+
+def _address(peer: str, forwarded: str) -> str:
     if settings.TLS and _is_proxy(peer):
-        peer = request.META.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip() or peer
+        peer = forwarded.rpartition(",")[2].strip() or peer
     found = _parsed(peer)
     if isinstance(found, IPv6Address):
         return str(IPv6Address(int(found) >> 64 << 64))

@@ -1,4 +1,4 @@
-"""The link with which the single user of a new site signs in: valid once, ten minutes, and only the newest.
+"""The link with which the single user of a site signs in: valid once, ten minutes, and only the newest.
 
 What is kept is the hash of its token, in a file that only we can read; whoever takes the file away has used the link.
 """

@@ -13,6 +13,8 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 from apps.core.access import user_of
+from apps.core.address import address_of_socket
+from apps.core.pace import Pace
 from apps.core.seats import Seats
 from apps.tuning.doorbell import group
 from apps.tuning.live import frames
@@ -26,6 +28,8 @@ WINDOW = 2  # frames sent and not yet acknowledged
 LIMIT = 200  # events a frame
 SOCKETS = 128  # of one account at a time; each reads the database every few seconds
 SEATS = Seats(SOCKETS)
+PACE = Pace(300, 60.0)
+"""Of lines that one address opens: a hundred pages behind it may come back at once, more than once."""
 
 
 class Gone(Exception):
@@ -52,10 +56,12 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         self.bell = asyncio.Event()
         self.room = asyncio.Event()
         self.unacknowledged: list[int] = []
-        await self.accept()
+        await self.accept()  # a refused handshake would not tell the page why
+        if not PACE.allows(address_of_socket(self.scope)):
+            await self.close(CROWDED)
+            return
         self.run = await self._owned()
         if self.run is None:
-            # After accepting: a refused handshake would not tell the page why.
             await self.close(NOT_THERE)
             return
         if not SEATS.take(self.run.owner_id):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from apps.dashboard.views import home, methods, networks, operators, runs, sign_in, storage, targets
+from apps.dashboard.views import home, jobs, methods, networks, operators, runs, sign_in, storage, targets
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -30,7 +30,7 @@ urlpatterns = [
     path("runs/<uuid:pk>/standing", runs.standing, name="standing"),
     path("runs/<uuid:pk>/compile", runs.compile_best, name="compile"),
     path("runs/<uuid:pk>/ask/<str:word>", runs.ask, name="ask"),
-    path("runs/<uuid:pk>/log", runs.log, name="run-log"),
+    path("jobs/<uuid:pk>/log", jobs.log, name="job-log"),
     path("runs/<uuid:pk>/downloads/", runs.downloads, name="downloads"),
     path("runs/<uuid:pk>/downloads/<str:name>", runs.file, name="run-file"),
     path("artifacts/<uuid:pk>/download", runs.artifact, name="artifact"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -26,6 +27,16 @@ def take(data_dir: Path) -> int:
         ) from None
     os.ftruncate(file, 0)
     return file
+
+
+def noted(data_dir: Path) -> str:
+    """What the launcher that has it noted; empty where none has it."""
+    with suppress(FileNotFoundError), (data_dir / "launcher.lock").open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read(300).strip()
+    return ""
 
 
 def note(file: int, text: str) -> None:

@@ -18,6 +18,8 @@ _WORK = {
     "inspect": "read the network", "convert": "convert the network", "hardware": "measure the machine",
     "compile": "compile the best so far", "baseline": "measure the baselines",
 }  # fmt: skip
+_WAIT = "wait, it is tried again by itself"
+_AGAIN = {"tune": "look at the log; resume to try again", "baseline": "start another run, which tries that again"}
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,14 @@ def _again(job: Job, kind: str, detail: str) -> After:
         return After(State.QUEUED, fruitless=0)
     if job.fruitless >= ATTEMPTS:
         reason = f"{ATTEMPTS} attempts in a row got nowhere; the last one: {detail}"
-        again = "look at the log; resume to try again" if job.task == Job.Task.TUNE else "ask for it again"
-        return After(State.FAILED, job.fruitless, error=reason, next_step=again)
+        return After(State.FAILED, job.fruitless, error=reason, next_step=_AGAIN.get(job.task, "ask for it again"))
     if kind == "crashed" and job.fruitless:
         # Not of one that expired: who waited for a lease to run out has waited enough.
         error = f"attempt {job.fruitless} of {ATTEMPTS} got nowhere: {detail}"[:LONGEST]
-        again = "wait, it is tried again by itself"
-        return After(State.QUEUED, job.fruitless, error=error, next_step=again, pause=PAUSES[job.fruitless - 1])
+        return After(State.QUEUED, job.fruitless, error=error, next_step=_WAIT, pause=PAUSES[job.fruitless - 1])
+    if kind == "crashed":  # it got on, and does so at once: who looks is to know why it began again
+        error = f"attempt {job.attempt} crashed: {detail}"[:LONGEST]
+        return After(State.QUEUED, job.fruitless, error=error, next_step=_WAIT)
     return After(State.QUEUED, job.fruitless)
 
 

@@ -20,7 +20,7 @@ from apps.core import clock
 from apps.tuning import dispatch, orders
 from apps.tuning.endings import ATTEMPTS, After, after, plain
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.requests import compile_if_measured
+from apps.tuning.requests import being_taken, compile_if_measured, taken_meanwhile
 from apps.tuning.states import HELD, OVER, State
 from apps.tuning.transitions import move, tell
 from workers.messages import Event
@@ -64,8 +64,8 @@ class Claim:
 
 
 def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | None:
-    """The hold on a queued job, or on one whose worker's lease ran out. None: leave it, somebody else has it or it is
-    to wait."""
+    """The hold on a queued job, or on one whose worker's lease ran out. None: leave it, somebody else has it, it is to wait,
+    or what it should find is known by now."""
     now = now or clock.now()
     try:
         key = uuid.UUID(str(job_id))
@@ -75,6 +75,10 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
     # Whose worker answered before it went away is done: reconcile says so, another attempt would find its result kept.
     gone = Q(state=State.RUNNING, lease_until__lt=now, answered=False)
     with transaction.atomic():
+        job = Job.objects.select_related("run").filter(pk=key).first()
+        beside = job is not None and job.task == Job.Task.BASELINE
+        if job is None or (beside and being_taken(job)):
+            return None  # reconcile sends it again
         if not move(
             key,
             State.RUNNING,
@@ -90,7 +94,10 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
             started=Coalesce("started", Value(now)),
         ):
             return None
-        job = Job.objects.get(pk=key)
+        job.refresh_from_db()
+        if beside and job.run is not None and taken_meanwhile(job.run):
+            settle(job, After(State.DONE, 0), now=now)
+            return None
     return Claim(key, job.fence, job.task, now)
 
 
@@ -158,6 +165,9 @@ def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
     elif job.task == Job.Task.HARDWARE:
         failed = Target.objects.filter(jobs=job).exclude(state=Target.State.READY)
         failed.update(state=Target.State.FAILED, error=error, next_step=next_step)
+    elif job.task == Job.Task.BASELINE and job.run is not None:
+        text = f"what the run is compared with was not measured: {error}. Next step: {next_step}"
+        tell(job.run, "log", level="warning", text=text)
     elif job.task == Job.Task.COMPILE and job.run is not None:
         tell(job.run, "artifact", state="failed", error=error, next_step=next_step)
 

@@ -18,6 +18,7 @@ from apps.tuning.journal import ordered, slot_row
 from apps.tuning.models import Event, Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number
 from workers.messages.causes import UNBUILT
+from workers.messages.orders import FUTILE
 
 CURVE, SLOTS, POINTS, SPARK, LOG = 5000, 5000, 3000, 40, 200
 HAPPENED = ("log", "state", "phase")
@@ -50,6 +51,7 @@ def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
     gains = _gains(run, seq)
     return {
         "seq": seq,
+        "futile": FUTILE,
         "run": _facts(run),
         "operators": [
             _operator(operator, gains.get(operator.index, 0.0), history.sparks[operator.index])
@@ -106,15 +108,11 @@ def _facts(run: TuningRun) -> dict[str, Any]:
         "trials": run.trials,
         "failures": run.failures,
         "expected": run.expected,
-        "eta_seconds": eta(run),
         "finished_reason": run.finished_reason,
         "error": run.job.error,
         "next_step": run.job.next_step,
         **made_with(run),
         "peak_flops": run.machine["peak_flops"],
-        "slots_count": run.slots_count,
-        "slots_by_belief": run.slots_by_belief,
-        "report": run.report,
     }
 
 

@@ -2,8 +2,8 @@
 
 For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, remove_network,
 remove_library; they raise Refused for a user's mistake; may_remeasure says whether there is a use in asking. For workers:
-claim, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep. An upload is
-apps.catalog.services.create_network.
+claim, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep,
+remeasure_if_changed. An upload is apps.catalog.services.create_network.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from apps.tuning.requests import (
     ensure_local_target,
     may_remeasure,
     remeasure,
+    remeasure_if_changed,
     remove_library,
     remove_network,
     request,
@@ -38,6 +39,7 @@ __all__ = [
     "may_remeasure",
     "reconcile",
     "remeasure",
+    "remeasure_if_changed",
     "remove_library",
     "remove_network",
     "request",

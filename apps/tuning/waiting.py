@@ -1,4 +1,4 @@
-"""What a queued run waits for: those before it on the queue that times kernels, and a worker at all."""
+"""What a queued job waits for: a run for those before it on the queue that times kernels, and each for a worker at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apps.tuning.live import eta
 from apps.tuning.models import Job, Outbox, TuningRun
 from apps.tuning.reconcile import PATIENCE
 from apps.tuning.states import ACTIVE, HELD, State
-from workers.messages.names import QUEUE_MEASURE
+from workers.messages.names import QUEUE_MEASURE, THREADS
 
 _READ = ("task", "state", "attempt", "lease_until", "created")
 _LIMITS = ("job", "budget_seconds", "budget_trials", "clock", "trials")
@@ -20,8 +20,8 @@ _LIMITS = ("job", "budget_seconds", "budget_trials", "clock", "trials")
 
 @dataclass(frozen=True)
 class Wait:
-    """`before`: runs that come first, whosever they are; `seconds`: until they are over, None where a limit does not tell;
-    `answered`: whether a worker has something, or may not have got the message yet."""
+    """`before`: runs, or of what is no run jobs, that come first, whosever they are; `seconds`: until they are over, None where
+    a limit does not tell; `answered`: whether a worker has something, or may not have got the message yet."""
 
     before: int
     seconds: float | None
@@ -34,15 +34,18 @@ def waits(now: datetime | None = None) -> dict[Any, Wait]:
     In the order in which they were asked for: of one that was resumed nobody knows its place among the messages.
     """
     now = now or clock.now()
-    tasks = [task for task, (queue, _) in ROUTES.items() if queue == QUEUE_MEASURE]
-    rows = Job.objects.filter(task__in=tasks, state__in=ACTIVE).order_by("created").select_related("tuning_run")
+    rows = (
+        Job.objects.filter(task__in=_tasks(QUEUE_MEASURE), state__in=ACTIVE)
+        .order_by("created")
+        .select_related("tuning_run")
+    )
     jobs = list(rows.only(*_READ, *(f"tuning_run__{name}" for name in _LIMITS)))
     held = [job for job in jobs if job.state in HELD]
     line = [job for job in jobs if job.state not in HELD]
     asked = {} if held else dict(Outbox.objects.filter(job__in=line).values_list("job", "created"))
     first, found = _runs(held), dict[Any, Wait]()
     for job in line:
-        late = now - (asked.get(job.pk, now) if job.attempt else job.created) > PATIENCE
+        late = _late(job, asked.get(job.pk, now), now)
         if job.task == Job.Task.TUNE and job.state == State.QUEUED and not (job.again and job.again > now):
             left = [eta(run) for run in first]
             known = [seconds for seconds in left if seconds is not None]
@@ -53,6 +56,27 @@ def waits(now: datetime | None = None) -> dict[Any, Wait]:
             )
         first += _runs([job])
     return found
+
+
+def wait_of(job: Job | None, now: datetime | None = None) -> Wait | None:
+    """Of a queued job that is no run; None of one that does not wait, and of one that waits for its next attempt."""
+    now = now or clock.now()
+    if job is None or job.state != State.QUEUED or (job.again and job.again > now):
+        return None
+    queue = ROUTES[job.task][0]
+    held = Job.objects.filter(task__in=_tasks(queue), state__in=HELD).count()
+    asked = Outbox.objects.filter(job=job).values_list("created", flat=True).first()
+    before = held if held >= THREADS[queue] else 0  # else a thread of its worker takes it up at once
+    return Wait(before, None, bool(held) or not _late(job, asked or now, now))
+
+
+def _tasks(queue: str) -> list[str]:
+    return [task for task, (its_queue, _) in ROUTES.items() if its_queue == queue]
+
+
+def _late(job: Job, asked: datetime, now: datetime) -> bool:
+    """Whether its message, of a later attempt that which was `asked` for then, should have been answered by now."""
+    return now - (asked if job.attempt else job.created) > PATIENCE
 
 
 def _runs(jobs: list[Job]) -> list[TuningRun]:

@@ -7,3 +7,15 @@ document.addEventListener("htmx:afterRequest", ({ detail: { requestConfig, xhr }
   const line = document.querySelector("[data-connection]");
   if (line.textContent !== words) line.textContent = words; // it is read aloud whenever it is set
 });
+
+// So is what is put into a status, every second: it stays where the new one says the same.
+
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (!detail.target.closest("[role=status]")) return;
+  const page = new DOMParser().parseFromString(detail.serverResponse, "text/html");
+  if (page.getElementById(detail.target.id)?.textContent === detail.target.textContent) detail.shouldSwap = false;
+});
+
+document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+  if (detail.target.matches("[role=status]") && detail.fragment.textContent === detail.target.textContent) detail.shouldSwap = false;
+});

@@ -46,6 +46,13 @@ def test_the_table_gets_the_latest_of_cells_that_differ_in_the_version_alone(cel
     assert len(cells.all("speed")) == 1
 
 
+def test_one_that_failed_hides_none_that_did_not(cells: Cells) -> None:
+    cells.keep(KEY, "tiny", {"state": FAILED, "reason": "oldest"})
+    cells.keep(replace(KEY, version="0.2.0"), "tiny", {"state": DONE, "reason": "older"})
+    cells.keep(replace(KEY, version="0.3.0"), "tiny", {"state": FAILED, "reason": "newer"})
+    assert [cell["reason"] for cell in cells.all("speed")] == ["older"]
+
+
 @pytest.mark.mutation
 def test_half_a_file_is_no_cell(cells: Cells, tmp_path: Path) -> None:
     cells.keep(KEY, "tiny", {"state": DONE, "reason": ""})

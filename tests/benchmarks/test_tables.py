@@ -114,14 +114,16 @@ def test_stock_that_tuned_other_operators_is_no_peer(compared: list[Cell]) -> No
 
 
 def test_a_second_run_is_told_in_shares_of_the_time_of_the_first(compared: list[Cell]) -> None:
-    first = {"seconds": 600.0, "curve": [[10.0, 6e-3], [500.0, 3e-3]], "judged": 4e-3}
+    first = {"seconds": 600.0, "curve": [[10.0, 6e-3], [500.0, 3e-3]]}
     second = [[10.0, 4e-3], [30.0, 3.1e-3], [50.0, 2.9e-3]]
-    tuning = {"first": first, "judged": 3.5e-3}
+    tuning = {"first": first, "judged": 3.5e-3, "first_judged": 4e-3}
     said = table([*compared[:2], cell("again", second, 600.0, tuning=tuning)])
     assert (
         "tiny seed 0: a first run was at its 3 ms after 500 s, a second after 10.0% of that time; "
         "by our clock the first's programs take 4 ms, the second's 3.5 ms\n"
     ) in said
+    early = cell("again", second, 600.0, tuning={**tuning, "early": 3.61e-3})
+    assert "ms, the second's 3.5 ms, and those it had after 10% of that time 3.61 ms\n" in table([*compared[:2], early])
     assert "a second never; by our clock" in table([cell("again", second[:2], 600.0, tuning=tuning)])
     assert "a first run" not in table(compared)
     assert [word.strip() for word in row(said, "again") if word.strip()][-2:] == ["-", "-"], (

@@ -69,7 +69,7 @@ def slots(operators: int, batch: int = 16, seed: int = 0) -> Iterator[list[Event
             failed = rng.random() < 0.03
             visits = 1 + number / operators
             seconds = None if failed else float(start[index] * (0.35 + 0.65 / visits) * rng.uniform(1.0, 3.0))
-            measured.append(_measurement(index, serial, seconds))
+            measured.append(measurement(index, serial, seconds))
             trials += 1
             failures += failed
             if seconds is not None and (best[index] is None or seconds < best[index]):
@@ -145,7 +145,7 @@ def _ahead(operators: int, number: int) -> dict[str, Any]:
     return {"expected": {"gain": gain, "unknown": gain if number < 3 * operators else 0.0, "seconds": longer}}
 
 
-def _measurement(index: int, serial: int, seconds: float | None) -> dict[str, Any]:
+def measurement(index: int, serial: int, seconds: float | None) -> dict[str, Any]:
     return {
         "operator": index,
         "sketch": 0,

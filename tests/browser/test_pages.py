@@ -66,6 +66,24 @@ def test_a_list_that_gets_no_answer_says_so_until_it_gets_one(site: Site, browse
         site.tell("end", run=run)
 
 
+TOLD = """
+window.said = [];
+const region = document.querySelector('[role=status]:has(#inspecting)');
+new MutationObserver(() => window.said.push(region.textContent)).observe(region, {childList: true, subtree: true});
+"""
+ASKED = "return performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/state')).length"
+
+
+def test_what_stays_as_it_was_is_not_read_aloud_every_second(site: Site, browser: Any) -> None:
+    network = site.tell("network", name="a network that is read", state="inspecting")["network"]
+    browser.get(f"{site.url}/networks/{network}/")
+    browser.execute_script(TOLD)
+    until(lambda: browser.execute_script(ASKED) >= 3)
+    assert "Reading the network" in main_text(browser)
+    assert browser.execute_script("return window.said") == []
+    assert complaints(browser) == []
+
+
 def test_without_its_script_a_page_is_as_dark_as_the_system(browser: Any) -> None:
     for shade, paper in (("dark", "rgb(18, 20, 23)"), ("light", "rgb(250, 250, 248)")):
         dark(browser, shade == "dark")

@@ -15,6 +15,7 @@ from apps.dashboard import humans, words
 from apps.dashboard.consumers import SOCKETS
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import State
+from tests.browser import journal
 from tests.browser.chromium import chromium, complaints, size, until
 from tests.browser.site import Site
 from tests.dashboard.test_humans import ALIKE
@@ -128,6 +129,53 @@ def test_the_best_is_offered_as_soon_as_there_is_one(site: Site, browser: Any, r
     until(lambda: "Compile the best so far" in browser.execute_script(words))
 
 
+def test_what_was_found_since_the_library_is_offered_without_a_reload(site: Site, browser: Any, run: str) -> None:
+    told = site.tell("tell", run=run, slots=14)
+    whole = {"kind": "end_to_end", "clock": 61.0, "seconds": 0.005, "spread": 0.0, "runs": 9, "verified": True}
+    site.tell("events", run=run, told=[{**whole, "latency": told["latency"], "error": ""}])
+    site.tell("library", run=run)
+    open_run(browser, site, run)
+    words = "return document.querySelector('#downloads').textContent"
+    assert "Compile the best so far" not in browser.execute_script(words)
+    assert site.tell("tell", run=run, slots=30)["latency"] < told["latency"]
+    until(lambda: "Compile the best so far again" in browser.execute_script(words))
+
+
+def tried(index: int, clock: float, *seconds: float | None) -> dict[str, Any]:
+    """A batch of one operator."""
+    serials = range(int(1000 * clock), 1 << 30)
+    measured = [journal.measurement(index, serial, value) for serial, value in zip(serials, seconds, strict=False)]
+    figures = {"latency": None, "trials": 0, "failures": 0, "spent": {"build": clock}}
+    return {"kind": "batch", "clock": clock, "slot": 0, "measurements": measured, **figures}
+
+
+def test_an_operator_that_nothing_works_for_is_named_and_keeps_nobody_from_what_there_is(
+    site: Site, browser: Any
+) -> None:
+    network = site.tell("network", name="with an operator that never runs")["network"]
+    run = str(site.tell("run", network=network, operators=3)["run"])
+    open_run(browser, site, run)
+    empty = lambda: browser.find_element("css selector", "#no-curve").text  # noqa: E731
+    names = ["#0 max_pool2d0", "#1 conv2d1_add_relu", "#2 conv2d2_add_relu"]
+    begins = "The curve begins when every operator was measured once; not yet: "
+    until(lambda: empty() == f"{begins}{', '.join(names)}.")
+    site.tell("events", run=run, told=[tried(0, 3.0, None, None, None), tried(1, 4.0, 1e-3), tried(2, 5.0, 2e-3)])
+    until(lambda: empty() == f"{begins}{names[0]}.")
+    told = site.tell("events", run=run, told=[tried(0, 6.0, None)])
+    told = site.tell("events", run=run, told=[tried(0, 7.0, None, None)])
+    never = f"There is no sum of operators to draw: nothing that was tried of {names[0]} ran. A library has plain loops there."
+    words = "return document.querySelector('#downloads').textContent"
+    until(lambda: empty() == never)
+    until(lambda: "Compile the best so far" in browser.execute_script(words))
+    for _ in range(2):  # and after a reload
+        assert browser.execute_script(FIGURES)["colours"] == [2, 1, 0]
+        browser.refresh()
+        reaches(browser, told["seq"])
+        until(lambda: empty() == never)
+    assert complaints(browser) == []
+    site.tell("end", run=run)
+
+
 def test_reload_and_second_tab_show_the_same(site: Site, browser: Any, run: str, tmp_path: Path) -> None:
     open_run(browser, site, run)
     told = site.tell("tell", run=run, slots=45)
@@ -182,6 +230,50 @@ def test_stop_and_compile_best_stops(site: Site, browser: Any, run: str) -> None
     words = "return document.querySelector('#downloads').textContent"
     until(lambda: "Compiling the best so far" in browser.execute_script(words))
     until(lambda: "Tune further" in browser.find_element("css selector", ".controls").text)
+    assert complaints(browser) == []
+
+
+def test_who_would_stop_and_leave_nothing_is_asked_first(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    summary = browser.find_element("xpath", "//summary[text()='Stop without compiling']")
+    button = browser.find_element("xpath", "//button[text()='Stop this run']")
+    assert not button.is_displayed()
+    summary.click()
+    until(button.is_displayed)
+    summary.click()
+    until(lambda: not button.is_displayed())
+    assert site.tell("wanted", run=run)["wanted"] == "continue"
+    summary.send_keys(Keys.ENTER)
+    until(button.is_displayed)
+    button.send_keys(Keys.ENTER)
+    until(lambda: site.tell("wanted", run=run)["wanted"] == "stop")
+    until(lambda: not summary.is_displayed())
+    until(lambda: browser.execute_script("return document.activeElement.classList.contains('controls')"))
+    assert complaints(browser) == []
+
+
+TOLD = """
+window.said = [];
+const region = document.querySelector(arguments[0]);
+new MutationObserver(() => window.said.push(region.textContent)).observe(region, {childList: true, subtree: true});
+"""
+FOCUSED = "return [document.activeElement.tagName, document.activeElement.id]"
+
+
+def test_who_has_it_compiled_without_a_mouse_stays_there_and_hears_of_it_once(
+    site: Site, browser: Any, run: str
+) -> None:
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    browser.execute_script(TOLD, "#compiled")
+    browser.find_element("css selector", "button#compile").send_keys(Keys.ENTER)
+    until(lambda: browser.execute_script(FOCUSED) == ["DT", "compile"])
+    asked = "return performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/downloads/')).length"
+    until(lambda: browser.execute_script(asked) > 1)
+    site.tell("library", run=run)
+    until(lambda: browser.execute_script(FOCUSED) == ["BUTTON", "compile"])  # nothing says that it is the best
+    assert browser.execute_script("return window.said") == ["Compiling the best so far", "The library is ready"]
     assert complaints(browser) == []
 
 
@@ -304,8 +396,18 @@ def test_what_is_believed_of_an_operator_is_drawn_ahead_of_what_was_measured(
     ends = """const end = (e) => Math.max(...e.getAttribute('points').split(' ').map((p) => Number(p.split(',')[0])));
     return [...document.querySelectorAll(arguments[0])].map((e) => [end(e), end(e.nextSibling)])"""
     assert any(ahead > measured for ahead, measured in browser.execute_script(ends, band))
-    cell = "return document.querySelector(arguments[0]).closest('td').title"
-    assert "Expected at configuration" in browser.execute_script(cell, band)
+    cell = (
+        "const {title, textContent} = document.querySelector(arguments[0]).closest('td'); return [title, textContent]"
+    )
+    title, read = browser.execute_script(cell, band)
+    assert "Expected at configuration" in title
+    assert read == title
+    why = (
+        "return [...document.querySelectorAll('#operators td.why')].map(({title, textContent}) => [title, textContent])"
+    )
+    reasons = browser.execute_script(why)
+    assert any("ms at its last slot" in title for title, _ in reasons)
+    assert all(title == read for title, read in reasons)
 
 
 def test_everything_is_reached_and_read_without_a_mouse(site: Site, browser: Any, run: str) -> None:
@@ -325,6 +427,22 @@ def test_everything_is_reached_and_read_without_a_mouse(site: Site, browser: Any
     assert len(tables) >= 3
     assert all(table.find_elements("css selector", "tbody tr") for table in tables)
     assert browser.execute_script(UNNAMED) == 0
+
+
+KEYS = """
+const canvas = document.querySelector('#curve');
+const event = (key, held) => new KeyboardEvent('keydown', {key, cancelable: true, bubbles: true, ...held});
+const pressed = ([key, held]) => !canvas.dispatchEvent(event(key, held));
+return arguments[0].map(pressed);
+"""
+
+
+def test_a_chart_leaves_the_browser_its_own_keys(site: Site, browser: Any, run: str) -> None:
+    """Back, forward, and smaller."""
+    open_run(browser, site, run)
+    ours = [["ArrowLeft", {}], ["-", {}], ["ArrowRight", {"shiftKey": True}]]
+    theirs = [["ArrowLeft", {"altKey": True}], ["ArrowRight", {"metaKey": True}], ["-", {"ctrlKey": True}]]
+    assert browser.execute_script(KEYS, [*ours, *theirs]) == [True] * 3 + [False] * 3
 
 
 NAMES = "return [...document.querySelectorAll('button[data-save]')].map((e) => e.ariaLabel || e.textContent)"

@@ -10,13 +10,16 @@ from django.urls import reverse
 
 from apps.catalog.models import Network
 from apps.tuning import services
+from apps.tuning.models import Job
 from tests.apps.rows import Site
 
 OPEN = {
     "inputs": [{"name": "ids", "dtype": "int64", "shape": ["batch", None]}],
     "dynamic": [{"input": "ids", "axis": 0, "symbol": "batch"}, {"input": "ids", "axis": 1, "symbol": None}],
 }
+DECIDED = {"rule": "belief", "chain": {"every": 3, "burn": 2, "ms": [[400.0, 420.0, 430.0]] * 5}}
 REFERS = ("aria-labelledby", "aria-describedby")
+NAMES = ("aria-labelledby", "aria-label")
 
 
 class Read(HTMLParser):
@@ -45,6 +48,8 @@ class Read(HTMLParser):
         named = self._label or "aria-label" in given or given.get("type") == "hidden"
         if tag in ("input", "select", "textarea", "progress") and not named:
             self.fields.append(given.get("id", given.get("name", tag)))
+        if given.get("tabindex") == "0" and not any(name in given for name in NAMES):
+            self.wrong.append(f"a {tag} that the keyboard stops at has no name")
         if tag == "th" and "scope" not in given:
             self.wrong.append("a heading of no column or row")
         self.headings += tag == "h1"
@@ -64,13 +69,30 @@ class Read(HTMLParser):
 def test_every_page_can_be_read_aloud(site: Site, ada: Client) -> None:
     for _ in range(2):
         run, held, told = site.claimed(1)
-        services.write(held, [told.batch(0.5), told.slot() | {"latency": 0.5}])
+        services.write(held, [told.batch(0.5), told.slot() | {"latency": 0.5, "decision": DECIDED}])
+    services.request_artifact(run, site.ada)
+    held = services.claim(Job.objects.get(task="compile").pk, "worker")
+    assert held is not None
+    services.conclude(held, "failed", "", "no linker", {"kind": "failed", "clock": 0.0, "reason": "no linker"})
+    of_run = [reverse(name, args=[run.pk]) for name in ("run", "downloads")]
+    of_run += [reverse("operator", args=[run.pk, 0]), reverse("run-file", args=[run.pk, "report.html"])]
     dynamic = Network.objects.create(owner=site.ada, name="b", sha256="b" * 64, size=6, state="ready", inspection=OPEN)
     of_network = [reverse(name, args=[run.network_id]) for name in ("network", "compared", "example")]
     sizes = reverse("network", args=[dynamic.pk])
-    pages = ("/", "/networks/", "/storage/", "/targets/", "/methods/", "/runs/new", "/nothing/", *of_network, sizes)
+    pages = (
+        "/",
+        "/networks/",
+        "/storage/",
+        "/targets/",
+        "/methods/",
+        "/runs/new",
+        "/nothing/",
+        *of_network,
+        sizes,
+        *of_run,
+    )
     for address in pages:
-        assert Read(ada.get(address).content.decode()).complaints() == [], address
+        assert Read(ada.get(address).getvalue().decode()).complaints() == [], address
     for address in (sizes, "/runs/new"):  # and where something was filled in wrongly
         page = ada.post(address, {"minutes": "x"}).content.decode()
         assert "aria-invalid" in page
@@ -84,6 +106,7 @@ def test_every_page_can_be_read_aloud(site: Site, ada: Client) -> None:
     [
         ("<th>Name</th>", "a heading of no column or row"), ("<input name='x'>", "x has no label"),
         ("<p id='x'></p><p id='x'></p>", "x is there twice"), ("<h1></h1>", "2 headings of the page"),
+        ("<div tabindex='0'>", "a div that the keyboard stops at has no name"),
         ("<input aria-label='x' aria-describedby='y'>", "y is referred to and not there"),
     ],
 )  # fmt: skip

@@ -293,7 +293,7 @@ def test_runs_that_differ_in_nothing_else_are_told_apart_by_their_age(site: Site
 
 
 def test_the_end_of_the_log_is_its_owners_and_harmless(site: Site, ada: Client, bob: Client, told: TuningRun) -> None:
-    address = reverse("run-log", args=[told.pk])
+    address = reverse("job-log", args=[told.job_id])
     assert ada.get(address).content == b"Nothing was printed."
     Job.objects.filter(pk=told.job_id).update(log="<script>alert(1)</script>")
     assert ada.get(address).content == b"&lt;script&gt;alert(1)&lt;/script&gt;"

@@ -19,6 +19,7 @@ from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, Operator, TuningRun
 from tests.apps.rows import Site, Told
 from tests.dashboard.large import large
+from workers.messages.orders import FUTILE
 
 HOSTILE = "</style></title><script>alert(1)</script>"
 OUTSIDE = re.compile(
@@ -238,6 +239,13 @@ def test_before_every_operator_was_measured_none_has_a_colour(site: Site) -> Non
     run, held, told = site.claimed()
     services.write(held, [told.batch(1e-3), told.slot(0)])
     assert coloured(snapshot(run)["operators"]) == {}
+
+
+def test_of_operators_that_nothing_ran_of_the_others_have_their_colours_first(site: Site) -> None:
+    run, held, told = site.claimed(3)
+    services.write(held, [told.batch(0.001, operator=1), told.batch(0.002, operator=2)])
+    services.write(held, [told.batch(*[None] * FUTILE)])
+    assert coloured(snapshot(run)["operators"]) == {2: 0, 1: 1, 0: 2}
 
 
 def test_the_downloads_offer_the_report_to_its_owner_alone(site: Site, ada: Client, bob: Client) -> None:

@@ -17,6 +17,7 @@ from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.reconcile import PATIENCE
 from tests.apps.rows import Site, Told
 from workers.messages import Budget
+from workers.messages.orders import FUTILE
 
 SCRIPT = {"HX-Request": "true"}
 
@@ -153,7 +154,7 @@ def test_a_library_is_named_by_its_date_and_compiled_again_for_something_better_
     library = compiled(site, run)
     page = page_of(ada, run)
     assert f">Library of {library.created.day} {library.created:%B}, {library.created:%H:%M} UTC</a>" in page
-    assert 'id="compile"' not in page
+    assert '<button id="compile"' not in page
     services.write(held, [told.batch(0.002, operator=1)])
     assert "Compile the best so far again</button>" in page_of(ada, run)
 
@@ -170,8 +171,37 @@ def test_the_buttons_that_end_a_run_say_so_and_the_one_that_keeps_comes_first(si
     run, _, _ = site.claimed()
     page = page_of(ada, run)
     assert list(runs.WORDS.values())[-2:] == ["Stop and compile best", "Stop without compiling"]
-    for label in ("Stop and compile best", "Stop without compiling"):
-        assert f'title="A stopped run cannot go on; Pause can">{label}</button>' in page
+    for label, tag in (("Stop and compile best", "button"), ("Stop without compiling", "summary")):
+        assert f'title="A stopped run cannot go on; Pause can">{label}</{tag}>' in page
+
+
+def test_who_would_stop_and_leave_nothing_is_asked_first(site: Site, ada: Client) -> None:
+    run, _, _ = site.claimed()
+    (asked,) = re.findall(r'<details data-part="stop">.*?</details>', page_of(ada, run), re.DOTALL)
+    question, _, form = asked.partition("</summary>")
+    assert "<form" not in question
+    assert f'hx-post="{reverse("ask", args=[run.pk, "stop"])}"' in form
+    assert "It cannot go on then, and nothing is compiled" in form
+
+
+def test_an_operator_that_nothing_works_for_keeps_nobody_from_what_there_is(site: Site, ada: Client) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.004), told.batch(*[None] * (FUTILE - 1), operator=1)])
+    assert 'id="compile"' not in page_of(ada, run)
+    services.write(held, [told.batch(None, operator=1)])
+    assert "Compile the best so far</button>" in page_of(ada, run)
+    assert "Operators of which nothing ran stay plain loops." in page_of(ada, run)
+    assert 'id="further"' not in page_of(ada, run)
+    services.conclude(held, "finished", last={"kind": "finished", "clock": told.clock, "reason": "trials"})
+    Job.objects.filter(run=run).delete()  # the compilation that is asked for at the end
+    run.refresh_from_db()
+    assert run.latency is None
+    assert f"network={run.network_id}" in further(ada, run)
+    compiled(site, run)
+    page = page_of(ada, run)
+    # Nobody can tell by a sum of operators whether something better was found.
+    assert "Compile the best again</button>" in page
+    assert "Something better was found" not in page
 
 
 def test_who_waits_is_told_who_comes_first_and_not_by_name(site: Site, ada: Client, bob: Client) -> None:

@@ -16,7 +16,8 @@ KEPT = "Cache-Control"
 
 
 def addresses(run: TuningRun) -> list[str]:
-    of_run = [reverse(name, args=[run.pk]) for name in ("run", "snapshot", "downloads", "run-log")]
+    of_run = [reverse(name, args=[run.pk]) for name in ("run", "snapshot", "downloads")]
+    of_run.append(reverse("job-log", args=[run.job_id]))
     files = [reverse("run-file", args=[run.pk, name]) for name in ("log.jsonl", "measurements.csv", "report.html")]
     of_network = [reverse(name, args=[run.network_id]) for name in ("network", "compared", "example")]
     return [*PAGES, *of_run, reverse("operator", args=[run.pk, 0]), *files, *of_network]

@@ -155,6 +155,19 @@ def test_round_robin_goes_in_a_circle() -> None:
     assert [one.operator for one in decisions] == [0, 1, 2, 0, 1, 2, 0]
 
 
+def test_round_robin_goes_on_behind_whose_slots_were_over_not_behind_who_became_faster() -> None:
+    scheduler = scheduler_named("round_robin", Setting(0, PEAK))
+    everyone = [progress(i, [1e-3], 0) for i in range(6)]
+    for operator in (0, 1, 2):
+        scheduler.observe(progress(operator, [1e-3] * 9, 1))
+    scheduler.observe(progress(1, [1e-3] * 9 + [9e-4], 1))
+    scheduler.observe(progress(5, [1e-3, 9e-4], 0))
+    resumed = scheduler_named("round_robin", Setting(0, PEAK))
+    resumed.restore(json.loads(json.dumps(scheduler.state())))
+    resumed.observe(progress(0, [9e-4] * 9, 1))
+    assert [one.choose(everyone, 1.0) for one in (scheduler, resumed)] == [Decision(3, "round_robin")] * 2
+
+
 def chosen(scheduler: Scheduler, *configurations: int, finished: int = 0) -> tuple[int, str]:
     """Among operators with so many configurations, of which the first `finished` are exhausted."""
     now = [progress(i, [1e-3] * n, 1, exhausted=i < finished) for i, n in enumerate(configurations)]
@@ -204,6 +217,15 @@ def test_sequential_moves_on_by_the_clock_where_the_limit_is_seconds() -> None:
     assert after(40, 28, 0) == (2, "sequential")
     assert after(28, 28, 28) == (2, "sequential")
     assert after(28, 34, 34) == (0, "remainder")
+
+
+@pytest.mark.parametrize(("left", "moved"), [(9.0, True), (90.0, False)], ids=["seconds are short", "trials are short"])
+def test_sequential_moves_on_when_the_part_of_either_limit_is_spent(left: float, moved: bool) -> None:
+    """24 configurations took 3 s, a third of 12 or of 93; of 120 trials a third are 40."""
+    scheduler = scheduler_named("sequential", Setting(0, PEAK, left=lambda: left, trials=120))
+    assert chosen(scheduler, 24, 0, 0) == (0, "sequential")
+    assert chosen(scheduler, 36, 0, 0) == (int(moved), "sequential")
+    assert chosen(scheduler, 40, 0, 0) == (1, "sequential")
 
 
 def test_decisions_are_nobodys_part() -> None:

@@ -73,6 +73,9 @@ def test_up_prints_a_link_that_signs_in_once_and_leaves_nothing_behind(site, tmp
     second = call(site, "up")
     assert second.returncode != 0
     assert "running already" in second.stderr
+    another = re.search(r"http://\S+", call(site, "link").stdout)[0]
+    with urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(another, timeout=20) as answer:
+        assert "/login" not in answer.url
     launcher.terminate()
     assert launcher.wait(10) == 0
     assert not site.processes()
@@ -117,6 +120,7 @@ def test_up_takes_the_next_port_when_none_was_named(site):
     assert ":8000/" not in link
     with urllib.request.urlopen(link, timeout=20) as answer:
         assert answer.status == 200
+    assert link.partition("/login")[0] in call(site, "link").stdout
 
 
 @pytest.mark.parametrize(
@@ -215,6 +219,34 @@ def test_run_does_what_the_buttons_do(capsys):
         call_command("run", str(run.pk), "artifact")
     with pytest.raises(CommandError, match="no such run"):
         call_command("run", "00000000-0000-4000-8000-000000000000", "stop")
+
+
+@pytest.mark.django_db
+def test_link_is_for_the_single_user_who_has_no_password(data_dir, capsys, client, django_user_model):
+    from django.core.management import CommandError, call_command
+
+    from apps.core import signin
+
+    with pytest.raises(CommandError, match=r"no account yet: `manage.py up` makes one"):
+        call_command("link")
+    assert not django_user_model.objects.exists()
+    owner = signin.single_user()
+    path = f"/login/{signin.issue(owner)}/"
+    call_command("link")
+    link = re.search(r"http://127.0.0.1:8000(/login/\S+/)", capsys.readouterr().out)[1]
+    assert client.get(path).status_code == 403
+    assert client.get(link).status_code == 302
+    assert client.session["_auth_user_id"] == str(owner.pk)
+    django_user_model.objects.create_user("ada", password="a long password")
+    with pytest.raises(CommandError, match="accounts with passwords, which sign in with those"):
+        call_command("link")
+
+
+def test_link_says_so_where_there_is_no_database(site):
+    done = call(site, "link")
+    assert done.returncode == 1
+    assert "start it with `manage.py up`" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_control_names_a_directory_without_a_run(site):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ import pytest
 
 from tests.pipeline.simulated_run import OPERATORS, WALK, Simulation, Wish, kept, simulated
 from workers.engine.methods import Method, method
-from workers.engine.ports import Candidate, Outcome
+from workers.engine.ports import Candidate, Decision, Outcome, Progress
+from workers.engine.scheduler.dynatune import DynaTune
 from workers.engine.space import Configuration
 from workers.landscapes import SimulatedClock, SyntheticLandscape, synthetic_operators
 from workers.messages.orders import best_of, latest
 from workers.messages.spec import Budget
-from workers.pipeline import loop
+from workers.pipeline import last_turn as turns
 from workers.pipeline.books import Books
 
 TRIALS = 240
@@ -102,8 +104,8 @@ class Lucky(SyntheticLandscape):
 @pytest.fixture(autouse=True)
 def long_last_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """A synthetic plan takes some seconds, as long as the last turn of six operators."""
-    monkeypatch.setattr(loop, "LAST", 3.0)
-    monkeypatch.setattr(loop, "AT_ONCE", 4)
+    monkeypatch.setattr(turns, "LAST", 3.0)
+    monkeypatch.setattr(turns, "AT_ONCE", 4)
 
 
 def last_turn(last: float = 0.2, **fields: Any) -> Simulation:
@@ -175,11 +177,16 @@ def test_a_best_is_measured_beside_its_rivals_and_once() -> None:
     assert doubted() == [], "what fails the second time was measured once more"
 
 
-def test_a_run_paused_in_its_last_turn_goes_on_with_it(tmp_path: Path) -> None:
+def in_last_turn(word: str) -> Simulation:
+    """A run of which the user wants that after the first batch of its last turn."""
     whole = last_turn()
-    slots = next(i for i, event in enumerate(whole.events) if event.get("name") == "confirming")
-    batches = sum(event["kind"] == "batch" for event in whole.events[:slots])
-    first = last_turn(wish=Wish("pause", batches + 1))
+    began = next(i for i, event in enumerate(whole.events) if event.get("name") == "confirming")
+    batches = sum(event["kind"] == "batch" for event in whole.events[:began])
+    return last_turn(wish=Wish(word, batches + 1))
+
+
+def test_a_run_paused_in_its_last_turn_goes_on_with_it(tmp_path: Path) -> None:
+    whole, first = last_turn(), in_last_turn("pause")
     assert first.events[-1]["reason"] == "paused"
     second = last_turn(history=kept(tmp_path, first.lines))
     told = [[(m["operator"], m["choices"], m["round"]) for m in run.measurements] for run in (whole, first, second)]
@@ -238,3 +245,36 @@ def test_an_operator_of_which_nothing_runs_costs_the_others_nothing() -> None:
     run = last_turn(landscape=lambda clock: Without(3, OPERATORS, clock, {}), budget=budget)
     assert run.events[-1]["latency"] is None
     assert 0 not in {m["operator"] for m in run.measurements if m["round"]} != set()
+
+
+def test_a_run_stopped_in_its_last_turn_ends_with_what_is_true_so_far() -> None:
+    run = in_last_turn("stop")
+    assert run.events[-1]["reason"] == "stopped"
+    assert any(m["round"] for m in run.measurements)
+    best = best_of(run.measurements, NAMED)
+    told = sum(operator.weight * best[str(operator.index)]["seconds"] for operator in OPERATORS)
+    assert run.events[-1]["latency"] == pytest.approx(told)
+
+
+@pytest.mark.parametrize(("seconds", "anew"), [(2 * SECONDS, True), (SECONDS, False)], ids=["more time", "no more"])
+def test_a_run_that_goes_on_after_its_last_turn_believes_what_that_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, anew: bool
+) -> None:
+    first, told = last_turn(), list[int | None]()
+    observe, choose = DynaTune.observe, DynaTune.choose
+
+    def observing(self: DynaTune, progress: Progress) -> None:
+        told.append(progress.operator.index)
+        observe(self, progress)
+
+    def choosing(self: DynaTune, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
+        told.append(None)
+        return choose(self, progress, slot_seconds)
+
+    monkeypatch.setattr(DynaTune, "observe", observing)
+    monkeypatch.setattr(DynaTune, "choose", choosing)
+    last_turn(history=kept(tmp_path, first.lines), budget=Budget(seconds=seconds))
+    slots = {event["operator"] for event in first.events if event["kind"] == "slot"}
+    again = slots & {m["operator"] for m in first.measurements if m["round"]}
+    assert len(again) > 2
+    assert set(told[: told.index(None)] if anew else told) == (again if anew else set())

@@ -10,10 +10,12 @@ import pytest
 
 from tests.pipeline.simulated_run import OPERATORS, WALK, Wish, simulated
 from workers.engine.methods import method
-from workers.engine.space import Operator
-from workers.landscapes import synthetic_operators
+from workers.engine.ports import Candidate, Outcome
+from workers.engine.space import Configuration, Operator
+from workers.landscapes import SimulatedClock, synthetic_operators
 from workers.landscapes.synthetic import FAULTS
 from workers.messages.spec import Budget
+from workers.pipeline.books import Books
 
 
 def only(*kinds: str) -> tuple[Operator, ...]:
@@ -99,10 +101,27 @@ def test_the_budget_of_seconds_ends_the_run_after_the_batch_in_flight() -> None:
     assert batches[-2]["clock"] < 20.0 <= batches[-1]["clock"]
 
 
-def test_the_budget_of_trials_ends_the_run_within_a_plan() -> None:
+def test_the_budget_of_trials_ends_the_run_with_the_last_of_them() -> None:
     simulation = simulated(trials=50)
     assert simulation.events[-1]["reason"] == "trials"
-    assert 50 <= simulation.events[-1]["trials"] < 50 + simulation.method.rhythm.plan
+    assert simulation.events[-1]["trials"] == 50
+    assert simulated(trials=4).events[-1]["trials"] == 4, "in the warm-up too"
+
+
+def test_a_slot_measures_what_it_measures_and_not_the_warm_up() -> None:
+    books = Books(OPERATORS[:2], {}, SimulatedClock())
+
+    def measure(operator: int, *choices: int) -> None:
+        asked = [Candidate(operator, Configuration(0, (choice,)), "explorer") for choice in choices]
+        books.observe([Outcome(one, one.configuration, repr(one), 1e-3) for one in asked])
+
+    measure(0, 1, 2)
+    books.begin()
+    measure(0, 3, 4, 5)
+    measure(1, 1)  # a twin's best
+    books.slot(0, 1.0, {})
+    books.slot(0, 1.0, {})  # in which nothing was left to measure
+    assert [books.progress(operator, False).measured for operator in (0, 1)] == [3, 0]
 
 
 def test_a_target_latency_ends_the_run() -> None:

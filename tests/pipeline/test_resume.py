@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, measurements, simulated
 from workers.engine.proposer import Proposer
 from workers.landscapes import synthetic_operators
+from workers.messages.events import decode
 
 METHODS = ("dynatune", "round_robin", "autotvm", "random")
 TRIALS = 240
@@ -100,6 +102,20 @@ def test_killed_twice_the_clock_still_counts_every_second(tmp_path: Path) -> Non
     second = simulated("dynatune", TRIALS, history=kept(tmp_path / "1", first)).lines[:9]
     third = simulated("dynatune", TRIALS, history=kept(tmp_path / "2", first, second))
     assert sum(third.report["spent"].values()) == pytest.approx(third.events[-1]["clock"], abs=1e-3)
+
+
+def test_a_run_killed_behind_its_checkpoint_goes_on_in_its_circle(tmp_path: Path) -> None:
+    """Whoever became faster meanwhile: the scheduler hears of slots in their order."""
+    lines = simulated("round_robin", TRIALS).lines
+    events = [decode(line) for line in lines]
+    slots = [place for place, event in enumerate(events) if event["kind"] == "slot"]
+    saved = next(place for place in slots if "checkpoint" in events[place])
+    behind = [pair for pair in itertools.pairwise(slots) if pair[0] > saved and "checkpoint" not in events[pair[0]]]
+    assert behind
+    for number, (last, following) in enumerate(behind):
+        second = simulated("round_robin", TRIALS, history=kept(tmp_path / str(number), lines[: last + 1]))
+        first_slot = next(event for event in second.events if event["kind"] == "slot")
+        assert first_slot["operator"] == events[following]["operator"]
 
 
 @pytest.mark.mutation

@@ -13,6 +13,7 @@ from tests import zoo
 from tests.tvm_backend.test_configurations import Compiled
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
+from workers.messages.causes import UNBUILT
 
 pytestmark = pytest.mark.tvm
 
@@ -86,6 +87,16 @@ def test_it_learns_and_proposes_nothing_twice(compiled: Compiled, operators: lis
     assert chosen.model.data_size >= 2 * PLAN
     assert proposer.counters["fits"] >= 2
     assert len(proposer._database.get_top_k(proposer._record, 1)) == 1
+
+
+@pytest.mark.parametrize("cause", UNBUILT)
+def test_what_was_not_built_teaches_it_nothing(compiled: Compiled, operators: list[Any], cause: str) -> None:
+    chosen, operator = evolving(compiled), largest(operators)
+    proposer: Any = chosen.make_proposer(operator, 0)
+    plan = proposer.propose(PLAN)
+    proposer.observe([Outcome(c, c.configuration, repr(c.configuration), None, cause=cause) for c in plan])
+    assert chosen.model.data_size == 0
+    assert proposer._database.get_top_k(proposer._record, PLAN) == []
 
 
 def test_its_luck_is_the_run_s_and_nobody_else_s(compiled: Compiled, operators: list[Any]) -> None:

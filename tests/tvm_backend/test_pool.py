@@ -8,7 +8,7 @@ import resource
 import signal
 import threading
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from multiprocessing import Pipe
@@ -21,6 +21,7 @@ import pytest
 from tests import zoo
 from tests.tvm_backend.local import local_backend, target
 from workers.child.__main__ import passing
+from workers.engine.compile_limit import CompileLimit
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
 from workers.engine.thrift import Thrift
@@ -46,7 +47,7 @@ def convolutions(backend: Any, seed: int, count: int = 6) -> list[Candidate]:
 
 def signalled(monkeypatch: pytest.MonkeyPatch, verb: str, id: int, number: signal.Signals) -> list[int]:
     """Sends the signal to the worker that is just given this order; returns the list its pid goes into."""
-    from workers.tvm_backend.pool import Member
+    from workers.tvm_backend.members import Member
 
     send, hit = Member.send, list[int]()
 
@@ -81,35 +82,32 @@ def test_a_hang_is_a_timeout_and_the_others_are_measured(
     monkeypatch.setattr("workers.tvm_backend.pool.RUN_TIMEOUT", 2.0)
     candidates = convolutions(backend, seed=10 + len(verb))
     hit = signalled(monkeypatch, verb, 3, signal.SIGSTOP)
+    monkeypatch.setattr(backend._pool, "thrift", Thrift())
     outcomes = backend.measure(candidates, {})
     assert outcomes[3].cause == "timeout"
+    taken = outcomes[3].build_seconds if verb == "compile" else outcomes[3].measure_seconds
+    assert taken >= 2.0, "its seconds are on nobody else's account"
+    assert backend._pool.thrift._seconds >= sum(o.build_seconds for o in outcomes) - 1e-6
     assert all(o.seconds for place, o in enumerate(outcomes) if place != 3)
     assert not Path(f"/proc/{hit[0]}").exists()
 
 
-def hurried(monkeypatch: pytest.MonkeyPatch, backend: Any, builds: list[float], *operators: int) -> None:
-    """As after these builds, of these operators, in a run."""
+def hurried(monkeypatch: pytest.MonkeyPatch, backend: Any, builds: list[float], operator: int) -> CompileLimit:
+    """As after these builds, and a quick one of this operator, in a run."""
+    limit = CompileLimit()
+    for seconds in builds:
+        limit.took(-1, seconds)
+    limit.took(operator, 0.01)
     monkeypatch.setattr(backend._pool, "thrift", Thrift())
-    monkeypatch.setattr(backend._pool, "builds", deque(builds))
-    monkeypatch.setattr(backend._pool, "compiled", dict.fromkeys(operators, 0.01))
+    monkeypatch.setattr(backend._pool, "limit", limit)
+    return limit
 
 
-@pytest.mark.parametrize(
-    ("median", "seconds"), [(None, 4.0), (0.05, 2.5), (0.28, 2.8), (60.0, 4.0)], ids=["unknown", "least", "median", "most"]
-)  # fmt: skip
-def test_the_time_to_compile_follows_what_compiling_took(
-    backend: Any, monkeypatch: pytest.MonkeyPatch, median: float | None, seconds: float
-) -> None:
-    # The mean of them would be another.
-    hurried(monkeypatch, backend, [] if median is None else [median] * 150 + [30 * median] * 20, 0)
-    assert backend._pool.patience(0) == pytest.approx(seconds)
-    assert backend._pool.patience(1) == 4.0, "it may take longer than all others"
-    backend._pool.compiled[0] = 0.8
-    assert backend._pool.patience(0) == pytest.approx(max(seconds, 3.2)), "its own take long"
+def test_what_compiling_took_apart_is_forgotten(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = hurried(monkeypatch, backend, [0.05] * 200, 0)
     with backend._pool.apart():
-        assert backend._pool.patience(0) == 4.0
-        backend._pool.builds.append(9.0)
-    assert 9.0 not in backend._pool.builds
+        assert backend._pool.limit.of(0) == 4.0
+    assert backend._pool.limit is limit
 
 
 @pytest.mark.mutation
@@ -212,7 +210,7 @@ def test_a_run_that_goes_on_knows_the_code_of_its_fastest_programs(
 
 
 def test_running_out_of_memory_is_the_candidates_outcome(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.tvm_backend.pool import Dead, Member
+    from workers.tvm_backend.members import Dead, Member
 
     receive = Member.receive
 
@@ -234,7 +232,8 @@ def repeated(candidates: list[Candidate]) -> list[Candidate]:
 def test_repetitions_take_turns_and_their_figure_is_the_middle_one(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workers.tvm_backend.pool import TURNS, Member
+    from workers.tvm_backend.members import Member
+    from workers.tvm_backend.pool import TURNS
 
     send, order, answered = Member.send, list[int](), defaultdict[int, list[float]](list)
     receive = Member.receive
@@ -262,7 +261,8 @@ def test_repetitions_take_turns_and_their_figure_is_the_middle_one(
 
 
 def test_who_dies_in_its_second_turn_costs_the_others_nothing(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.tvm_backend.pool import TURNS, Member
+    from workers.tvm_backend.members import Member
+    from workers.tvm_backend.pool import TURNS
 
     send, turns = Member.send, defaultdict[int, list[bool]](list)
 
@@ -283,7 +283,8 @@ def test_who_dies_in_its_second_turn_costs_the_others_nothing(backend: Any, monk
 
 
 def test_of_all_seconds_a_fifth_may_go_for_good_moments(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.tvm_backend.pool import QUIET, Member
+    from workers.tvm_backend.members import Member
+    from workers.tvm_backend.pool import QUIET
 
     send, receive, given = Member.send, Member.receive, list[float]()
 

@@ -67,12 +67,14 @@ class Cells:
         return kept
 
     def all(self, kind: str) -> list[Cell]:
-        """Of one kind, by network; of those that differ in the version alone the latest."""
+        """Of one kind, by network; of those that differ in the version alone the latest, but one that failed hides none that
+        did not."""
         latest: dict[tuple[Any, ...], Cell] = {}
         for cell in sorted(self._every(), key=lambda found: str(found["ended"])):
             key = cell["key"]
-            if key["kind"] == kind:
-                latest[tuple(key[name] for name in sorted(key) if name != "version")] = cell
+            place = tuple(key[name] for name in sorted(key) if name != "version")
+            if key["kind"] == kind and (cell["state"] != FAILED or latest.get(place, cell)["state"] == FAILED):
+                latest[place] = cell
         return sorted(latest.values(), key=lambda found: (found["name"], found["key"]["arm"], found["key"]["seed"]))
 
     def _every(self) -> Iterator[Cell]:

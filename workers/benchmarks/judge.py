@@ -2,31 +2,34 @@
 standard output.
 
 TVM's runner leaves threads where Linux puts them and weights in the caches, ours does not (`Stopwatch`, `Arguments`): a
-sum by one instrument says little about a sum by the other. An order: {spec, layout, work_dir: where the database is in
-TVM's format, whole: whether it must hold every operator; ours leave some as they are}.
-The result: {latency: weighted sum in s, key: of the operators, see `operators_key`}.
+sum by one instrument says little about a sum by the other. An order: {spec, layout, sets: of programs, each {records: the
+directory of a database in TVM's format, whole: whether it must hold every operator; ours leave some as they are} or {best:
+configurations as an order to compile has them}}. The result: {latencies: of each set the weighted sum in s, timed in turns
+with the others', key: of the operators, see `operators_key`}.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from statistics import median
 from typing import Any
 
 from workers.benchmarks.identity import operators_key
 from workers.benchmarks.part import Tell, answer, leave
 from workers.benchmarks.stock import imported
+from workers.engine.evaluator.estimate import TURNS
 from workers.engine.methods import method
 from workers.messages.spec import RunSpec
 
 
 def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Alone on the machine. Raises KeyError naming an operator that has no record."""
+    """Alone on the machine. Raises KeyError naming an operator that has no record, and ArtifactFailed for configurations of
+    other operators."""
     from workers.tvm_backend import runtime
 
     spec = RunSpec.from_json(order["spec"])
     runtime.load(spec.target)
     import tvm
-    from tvm.s_tir import meta_schedule as ms
 
     from workers.tvm_backend.arguments import Arguments
     from workers.tvm_backend.handover import Handover
@@ -40,23 +43,50 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     module, _ = imported(order, spec, target)
     extracted = extract(module.mod, target)
     workloads = [Workload(task.mod, (), target) for task in extracted]
-    records = ms.database.JSONDatabase(work_dir=order["work_dir"])
-    evaluator, cores, latency = method("auto").make_evaluator(), runtime.spread_threads(), 0.0
+    sets = []
+    for one in order["sets"]:
+        found = _configured(one["best"], module, target) if "best" in one else _recorded(one, extracted, target)
+        sets.append({name: (compile_program(s, target), argument_tensors(s.mod)) for name, s in found.items()})
+    evaluator, cores = method("auto").make_evaluator(), runtime.spread_threads()
     handover, moment = Handover(target), Moment(target)
     arguments = Arguments(footprint(extracted, workloads), handover)
-    for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
-        schedule = records.query_schedule(task.mod, target, task.name)
-        if schedule is None:
-            if order["whole"]:
-                raise KeyError(f"operator {task.name} has no record")
-            continue
-        program = compile_program(schedule, target)
-        given = arguments.of(index, argument_tensors(schedule.mod), workload.weights, workload.batch)
-        with runtime.on_core(cores):
-            stopwatch = Stopwatch(program, given, handover)
-            (times, _), _ = moment.of(partial(timed, stopwatch, evaluator, None), QUIET)
-        latency += task.weight * evaluator.estimate(times)[0]
-    return {"latency": latency, "key": operators_key(key_of(task.mod) for task in extracted)}
+    times: list[dict[int, list[float]]] = [{} for _ in sets]
+    with runtime.on_core(cores):
+        for _ in range(TURNS):
+            for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
+                for programs, taken in zip(sets, times, strict=True):
+                    if task.name not in programs:
+                        continue
+                    program, shapes = programs[task.name]
+                    given = arguments.of(index, shapes, workload.weights, workload.batch)
+                    stopwatch = Stopwatch(program, given, handover)
+                    (runs, _), _ = moment.of(partial(timed, stopwatch, evaluator, None), QUIET)
+                    taken.setdefault(index, []).append(evaluator.estimate(runs)[0])
+    sums = [sum(extracted[index].weight * median(found) for index, found in taken.items()) for taken in times]
+    return {"latencies": sums, "key": operators_key(key_of(task.mod) for task in extracted)}
+
+
+def _recorded(one: dict[str, Any], extracted: Any, target: Any) -> dict[str, Any]:
+    """Schedules by the operator's name."""
+    from tvm.s_tir import meta_schedule as ms
+
+    records = ms.database.JSONDatabase(work_dir=one["records"])
+    found = {task.name: records.query_schedule(task.mod, target, task.name) for task in extracted}
+    if one["whole"] and (lacking := [name for name, schedule in found.items() if schedule is None]):
+        raise KeyError(f"operator {lacking[0]} has no record")
+    return {name: schedule for name, schedule in found.items() if schedule is not None}
+
+
+def _configured(best: dict[str, Any], module: Any, target: Any) -> dict[str, Any]:
+    """The same."""
+    from workers.child.artifact import configurations
+    from workers.tvm_backend.library import Network
+
+    network = Network.of(module, target)
+    return {
+        network.extracted[index].name: network.workloads[index].schedule(sketch, choices)
+        for index, (sketch, choices, _) in configurations(best, network).items()
+    }
 
 
 if __name__ == "__main__":

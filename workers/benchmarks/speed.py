@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 from dataclasses import asdict, dataclass
@@ -206,8 +207,6 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
     progress.show("verifying", FINALS)
     with MeasureLock().exclusive():
         tuning = {**_judged(part, work, progress), **tuning}
-        if first := tuning.get(ours.FIRST):
-            first["judged"] = _judged(part, work / ours.FIRST, progress)["judged"]
         wrong = verified(part.spec, library, work).reason
         turns = in_turns(pair(part.spec, library, work), TURNS, RUNS, lambda text: progress.show(text, FINALS))
     ended, theirs = turns.latency(OURS), turns.latency(ONNX_RUNTIME)
@@ -226,17 +225,21 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
 
 def _judged(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
     """What our stopwatch says, in the minute in which the library is timed, of the programs that the search ended with:
-    {judged: s, key}."""
+    {judged: s, key}. Of a second run also of those it had early and, in turns, of the first one's: {first_judged, early}."""
     theirs = part.key.arm in THEIRS
+    sets: dict[str, Any] = {"judged": {"records": str(work if theirs else work / "library"), "whole": theirs}}
+    if part.key.arm == AGAIN:
+        sets["first_judged"] = {"records": str(work / ours.FIRST / "library"), "whole": False}
+        if (early := work / ours.EARLY).is_file():
+            sets["early"] = {"best": json.loads(early.read_text())}
     order = {
         "layout": part.key.layout if theirs else "same",
         "spec": part.spec.to_json(),
-        "work_dir": str(work if theirs else work / "library"),
-        "whole": theirs,
+        "sets": list(sets.values()),
     }
     env = environment(part.spec.threads, work) | runtime.environment(part.spec.threads)
     found = result_of("workers.benchmarks.judge", order, env, work / "judge.log", lambda event: None, progress.tick)
-    return {"judged": found["latency"], "key": found["key"]}
+    return {**dict(zip(sets, found["latencies"], strict=True)), "key": found["key"]}
 
 
 def _told(cell: Cell) -> str:

@@ -7,6 +7,7 @@ from statistics import geometric_mean, median
 
 from workers.benchmarks.cells import DONE, VOID, Cell
 from workers.benchmarks.curve import Curve
+from workers.benchmarks.ours import EARLY_SHARE
 from workers.benchmarks.speed_blocks import AGAIN, THEIRS, Block, SpeedUp, blocks, curve_of, share_of_first
 from workers.benchmarks.text_table import aligned, milliseconds, number
 from workers.headless.display import human
@@ -97,14 +98,17 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
 
 
 def _second(cell: Cell) -> str:
-    """Sums of a run are of each program's best moment; by our clock both runs' programs are timed in the same minute."""
+    """Sums of two runs are of other moments; by our clock the programs of both are timed in turns."""
     tuning, first = cell["tuning"], cell["tuning"]["first"]
     seconds, final = Curve.of(first["curve"]).points[-1]
     share = share_of_first(cell, final)
+    early = tuning.get("early")
     return (
         f"{cell['name']} seed {cell['key']['seed']}: a first run was at its {milliseconds(final)} ms after {seconds:.0f} s, "
         f"a second {'never' if share is None else f'after {share:.1%} of that time'}; by our clock the first's programs take "
-        f"{milliseconds(first['judged'])} ms, the second's {milliseconds(tuning['judged'])} ms\n"
+        f"{milliseconds(tuning['first_judged'])} ms, the second's {milliseconds(tuning['judged'])} ms"
+        + (f", and those it had after {EARLY_SHARE:.0%} of that time {milliseconds(early)} ms" if early else "")
+        + "\n"
     )
 
 

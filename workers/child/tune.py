@@ -28,14 +28,16 @@ if TYPE_CHECKING:
     from workers.tvm_backend.backend import LocalBackend
 
 PATIENCE = 600.0
-"""s without an event until a tuning counts as hung; an import, or a plan whose every program times out, takes less."""
+"""s without an event until a tuning counts as hung; an import takes less."""
+PROGRAM_PATIENCE = 20.0
+"""s for each program of a plan: one that hangs is given up after ten, and its worker is replaced within some."""
 
 
 def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order of `messages.orders.tune_order`."""
-    pulse.patience = PATIENCE
     spec = RunSpec.from_json(order["spec"])
     chosen = method(spec.method, spec.parts, stored=True)
+    pulse.patience = max(PATIENCE, PROGRAM_PATIENCE * chosen.rhythm.plan)
     backend, chosen = _backend(order, spec, chosen, pulse)
     give_back()
     try:

@@ -156,18 +156,26 @@ class Evaluator(Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """An operator as its scheduler sees it; `curve` is the best time after each measured configuration (s, inf before)."""
+    """An operator as its scheduler sees it; `curve` is the best time after each measured configuration (s, inf before),
+    `measured` how many of them its own `slots` measured in `seconds`: others are of the warm-up and of twins' slots. None: all.
+    """
 
     operator: Operator
     curve: Sequence[float]
     slots: int
     seconds: float
     exhausted: bool
+    measured: int | None = None
 
     @property
     def best(self) -> float:
         """Best time so far in seconds; inf without a valid configuration."""
         return self.curve[-1] if self.curve else float("inf")
+
+    @property
+    def own(self) -> int:
+        """Configurations that its seconds went into."""
+        return len(self.curve) if self.measured is None else self.measured
 
 
 @dataclass(frozen=True)
@@ -187,7 +195,9 @@ class Scheduler(Protocol):
         ...
 
     def observe(self, progress: Progress) -> None:
-        """The slot of this operator is over, or another's brought it a faster configuration; only it may be re-fitted."""
+        """The slot of this operator is over, another's brought it a faster configuration, or its figures were corrected; only
+        it may be re-fitted. A run that goes on behind its last checkpoint tells the slots since in their order, without
+        choosing them again."""
         ...
 
     def state(self) -> State: ...
@@ -219,7 +229,8 @@ class Backend(Protocol):
         ...
 
     def spent(self) -> dict[str, float]:
-        """Seconds since the start by category: "build" (applying included), "measure", "wait"."""
+        """Seconds since the start by category: "build" (applying included, where that is no category of its own), "measure",
+        "wait"."""
         ...
 
     def close(self) -> None:

@@ -19,8 +19,9 @@ RIVALS = 2
 
 
 class Books:
-    """Per operator: `best` (s), `curve` (best after each configuration), `slots`, `seconds`; for the run: trials, failures,
-    those that `repeated` an earlier one, timed `runs`, and why measuring `stopped`, by reason.
+    """Per operator: `best` (s), `bests` (when the slot in hand began), `curve` (best after each configuration), `slots`,
+    `seconds`; for the run: trials, failures, those that `repeated` an earlier one, timed `runs`, and why measuring `stopped`,
+    by reason.
 
     The network's latency is the sum of weight x best, in seconds; infinite until every operator has a valid configuration.
     `accounts` are this attempt's; `spent` adds what earlier ones took.
@@ -39,6 +40,8 @@ class Books:
         self._rounds: list[dict[Configuration, int]] = [{} for _ in operators]
         self.tried = [0] * len(operators)
         self.slots = [0] * len(operators)
+        self.begin()
+        self._measured = [0] * len(operators)
         self.seconds = [0.0] * len(operators)
         self.trials = 0
         self.failures = 0
@@ -104,16 +107,29 @@ class Books:
         self.curves[operator] = [max(point, best) for point in self.curves[operator]]
         self.curves[operator][-1] = best
 
+    def begin(self) -> None:
+        """A slot."""
+        self.bests, self._before_slot = list(self.best), [len(curve) for curve in self.curves]
+
     def slot(self, operator: int, seconds: float, terms: Mapping[str, Any]) -> None:
+        """It was this operator's, and is over."""
         self.slots[operator] += 1
         self.seconds[operator] += seconds
+        count = len(self.curves[operator])
+        self._measured[operator] += count - self._before_slot[operator]
+        self._before_slot[operator] = count  # the next one may measure nothing
         self.decided_by_belief += bool(terms.get("decided_by_belief"))
         self.differs += bool(terms.get("differs_from_round_robin"))
 
     def progress(self, operator: int, exhausted: bool) -> Progress:
         """As schedulers see it."""
         return Progress(
-            self._operators[operator], self.curves[operator], self.slots[operator], self.seconds[operator], exhausted
+            self._operators[operator],
+            self.curves[operator],
+            self.slots[operator],
+            self.seconds[operator],
+            exhausted,
+            self._measured[operator],
         )
 
     def spent(self) -> dict[str, float]:

@@ -116,7 +116,7 @@ def _gain(one: Progress, growth: float, scheduler: Scheduler) -> float:
         return 1 - scheduler.foreseen(one, 0.0) / one.best if isinstance(scheduler, Foreseeing) else 1.0
     stays = math.pow(1 + growth, -_steepness(one))
     if isinstance(scheduler, Foreseeing):
-        stays = min(stays, scheduler.foreseen(one, growth * len(one.curve)) / one.best)
+        stays = min(stays, scheduler.foreseen(one, growth * one.own) / one.best)
     return 1 - stays
 
 

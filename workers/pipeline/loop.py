@@ -18,6 +18,7 @@ from workers.messages.spec import Budget
 from workers.pipeline.accounts import since
 from workers.pipeline.books import INFINITE, Books
 from workers.pipeline.gain import GainRule
+from workers.pipeline.last_turn import LastTurn
 from workers.pipeline.record import Measurement, measurement_of, outcome_of
 from workers.pipeline.watched import watched
 
@@ -27,12 +28,6 @@ CHECKPOINT_SHARE = 0.01
 """Of the tuning time that making checkpoints may take: those of hundreds of operators come more rarely."""
 CHECKPOINT_LATEST = 60.0
 """Seconds until the next one, however long the last one took: machines stall, and then a run must not lose an hour."""
-LAST = 0.3
-"""Seconds for each operator that are left for the last turn, at most, however long the run."""
-AT_ONCE = 8
-"""Programs in a batch of it, or some more: before each it is asked whether there is time."""
-UNHURRIED = ("seconds", "gain", "exhausted")
-"""Ends after which there is time for it: whoever stops a run, or asks for a latency or for so many trials, gets just that."""
 
 
 class TuningLoop:
@@ -63,11 +58,11 @@ class TuningLoop:
         self._books = Books(backend.operators(), spent or {}, clock)
         self._account = self._books.accounts.spending
         self._seed, self._peak = seed, peak_flops
-        self._left_out = set[int]() if tuned is None else {o.index for o in backend.operators()} - set(tuned)
+        everyone = {operator.index for operator in backend.operators()}
+        self._tuned = everyone if tuned is None else everyone & set(tuned)
         self._slot = 0
         self._deadline = INFINITE if budget.seconds is None else budget.seconds
-        share = method.rhythm.last * (budget.seconds or 0.0)
-        self._reserve = min(share, LAST * (len(self._books.best) - len(self._left_out)))
+        self._last_turn = LastTurn(self._books, self._tuned, method.rhythm.last, budget)
         self._known, self._fallen = known or {}, dict[int, Candidate]()
         with self._account("start/searches"):
             neighbours, own = Neighbours(), watched(method, self._books.accounts)
@@ -83,6 +78,7 @@ class TuningLoop:
             )
             self._gain = GainRule(budget.min_gain, self._scheduler)
         self._saved, self._interval = clock.now(), CHECKPOINT_SECONDS
+        self._revised = dict[int, None]()
 
     def resume(
         self,
@@ -105,31 +101,43 @@ class TuningLoop:
                 proposer.restore(state)
             self._scheduler.restore(checkpoint["scheduler"])
             self._books.remember(checkpoint.get("searched", {}))  # none of an earlier version
-        for operator, seconds, terms in slots:
-            self._books.slot(operator, seconds, terms)
-            self._gain.remember(seconds, terms)
-        self._slot = len(slots)
-        # After the checkpoint: a belief behind its curve would predict what is already known.
-        known = checkpoint["slot"] if checkpoint is not None else 0
-        later = [operator for operator, _, _ in slots[known:]]
+        saved = checkpoint["slot"] if checkpoint is not None else 0
+        begun = 0
         for measurement in measurements:
+            slot = measurement.get("slot", 0)
+            self._take_up(slots, slot - 1 if slot else begun, saved)
+            if slot > begun:
+                begun = slot
+                self._books.begin()
             outcome = outcome_of(measurement)
             operator = outcome.candidate.operator
-            best = self._books.best[operator]
             self._observe([outcome])
-            if measurement.get("slot", 0) > known and self._gained(operator, best):
-                later.append(operator)
+            if 0 < slot <= saved:  # of a last turn before it the checkpoint's scheduler has heard
+                self._revised.clear()
+            elif not slot and self._books.slots[operator]:
+                self._revised[operator] = None
             if outcome.identity and outcome.cause != LARGE:
                 self._backend.remember(operator, outcome.identity)
-        for operator in reversed(dict.fromkeys(reversed(later))):
-            self._scheduler.observe(self._progress(operator))
+        self._take_up(slots, len(slots), saved)
+        if begun > len(slots):  # in which the attempt ended
+            self._believe_gains()
+
+    def _take_up(self, slots: Sequence[tuple[int, float, dict[str, Any]]], until: int, saved: int) -> None:
+        """Slots up to that number are over; of those after the checkpoint the scheduler hears now, in their order."""
+        for operator, seconds, terms in slots[self._slot : until]:
+            self._slot += 1
+            self._books.slot(operator, seconds, terms)
+            self._gain.remember(seconds, terms)
+            if self._slot > saved:
+                self._believe(operator)
 
     def run(self) -> str:
         """Tunes; returns why it ended: "seconds", "trials", "target", "gain", "exhausted", "stopped" or "paused"."""
         reason = self._warm_up() or self._slots()
-        if self._method.rhythm.last and reason in UNHURRIED:
-            reason = self._last_turn() or reason
-        self._tell("batch", saving=True, slot=self._slot, measurements=[], **self._books.totals())
+        if self._last_turn.follows(reason):
+            reason = self._confirm() or reason
+        last = {**self._books.totals(), "spent": self._books.spent()}
+        self._tell("batch", saving=True, slot=self._slot, measurements=[], **last)
         self._tell("finished", reason=reason, **self._books.totals(), report=self.report())
         return reason
 
@@ -144,7 +152,7 @@ class TuningLoop:
             "phases": self._books.phases(),
             "searched": self._books.searched(),
             "slots": self._slot,
-            "operators": len(self._proposers) - len(self._left_out),
+            "operators": len(self._tuned),
             "decided_by_belief": self._books.decided_by_belief,
             "differs_from_round_robin": self._books.differs,
             "timings": {"runs": self._books.runs, "stopped": dict(sorted(self._books.stopped.items()))},
@@ -171,8 +179,12 @@ class TuningLoop:
         Follows from the outcomes alone, so that a resumed run goes on in the middle of it.
         """
         books, rhythm = self._books, self._method.rhythm
-        waiting = [i for i, best in enumerate(books.best) if best == INFINITE and books.tried[i] < rhythm.warm_up]
-        return sorted(waiting, key=lambda i: books.tried[i])[: rhythm.plan]
+        waiting = [
+            i
+            for i, best in enumerate(books.best)
+            if best == INFINITE and books.tried[i] < rhythm.warm_up and not self._proposers[i].exhausted
+        ]
+        return sorted(waiting, key=lambda i: books.tried[i])[: self._room(rhythm.plan)]
 
     def _again(self) -> list[Candidate]:
         """The next batch of those; from outcomes alone, too."""
@@ -187,12 +199,11 @@ class TuningLoop:
         elif asked.configuration in known.starts[:1] and (outcome.seconds or 0.0) > FALLEN * known.best:
             self._fallen[asked.operator] = replace(asked, origin="confirm", round=1)
 
-    def _last_turn(self) -> str | None:
-        """Once more the best of every operator and what may be as good: of many figures the best is also the luckiest (winner's
-        curse). Why it was broken off, if it was."""
+    def _confirm(self) -> str | None:
+        """The last turn. Why it was broken off, if it was."""
         self._books.turn("confirming")
         told = False
-        while candidates := self._doubted():
+        while candidates := self._last_turn.plan():
             reason = self._over(self._deadline)
             if reason not in (None, "gain"):  # that stays so
                 return reason if reason in ("paused", "stopped") else None
@@ -202,20 +213,11 @@ class TuningLoop:
             self._measure(candidates, 0)
         return None
 
-    def _doubted(self) -> list[Candidate]:
-        """The next batch of the last turn, operators that take most time first; from outcomes alone, too."""
-        plan: list[Candidate] = []
-        for operator in self._books.by_time():
-            if len(plan) >= AT_ONCE:
-                break
-            if operator not in self._left_out:
-                plan += self._books.doubted(operator)
-        return plan
-
     def _slots(self) -> str:
         self._books.turn("tuning")
         self._tell("phase", name="tuning", text="giving slots to the operators that promise most")
         while not (reason := self._over(self._end_of_slots())):
+            self._believe_anew()
             with self._account("decision/choose"):
                 decision = self._scheduler.choose(self._everyone(), self._slot_seconds())
             if decision is None:
@@ -223,14 +225,34 @@ class TuningLoop:
             self._give(decision)
         return reason
 
+    def _believe_anew(self) -> None:
+        """Of what an earlier attempt's last turn measured, now that slots follow it: a run that only ends has no use for it."""
+        with self._account("decision/observe"):
+            for operator in self._revised:
+                self._scheduler.observe(self._progress(operator))
+        self._revised.clear()
+
+    def _believe(self, operator: int) -> None:
+        """Its slot is over."""
+        self._revised.pop(operator, None)
+        self._scheduler.observe(self._progress(operator))
+        self._believe_gains(operator)
+
+    def _believe_gains(self, but: int | None = None) -> None:
+        """Of operators that another's slot made faster, where they are believed anything of: who had slots."""
+        for operator, best in enumerate(self._books.bests):
+            if operator != but and self._books.slots[operator] > 0 and self._books.best[operator] < best:
+                self._scheduler.observe(self._progress(operator))
+
     def _give(self, decision: Decision) -> None:
         """One slot: plans of its operator until the slot's length is reached."""
         self._slot += 1  # its batches carry its number; those of the warm-up and of the last turn have 0
         operator, began = decision.operator, self._clock.now()
-        bests, trials = list(self._books.best), self._books.trials
+        self._books.begin()
+        trials = self._books.trials
         length = self._method.rhythm.slot_seconds
         while True:
-            plan = self._propose(operator, self._method.rhythm.plan)
+            plan = self._propose(operator, self._room(self._method.rhythm.plan))
             self._measure([*plan, *self._borrowed()], self._slot)
             over = length is None or self._clock.now() - began >= length
             if not plan or over or self._over(self._end_of_slots()):
@@ -238,10 +260,7 @@ class TuningLoop:
         ended = self._clock.now()
         self._books.slot(operator, ended - began, decision.terms)
         with self._account("decision/observe"):
-            self._scheduler.observe(self._progress(operator))
-            for other, best in enumerate(bests):
-                if other != operator and self._gained(other, best):
-                    self._scheduler.observe(self._progress(other))
+            self._believe(operator)
             expected = self._gain.observe(ended - began, self._everyone())
         self._tell(
             "slot",
@@ -251,15 +270,16 @@ class TuningLoop:
             began=began,
             ended=ended,
             trials=self._books.trials - trials,
-            before=_finite(bests[operator]),
+            before=_finite(self._books.bests[operator]),
             after=_finite(self._books.best[operator]),
             decision={"rule": decision.rule, **decision.terms, **expected},
             latency=_finite(self._books.latency),
         )
 
-    def _gained(self, operator: int, best: float) -> bool:
-        """Whether it is faster than that, and of those that are believed anything of: who had slots."""
-        return self._books.slots[operator] > 0 and self._books.best[operator] < best
+    def _room(self, count: int) -> int:
+        """Of so many candidates those that the run's trials are enough for, one at least."""
+        left = INFINITE if self._budget.trials is None else self._budget.trials - self._books.trials
+        return int(max(1, min(count, left)))
 
     def _propose(self, operator: int, count: int) -> list[Candidate]:
         with self._account("search/plan"):
@@ -268,7 +288,7 @@ class TuningLoop:
     def _borrowed(self) -> list[Candidate]:
         """Bests of twins that wait for a try: they ride along, for a slot of their own would come late."""
         with self._account("search/plan"):
-            tuned = (p for index, p in enumerate(self._proposers) if index not in self._left_out)
+            tuned = (p for index, p in enumerate(self._proposers) if index in self._tuned)
             return [candidate for proposer in tuned for candidate in proposer.borrowed()]
 
     def _measure(self, plan: Sequence[Candidate], slot: int) -> None:
@@ -304,7 +324,7 @@ class TuningLoop:
         return "gain" if self._gain.holds else None
 
     def _progress(self, operator: int) -> Progress:
-        done = operator in self._left_out and self._books.best[operator] != INFINITE
+        done = operator not in self._tuned and self._books.best[operator] != INFINITE
         return self._books.progress(operator, done or self._proposers[operator].exhausted)
 
     def _everyone(self) -> list[Progress]:
@@ -313,10 +333,10 @@ class TuningLoop:
     def _end_of_slots(self) -> float:
         """Seconds of the run after which no slot begins: half of one more would be the last turn's. A slot by time ends with
         the plan in which they are over."""
-        if not self._reserve:
+        if not self._last_turn.reserve:
             return self._deadline
         half = self._slot_seconds() / 2 if self._method.rhythm.slot_seconds is None else 0.0
-        return self._deadline - self._reserve - half
+        return self._deadline - self._last_turn.reserve - half
 
     def _slot_seconds(self) -> float:
         """Expected length of the next slot in seconds: the mean of those so far."""
@@ -325,11 +345,10 @@ class TuningLoop:
         return sum(self._books.seconds) / self._slot if self._slot else 1.0
 
     def _setting(self) -> Setting:
-        """With the run's trials as its limit, or its seconds."""
-        trials, seconds = self._budget.trials, self._budget.seconds
-        if trials is None and seconds is not None:
-            return Setting(self._seed, self._peak, left=lambda: max(0.0, seconds - self._reserve - self._clock.now()))
-        return Setting(self._seed, self._peak, trials=trials)
+        """With the run's limits; its end may be none."""
+        end = self._deadline - self._last_turn.reserve
+        left = (lambda: max(0.0, end - self._clock.now())) if end < INFINITE else None
+        return Setting(self._seed, self._peak, left=left, trials=self._budget.trials)
 
     @contextmanager
     def _claiming(self, account: str) -> Iterator[list[Outcome]]:

@@ -30,7 +30,8 @@ class DamagedJournal(RuntimeError):
 
 @dataclass(frozen=True)
 class History:
-    """What a new attempt needs: the last checkpoint, every measurement, and (operator, seconds, decision) of every slot."""
+    """What a new attempt needs: the last checkpoint, every measurement with its slot, and (operator, seconds, decision) of each
+    slot."""
 
     checkpoint: Any = None
     measurements: list[dict[str, Any]] = field(default_factory=list)
@@ -200,7 +201,7 @@ class DirectoryJournal:
             checkpoint = event.get("checkpoint") or checkpoint  # of journals from when they stood there
             clock = max(clock, float(event.get("clock", 0.0)))
             if event["kind"] == "batch":
-                measurements += event.get("measurements", ())
+                measurements += [{**row, "slot": event.get("slot", 0)} for row in event.get("measurements", ())]
                 spent = event.get("spent", spent)
             elif event["kind"] == "slot":
                 slots.append((event["operator"], event["ended"] - event["began"], event["decision"]))

@@ -33,6 +33,7 @@ from workers.engine.ports import Candidate, Outcome, State
 from workers.engine.proposer import Proposer
 from workers.engine.search import COUNTERS
 from workers.engine.space import Configuration, Operator
+from workers.messages.causes import UNBUILT
 from workers.messages.composition import EVOLVING
 from workers.tvm_backend.programs import Invalid, Workload
 from workers.tvm_backend.traces import annotation, read_back
@@ -256,7 +257,7 @@ class EvolutionaryProposer:
         """The program of an outcome; None for what made none, or the same once more."""
         asked = outcome.candidate.configuration
         made = self._made.pop(asked, None)
-        if outcome.cause in ("duplicate", "invalid", "device") or outcome.candidate.round > 0:
+        if outcome.cause in (*UNBUILT, "invalid", "device") or outcome.candidate.round > 0:
             return None
         try:
             return made or self._workload.schedule(asked.sketch, asked.choices)

@@ -7,45 +7,25 @@ blame for the candidate it had in hand; what else it had compiled is compiled ag
 
 from __future__ import annotations
 
-import json
 import math
-import signal
-import socket
-import statistics
-import sys
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from workers.engine.evaluator.estimate import LONGEST_TIMING, TURNS, of_turns
+from workers.engine.compile_limit import MOST, CompileLimit
+from workers.engine.evaluator.estimate import LONGEST_TIMING, TURNS
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.space import Configuration
 from workers.engine.thrift import Thrift
 from workers.messages.causes import DUPLICATE, LARGE
 from workers.sandbox.lock import MeasureLock
-from workers.sandbox.memory import memory
-from workers.sandbox.spawn import Limits, Process, spawn
-from workers.tvm_backend.runtime import environment
+from workers.tvm_backend.members import Dead, Member, Task, started
 
-# Most candidates compile in 0.1 s; one that takes forty times as long is code unrolled beyond any instruction cache.
-COMPILE_TIMEOUT = 4.0
-LEAST_TIMEOUT = 2.5
-"""What another worker in its place takes, with what is compiled anew: of SqueezeNet's two minutes 15 s went for six programs
-that were given up after one, and would have taken less than two."""
-PATIENCE = 10.0
-"""Times the median of what compiled lately. In a run of ResNet-18 one program of a hundred took over seven medians, and none
-of those that were faster than what was known more than one and a half."""
-OWN = 4.0
-"""Times the quickest of the operator's own."""
-LATELY = 200
-"""Programs."""
-KNOWN = 20
-"""Programs without which their median says little."""
+ANSWER_TIMEOUT = 4.0
+"""Seconds for what takes milliseconds."""
 RUN_TIMEOUT = LONGEST_TIMING + 2.0
 START_TIMEOUT = 120.0
 QUIET = 0.3
@@ -53,96 +33,11 @@ QUIET = 0.3
 QUIET_SHARE = 0.2
 """Of all seconds that may be lost so: on a machine that is always busy no moment is good, and waiting is of no use."""
 
-SHARE = 0.5
-"""Of the machine's memory that one worker may reserve: a candidate that wants more is an outcome, the run goes on."""
-LEAST = 6 * 2**30
-"""Bytes; libraries and threads' stacks reserve some of it without using it."""
-
 
 class PoolError(RuntimeError):
     """The workers cannot be started; the text says why and what to do. A machine that swaps may do it the next time."""
 
     passing = True
-
-
-class Dead(Exception):
-    """A worker died or was late; `cause` is an outcome's cause."""
-
-    def __init__(self, cause: str, error: str) -> None:
-        super().__init__(error)
-        self.cause = cause
-
-
-def describe_end(process: Process) -> str:
-    """Why a process is gone, in words."""
-    code = process.end(grace=0.0)
-    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"left with status {code}"
-
-
-@dataclass
-class Member:
-    """One worker process and the order it works on."""
-
-    process: Process
-    connection: Connection
-    task: Task | None = None
-    timeout: float = float("inf")
-    late: float = float("inf")
-
-    def send(self, verb: str, timeout: float, **arguments: Any) -> None:
-        self.timeout, self.late = timeout, time.monotonic() + timeout
-        try:
-            self.connection.send_bytes(json.dumps({"verb": verb, **arguments}).encode())
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # seen again, with its cause, when the answer is read
-
-    def receive(self) -> dict[str, Any]:
-        """The answer; raises Dead when there will be none, or none that a worker should outlive."""
-        left = self.late - time.monotonic()
-        try:
-            if not self.connection.poll(max(left, 0)):
-                raise Dead("timeout", f"the program did not finish within {self.timeout:.3g} s")
-            answer = dict(json.loads(self.connection.recv_bytes()))
-        except (EOFError, ConnectionResetError):
-            raise Dead("crash", f"the worker died: {describe_end(self.process)}") from None
-        if answer.get("cause") == "memory":  # what is left of it may not do for the next candidate either
-            raise Dead("memory", answer["error"])
-        return answer
-
-
-@dataclass
-class Task:
-    """A candidate on its way through the pool."""
-
-    id: int
-    candidate: Candidate
-    choices: tuple[int, ...] | None = None
-    identity: str = ""
-    build_seconds: float = 0.0
-    member: Member | None = field(default=None, repr=False)
-    outcome: Outcome | None = None
-    size: float = 0.0
-    times: tuple[float, ...] = ()
-
-    def timed(self, answers: Sequence[dict[str, Any]]) -> None:
-        """Ends with what workers answered to "run", turn by turn."""
-        seconds, spread = of_turns([(answer["seconds"], answer["spread"]) for answer in answers])
-        self.end(
-            seconds,
-            spread=spread,
-            runs=sum(answer["runs"] for answer in answers),
-            stopped=answers[-1]["stopped"],
-            measure_seconds=sum(answer["taken"] for answer in answers),
-        )
-        self.times = tuple(answers[0]["times"])
-
-    def end(self, seconds: float | None = None, **fields: Any) -> None:
-        configuration = self.candidate.configuration
-        if self.choices is not None:
-            configuration = Configuration(configuration.sketch, self.choices)
-        self.outcome = Outcome(
-            self.candidate, configuration, self.identity, seconds, build_seconds=self.build_seconds, **fields
-        )
 
 
 class Pool:
@@ -167,16 +62,15 @@ class Pool:
         self.thrift = thrift or Thrift(math.inf)
         self.spent: dict[str, float] = defaultdict(float)
         self.made, self.lost = time.monotonic(), 0.0
-        self.builds: deque[float] = deque(maxlen=LATELY)
-        self.compiled = dict[int, float]()
+        self.limit = CompileLimit()
         self.order: dict[str, Any] | None = None
         self.tasks: list[Task] = []
         self._size = min(threads, plan or threads)
-        self.members: list[Member] = [self._start() for _ in range(max(1, self._size - 1))]
+        self.members: list[Member] = [started(self.target, self.threads) for _ in range(max(1, self._size - 1))]
 
     def fill(self) -> None:
         """Starts the last worker."""
-        self.members += [self._start() for _ in range(self._size - len(self.members))]
+        self.members += [started(self.target, self.threads) for _ in range(self._size - len(self.members))]
 
     def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
         """Gives every worker the operators; `footprint` as `Arguments` takes it. PoolError when one cannot take them."""
@@ -198,7 +92,9 @@ class Pool:
     ) -> list[Outcome]:
         """One outcome a candidate, in order. `seen` (operator, identity) is extended by what is tried for the first time."""
         tasks = self.tasks = [Task(number, candidate) for number, candidate in enumerate(candidates)]
-        self._ask_all("drop")
+        with self.lock.shared() as waited:  # who died in the meantime is replaced
+            self.spent["wait"] += waited
+            self._ask_all("drop")
         while open_tasks := [task for task in tasks if task.outcome is None]:
             with self.lock.shared() as waited:
                 self.spent["wait"] += waited
@@ -212,23 +108,15 @@ class Pool:
                 self.spent["measure"] += time.monotonic() - began
         return [task.outcome for task in tasks if task.outcome is not None]
 
-    def patience(self, operator: int) -> float:
-        """Seconds that this operator's next program may take to compile: a late one ends its worker, and what that had
-        compiled. COMPILE_TIMEOUT until one of its programs compiled, and where everything is worth it."""
-        if not self.thrift.limits or operator not in self.compiled or len(self.builds) < KNOWN:
-            return COMPILE_TIMEOUT
-        usual = max(PATIENCE * statistics.median(self.builds), OWN * self.compiled[operator])
-        return min(COMPILE_TIMEOUT, max(LEAST_TIMEOUT, usual))
-
     @contextmanager
     def apart(self) -> Iterator[None]:
         """What is learned of compiling meanwhile is forgotten: it is of operators that may not be tuned."""
-        kept = self.thrift, self.builds, self.compiled
-        self.thrift, self.builds, self.compiled = Thrift(math.inf), deque(maxlen=LATELY), {}
+        kept = self.thrift, self.limit
+        self.thrift, self.limit = Thrift(math.inf), CompileLimit()
         try:
             yield
         finally:
-            self.thrift, self.builds, self.compiled = kept
+            self.thrift, self.limit = kept
 
     def close(self) -> None:
         for member in self.members:
@@ -247,7 +135,7 @@ class Pool:
                 configuration = member.task.candidate.configuration
                 member.send(
                     "apply",
-                    COMPILE_TIMEOUT,
+                    ANSWER_TIMEOUT,
                     id=member.task.id,
                     operator=member.task.candidate.operator,
                     sketch=configuration.sketch,
@@ -269,14 +157,13 @@ class Pool:
         task = member.task
         assert task is not None
         if "seconds" in answer:
-            task.build_seconds = answer["seconds"]
             task.member = member
-            operator = task.candidate.operator
-            self.builds.append(task.build_seconds)
-            self.compiled[operator] = min(task.build_seconds, self.compiled.get(operator, math.inf))
-            self.thrift.compiled(operator, task.size, task.build_seconds)
+            self.limit.took(task.candidate.operator, answer["seconds"])
+            self._built(task, answer["seconds"])
             return True
         if "identity" not in answer:
+            if task.identity:
+                self._built(task, time.monotonic() - member.ordered)
             cause = "invalid" if "invalid" in answer else "build"
             task.end(cause=cause, error=answer.get("invalid") or answer.get("error", ""))
             return True
@@ -292,8 +179,14 @@ class Pool:
                 return True
         seen.add(key)
         # A repetition compiled once: what took long then is no worse for it.
-        member.send("compile", COMPILE_TIMEOUT if task.candidate.round else self.patience(key[0]), id=task.id)
+        hurried = task.candidate.round == 0 and self.thrift.limits
+        member.send("compile", self.limit.of(key[0]) if hurried else MOST, id=task.id)
         return False
+
+    def _built(self, task: Task, seconds: float) -> None:
+        """Whether or not anything came of it."""
+        task.build_seconds = seconds
+        self.thrift.compiled(task.candidate.operator, task.size, seconds)
 
     def _run(self, tasks: Sequence[Task], incumbents: dict[int, float]) -> None:
         best = dict(incumbents)
@@ -349,8 +242,12 @@ class Pool:
 
     def _bury(self, member: Member, dead: Dead) -> list[Task]:
         """Blames the task in hand; gives back what else was lost with the worker."""
-        if member.task is not None:
-            member.task.end(cause=dead.cause, error=str(dead))
+        if (task := member.task) is not None:
+            taken = time.monotonic() - member.ordered
+            if task.identity and task.member is None:
+                self._built(task, taken)
+            measured = {"measure_seconds": taken} if task.member is not None else {}
+            task.end(cause=dead.cause, error=str(dead), **measured)
         lost = [task for task in self.tasks if task.member is member and task.outcome is None]
         for task in lost:
             task.member = None
@@ -359,7 +256,7 @@ class Pool:
     def _replace(self, member: Member) -> Member:
         member.process.end(grace=0.0)
         member.connection.close()
-        fresh = self._start()
+        fresh = started(self.target, self.threads)
         self.members[self.members.index(member)] = fresh
         fresh.send("load", START_TIMEOUT, **(self.order or {}))
         self._loaded(fresh)
@@ -374,31 +271,12 @@ class Pool:
     def _ask_all(self, verb: str) -> None:
         for member in list(self.members):
             member.task = None
-            member.send(verb, COMPILE_TIMEOUT)
+            member.send(verb, ANSWER_TIMEOUT)
         for member in list(self.members):
             try:
                 member.receive()
             except Dead:
                 self._replace(member)
-
-    def _start(self) -> Member:
-        ours, theirs = socket.socketpair()
-        process = spawn(
-            [
-                sys.executable,
-                "-m",
-                "workers.tvm_backend.worker",
-                "--fd",
-                str(theirs.fileno()),
-                "--target",
-                json.dumps(self.target),
-            ],
-            limits=Limits(address_space=max(LEAST, int(SHARE * memory()))),
-            env=environment(self.threads),
-            pass_fds=(theirs.fileno(),),
-        )
-        theirs.close()
-        return Member(process, Connection(ours.detach()))
 
     def _loaded(self, member: Member) -> None:
         try:

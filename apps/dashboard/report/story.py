@@ -10,6 +10,7 @@ from typing import Any
 from apps.dashboard import humans
 from apps.dashboard.plot import Plot, apart, stepped
 from apps.tuning.live import thinned
+from workers.messages.orders import FUTILE
 
 POINTS = 1000
 FIELD = 300
@@ -85,12 +86,14 @@ def story(drawn: Mapping[str, Any], colours: Mapping[int, int]) -> Story | None:
 
 
 def coloured(operators: Sequence[Told]) -> dict[int, int]:
-    """As static/js/run/state.js: a colour for each of the dearest when all were measured for the first time."""
-    if any(not operator["best"] for operator in operators):
+    """As static/js/run/state.js: a colour for each of the dearest when all were measured for the first time. Those of which
+    nothing ran come last."""
+    open_ = any(not operator["best"] and operator["trials"] < FUTILE for operator in operators)
+    if open_ or not any(operator["best"] for operator in operators):
         return {}
 
     def cost(operator: Told) -> float:
-        first: float = operator["spark"][0][1] if operator["spark"] else operator["best"]
+        first: float = operator["spark"][0][1] if operator["spark"] else operator["best"] or 0.0
         return float(operator["weight"]) * first
 
     ranked = sorted(operators, key=cost, reverse=True)

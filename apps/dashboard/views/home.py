@@ -21,11 +21,13 @@ from apps.core import clock
 from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.dashboard import figures, paces
+from apps.dashboard.latest import latest
 from apps.dashboard.listed import listed
 from apps.tuning import services
-from apps.tuning.models import TuningRun
+from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import ACTIVE
 from workers.messages import Budget
+from workers.messages.names import READING
 
 PAGE = 25
 EXAMPLE_SECONDS = 180.0
@@ -98,7 +100,12 @@ def _go(request: HttpRequest, place: str) -> HttpResponse:
 
 
 def _readiness(request: HttpRequest, pk: UUID) -> dict[str, Any]:
-    return {
-        "network": owned(Network.objects.all(), request.user, pk=pk),
-        "target": services.ensure_local_target(),
+    """What of the two is waited for, and what that waits for itself."""
+    network = owned(Network.objects.all(), request.user, pk=pk)
+    target = services.ensure_local_target()
+    waits = {
+        "network": latest(network.jobs.filter(task__in=READING))["wait"],
+        "target": latest(target.jobs.filter(task=Job.Task.HARDWARE))["wait"],
     }
+    unanswered = any(wait and not wait.answered for wait in waits.values())
+    return {"network": network, "target": target, "waits": waits, "unanswered": unanswered}

@@ -20,10 +20,11 @@ from apps.core.errors import Refused
 from apps.dashboard import figures, paces
 from apps.dashboard.compared import picture
 from apps.dashboard.forms import Sizes
+from apps.dashboard.latest import latest
 from apps.dashboard.listed import listed
 from apps.tuning import quota, services
-from apps.tuning.models import Job, TuningRun
-from apps.tuning.states import ACTIVE
+from apps.tuning.models import TuningRun
+from workers.messages.names import READING
 
 RUNS = 10
 COMPARED = 60
@@ -103,15 +104,15 @@ def _facts(found: Network, form: Sizes | None) -> dict[str, Any]:
         ],
         "most": max(counts.values(), default=0),
         "form": form,
-        "job": _reading(found),
+        **_reading(found),
         "rows": figures.rows(listed(runs)[:RUNS]),
         "runs": runs.count(),
     }
 
 
-def _reading(found: Network) -> Job | None:
+def _reading(found: Network) -> dict[str, Any]:
     """The job that reads it or converts it."""
-    return found.jobs.filter(task__in=(Job.Task.INSPECT, Job.Task.CONVERT), state__in=ACTIVE).first()
+    return latest(found.jobs.filter(task__in=READING))
 
 
 @require_GET
@@ -128,5 +129,5 @@ def shown(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The part of the page that waits for the inspection."""
     found = owned(Network.objects.all(), request.user, pk=pk)
     if found.state == Network.State.INSPECTING:
-        return render(request, "dashboard/_inspecting.html", {"network": found, "job": _reading(found)})
+        return render(request, "dashboard/_inspecting.html", {"network": found, **_reading(found)})
     return HttpResponse(headers={"HX-Redirect": reverse("network", args=[found.pk])})

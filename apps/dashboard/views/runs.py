@@ -11,7 +11,6 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.utils.html import escape
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.catalog.models import Network, Target
@@ -19,11 +18,13 @@ from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.dashboard import figures, methods, report, streams, words
 from apps.dashboard.forms import NewRun
+from apps.dashboard.latest import latest
 from apps.tuning import services
 from apps.tuning.live import made_with, snapshot
 from apps.tuning.methods import PARTS
 from apps.tuning.models import Artifact, Job, TuningRun
-from apps.tuning.states import ACTIVE, OVER, State
+from apps.tuning.requests.artifacts import measured
+from apps.tuning.states import OVER, State
 from apps.tuning.waiting import waits
 from workers.messages.spec import ALL, AUTO, LAYOUTS, MEASURED
 
@@ -35,6 +36,8 @@ WORDS = {
 }
 FINAL = ("keep", "stop")
 """What cannot be taken back: a stopped run goes on no more."""
+ASKED_AGAIN = ("stop",)
+"""What takes a second click: it leaves nothing to take."""
 RARE = ("seed", "layout", "operators")
 """Settings that few need: out of sight while they are what they are at first."""
 
@@ -132,7 +135,7 @@ def _controls(job: Job) -> list[dict[str, Any]]:
         "keep": ends,
     }
     return [
-        {"word": word, "label": label, "offered": offered[word], "final": word in FINAL}
+        {"word": word, "label": label, "offered": offered[word], "final": word in FINAL, "again": word in ASKED_AGAIN}
         for word, label in WORDS.items()
     ]
 
@@ -141,13 +144,6 @@ def _controls(job: Job) -> list[dict[str, Any]]:
 def shot(request: HttpRequest, pk: UUID) -> JsonResponse:
     """What the page draws, as JSON."""
     return JsonResponse(snapshot(_run(request, pk)))
-
-
-@require_GET
-def log(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The end of what the last attempt's process printed, as HTML's text."""
-    printed = _run(request, pk).job.log or "Nothing was printed."
-    return HttpResponse(escape(printed), content_type="text/html; charset=utf-8")
 
 
 @require_POST
@@ -202,16 +198,22 @@ def _left(found: TuningRun) -> dict[str, Any]:
     ready = next((artifact for artifact in artifacts if artifact.state == Artifact.State.READY), None)
     first = figures.headline(found)
     siblings = TuningRun.objects.filter(network=found.network_id).exclude(latency=None)
-    latest = Job.objects.filter(run=found, task=Job.Task.COMPILE).first()
+    compiling = latest(Job.objects.filter(run=found, task=Job.Task.COMPILE))
+    complete = measured(found)
+    # Without a sum of operators nobody can tell whether something better was found since.
+    improved = ready is None or not first.whole or found.latency is None
     return {
         "artifacts": artifacts,
         "library": ready,
         "headline": first,
-        "improved": ready is None or not first.whole,
+        "measured": complete,
+        "offered": complete and improved and compiling["job"] is None,
+        "better": ready is not None and not first.whole,
         "comparable": siblings.count() > 1,
         "kept": Artifact.KEPT,
-        "compiling": latest if latest and latest.state in ACTIVE else None,
-        "failed": latest if latest and latest.state == State.FAILED else None,
+        "compiling": compiling["job"],
+        "compile_wait": compiling["wait"],
+        "failed": compiling["failed"],
         "over": found.job.state in OVER,
         "further": urlencode(_again(found)),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -14,15 +13,16 @@ from apps.catalog.models import Target
 from apps.core import protection
 from apps.core.errors import Refused
 from apps.dashboard import paces
+from apps.dashboard.latest import latest
 from apps.tuning import services
 from apps.tuning.models import Job
-from apps.tuning.states import ACTIVE
 
 
 @require_GET
 def targets(request: HttpRequest) -> HttpResponse:
     services.ensure_local_target()
-    rows = [{"target": target, "job": _measuring(target)} for target in Target.objects.all()]
+    measuring = Job.Task.HARDWARE
+    rows = [{"target": target, **latest(target.jobs.filter(task=measuring))} for target in Target.objects.all()]
     shown = {
         "rows": rows,
         "busy": any(row["job"] for row in rows),
@@ -43,7 +43,3 @@ def remeasure(request: HttpRequest, pk: UUID) -> HttpResponse:
     except Refused as error:
         messages.error(request, error.sentence)
     return redirect("targets")
-
-
-def _measuring(target: Target) -> Any:
-    return Job.objects.filter(target=target, task=Job.Task.HARDWARE, state__in=ACTIVE).first()

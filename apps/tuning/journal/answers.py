@@ -7,7 +7,7 @@ from typing import Any
 
 from apps.catalog.models import Network, Target
 from apps.catalog.services import keep_converted
-from apps.core import clock
+from apps.core import clock, machine
 from apps.core.content import Stored
 from apps.tuning import quota
 from apps.tuning.journal.archives import Archives
@@ -54,7 +54,7 @@ class Answers(Recorder):
         Target.objects.filter(jobs=self._job).update(
             state=Target.State.READY,
             name=str(hardware["name"])[:200],
-            hardware=hardware,
+            hardware={**hardware, "fingerprint": machine.fingerprint()},
             tvm=hardware["target"],
             threads=hardware["cores"],
             versions=event["versions"],

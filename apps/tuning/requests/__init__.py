@@ -1,7 +1,8 @@
 """What users ask for: runs, pauses, stops, artifacts, shapes, a new look at the machine."""
 
 from apps.tuning.requests.artifacts import compile_if_measured, request_artifact
-from apps.tuning.requests.machines import ensure_local_target, may_remeasure, remeasure
+from apps.tuning.requests.baselines import being_taken, taken_meanwhile
+from apps.tuning.requests.machines import ensure_local_target, may_remeasure, remeasure, remeasure_if_changed
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.requests.removals import remove_library, remove_network
 from apps.tuning.requests.runs import MAX_ACTIVE_RUNS, MAX_TRIALS, create_run
@@ -11,6 +12,7 @@ from apps.tuning.requests.words import request
 __all__ = [
     "MAX_ACTIVE_RUNS",
     "MAX_TRIALS",
+    "being_taken",
     "choose_shapes",
     "compile_if_measured",
     "create_run",
@@ -18,8 +20,10 @@ __all__ = [
     "ensure_local_target",
     "may_remeasure",
     "remeasure",
+    "remeasure_if_changed",
     "remove_library",
     "remove_network",
     "request",
     "request_artifact",
+    "taken_meanwhile",
 ]

@@ -17,9 +17,9 @@ from workers.messages.orders import FUTILE
 
 
 def compile_if_measured(run: TuningRun) -> Job | None:
-    """Inside a transaction: an artifact of the best so far, if the run is `_measured`. Without room for it the run's log says
+    """Inside a transaction: an artifact of the best so far, if the run is `measured`. Without room for it the run's log says
     so."""
-    if not _measured(run):
+    if not measured(run):
         return None
     try:
         return _compiling(run)
@@ -35,14 +35,14 @@ def request_artifact(run: TuningRun, owner: Any) -> Job:
         raise Refused(run.pk, "there is no such run", "choose one of yours")
     with transaction.atomic():
         Job.objects.select_for_update().get(pk=run.job_id)
-        if not _measured(run):
+        if not measured(run):
             open_ = _open(run)
             what = f"{open_} operators have no valid configuration yet" if open_ else "nothing was measured yet"
             raise Refused(run, what, "wait, or give the run more time")
         return _compiling(run)
 
 
-def _measured(run: TuningRun) -> bool:
+def measured(run: TuningRun) -> bool:
     """Whether every operator has a best, or none was found in enough tries."""
     return run.operators.exclude(best_seconds=None).exists() and not _open(run)
 

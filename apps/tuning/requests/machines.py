@@ -9,6 +9,7 @@ from django.db import transaction
 
 from apps.catalog.models import Target
 from apps.core.errors import Refused
+from apps.core.machine import fingerprint
 from apps.tuning.models import Job
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import ACTIVE
@@ -24,6 +25,20 @@ def ensure_local_target() -> Target:
         if target.state == Target.State.NEW and not _being_measured(target):
             enqueue(Job.Task.HARDWARE, None, target=target)
     return target
+
+
+def remeasure_if_changed() -> bool:
+    """Measures this machine again where it is not the one that was measured; what is known stays in use until then.
+
+    For the start of the site, and no more often: where its processes see different machines they never agree.
+    """
+    with transaction.atomic():
+        target = Target.objects.select_for_update().filter(kind="local", state=Target.State.READY).first()
+        measured = target and target.hardware.get("fingerprint")
+        if target is None or measured in (None, fingerprint()) or _being_measured(target):
+            return False
+        enqueue(Job.Task.HARDWARE, None, target=target)
+        return True
 
 
 def may_remeasure(user: Any) -> bool:

@@ -1,4 +1,4 @@
-"""New runs: what can be tuned as asked, and the baselines it is compared with."""
+"""New runs: what can be tuned as asked."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from apps.core.errors import Refused
 from apps.tuning import dispatch
 from apps.tuning.methods import METHODS, PARTS
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.requests.queue import enqueue
+from apps.tuning.requests.baselines import find_baselines
 from apps.tuning.states import ACTIVE
 from apps.tuning.transitions import announce
 from workers.messages import Budget
-from workers.messages.baselines import BASELINES, PACKAGES
+from workers.messages.baselines import PACKAGES
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS
 
 MAX_TRIALS = 10_000_000
@@ -73,7 +73,7 @@ def create_run(
                 budget_gain=budget.min_gain,
                 reuse=reuse,
             )
-            _find_baselines(run)
+            find_baselines(run)
             dispatch.queue(job)
             announce(job.pk)
     except DatabaseError as error:
@@ -81,19 +81,6 @@ def create_run(
             network.name, f"the run cannot be kept ({error})", "reload the page: something was deleted"
         ) from error
     return run
-
-
-def _find_baselines(run: TuningRun) -> None:
-    """Inside a transaction: baselines of an earlier run of the same work on the same machine, or a job that takes them."""
-    runs = TuningRun.objects.filter(network=run.network, target=run.target).exclude(pk=run.pk).exclude(baselines=[])
-    # Compared here: whether two JSON columns are equal, whatever the order of their keys, not every database can tell.
-    latest = runs.order_by("-created").iterator(100)
-    earlier = next((row for row in latest if _whole(row) and _work(row) == _work(run)), None)
-    if earlier is not None:
-        TuningRun.objects.filter(pk=run.pk).update(baselines=earlier.baselines)
-        run.baselines = earlier.baselines
-    else:
-        enqueue(Job.Task.BASELINE, run.owner, run=run, network=run.network, target=run.target)
 
 
 def _machine(target: Target) -> dict[str, Any]:
@@ -113,17 +100,6 @@ def _versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
-
-
-def _work(run: TuningRun) -> tuple[Any, ...]:
-    """What a baseline's time depends on; a peak that was measured anew changes nothing."""
-    return run.shapes, run.machine["threads"], run.machine["tvm"], run.machine.get("versions")
-
-
-def _whole(run: TuningRun) -> bool:
-    """Not while they are being taken, nor where one failed: a later run tries that again."""
-    names = [line.get("name") for line in run.baselines]
-    return all(name in names for name in BASELINES)
 
 
 def check_active(owner: Any) -> None:

@@ -7,7 +7,7 @@ export function look() {
   if (!colours) {
     const style = getComputedStyle(document.documentElement);
     const value = (name) => style.getPropertyValue(`--${name}`).trim();
-    colours = Object.fromEntries(["text", "soft", "line", "grid", "accent", "page", "surface", "sunken", "band", "bad", "good"].map((name) => [name, value(name)]));
+    colours = Object.fromEntries(["text", "soft", "grid", "accent", "page", "sunken", "band", "bad"].map((name) => [name, value(name)]));
     colours.series = Array.from({ length: 9 }, (_, i) => value(`s${i}`));
     colours.font = value("sans");
   }

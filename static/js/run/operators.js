@@ -40,14 +40,15 @@ function why(o) {
   return words.rules[o.rule] || o.rule.replaceAll("_", " ");
 }
 
-function whyInFull(o) {
+/** The figures that decided it. */
+function because(o) {
   const own = o.terms?.operators?.[o.index];
-  if (!Array.isArray(own)) return why(o);
+  if (!Array.isArray(own)) return "";
   if ("gradient_ms" in o.terms) {
     const [backward, forward] = own.map((value) => `${significant(value, 2)} ms a slot`);
-    return `${why(o)}: ${backward} lately, ${forward} ahead`;
+    return `: ${backward} lately, ${forward} ahead`;
   }
-  return `${why(o)}: ${own.map((value) => `${significant(value, 2)} ms`).join(", ")} at its last slot`;
+  return `: ${own.map((value) => `${significant(value, 2)} ms`).join(", ")} at its last slot`;
 }
 
 function expected({ terms }) {
@@ -153,9 +154,14 @@ export class Operators {
     cells.text.href = `operators/${operator.index}/`;
     cells.operator.append(cells.swatch, cells.text);
     cells.operator.title = operator.name;
+    // What stands beside them for the pointer alone is read after them.
+    cells.reason = document.createElement("span");
+    cells.because = Object.assign(document.createElement("span"), { className: "sr" });
+    cells.why.append(cells.reason, cells.because);
+    cells.expected = Object.assign(document.createElement("span"), { className: "sr" });
     cells.line = svg("polyline", { points: "" });
     cells.band = svg("polygon", { points: "" });
-    cells.spark.append(svg("svg", { viewBox: "0 0 72 20", class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" }, [cells.band, cells.line]));
+    cells.spark.append(svg("svg", { viewBox: "0 0 72 20", class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" }, [cells.band, cells.line]), cells.expected);
     return { element, cells };
   }
 
@@ -163,11 +169,13 @@ export class Operators {
     const { cells } = row;
     for (const { key, value, text = (o) => String(value(o)) } of columns(this.state)) {
       if (key === "spark") continue;
-      const cell = key === "operator" ? cells.text : cells[key];
+      const cell = { operator: cells.text, why: cells.reason }[key] ?? cells[key];
       const shown = text(operator);
       if (cell.textContent !== shown) cell.textContent = shown;
     }
-    cells.why.title = whyInFull(operator);
+    const more = because(operator);
+    cells.why.title = why(operator) + more;
+    if (cells.because.textContent !== more) cells.because.textContent = more;
     row.colour = this.state.colour(operator.index);
     cells.swatch.className = `swatch bg${row.colour}`;
     const drawn = `${operator.spark.length} ${operator.slots}`;
@@ -176,7 +184,7 @@ export class Operators {
       const { line, band } = spark(operator);
       cells.line.setAttribute("points", line);
       cells.band.setAttribute("points", band);
-      cells.spark.title = expected(operator);
+      cells.spark.title = cells.expected.textContent = expected(operator);
     }
   }
 }

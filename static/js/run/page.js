@@ -1,6 +1,7 @@
 // A run's page: a snapshot, the line to the server, and what is drawn of them, at most once a frame.
 
 import { Curve } from "./curve.js";
+import { empty } from "./empty.js";
 import { Headline } from "./headline.js";
 import { Highlight } from "./highlight.js";
 import { Lanes } from "./lanes.js";
@@ -49,7 +50,7 @@ function slotOfOthers(time) {
 const wanted = new Set();
 let scheduled = false;
 const parts = [
-  ["curve", () => { curve.draw(); lanes.draw(); $("#no-curve").hidden = state.curve.length > 0; }],
+  ["curve", () => { curve.draw(); lanes.draw(); uncurved(); }],
   ["head", () => headline.draw()],
   ["operators", () => operators.draw()],
   ["shares", () => { shares.draw(); shares.light(highlight.operator); }],
@@ -57,6 +58,13 @@ const parts = [
   ["scatter", () => scatter.draw()],
   ["log", () => log.draw()],
 ];
+
+/** Says why there is no curve. */
+function uncurved() {
+  const box = $("#no-curve"), words = state.curve.length ? "" : empty(state);
+  if (box.textContent !== words) box.textContent = words;
+  box.hidden = !words;
+}
 
 function want(...names) {
   for (const name of names) wanted.add(name);
@@ -83,14 +91,14 @@ const TOPICS = {
 };
 
 function events(list, acknowledge) {
-  const incomplete = !state.run.latency;
+  const incomplete = !state.run.latency, { uncompiled } = state;
   const changed = state.fold(list);
   drawn.push(acknowledge);
   const names = [...changed].flatMap((topic) => TOPICS[topic] || []);
   const complete = incomplete && state.run.latency;
   if (complete) names.push("log");
-  // With the first latency there is something to compile.
-  if (changed.has("state") || changed.has("artifact") || complete) document.body.dispatchEvent(new Event("downloads"));
+  // What can be compiled is offered there.
+  if (changed.has("state") || changed.has("artifact") || state.uncompiled !== uncompiled) document.body.dispatchEvent(new Event("downloads"));
   if (changed.has("state") || changed.has("started")) document.body.dispatchEvent(new Event("standing"));
   want(...names);
   if (!names.length) acknowledged();

@@ -1,6 +1,7 @@
 // The run's line to the server: goes on from the last number seen, whatever happens to the network in between.
 
 const SILENCE = 25000; // ms; the server says something every ten seconds
+const OPENING = 8000; // ms until a line that does not open is given up
 const LONGEST = 15000;
 
 export class Line {
@@ -11,44 +12,54 @@ export class Line {
     this.onStatus = onStatus;
     this.failures = 0;
     this.#open();
-    window.addEventListener("online", () => this.#soon(0));
+    // Whatever line there is may be one of the network before.
+    window.addEventListener("online", () => this.#open());
   }
 
   #open() {
+    this.#leave();
     const scheme = location.protocol === "https:" ? "wss" : "ws";
-    this.timer = null;
-    this.socket = new WebSocket(`${scheme}://${location.host}${this.path}?after=${this.seq()}`);
-    const socket = this.socket;
-    socket.onopen = () => { this.#listen(); };
-    socket.onmessage = (message) => this.#hear(socket, JSON.parse(message.data));
-    socket.onclose = (event) => { if (socket === this.socket) this.#lost(event); };
+    const socket = this.socket = new WebSocket(`${scheme}://${location.host}${this.path}?after=${this.seq()}`);
+    // One that was left may still speak, or close, much later.
+    const heard = (act) => (event) => { if (socket === this.socket) act(event); };
+    socket.onopen = heard(() => this.#listen(SILENCE));
+    socket.onmessage = heard((message) => this.#hear(socket, JSON.parse(message.data)));
+    socket.onclose = heard((event) => this.#lost(event.code));
+    this.#listen(OPENING);
   }
 
   #hear(socket, frame) {
     this.failures = 0;
     this.onStatus("live");
-    this.#listen();
+    this.#listen(SILENCE);
     if (!frame.events) return;
     // Acknowledged when drawn, not when heard: a slow page must slow the server down.
     this.onEvents(frame.events, () => { if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ack: frame.seq })); });
   }
 
-  #listen() {
+  /** Without waiting for the close of a line that nobody answers on: that alone takes long. */
+  #listen(patience) {
     clearTimeout(this.watchdog);
-    this.watchdog = setTimeout(() => this.socket.close(), SILENCE);
+    this.watchdog = setTimeout(() => this.#lost(), patience);
   }
 
-  #lost(event) {
+  #leave() {
     clearTimeout(this.watchdog);
-    if (event.code === 4404) { this.onStatus("gone"); return; }
-    if (event.code === 4429) { this.onStatus("crowded"); this.#soon(LONGEST); return; }
+    clearTimeout(this.timer);
+    const { socket } = this;
+    this.socket = null;
+    socket?.close();
+  }
+
+  #lost(code) {
+    this.#leave();
+    if (code === 4404) { this.onStatus("gone"); return; }
+    if (code === 4429) { this.onStatus("crowded"); this.#soon(LONGEST); return; }
     this.onStatus("lost");
     this.#soon(Math.min(LONGEST, 500 * 2 ** this.failures++) * (0.75 + Math.random() / 2));
   }
 
   #soon(delay) {
-    if (this.socket.readyState <= WebSocket.OPEN && delay === 0) return;
-    clearTimeout(this.timer);
     this.timer = setTimeout(() => this.#open(), delay);
   }
 }

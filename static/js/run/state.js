@@ -36,6 +36,21 @@ export class RunState {
     return total;
   }
 
+  /** Whether nothing of it runs, as far as was tried: a library is made with its plain loops. */
+  without(operator) {
+    return !operator.best && operator.trials >= this.futile;
+  }
+
+  /** Whether there is a best of each operator that has one; apps/tuning/requests/artifacts.py decides by the same rule. */
+  get measured() {
+    return this.operators.some(({ best }) => best) && this.operators.every((operator) => operator.best || this.without(operator));
+  }
+
+  /** Whether there is something that no library has. */
+  get uncompiled() {
+    return this.measured && !this.headline.whole;
+  }
+
   get running() {
     return ["running", "queued", "stopping", "interrupted"].includes(this.run.state);
   }
@@ -82,10 +97,10 @@ export class RunState {
   }
 
   // A colour is given once, by what the operators cost when all of them were measured for the first time: it must not
-  // wander while the run goes on, nor differ after a reload.
+  // wander while the run goes on, nor differ after a reload. Those of which nothing ran come last.
   #colour() {
-    if (this.colours.size || !this.operators.length || this.operators.some((operator) => !operator.best)) return;
-    const cost = (operator) => operator.weight * (operator.spark[0]?.[1] ?? operator.best);
+    if (this.colours.size || !this.measured) return;
+    const cost = (operator) => operator.weight * (operator.spark[0]?.[1] ?? operator.best ?? 0);
     const ranked = [...this.operators].sort((a, b) => cost(b) - cost(a));
     ranked.forEach((operator, rank) => this.colours.set(operator.index, Math.min(rank, 8)));
   }

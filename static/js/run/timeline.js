@@ -119,6 +119,7 @@ export class Timeline {
   }
 
   #key(canvas, event, at) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return; // the browser's: back, smaller
     const span = this.to - this.from;
     const time = this.highlight.time ?? this.state.run.clock;
     const moves = { ArrowLeft: -span / 100, ArrowRight: span / 100, PageUp: -span / 10, PageDown: span / 10 };

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from apps.core.address import address_of
+from apps.core.address import address_of, address_of_socket
 
 FORGED = "192.0.2.66, 198.51.100.7"
 
@@ -38,3 +38,12 @@ def test_only_a_proxy_is_believed_and_only_its_last_word(
     settings.TLS, settings.PROXIES = tls, ["10.0.0.2"]
     headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
     assert address_of(RequestFactory().get("/", headers=headers, REMOTE_ADDR=peer)) == address
+    scope = {
+        "client": [peer, 4711],
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+    }
+    assert address_of_socket(scope) == address
+
+
+def test_a_peer_on_a_unix_socket_has_no_address() -> None:
+    assert address_of_socket({"client": None, "headers": []}) == ""

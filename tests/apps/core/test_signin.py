@@ -3,6 +3,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.test import Client
 
 from apps.core import signin
 from apps.core.clock import now
@@ -58,3 +59,10 @@ def test_a_site_with_accounts_or_a_password_gives_no_link():
     get_user_model().objects.create_user("somebody", password="a password of some length")
     assert signin.single_user() is None
     assert not get_user_model().objects.filter(username=signin.NAME).exists()
+
+
+@pytest.mark.parametrize(("page", "status"), [("/login/", 200), ("/login/used/", 403)])
+def test_who_has_no_link_any_more_is_told_how_to_get_another(page, status):
+    answer = Client().get(page)
+    assert answer.status_code == status
+    assert "manage.py link" in answer.content.decode()

@@ -82,7 +82,6 @@ def test_a_run_goes_on_as_its_user_wants(kind: str, state: str, wanted: str, fou
 @pytest.mark.parametrize(
     ("kind", "fruitless", "found"),
     [
-        ("crashed", 0, After("queued", 0)),
         ("crashed", 1, After("queued", 1, "", f"attempt 1 of 3 got nowhere: {DETAIL}", WAIT, PAUSES[0])),
         ("crashed", 2, After("queued", 2, "", f"attempt 2 of 3 got nowhere: {DETAIL}", WAIT, PAUSES[1])),
         ("crashed", 3, After("failed", 3, "", NOWHERE, "look at the log; resume to try again")),
@@ -98,10 +97,17 @@ def test_attempts_that_got_nowhere_are_counted(kind: str, fruitless: int, found:
     assert ended(kind, fruitless=fruitless) == found
 
 
+def test_a_run_that_measured_something_and_crashed_goes_on_at_once_and_says_why() -> None:
+    found = after(job(fruitless=0, attempt=7), "crashed", DETAIL)
+    assert found == After("queued", 0, "", f"attempt 7 crashed: {DETAIL}", WAIT)
+
+
 @pytest.mark.parametrize("kind", ["crashed", "expired"])
 def test_a_short_task_that_gets_nowhere_can_be_asked_for_again(kind: str) -> None:
     found = ended(kind, task="compile", fruitless=ATTEMPTS)
     assert found == After("failed", ATTEMPTS, "", NOWHERE, "ask for it again")
+    found = ended(kind, task="baseline", fruitless=ATTEMPTS)
+    assert found.next_step == "start another run, which tries that again"
 
 
 def test_a_child_may_say_anything() -> None:

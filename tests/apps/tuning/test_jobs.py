@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.http import Http404
 from django.test.utils import CaptureQueriesContext
@@ -16,6 +17,8 @@ from django.test.utils import CaptureQueriesContext
 from apps.catalog.models import Network, Target
 from apps.core import clock
 from apps.core.access import owned
+from apps.core.machine import fingerprint
+from apps.operations.management.commands.reconcile import Command as Reconcile
 from apps.tuning import dispatch, services
 from apps.tuning.models import Artifact, Job, Outbox, TuningRun
 from apps.tuning.requests import MAX_ACTIVE_RUNS, enqueue, runs
@@ -357,6 +360,72 @@ def test_this_machine_is_measured_once(site: Any) -> None:
     services.conclude(held, "finished")
     target.refresh_from_db()
     assert (target.state, target.threads, target.peak_flops, target.tvm) == ("ready", 4, 1e11, {"kind": "llvm"})
+    assert not services.remeasure_if_changed()
+
+
+@pytest.fixture
+def here(site: Any) -> Target:
+    """This machine, measured."""
+    Target.objects.update(hardware={"name": "cpu", "fingerprint": fingerprint()})
+    return Target.objects.get(kind="local")
+
+
+def moved(target: Target) -> None:
+    """As if the site had been on another machine until now."""
+    Target.objects.filter(pk=target.pk).update(hardware={"fingerprint": {**fingerprint(), "tvm": "0.1", "cores": "96"}})
+
+
+def measurements(target: Target) -> list[str]:
+    return list(Job.objects.filter(task="hardware", target=target).values_list("state", flat=True))
+
+
+def test_a_machine_that_is_not_as_it_was_measured_is_measured_again_and_stays_in_use(here: Target) -> None:
+    assert not services.remeasure_if_changed()
+    moved(here)
+    assert services.remeasure_if_changed()
+    assert not services.remeasure_if_changed(), "it is being measured"
+    assert measurements(here) == ["queued"]
+    here.refresh_from_db()
+    assert here.state == "ready"
+    assert Job.objects.get(task="hardware").outbox.exists()
+
+
+def test_a_machine_that_could_not_be_measured_again_stays_in_use_and_says_so_until_it_was(
+    here: Target, site: Any, client: Any
+) -> None:
+    client.force_login(site.ada)
+    User.objects.filter(pk=site.ada.pk).update(is_staff=True)
+    held = services.claim(services.remeasure(here, User.objects.get(pk=site.ada.pk)).pk, "worker")
+    assert held is not None
+    services.conclude(held, "failed", last={"kind": "failed", "reason": "too hot", "next_step": "open a window"})
+    here.refresh_from_db()
+    assert here.state == "ready"
+    page = client.get("/targets/").content.decode()
+    assert "It was not measured again: too hot" in page
+    assert "Next step: open a window." in page
+    again = services.remeasure(here, User.objects.get(pk=site.ada.pk))
+    Job.objects.filter(pk=again.pk).update(state="done")
+    assert "too hot" not in client.get("/targets/").content.decode()
+
+
+def test_one_of_which_nobody_knows_how_it_was_is_left(here: Target) -> None:
+    Target.objects.filter(pk=here.pk).update(hardware={"name": "cpu"})
+    assert not services.remeasure_if_changed()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_machine_is_compared_at_the_start_only() -> None:
+    """Processes that see different machines would measure it for ever."""
+    here = Site().target
+    moved(here)
+    started = Reconcile()
+    started._look()
+    assert measurements(here) == ["queued"]
+    Job.objects.filter(task="hardware").update(state="failed")
+    started._look()
+    assert measurements(here) == ["failed"]
+    Reconcile()._look()
+    assert sorted(measurements(here)) == ["failed", "queued"]
 
 
 @pytest.mark.parametrize(
@@ -483,6 +552,58 @@ def test_baselines_that_were_not_all_taken_are_left(site: Any, name: str) -> Non
     timed(later, 2.0)
     timed(site.run(), 3.0, name)
     assert site.run().baselines == lines(2.0)
+
+
+def baseline_of(run: TuningRun) -> Job:
+    return Job.objects.get(run=run, task="baseline")
+
+
+def take(held: services.Claim) -> None:
+    """What a child tells that measures both."""
+    told = [{"kind": "baseline", "clock": 1.0, "threads": 2, "spread": 0.0, **line} for line in lines(0.5)]
+    services.write(held, [*told, {"kind": "result", "clock": 1.0, "task": "baseline"}])
+    services.conclude(held, "finished")
+
+
+def test_of_runs_that_wait_for_equal_baselines_one_measures_them(site: Any, queue: Any) -> None:
+    first, *others = (site.run() for _ in range(3))
+    services.reconcile()
+    held = services.claim(baseline_of(first).pk, "worker")
+    assert held is not None
+    for run in others:
+        assert services.claim(baseline_of(run).pk, "another") is None
+        assert baseline_of(run).state == "queued"
+    take(held)
+    assert services.reconcile(clock.now() + MINUTE)["resent"] == 5  # the three runs, and who waited for the baselines
+    for run in others:
+        assert services.claim(baseline_of(run).pk, "another") is None
+        assert (baseline_of(run).state, baseline_of(run).worker != "") == ("done", True)
+        told = list(run.events.filter(kind="baseline").order_by("seq").values_list("payload", flat=True))
+        run.refresh_from_db()
+        assert [line["name"] for line in told] == [line["name"] for line in run.baselines] == list(BASELINES)
+        assert [line["seconds"] for line in told] == [0.5, 0.5]
+
+
+def test_whose_baselines_are_of_other_work_or_failed_elsewhere_measures_its_own(site: Any) -> None:
+    first, second = site.run(), site.run()
+    Network.objects.update(shapes={"x": [2, 3, 8, 8]})
+    site.network.refresh_from_db()
+    third = site.run()
+    held = services.claim(baseline_of(first).pk, "worker")
+    assert held is not None
+    assert services.claim(baseline_of(third).pk, "another") is not None
+    services.conclude(held, "failed", last={"kind": "failed", "reason": "no memory", "next_step": "buy some"})
+    assert services.claim(baseline_of(second).pk, "worker") is not None
+
+
+def test_baselines_that_failed_are_told_of_in_the_runs_log(site: Any) -> None:
+    run = site.run()
+    held = services.claim(baseline_of(run).pk, "worker")
+    assert held is not None
+    services.conclude(held, "failed", last={"kind": "failed", "reason": "no memory", "next_step": "buy some"})
+    told = run.events.get(kind="log").payload
+    text = "what the run is compared with was not measured: no memory. Next step: buy some"
+    assert (told["level"], told["text"]) == ("warning", text)
 
 
 def test_an_account_has_so_many_runs_at_a_time(site: Any) -> None:

@@ -38,9 +38,7 @@ def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any
             before, after = event["slot"][4:6]
             row["gain"] += row["weight"] * max(0.0, before - after) if before is not None and after is not None else 0.0
             row.update(event["operator"], rule=event["slot"][7], terms=event["terms"])
-            run["slots_count"] += 1
             run["expected"] = event["expected"]
-            run["slots_by_belief"] += bool(event["terms"].get("decided_by_belief"))
         elif kind == "state":
             told = ("state", "wanted", "attempt", "again", "error", "next_step", "finished_reason")
             run.update({name: event[name] for name in told})
@@ -49,7 +47,6 @@ def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any
     last = page["curve"][-1] if page["curve"] else now
     if last is not None and page["run"]["clock"] > last[0]:
         page["curve"].append([page["run"]["clock"], last[1]])
-    page["run"].pop("eta_seconds")
     return page
 
 
@@ -374,7 +371,6 @@ def test_frames_after_a_snapshot_give_the_new_snapshot(site: Any) -> None:
     new = live.snapshot(run)
     events, last = live.frames(run, old["seq"])
     assert last == new["seq"]
-    new["run"].pop("eta_seconds")
     assert folded(old, events) == new
 
 

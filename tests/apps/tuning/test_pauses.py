@@ -80,7 +80,10 @@ def test_who_measured_something_goes_on_at_once(site: Site) -> None:
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.5)])
     services.conclude(held, "crashed", "signal 11")
-    assert (job_of(run).again, job_of(run).error) == (None, "")
+    assert (job_of(run).again, job_of(run).error) == (None, "attempt 1 crashed: signal 11")
+    assert [line["error"] for line in live.snapshot(run)["log"] if line.get("error")] == [
+        "attempt 1 crashed: signal 11"
+    ]
     assert services.claim(run.job_id, "worker") is not None
 
 

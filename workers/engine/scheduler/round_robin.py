@@ -14,6 +14,7 @@ class RoundRobin:
     def __init__(self, patience: int | None = None) -> None:
         self._patience = patience
         self._last = -1
+        self._slots: dict[int, int] = {}
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
         """See `Scheduler`."""
@@ -24,13 +25,18 @@ class RoundRobin:
         return Decision(self._last, "round_robin")
 
     def observe(self, progress: Progress) -> None:
-        """Nothing is learned; a resumed run finds its place again."""
-        self._last = progress.operator.index
+        """Nothing is learned; a run resumed behind a checkpoint finds its place again by whose slots are over. Who is only
+        found to be faster, or slower, had none."""
+        operator = progress.operator.index
+        if progress.slots > self._slots.get(operator, 0):
+            self._last = operator
+        self._slots[operator] = progress.slots
 
     def state(self) -> State:
         """JSON."""
-        return {"last": self._last}
+        return {"last": self._last, "slots": {str(operator): slots for operator, slots in self._slots.items()}}
 
     def restore(self, state: State) -> None:
         """Inverse of `state`."""
         self._last = state["last"]
+        self._slots = {int(operator): slots for operator, slots in state.get("slots", {}).items()}

@@ -13,7 +13,8 @@ TRIALS = 1000.0
 
 
 class Sequential:
-    """By index, in equal parts of the seconds that slots may have or else of the run's `trials` (neither: TRIALS an operator).
+    """By index, in equal parts of the seconds that slots may have and of the run's `trials` (neither: TRIALS an operator). Of
+    two limits an operator's turn ends with the part that is spent first.
 
     `left` tells the seconds that are left of the run: what no slot had, as warm-up and decisions, is nobody's part.
 
@@ -36,16 +37,20 @@ class Sequential:
         if not going:
             return None
         coming = [one for one in going if one.operator.index >= self._at]
-        passed = sum(map(self._spent, progress)) - sum(map(self._spent, coming))
+        limits = self._limits(progress)
+        passed = [sum(map(spent, progress)) - sum(map(spent, coming)) for spent, _ in limits]
         while coming:
-            part = (self._whole(progress) - passed) / len(coming)
+            parts = [(whole - gone) / len(coming) for (_, whole), gone in zip(limits, passed, strict=True)]
             one = coming.pop(0)
-            if self._spent(one) < part:
+            mine = [spent(one) for spent, _ in limits]
+            if all(spent < part for spent, part in zip(mine, parts, strict=True)):
                 self._at = one.operator.index
-                return Decision(self._at, "sequential", {"left": short(1 - self._spent(one) / part)})
-            passed += self._spent(one)
+                left = min(1 - spent / part for spent, part in zip(mine, parts, strict=True))
+                return Decision(self._at, "sequential", {"left": short(left)})
+            passed = [gone + spent for gone, spent in zip(passed, mine, strict=True)]
         self._at = max(one.operator.index for one in progress) + 1
-        return Decision(min(going, key=self._spent).operator.index, "remainder")
+        spent, _ = limits[0]
+        return Decision(min(going, key=spent).operator.index, "remainder")
 
     def observe(self, progress: Progress) -> None:
         """Nothing is learned."""
@@ -58,11 +63,12 @@ class Sequential:
         """Inverse of `state`."""
         self._at = state.get("at", self._at)
 
-    def _spent(self, one: Progress) -> float:
-        return one.seconds if self._left is not None else len(one.curve)
-
-    def _whole(self, progress: Sequence[Progress]) -> float:
-        """What is parted; of trials, those of the warm-up are some."""
+    def _limits(self, progress: Sequence[Progress]) -> list[tuple[Callable[[Progress], float], float]]:
+        """What an operator has spent, and what is parted, of each limit; of trials, those of the warm-up are some."""
+        limits: list[tuple[Callable[[Progress], float], float]] = []
         if self._left is not None:
-            return self._left() + sum(one.seconds for one in progress)
-        return TRIALS * len(progress) if self._trials is None else self._trials
+            limits.append((lambda one: one.seconds, self._left() + sum(one.seconds for one in progress)))
+        if self._trials is not None or not limits:
+            whole = TRIALS * len(progress) if self._trials is None else self._trials
+            limits.append((lambda one: float(len(one.curve)), whole))
+        return limits

@@ -15,8 +15,8 @@ from workers.messages.foretold import CHANCE
 
 @dataclass(frozen=True)
 class Setting:
-    """Of one run. `peak_flops` is the target's ceiling in FLOP/s; seconds that are `left` of it at any moment, or else
-    `trials` in all, are its limit, None where it has none."""
+    """Of one run. `peak_flops` is the target's ceiling in FLOP/s; seconds that are `left` of it at any moment and
+    `trials` in all are its limits, None where it has none."""
 
     seed: int
     peak_flops: float
@@ -70,12 +70,11 @@ def latency_share(one: Progress) -> float:
 def configurations_ahead(one: Progress, slot_seconds: float) -> float:
     """Configurations a slot is expected to measure: its length over the mean time of one (DynaTune's program), and no more
     than the space still has."""
-    count = len(one.curve)
-    if one.seconds > 0 and slot_seconds > 0 and one.curve:
-        ahead = slot_seconds * count / one.seconds
+    if one.seconds > 0 and slot_seconds > 0 and one.own:
+        ahead = slot_seconds * one.own / one.seconds
     else:
-        ahead = count / max(one.slots, 1)
-    return min(ahead, max(1.0, float(one.operator.size - count)))
+        ahead = len(one.curve) / max(one.slots, 1)
+    return min(ahead, max(1.0, float(one.operator.size - len(one.curve))))
 
 
 BAND = (0.5, 1.0, 2.0, 4.0)

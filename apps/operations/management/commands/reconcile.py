@@ -21,6 +21,7 @@ SWEEP = 600.0  # s between two
 class Command(BaseCommand):
     help = "Looks every ten seconds for Jobs that nobody works on. `up` starts one by itself; one is enough."
     requires_system_checks: list[str] = []  # noqa: RUF012  (the base class declares it so)
+    _compared = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--every", type=above_zero, default=10.0, metavar="SECONDS")
@@ -43,6 +44,9 @@ class Command(BaseCommand):
         close_old_connections()
         try:
             services.ensure_local_target()
+            if not self._compared and services.remeasure_if_changed():
+                log.info("this machine is not as it was measured: it is measured again")
+            self._compared = True
             counts = services.reconcile()
         except (DatabaseError, OSError):
             log.exception("could not look; trying again")

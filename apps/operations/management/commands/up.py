@@ -71,7 +71,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Open {address.url(path)}")
         if user is not None:
             self.stdout.write(
-                f"(this link signs you in: once, within {signin.MINUTES} minutes; another start gives another)"
+                f"(this link signs you in: once, within {signin.MINUTES} minutes; `manage.py link` prints another)"
             )
         self.stdout.write(f"Logs are in {Path(settings.DATA_DIR) / 'logs'}. Ctrl-C ends everything.")
         self.stdout.flush()

@@ -1,0 +1,59 @@
+"""What a run is compared with: taken once of equal work on the same machine, and shared by the runs that do it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+from apps.tuning.models import Job, TuningRun
+from apps.tuning.requests.queue import enqueue
+from apps.tuning.states import HELD
+from apps.tuning.transitions import tell
+from workers.messages.baselines import BASELINES
+
+
+def find_baselines(run: TuningRun) -> None:
+    """Inside a transaction: baselines of an earlier run, or a job that takes them."""
+    if lines := _known(run):
+        TuningRun.objects.filter(pk=run.pk).update(baselines=lines)
+        run.baselines = lines
+    else:
+        enqueue(Job.Task.BASELINE, run.owner, run=run, network=run.network, target=run.target)
+
+
+def being_taken(job: Job) -> bool:
+    """Whether another run's job is at what this one should take: it is to wait for those lines."""
+    jobs = Job.objects.filter(task=Job.Task.BASELINE, state__in=HELD, network=job.network_id, target=job.target_id)
+    others = jobs.exclude(pk=job.pk).select_related("run")
+    return job.run is not None and any(other.run and _work(other.run) == _work(job.run) for other in others)
+
+
+def taken_meanwhile(run: TuningRun) -> bool:
+    """Inside a transaction: gives it the lines that were taken since it was asked for; False where there are none."""
+    lines = _known(run)
+    for line in lines:
+        tell(run, "baseline", **line)
+    if lines:  # told first: whoever saves a run holds its numbers
+        TuningRun.objects.filter(pk=run.pk).update(baselines=lines)
+    return bool(lines)
+
+
+def _known(run: TuningRun) -> list[dict[str, Any]]:
+    """Of the latest other run of the same work on the same machine that has all of them."""
+    runs: QuerySet[TuningRun] = TuningRun.objects.filter(network=run.network_id, target=run.target_id)
+    # Compared here: whether two JSON columns are equal, whatever the order of their keys, not every database can tell.
+    latest = runs.exclude(pk=run.pk).exclude(baselines=[]).order_by("-created").iterator(100)
+    found = next((row for row in latest if _whole(row) and _work(row) == _work(run)), None)
+    return found.baselines if found is not None else []
+
+
+def _work(run: TuningRun) -> tuple[Any, ...]:
+    """What a baseline's time depends on; a peak that was measured anew changes nothing."""
+    return run.shapes, run.machine["threads"], run.machine["tvm"], run.machine.get("versions")
+
+
+def _whole(run: TuningRun) -> bool:
+    """Not while they are being taken, nor where one failed: a later run tries that again."""
+    names = [line.get("name") for line in run.baselines]
+    return all(name in names for name in BASELINES)

@@ -1,0 +1,60 @@
+"""The run page's line to a server that stands still: nobody closes it, and nobody answers."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.browser.chromium import until
+from tests.browser.site import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+FASTER = 8
+"""So much faster passes the time of the page's scripts: they wait 25 s for a word."""
+LINE = """
+const [path, faster, done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
+const after = window.setTimeout, Real = window.WebSocket;
+window.inTime = () => { window.setTimeout = after; };
+window.setTimeout = (act, wait) => after(act, wait / faster);
+window.made = 0;
+window.WebSocket = class extends Real { constructor(address) { super(address); window.made += 1; } };
+window.said = [];
+import(page.replace('page.js', 'socket.js')).then(({Line}) => {
+  const onStatus = (word) => { if (window.said.at(-1) !== word) window.said.push(word); };
+  new Line(path, () => 0, {onEvents: () => {}, onStatus});
+  done();
+});
+"""
+SAID = "return window.said"
+MADE = "return window.made"
+ONLINE = "const before = window.made; window.dispatchEvent(new Event('online')); return window.made > before"
+
+
+@pytest.fixture
+def run(site: Site) -> Iterator[str]:
+    network = site.tell("network", name="squeezenet")["network"]
+    key = str(site.tell("run", network=network)["run"])
+    yield key
+    site.tell("end", run=key)
+
+
+def test_a_line_that_nobody_answers_on_is_lost_at_once_and_another_is_tried(site: Site, browser: Any, run: str) -> None:
+    browser.get(f"{site.url}/runs/{run}/")
+    until(lambda: browser.execute_script("return window.run?.state.seq"))
+    browser.execute_async_script(LINE, f"/ws/runs/{run}/", FASTER)
+    until(lambda: browser.execute_script(SAID) == ["live"])
+    site.web.send_signal(signal.SIGSTOP)
+    try:
+        # A closing handshake that nobody answers takes a browser ten seconds more.
+        until(lambda: browser.execute_script(SAID) == ["live", "lost"], 8)
+        before = browser.execute_script(MADE)
+        until(lambda: browser.execute_script(MADE) > before + 1)  # each of them waits to be opened
+        assert browser.execute_script(ONLINE)
+        browser.execute_script("window.inTime()")
+    finally:
+        site.web.send_signal(signal.SIGCONT)
+    until(lambda: browser.execute_script(SAID) == ["live", "lost", "live"], 60)

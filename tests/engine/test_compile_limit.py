@@ -1,0 +1,28 @@
+"""How long a program may take to compile."""
+
+from __future__ import annotations
+
+import pytest
+
+from workers.engine.compile_limit import CompileLimit
+
+
+@pytest.mark.parametrize(
+    ("median", "seconds"), [(None, 4.0), (0.05, 2.5), (0.28, 2.8), (60.0, 4.0)], ids=["unknown", "least", "median", "most"]
+)  # fmt: skip
+def test_the_time_to_compile_follows_what_compiling_took(median: float | None, seconds: float) -> None:
+    """The mean of them would be another."""
+    limit = CompileLimit()
+    for taken in [] if median is None else [median] * 150 + [30 * median] * 20:
+        limit.took(2, taken)
+    assert limit.of(0) == 4.0, "it may take longer than all others"
+    limit.took(0, 0.01)
+    assert limit.of(0) == pytest.approx(seconds)
+
+
+def test_an_operator_whose_programs_take_long_has_its_time() -> None:
+    limit = CompileLimit()
+    for _ in range(150):
+        limit.took(2, 0.05)
+    limit.took(0, 0.8)
+    assert limit.of(0) == pytest.approx(3.2)

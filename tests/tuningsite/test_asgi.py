@@ -1,0 +1,54 @@
+"""Websockets as the site's server has them."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from channels.testing import WebsocketCommunicator
+from django.db import close_old_connections
+
+from apps.core.pace import Pace
+from apps.dashboard import consumers
+from tuningsite.asgi import application
+
+TOO_MANY, NOT_THERE = 4429, 4404
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch, settings) -> None:
+    """Lines of this test's own, two from an address."""
+    monkeypatch.setattr(consumers, "PACE", Pace(2, 60.0))
+    monkeypatch.setattr("channels.testing.application.no_op", close_old_connections)
+    settings.TLS = True
+
+
+async def closes(peer: str, origin: bytes = b"http://localhost:8000", cookie: bytes = b"") -> int | None:
+    """The code that a line to a run ends with, of somebody behind the proxy; None where the site did not take it at all."""
+    headers = [(b"origin", origin), (b"x-forwarded-for", peer.encode()), (b"cookie", cookie)]
+    viewer = WebsocketCommunicator(application, f"/ws/runs/{uuid4()}/", headers)
+    viewer.scope["client"] = ["127.0.0.1", 4711]
+    accepted, _ = await viewer.connect(timeout=30)
+    if not accepted:
+        return None
+    closed = await viewer.receive_output(timeout=30)
+    await viewer.disconnect(timeout=30)
+    return int(closed["code"])
+
+
+async def test_a_peer_that_opens_too_many_lines_is_refused_before_the_database_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """This test may not ask it: anything that does breaks here."""
+    monkeypatch.setattr(consumers, "PACE", Pace(0, 60.0))
+    assert await closes("203.0.113.5", cookie=b"sessionid=" + b"x" * 32) == TOO_MANY
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_others_may_open_theirs_meanwhile() -> None:
+    assert [await closes("203.0.113.5") for _ in range(3)] == [NOT_THERE, NOT_THERE, TOO_MANY]
+    assert await closes("203.0.113.6") == NOT_THERE
+
+
+async def test_a_page_of_elsewhere_opens_none() -> None:
+    assert await closes("203.0.113.5", b"https://elsewhere.example.com") is None

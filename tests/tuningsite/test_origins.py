@@ -1,0 +1,44 @@
+"""From which pages the site may be asked: forms and websockets alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from channels.security.websocket import OriginValidator
+from django.test import Client
+
+from tests.operations.running import ROOT
+
+PRINT = "from tuningsite import settings as s; import json; print(json.dumps([s.ORIGINS, s.CSRF_TRUSTED_ORIGINS]))"
+MINE = ("https://example.org", "https://a.example.org", "https://b.a.example.org")
+OTHERS = ("https://example.com", "https://evilexample.org", "http://a.example.org", "https://a.example.org:8443")
+
+
+def origins(data: Path, **environment: str) -> tuple[list[str], list[str]]:
+    """Of websockets and of forms, as the site has them behind TLS."""
+    names = {**os.environ, "DATA_DIR": str(data), "TLS": "1", **environment}
+    done = subprocess.run(
+        [sys.executable, "-c", PRINT], env=names, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    sockets, forms = json.loads(done.stdout)
+    return sockets, forms
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("environment", [{"ALLOWED_HOSTS": ".example.org"}, {"ORIGINS": "https://.example.org"}])
+def test_a_name_with_a_dot_stands_for_all_beneath_it(tmp_path: Path, settings, environment) -> None:
+    sockets, settings.CSRF_TRUSTED_ORIGINS = origins(tmp_path, **environment)
+    settings.ALLOWED_HOSTS = [".example.org"]
+    asked = OriginValidator(None, sockets)
+    assert [asked.valid_origin(urlsplit(origin)) for origin in (*MINE, *OTHERS)] == [True] * 3 + [False] * 4
+    browser = Client(enforce_csrf_checks=True, headers={"Host": "example.org"})
+    token = browser.get("/login/").cookies["csrftoken"].value
+    form = {"username": "ada", "password": "wrong", "csrfmiddlewaretoken": token}
+    answers = [browser.post("/login/", form, headers={"Origin": origin}).status_code for origin in (*MINE, *OTHERS)]
+    assert answers == [200] * 3 + [403] * 4

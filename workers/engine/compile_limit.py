@@ -1,0 +1,41 @@
+"""How long a program may take to compile, by what compiled lately."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import deque
+
+MOST = 4.0
+"""Seconds. Most candidates compile in 0.1; one that takes forty times as long is code unrolled beyond any instruction cache."""
+LEAST = 2.5
+"""What another worker in its place takes, with what is compiled anew: of SqueezeNet's two minutes 15 s went for six programs
+that were given up after one, and would have taken less than two."""
+FACTOR = 10.0
+"""Times the median of what compiled lately. In a run of ResNet-18 one program of a hundred took over seven medians, and none
+of those that were faster than what was known more than one and a half."""
+OWN = 4.0
+"""Times the quickest of the operator's own."""
+LATELY = 200
+"""Programs."""
+KNOWN = 20
+"""Programs without which their median says little."""
+
+
+class CompileLimit:
+    """Seconds: a late one ends its worker, and what that had compiled."""
+
+    def __init__(self) -> None:
+        self._lately = deque[float](maxlen=LATELY)
+        self._quickest = dict[int, float]()
+
+    def took(self, operator: int, seconds: float) -> None:
+        self._lately.append(seconds)
+        self._quickest[operator] = min(seconds, self._quickest.get(operator, math.inf))
+
+    def of(self, operator: int) -> float:
+        """For its next program; MOST until one of its programs compiled."""
+        if operator not in self._quickest or len(self._lately) < KNOWN:
+            return MOST
+        usual = max(FACTOR * statistics.median(self._lately), OWN * self._quickest[operator])
+        return min(MOST, max(LEAST, usual))

@@ -1,0 +1,39 @@
+"""The end of a run: the best of every operator and what may be as good, measured once more. Of many figures the best is also
+the luckiest (winner's curse)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from workers.engine.ports import Candidate
+from workers.messages.spec import Budget
+from workers.pipeline.books import Books
+
+LAST = 0.3
+"""Seconds for each operator that are left for it, at most, however long the run."""
+AT_ONCE = 8
+"""Programs in a batch of it, or some more: before each it is asked whether there is time."""
+UNHURRIED = ("seconds", "gain", "exhausted")
+"""Ends after which there is time for it: whoever stops a run, or asks for a latency or for so many trials, gets just that."""
+
+
+class LastTurn:
+    """`share` of the budget's seconds are left for it, `reserve` (s), and it is of the operators that are `tuned`."""
+
+    def __init__(self, books: Books, tuned: Collection[int], share: float, budget: Budget) -> None:
+        self._books, self._tuned, self._share = books, tuned, share
+        self.reserve = min(share * (budget.seconds or 0.0), LAST * len(tuned))
+
+    def follows(self, reason: str) -> bool:
+        """Whether it comes after slots that ended for this `reason`."""
+        return self._share > 0 and reason in UNHURRIED
+
+    def plan(self) -> list[Candidate]:
+        """Its next batch, operators that take most time first; from outcomes alone, so that a resumed run goes on in it."""
+        plan: list[Candidate] = []
+        for operator in self._books.by_time():
+            if len(plan) >= AT_ONCE:
+                break
+            if operator in self._tuned:
+                plan += self._books.doubted(operator)
+        return plan
