@@ -53,7 +53,9 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
         run.spec(),
         work_dir,
         checkpoint=checkpoint.unpacked() if checkpoint else None,
-        measurements=[told(row) for _, *row in by_number(run.measurements.all(), *TOLD)],
+        measurements=[
+            {**told(row), "slot": slot} for _, slot, *row in by_number(run.measurements.all(), "slot", *TOLD)
+        ],
         slots=[
             [operator, ended - began, decision]
             for operator, began, ended, decision in run.slots.order_by("number")

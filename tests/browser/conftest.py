@@ -44,3 +44,12 @@ def browser(site: Site, chrome: Any) -> Any:
     as_new(chrome, site.url)
     chrome.get(site.url + site.tell("link")["path"])
     return chrome
+
+
+@pytest.fixture
+def run(site: Site) -> Iterator[str]:
+    """One that is told by the test."""
+    network = site.tell("network", name="squeezenet")["network"]
+    key = str(site.tell("run", network=network)["run"])
+    yield key
+    site.tell("end", run=key)

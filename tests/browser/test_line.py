@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,14 +31,6 @@ import(page.replace('page.js', 'socket.js')).then(({Line}) => {
 SAID = "return window.said"
 MADE = "return window.made"
 ONLINE = "const before = window.made; window.dispatchEvent(new Event('online')); return window.made > before"
-
-
-@pytest.fixture
-def run(site: Site) -> Iterator[str]:
-    network = site.tell("network", name="squeezenet")["network"]
-    key = str(site.tell("run", network=network)["run"])
-    yield key
-    site.tell("end", run=key)
 
 
 def test_a_line_that_nobody_answers_on_is_lost_at_once_and_another_is_tried(site: Site, browser: Any, run: str) -> None:

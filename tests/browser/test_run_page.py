@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +43,6 @@ INKED = """
 const c = document.querySelector(arguments[0]), data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
 let sum = 0; for (let i = 0; i < data.length; i += 4) sum = (sum * 31 + data[i] + data[i + 3]) % 1000000007; return sum;
 """
-
-
-@pytest.fixture
-def run(site: Site) -> Iterator[str]:
-    network = site.tell("network", name="squeezenet")["network"]
-    key = str(site.tell("run", network=network)["run"])
-    yield key
-    site.tell("end", run=key)
 
 
 def open_run(browser: Any, site: Site, run: str) -> None:

@@ -14,13 +14,12 @@ import pytest
 from tests import zoo
 from workers.engine.ports import Backend, Candidate
 from workers.engine.space import Configuration, Operator
-from workers.landscapes import Recording, ReplayBackend, SimulatedClock, SyntheticLandscape, synthetic_operators
+from workers.landscapes import SimulatedClock, SyntheticLandscape, synthetic_operators
 
 Make = Callable[[], Backend]
 
 CAUSES = {"", "duplicate", "large", "invalid", "build", "crash", "timeout", "memory", "run", "device"}
 OPERATORS = synthetic_operators(1, 6)
-SEEDS = range(8)
 
 
 def drawn(operators: Sequence[Operator], seed: int, count: int = 3) -> list[Candidate]:
@@ -42,17 +41,6 @@ def _synthetic() -> Backend:
     return SyntheticLandscape(3, OPERATORS, SimulatedClock())
 
 
-def _replay() -> Backend:
-    recorder = SyntheticLandscape(3, OPERATORS, SimulatedClock())
-    outcomes = [
-        outcome
-        for seed in SEEDS
-        for at in (0, 1)
-        for outcome in recorder.measure(again(drawn(OPERATORS, seed), at), {})
-    ]
-    return ReplayBackend(Recording(OPERATORS, tuple(outcomes)), SimulatedClock())
-
-
 def _local(folder: Path) -> Make:
     from tests.tvm_backend.local import local_backend
 
@@ -60,11 +48,11 @@ def _local(folder: Path) -> Make:
     return lambda: local_backend(zoo.tiny(folder), next(places))
 
 
-@pytest.fixture(scope="module", params=["synthetic", "replay", pytest.param("local", marks=pytest.mark.tvm)])
+@pytest.fixture(scope="module", params=["synthetic", pytest.param("local", marks=pytest.mark.tvm)])
 def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Make:
     if request.param == "local":
         return _local(tmp_path_factory.mktemp("local"))
-    return {"synthetic": _synthetic, "replay": _replay}[request.param]
+    return _synthetic
 
 
 @pytest.fixture(scope="module")

@@ -102,11 +102,12 @@ def _second(cell: Cell) -> str:
     tuning, first = cell["tuning"], cell["tuning"]["first"]
     seconds, final = Curve.of(first["curve"]).points[-1]
     share = share_of_first(cell, final)
-    early = tuning.get("early")
+    # Cells of the version before timed the two apart.
+    judged, early = tuning.get("first_judged", first.get("judged")), tuning.get("early")
     return (
         f"{cell['name']} seed {cell['key']['seed']}: a first run was at its {milliseconds(final)} ms after {seconds:.0f} s, "
         f"a second {'never' if share is None else f'after {share:.1%} of that time'}; by our clock the first's programs take "
-        f"{milliseconds(tuning['first_judged'])} ms, the second's {milliseconds(tuning['judged'])} ms"
+        f"{milliseconds(judged)} ms, the second's {milliseconds(tuning['judged'])} ms"
         + (f", and those it had after {EARLY_SHARE:.0%} of that time {milliseconds(early)} ms" if early else "")
         + "\n"
     )

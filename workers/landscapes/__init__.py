@@ -5,8 +5,6 @@ from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.costs import Charged, Costs
 from workers.landscapes.curves import CurveLandscape, CurveRecording, RecordedSearch
 from workers.landscapes.landscape import Landscape, LandscapeError
-from workers.landscapes.recording import Recording
-from workers.landscapes.replay import ReplayBackend
 from workers.landscapes.spaces import SpaceLandscape, SpaceRecording
 from workers.landscapes.synthetic import SyntheticLandscape, synthetic_operators
 
@@ -18,8 +16,6 @@ __all__ = [
     "Landscape",
     "LandscapeError",
     "RecordedSearch",
-    "Recording",
-    "ReplayBackend",
     "SimulatedClock",
     "SpaceLandscape",
     "SpaceRecording",

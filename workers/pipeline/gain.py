@@ -80,7 +80,7 @@ def expected_gain(progress: Sequence[Progress], scheduler: Scheduler) -> Expecte
 
     sum of weight x (best - expected best) / sum of weight x best, over operators. The time goes to operators in the
     proportions of their time so far, but none to exhausted ones: of every other, n configurations become (1 + g) n with
-    one g for all. An operator's expected best is then the lower of what two views foresee:
+    one g for all; n are its own slots' where a belief is asked. Its expected best is then the lower of what two views foresee:
       its curve   best-so-far times follow a power law, x^-a (chance alone makes records even in ln x: Renyi 1962), with a
                   from the last three quarters of the configurations, so that no single slot decides. Every scheduler has
                   this view, and curves flatten: it errs to the side of going on.

@@ -188,7 +188,7 @@ class TuningLoop:
 
     def _again(self) -> list[Candidate]:
         """The next batch of those; from outcomes alone, too."""
-        return list(self._fallen.values())[: self._method.rhythm.plan]
+        return list(self._fallen.values())[: self._room(self._method.rhythm.plan)]
 
     def _compare(self, outcome: Outcome) -> None:
         """With what an earlier run found, where that is the best of its operator."""
@@ -253,7 +253,8 @@ class TuningLoop:
         length = self._method.rhythm.slot_seconds
         while True:
             plan = self._propose(operator, self._room(self._method.rhythm.plan))
-            self._measure([*plan, *self._borrowed()], self._slot)
+            lent = self._borrowed() if self._room(len(plan) + 1) > len(plan) else []
+            self._measure([*plan, *lent], self._slot)
             over = length is None or self._clock.now() - began >= length
             if not plan or over or self._over(self._end_of_slots()):
                 break
@@ -353,7 +354,7 @@ class TuningLoop:
     @contextmanager
     def _claiming(self, account: str) -> Iterator[list[Outcome]]:
         """Charges the time inside to `account`, but for what the backend kept count of. Of the measuring, "programs" is
-        what the outcomes put into it say, "rest" is what lies between programs and in those that came to no end."""
+        what the outcomes put into it say, "rest" is what lies between programs."""
         before, outcomes, accounts = self._backend.spent(), list[Outcome](), self._books.accounts
         with self._account(account):
             yield outcomes

@@ -163,7 +163,7 @@ class Pool:
             return True
         if "identity" not in answer:
             if task.identity:
-                self._built(task, time.monotonic() - member.ordered)
+                self._built(task, answer.get("taken", 0.0))
             cause = "invalid" if "invalid" in answer else "build"
             task.end(cause=cause, error=answer.get("invalid") or answer.get("error", ""))
             return True
@@ -233,7 +233,7 @@ class Pool:
             self._replace(member)
             return None
         if "seconds" not in answer:
-            task.end(cause="run", error=answer.get("error", ""))
+            task.end(cause="run", error=answer.get("error", ""), measure_seconds=answer.get("taken", 0.0))
             return None
         self.lost += answer["waited"]
         self.spent["wait"] += answer["waited"]

@@ -8,7 +8,8 @@ compile  {id}                                  -> {seconds} or {error}
 run      {id, incumbent | null, patience, last} -> {seconds, spread, runs, stopped, taken, waited, times} or {error}
 drop     {}                                    -> {}: forgets every program
 
-A kernel may crash, hang or exhaust memory here: the pool sees the process die or be late, and that is the candidate's failure.
+Errors come with the seconds that they took ("taken"). A kernel may crash, hang or exhaust memory here: the pool sees the
+process die or be late, and that is the candidate's failure.
 """
 
 from __future__ import annotations
@@ -133,11 +134,12 @@ def serve(connection: Connection) -> None:
             order = json.loads(connection.recv_bytes())
         except (EOFError, ConnectionResetError):
             return
+        began = time.perf_counter()
         try:
             answer = verbs[order.pop("verb")](**order)
         except Exception as error:  # a failed build is an answer; TVM raises whatever its C++ throws
             kind, text = type(error).__name__, str(error).strip()
-            answer = {"error": f"{kind}: {text[-300:]}"}
+            answer = {"error": f"{kind}: {text[-300:]}", "taken": time.perf_counter() - began}
             if any(sign in f"{kind}: {text}" for sign in EXHAUSTED):
                 answer["cause"] = "memory"
         connection.send_bytes(json.dumps(answer).encode())

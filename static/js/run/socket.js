@@ -56,10 +56,11 @@ export class Line {
     if (code === 4404) { this.onStatus("gone"); return; }
     if (code === 4429) { this.onStatus("crowded"); this.#soon(LONGEST); return; }
     this.onStatus("lost");
-    this.#soon(Math.min(LONGEST, 500 * 2 ** this.failures++) * (0.75 + Math.random() / 2));
+    this.#soon(Math.min(LONGEST, 500 * 2 ** this.failures++));
   }
 
+  /** Not all pages at the same moment. */
   #soon(delay) {
-    this.timer = setTimeout(() => this.#open(), delay);
+    this.timer = setTimeout(() => this.#open(), delay * (0.75 + Math.random() / 2));
   }
 }

@@ -211,6 +211,15 @@ def test_three_attempts_without_a_measurement_fail(site: Any) -> None:
     assert services.claim(run.job_id, "worker") is not None
 
 
+def test_a_run_that_goes_on_is_told_in_which_slots_it_measured(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), {**told.batch(0.4, 0.3), "slot": 3}])
+    services.conclude(held, "crashed", "signal 11")
+    again = services.claim(run.job_id, "worker")
+    assert again is not None
+    assert [row["slot"] for row in again.order()["measurements"]] == [0, 3, 3]
+
+
 def test_progress_gives_new_attempts(site: Any) -> None:
     run, held, told = site.claimed()
     for _ in range(5):
