@@ -14,16 +14,10 @@ from typing import Any
 from workers.benchmarks.identity import operators_key
 from workers.benchmarks.process import PartFailed, environment, lines
 from workers.benchmarks.tally import Tally
-from workers.headless.whole import write_whole
 from workers.messages.events import Event, decode
-from workers.messages.orders import best_of
 from workers.messages.spec import RunSpec
 
-FIRST = "first"
 OUT = "tune"
-EARLY = "early.json"
-EARLY_SHARE = 0.1
-"""Of the time that a first run took to its final latency: what a second run has found by then lies in EARLY."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +90,10 @@ def tuned(
 
     {seconds, curve, trials, operators, sum_of_operators, ...}. Raises Incomplete, or PartFailed with the last line said.
     """
-    return _ran(spec, amount, work, show, tick, records)[0]
+    return ran(spec, amount, work, show, tick, records)[0]
 
 
-def _ran(
+def ran(
     spec: RunSpec,
     amount: Amount,
     work: Path,
@@ -123,31 +117,6 @@ def _ran(
         packed.extractall(work / "library")
     summary = json.loads((told.out / "summary.json").read_text())
     return {**_figures(told.events, finished), "summary": summary}, told.events
-
-
-def tuned_again(
-    spec: RunSpec, amount: Amount, work: Path, show: Callable[[str], None], tick: Callable[[], None]
-) -> dict[str, Any]:
-    """As `tuned`, of a second run that begins with what a first one found: that one's {seconds, curve} are "first", its
-    library lies in work/first/library. What the second one had found after EARLY_SHARE of the first one's time, where that
-    was all operators, is in work/early.json as an order to compile has it."""
-    before = work / FIRST
-    before.mkdir(exist_ok=True)
-    first = tuned(spec, amount, before, show, tick)
-    second, events = _ran(spec, amount, work, show, tick, [str(before / OUT)])
-    best = _best_at(EARLY_SHARE * first["curve"][-1][0], events)
-    (work / EARLY).unlink(missing_ok=True)
-    if best is not None:
-        write_whole(work / EARLY, json.dumps(best))
-    return {**second, FIRST: {name: first[name] for name in ("seconds", "curve")}}
-
-
-def _best_at(seconds: float, events: list[Event]) -> dict[str, Any] | None:
-    """The fastest of each operator that was measured by then; None where one had none."""
-    operators = next(event["operators"] for event in reversed(events) if event["kind"] == "operators")
-    batches = [event for event in events if event["kind"] == "batch" and event["clock"] <= seconds]
-    best = best_of((row for batch in batches for row in batch["measurements"]), operators)
-    return best if len(best) == len(operators) else None
 
 
 def _events(out: Path) -> list[Event]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.benchmarks import chart, ours
+from workers.benchmarks import again, chart, ours
 from workers.benchmarks.cells import DONE, VOID, Cell, Cells, Key, is_open
 from workers.benchmarks.curve import Curve
 from workers.benchmarks.filling import add_cell_arguments, fill, tuned_once, verdict
@@ -170,7 +170,7 @@ def _tuned(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
     work.mkdir()
     if isinstance(part.amount, ours.Amount):
         if part.key.arm == AGAIN:
-            return ours.tuned_again(part.spec, part.amount, work, progress.show, progress.tick)
+            return again.tuned_again(part.spec, part.amount, work, progress.show, progress.tick)
         return ours.tuned(part.spec, part.amount, work, progress.show, progress.tick)
     return _theirs(part, work, progress)
 
@@ -229,8 +229,8 @@ def _judged(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
     theirs = part.key.arm in THEIRS
     sets: dict[str, Any] = {"judged": {"records": str(work if theirs else work / "library"), "whole": theirs}}
     if part.key.arm == AGAIN:
-        sets["first_judged"] = {"records": str(work / ours.FIRST / "library"), "whole": False}
-        if (early := work / ours.EARLY).is_file():
+        sets["first_judged"] = {"records": str(work / again.FIRST / "library"), "whole": False}
+        if (early := work / again.EARLY).is_file():
             sets["early"] = {"best": json.loads(early.read_text())}
     order = {
         "layout": part.key.layout if theirs else "same",

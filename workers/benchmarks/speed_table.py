@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import geometric_mean, median
 
+from workers.benchmarks.again import EARLY_SHARE
 from workers.benchmarks.cells import DONE, VOID, Cell
 from workers.benchmarks.curve import Curve
-from workers.benchmarks.ours import EARLY_SHARE
 from workers.benchmarks.speed_blocks import AGAIN, THEIRS, Block, SpeedUp, blocks, curve_of, share_of_first
 from workers.benchmarks.text_table import aligned, milliseconds, number
 from workers.headless.display import human
