@@ -7,7 +7,8 @@ export function spark({ spark: points, trials, terms }) {
   if (!points.length) return { line: "", band: "" };
   const ahead = believed(points, terms?.belief);
   const first = points[0][0], last = Math.max(trials, points.at(-1)[0], first + 1, ...ahead.map(([x]) => x));
-  const values = [points[0][1], points.at(-1)[1], ...ahead.flatMap(([, low, high]) => [low, high])];
+  // All of them: a best that was luck and is corrected makes the line rise.
+  const values = [...points.map(([, seconds]) => seconds), ...ahead.flatMap(([, low, high]) => [low, high])];
   const high = Math.log(Math.max(...values)), low = Math.log(Math.min(...values));
   const at = (trial, seconds) => {
     const x = (WIDTH * (trial - first)) / (last - first);
