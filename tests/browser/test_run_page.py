@@ -625,6 +625,28 @@ def test_numbers_are_shown_by_the_script_as_by_the_server(site: Site, browser: A
     assert list(zip(ALIKE, shown, strict=True)) == [(case, case[2]) for case in ALIKE]
 
 
+SPARKS = """
+const [operators, done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
+import(page.replace('page.js', 'spark.js')).then(({spark}) => done(operators.map(spark)));
+"""
+
+
+@pytest.mark.parametrize(
+    "figures", [[0.5, 0.3, 0.2], [0.2, 0.5, 0.4], [0.3, 0.3], [0.4]], ids="falls rises level one".split()
+)
+def test_a_small_curve_stays_within_its_row_and_shows_what_was_corrected(
+    site: Site, browser: Any, run: str, figures: list[float]
+) -> None:
+    open_run(browser, site, run)
+    points = [[number, seconds] for number, seconds in enumerate(figures, 1)]
+    operator = {"spark": points, "trials": 9, "terms": {"belief": {"x": [9, 10], "low_ms": [90.0, 80.0]}}}
+    (drawn,) = browser.execute_async_script(SPARKS, [operator])
+    places = [tuple(map(float, pair.split(","))) for pair in f"{drawn['line']} {drawn['band']}".split()]
+    assert all(0 <= x <= 72 and 2 <= y <= 18 for x, y in places)
+    heights = [float(pair.split(",")[1]) for pair in drawn["line"].split()]
+    assert (heights[0] < heights[-1], heights[0] > heights[-1]) == (figures[0] > figures[-1], figures[0] < figures[-1])
+
+
 LANES = """
 const [counts, done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
 import(page.replace('page.js', 'lanes.js')).then(({Lanes}) => done(counts.map((count) => {

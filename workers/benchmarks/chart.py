@@ -15,12 +15,13 @@ COLOURS = (
     "#1f6fb2", "#d1661b", "#2c8f4e", "#b03a6f", "#6b54b0", "#7a6a2f", "#1aa3a3", "#c43c3c", "#555555", "#8fb339", "#e0a800",
     "#9a6fd0",
 )  # fmt: skip
+LEAST_TICKS = 3
 Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Values onto pixels, linear or logarithmic; a linear one begins at 0."""
+    """Values onto pixels, linear or logarithmic; a linear one begins at 0, and a logarithmic one may be less than a decade."""
 
     low: float
     high: float
@@ -46,8 +47,12 @@ class Scale:
     def ticks(self) -> list[float]:
         if self.log:
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-            found = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
-            return [tick for tick in found if self.low <= tick <= self.high]
+            for steps in ((1, 2, 5), range(1, 10), [0.2 * fifths for fifths in range(5, 50)]):
+                found = [step * 10.0**decade for decade in decades for step in steps]
+                ticks = [tick for tick in found if self.low <= tick <= self.high]
+                if len(ticks) >= LEAST_TICKS:
+                    break
+            return ticks
         step = 10.0 ** math.floor(math.log10(self.high))
         step = next(size * step for size in (0.1, 0.2, 0.5, 1.0) if self.high / (size * step) <= 8 or size == 1.0)
         return [step * count for count in range(int(self.high / step) + 1)]

@@ -57,7 +57,7 @@ class Block:
         """A line in ms to the end of its tuning for every finished cell."""
         return [
             Line(
-                cell["key"]["arm"],
+                f"{cell['key']['arm']} ({cell['key']['budget']})",
                 [(seconds, 1e3 * latency) for seconds, latency in curve_of(cell).points],
                 cell["tuning"]["seconds"],
             )
