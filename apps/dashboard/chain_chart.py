@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from apps.dashboard.plot import Plot, Tick
 
-PLACES: dict[str, Any] = {"right": 840, "height": 200, "bottom": 172, "foot": 172}
+PLACES: Mapping[str, dict[str, Any]] = {
+    "wide": {"right": 760, "height": 200, "bottom": 172, "foot": 172},
+    "narrow": {"width": 380, "left": 58, "right": 372, "height": 216, "top": 28, "bottom": 188, "foot": 188},
+}
 MOST, QUANTILES = 50, 5
 """Steps that are drawn, and lines, whatever a child tells."""
 
@@ -47,20 +50,20 @@ class Fan:
         return float(self.middle.rpartition(",")[2])
 
 
-def fan(decision: Any) -> Fan | None:
+def fan(decision: Any, size: str = "wide") -> Fan | None:
     """Of a slot's decision; None where nothing was sampled, and for what no child of ours tells."""
     with suppress(LookupError, TypeError, ValueError, ArithmeticError):
         told = decision["chain"]
-        return _drawn(float(told["every"]), float(told["burn"]), told["ms"])
+        return _drawn(float(told["every"]), float(told["burn"]), told["ms"], PLACES[size])
     return None
 
 
-def _drawn(every: float, burn: float, quantiles: Sequence[Sequence[float]]) -> Fan:
+def _drawn(every: float, burn: float, quantiles: Sequence[Sequence[float]], places: Mapping[str, Any]) -> Fan:
     if len(quantiles) != QUANTILES:
         raise ValueError(f"{len(quantiles)} quantiles were told, not {QUANTILES}")
     lines = [[(every * step, 1e-3 * ms) for step, ms in enumerate(line[:MOST])] for line in quantiles]
     slow, slower, middle, faster, fast = lines
-    plot = Steps.around(middle[-1][0], (seconds for line in lines for _, seconds in line), burn=burn, **PLACES)
+    plot = Steps.around(middle[-1][0], (seconds for line in lines for _, seconds in line), burn=burn, **places)
     rows = [(step, [line[number][1] for line in lines]) for number, (step, _) in enumerate(middle)]
     outer, inner = plot.path([*slow, *fast[::-1]]), plot.path([*slower, *faster[::-1]])
     return Fan(plot, outer, inner, plot.path(middle), rows)

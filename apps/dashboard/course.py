@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -45,12 +46,14 @@ class Given:
 
 @dataclass(frozen=True)
 class Step:
-    """A new best: when by the run's clock and by the operator's own time, after how many trials, and its seconds."""
+    """A new best: when by the run's clock and by the operator's own time, after how many trials, and its seconds; `again`
+    where they are more than before, for the one before was measured again."""
 
     clock: float
     own: float
     trials: int
     seconds: float
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,10 @@ class Course:
         return sum(slot.within is not None for slot in self.given)
 
     @property
+    def again(self) -> bool:
+        return any(step.again for step in self.steps)
+
+    @property
     def within(self) -> int:
         return sum(slot.within is True for slot in self.given)
 
@@ -89,9 +96,11 @@ def course(run: TuningRun, operator: Operator) -> Course:
     own = _OwnTime(spans)
     history, reached, failures = _measured(run, operator)
     # Of a single operator both grow together.
+    spark = history.sparks[operator.index]
+    before = [math.inf, *(seconds for _, seconds in spark)]
     steps = [
-        Step(clock, own.at(clock), int(trials), seconds)
-        for (clock, _), (trials, seconds) in zip(history.curve, history.sparks[operator.index], strict=True)
+        Step(clock, own.at(clock), int(trials), seconds, seconds > last)
+        for (clock, _), (trials, seconds), last in zip(history.curve, spark, before, strict=False)
     ]
     return Course(
         steps=thinned(steps, STEPS),

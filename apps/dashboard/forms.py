@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils.timezone import localtime
 
 from apps.catalog.models import Network, Target
@@ -19,13 +19,15 @@ from workers.messages.spec import ALL, AUTO, LAYOUTS
 DEFAULT_MINUTES = 10
 LONGEST_MINUTES = 60 * 24 * 30
 LARGEST_DIMENSION = 1 << 20
+OPEN = Q(shapes={}, inspection__dynamic__0__isnull=False)
+"""Of a network whose sizes have to be chosen first, as Network.dynamic."""
 
 
 class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
-    """Of a user's that are ready; those of one name are told apart by when they came and what they hold."""
+    """Of a user's that can be tuned; those of one name are told apart by when they came and what they hold."""
 
     def of(self, user: Any) -> None:
-        mine = Network.objects.filter(owner=user, state=Network.State.READY)
+        mine = Network.objects.filter(owner=user, state=Network.State.READY).exclude(OPEN)
         namesakes = mine.filter(name=OuterRef("name")).exclude(pk=OuterRef("pk"))
         self.queryset = mine.annotate(has_namesakes=Exists(namesakes))
 
@@ -53,7 +55,7 @@ class NewRun(forms.Form):
     minutes = forms.FloatField(
         required=False, min_value=0.1, max_value=LONGEST_MINUTES, initial=DEFAULT_MINUTES, label="Minutes"
     )
-    trials = forms.IntegerField(required=False, min_value=1, max_value=MAX_TRIALS, label="Trials")
+    trials = forms.IntegerField(required=False, min_value=1, max_value=MAX_TRIALS, label="Configurations")
     latency = forms.FloatField(required=False, min_value=0.000001, max_value=1e9, label="Target latency in ms")
     gain = forms.FloatField(required=False, min_value=0.001, max_value=99, label="Expected gain under, in %")
     seed = forms.IntegerField(required=False, min_value=0, max_value=(1 << 63) - 1, initial=0)
@@ -74,7 +76,9 @@ class NewRun(forms.Form):
     def clean(self) -> dict[str, Any]:
         found: dict[str, Any] = super().clean() or {}
         if not self.errors and not any(found.get(name) for name in ("minutes", "trials", "latency", "gain")):
-            self.add_error(None, "A run needs a limit: minutes, trials, a latency to reach or an expected gain.")
+            self.add_error(
+                None, "A run needs a limit: minutes, configurations, a latency to reach or an expected gain."
+            )
         if "method" in found and (misfit := methods.misfit(found["method"], self.parts())):
             self.add_error(None, f"These parts do not fit together: {misfit}.")
         return found

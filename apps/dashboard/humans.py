@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from apps.core import amounts
 
@@ -134,3 +135,9 @@ def shortened(text: str, most: int) -> str:
         return text
     kept = 2 * most // 5
     return f"{text[: most - 1 - kept].rstrip()}…{text[-kept:].lstrip()}"
+
+
+def stem(*names: str) -> str:
+    """A name for files that no header and no file system minds: squeezenet-a-machine."""
+    plain = (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60].rstrip("-.") for name in names)
+    return "-".join(filter(None, plain)) or "network"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from apps.dashboard.views import home, jobs, methods, networks, operators, runs, sign_in, storage, targets
@@ -11,13 +10,14 @@ urlpatterns = [
     path("", home.home, name="home"),
     path("login/", sign_in.SignIn.as_view(), name="login"),
     path("login/<str:token>/", sign_in.by_link, name="login-by-link"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("logout/", sign_in.SignOut.as_view(), name="logout"),
     path("example/", home.example, name="start-example"),
     path("example/<uuid:pk>/", home.preparing, name="example"),
     path("example/<uuid:pk>/start", home.start_example, name="example-run"),
     path("networks/", networks.networks, name="networks"),
     path("networks/<uuid:pk>/", networks.network, name="network"),
     path("networks/<uuid:pk>/runs", networks.compared, name="compared"),
+    path("networks/<uuid:pk>/runs.csv", networks.compared_table, name="compared-table"),
     path("networks/<uuid:pk>/state", networks.shown, name="network-state"),
     path("networks/<uuid:pk>/delete", storage.delete_network, name="delete-network"),
     path("targets/", targets.targets, name="targets"),

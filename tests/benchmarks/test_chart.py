@@ -21,7 +21,8 @@ def test_a_bar_of_a_few_seeds_has_no_interval(tmp_path: Path, seeds: int, interv
 
 
 @pytest.mark.parametrize(
-    ("values", "ticks"), [((1.0, 900.0), 9), ((2.36, 4.79), 3), ((0.86, 0.98), 3), ((9.1, 10.9), 3), ((5.0, 5.0), 3), ((1.0, 1.0), 3)]
+    ("values", "ticks"),
+    [((1.0, 900.0), 9), ((2.36, 4.79), 3), ((0.86, 0.98), 3), ((9.1, 10.9), 3), ((5.0, 5.0), 3), ((1.0, 1.0), 3)],
 )
 def test_a_logarithmic_axis_has_figures_on_it_however_short_it_is(values: tuple[float, float], ticks: int) -> None:
     found = Scale.of(values, 0.0, 400.0, log=True).ticks()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,19 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 PAPER = "return getComputedStyle(document.documentElement).backgroundColor"
 SIZES = "return [document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
 ASKED = "return performance.getEntriesByType('resource').map((e) => e.name)"
+SMALLEST = """
+return [...document.querySelectorAll('svg.chart')].filter((chart) => chart.checkVisibility()).map((chart) => {
+  const box = chart.getBoundingClientRect(), texts = [...chart.querySelectorAll('text')];
+  const inside = ({left, right}) => left >= box.left - 1 && right <= box.right + 1;
+  const scale = box.width / chart.viewBox.baseVal.width;
+  const within = box.left >= 0 && box.right <= innerWidth;
+  return within && scale * 12 > 10 && texts.every((text) => inside(text.getBoundingClientRect()));
+});
+"""
+ENDS = """
+const box = document.querySelector(arguments[0]), chart = box.querySelector('svg');
+return [box.scrollWidth > box.clientWidth, chart.getBoundingClientRect().right];
+"""
 LINKS = "#operators tbody td.name a"
 OPENED = "details[open] table tbody"
 
@@ -58,6 +72,11 @@ def seen(browser: Any, path: Path, width: int = 1280) -> str:
     return str(browser.execute_script(PAPER))
 
 
+def legible(browser: Any) -> list[bool]:
+    """Of each chart that is shown: whether it is within the screen, and its words within it and large enough."""
+    return list(browser.execute_script(SMALLEST))
+
+
 def both(browser: Any, folder: Path, name: str) -> None:
     papers = []
     for shade in ("light", "dark"):
@@ -73,7 +92,7 @@ def test_an_operator_is_reached_and_read_without_a_mouse(site: Site, browser: An
     until(lambda: browser.find_element("css selector", LINKS).send_keys(Keys.ENTER) or True)  # rows may be drawn anew
     until(lambda: "/operators/" in browser.current_url)
     until(lambda: browser.find_element("css selector", "h1").text == name)
-    until(lambda: len(browser.find_elements("css selector", "svg.chart polyline")) == 3)
+    until(lambda: len(browser.find_elements("css selector", "svg.chart.wide polyline")) == 3)
     until(lambda: browser.find_elements("css selector", "circle.came"))
     knobs = lambda: browser.find_element("css selector", "table.knobs").text  # noqa: E731
     until(lambda: knobs().count("loop of 56, outer to inner") == 8)
@@ -83,15 +102,65 @@ def test_an_operator_is_reached_and_read_without_a_mouse(site: Site, browser: An
         summary.send_keys(Keys.ENTER)
     tables = until(lambda: len(found := browser.find_elements("css selector", OPENED)) == 3 and found)
     assert all(table.find_elements("css selector", "tr") for table in tables)
-    assert browser.find_element("css selector", "details[open] svg.chart polygon").rect["width"] > 100
+    assert browser.find_element("css selector", "details[open] svg.chart.wide polygon").rect["width"] > 100
     browser.refresh()
     both(browser, tmp_path, "operator")
     assert complaints(browser) == []
     size(browser, 390, 844)
     assert browser.execute_script(SIZES)[0] <= 390
+    assert legible(browser) == [True] * 2
     seen(browser, tmp_path / "operator-narrow.png", 390)
     browser.find_element("css selector", "a[rel=next], a[rel=prev]").send_keys(Keys.ENTER)
     until(lambda: browser.find_element("css selector", "h1").text != name)
+
+
+def test_an_operator_of_a_run_that_goes_on_comes_up_to_date_and_what_was_opened_stays_open(
+    site: Site, browser: Any
+) -> None:
+    network = site.tell("network", name="squeezenet")["network"]
+    run = str(site.tell("run", network=network)["run"])
+    try:
+        browser.get(f"{site.url}/runs/{run}/operators/0/")
+        until(lambda: "Nothing was tried yet" in browser.find_element("css selector", "main").text)
+        site.tell("tell", run=run, slots=60)
+        rows = lambda: len(browser.find_elements("css selector", "#steps tbody tr"))  # noqa: E731
+        before = until(rows)
+        browser.find_element("css selector", "#steps > summary").send_keys(Keys.ENTER)
+        until(lambda: browser.find_element("css selector", "#steps tbody").is_displayed())
+        browser.execute_script("document.querySelector('#course').dataset.old = ''")
+        site.tell("tell", run=run, slots=240)
+        until(lambda: not browser.find_elements("css selector", "#course[data-old]"))
+        assert rows() > before
+        assert browser.find_element("css selector", "#steps tbody").is_displayed()
+        assert complaints(browser) == []
+    finally:
+        site.tell("end", run=run)
+    until(lambda: not browser.find_elements("css selector", "#course[hx-get]"))
+
+
+def test_runs_are_compared_on_a_phone_too_and_taken_as_picture_and_figures(
+    site: Site, browser: Any, run: str, tmp_path: Path
+) -> None:
+    """The picture is the wide one, and needs no style sheet."""
+    network = site.tell("network", name="squeezenet")["network"]
+    other = str(site.tell("run", network=network, seconds=60.0)["run"])
+    site.tell("tell", run=other, slots=30)
+    site.tell("conclude", run=other)
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    browser.get(f"{site.url}/networks/{network}/runs")
+    both(browser, tmp_path, "compared")
+    size(browser, 390, 844)
+    assert browser.execute_script(SIZES)[0] <= 390
+    assert legible(browser) == [True]
+    seen(browser, tmp_path / "compared-narrow.png", 390)
+    browser.find_element("css selector", "[data-save=png]").send_keys(Keys.ENTER)
+    picture = tmp_path / "squeezenet-runs.png"
+    until(lambda: picture.exists() and picture.stat().st_size > 20_000)
+    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
+    assert (width, height) == (2 * 960, 2 * 360)
+    browser.find_element("link text", "CSV").send_keys(Keys.ENTER)
+    until((tmp_path / "squeezenet-runs.csv").exists)
+    assert complaints(browser) == []
 
 
 def test_a_report_opens_from_a_file_without_a_site(
@@ -111,6 +180,8 @@ def test_a_report_opens_from_a_file_without_a_site(
     both(reader, tmp_path, "report")
     size(reader, 390, 844)
     assert reader.execute_script(SIZES)[0] <= 390
+    ends = reader.execute_script(ENDS, ".scroll:has(> svg.chart)")
+    assert ends == pytest.approx([True, 390 - 16], abs=2)  # what is newest is in sight
     seen(reader, tmp_path / "report-narrow.png", 390)
     assert printed(reader, tmp_path / "report-print.png") == "rgb(26, 30, 35)"
     assert complaints(reader) == []

@@ -133,6 +133,13 @@ def test_what_is_kept_stands_in_the_same_columns(site: Site, browser: Any) -> No
     assert track.value_of_css_property("background-color") == "rgba(241, 242, 240, 1)"
 
 
+def test_a_machine_s_name_has_the_width_of_a_phone(site: Site, browser: Any) -> None:
+    size(browser, 390, HEIGHT)
+    browser.get(f"{site.url}/targets/")
+    name, card = (browser.find_element("css selector", which).rect for which in (".card h2", ".card"))
+    assert name["width"] > 0.8 * card["width"]
+
+
 @pytest.fixture
 def slow(browser: Any) -> Iterator[Any]:
     """Little is sent in a second."""

@@ -47,6 +47,30 @@ def test_room_can_be_made_on_a_phone(site: Site, browser: Any) -> None:
     assert 0 <= box["x"] < box["x"] + box["width"] <= 390
 
 
+def test_libraries_are_told_apart_and_runs_say_what_they_won_on_a_phone(site: Site, browser: Any) -> None:
+    network = site.tell("network", name="squeezenet")["network"]
+    run = str(site.tell("run", network=network)["run"])
+    latency = site.tell("tell", run=run, slots=20)["latency"]
+    line = {"kind": "baseline", "clock": 40.0, "name": "ONNX Runtime", "spread": 2e-5, "runs": 40, "threads": 2}
+    site.tell("events", run=run, told=[line | {"seconds": 2 * latency}])
+    site.tell("library", run=run)
+    site.tell("end", run=run)
+    size(browser, 390, 844)
+    browser.get(f"{site.url}/storage/")
+    row = browser.find_element("xpath", "//section[@aria-labelledby='libraries-title']//tbody/tr")
+    assert " UTC" in row.text
+    assert "2.50 ms" in row.text
+    row.find_element("css selector", "summary").send_keys(Keys.ENTER)
+    until(lambda: "that was compiled on" in row.text)
+    browser.get(site.url)
+    ratio = browser.find_element("css selector", "#runs tbody td:nth-child(5)")
+    assert ratio.text.startswith("2.00 x")
+    said = browser.execute_script("return getComputedStyle(arguments[0], '::after').content", ratio)
+    assert said == '"over ONNX Runtime"'
+    assert browser.find_element("css selector", "#runs .spark").is_displayed()
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+
+
 def test_a_large_upload_of_who_is_signed_out_meanwhile_is_told_so(site: Site, browser: Any, tmp_path: Path) -> None:
     """The server answers before it has read it."""
     file = tmp_path / "late.onnx"

@@ -11,7 +11,7 @@ from onnx import helper
 
 from tests import zoo
 from tests.tvm_backend.local import spec_of
-from workers.child.__main__ import RunClock
+from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
 from workers.child.tune import tune
 from workers.messages.channel import ControlReader

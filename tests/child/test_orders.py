@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 from tests import zoo
 from tests.tvm_backend.local import THREADS, spec_of
-from workers.child.__main__ import RunClock
+from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
 from workers.headless.ask import Listener, ask
 from workers.headless.errors import Failure, UserMistake

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from workers.child import artifact, baseline, describe, landscape
+from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
 from workers.child.tasks import Task
 from workers.child.tune import PATIENCE
@@ -41,7 +42,7 @@ def clock() -> SimulatedClock:
 def pulse(events: list[Event], clock: SimulatedClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pulse]:
     """Its own thread is asleep: the tests beat."""
     monkeypatch.setattr("workers.child.pulse.INTERVAL", 3600.0)
-    pulse = Pulse(events.append, clock)
+    pulse = Pulse(events.append, RunClock(0.0, clock.now))
     pulse.patience = PATIENCE
     yield pulse
     pulse.close()
@@ -71,6 +72,15 @@ def test_one_that_hangs_falls_silent_and_one_that_goes_on_speaks_again(
     assert beats(pulse, events, clock, 3600.0) == 0
     pulse.tell("batch", measurements=[])
     assert beats(pulse, events, clock, 60.0) == 5
+
+
+def test_one_that_hangs_before_its_clock_goes_on_falls_silent_too(events: list[Event], clock: SimulatedClock) -> None:
+    pulse = Pulse(events.append, RunClock(50.0, clock.now))
+    pulse.patience = PATIENCE
+    assert beats(pulse, events, clock, PATIENCE) == round(PATIENCE / BEAT) - 1
+    assert beats(pulse, events, clock, 3600.0) == 0
+    assert {event["clock"] for event in events} == {50.0}
+    pulse.close()
 
 
 def test_a_task_with_a_deadline_of_its_own_is_not_given_up(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests import zoo
 from tests.tvm_backend.local import spec_of
-from workers.child.__main__ import RunClock
+from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
 from workers.child.tune import tune
 from workers.engine.errors import IllegalMethod
@@ -39,6 +40,22 @@ def test_the_code_of_the_fastest_programs_is_counted_anew(
     attempt(rows)  # whose trials are spent: nothing more is measured
     assert set(counted) == {row["operator"] for row in rows if row["seconds"]} != set()
     assert all(size > 0 for size in counted.values())
+
+
+def test_what_it_takes_to_go_on_is_not_on_the_clock(zoo_cache: Path, tmp_path: Path) -> None:
+    """A minute of which most was over would be used up by loading TVM again."""
+    spec = spec_of(zoo.tiny(zoo_cache), budget=Budget(seconds=60.0)).to_json()
+    events: list[dict[str, Any]] = []
+    pulse = Pulse(events.append, RunClock(58.0))
+    began = time.monotonic()
+    tune({"spec": spec, "work_dir": str(tmp_path), "spent": {"start/backend": 58.0}}, ControlReader(), pulse)
+    pulse.close()
+    assert next(event["clock"] for event in events if event["kind"] == "operators") == 58.0
+    assert (events[-1]["kind"], events[-1]["reason"]) == ("finished", "seconds")
+    assert any(event["kind"] == "batch" and event["measurements"] for event in events)
+    last = events[-1]
+    assert 60.0 <= last["clock"] < 58.0 + time.monotonic() - began
+    assert sum(last["report"]["spent"].values()) == pytest.approx(last["clock"], abs=0.1)
 
 
 def test_a_run_goes_on_with_parts_that_are_refused_now(zoo_cache: Path, tmp_path: Path) -> None:

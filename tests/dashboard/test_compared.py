@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from django.template.defaultfilters import date
 from django.test import Client
 from django.urls import reverse
 
@@ -16,7 +19,8 @@ from apps.dashboard.compared import LINES, Picture, picture
 from apps.dashboard.plot import BETWEEN
 from apps.dashboard.views import networks
 from apps.tuning import services
-from apps.tuning.models import TuningRun
+from apps.tuning.live import snapshot
+from apps.tuning.models import Operator, TuningRun
 from tests.apps.rows import Site, Told
 from workers.messages import Budget
 
@@ -50,8 +54,9 @@ def test_runs_that_differ_in_their_seed_are_one_line_with_a_band(site: Site) -> 
     assert len(lines) == 2
     several, alone = sorted(lines.values(), key=lambda line: -len(line.runs))
     assert (several.latency, {run.seed for run in several.runs}) == (0.2, {0, 1, 2})
-    assert several.band
-    assert (alone.latency, [run.seed for run in alone.runs], alone.band) == (0.5, [0], "")
+    assert (alone.latency, [run.seed for run in alone.runs]) == (0.5, [0])
+    bands = {line.line.title: bool(line.band) for line in drawn().wide.lines}
+    assert bands == {several.title: True, alone.title: False}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,7 @@ def test_a_line_that_is_too_long_for_its_label_still_says_of_which_operators_it_
     ended(site, [1.0, 0.5], operators="compute")
     ended(site, [1.0, 0.5], operators="compute", parts={"scheduler": "round_robin", "sampler": "diverse"})
     page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
-    assert sorted(re.findall(r"●</tspan> (.*?) 500 ms<", page)) == [
+    assert sorted(re.findall(r"●</tspan> (.*?): 500 ms<", page)) == [
         "Recommended", "Recommended with sch…products only", "Recommended, convolu…products only",
     ]  # fmt: skip
 
@@ -109,9 +114,9 @@ def test_runs_asked_for_in_another_order_are_one_line(site: Site) -> None:
 def test_a_line_ends_where_what_a_run_would_have_found_is_unknown(site: Site, reason: str, whole: bool) -> None:
     ended(site, [1.0, 0.5, 0.25, 0.125], seed=0, reason="trials")
     ended(site, [1.0, 0.8], seed=1, reason=reason)
-    (line,) = drawn().lines
+    (line,) = drawn().wide.lines
     ends = [float(point.split(",")[0]) for point in line.points.split()]
-    assert (max(ends) > drawn().plot.right - 1) is whole
+    assert (max(ends) > drawn().wide.plot.right - 1) is whole
     assert len(line.points.split()) > 1
 
 
@@ -124,7 +129,7 @@ def test_a_run_that_was_stopped_before_the_others_had_a_latency_leaves_a_line(si
 
 def test_a_line_falls_in_steps_and_lower_is_faster(site: Site) -> None:
     ended(site, [1.0, 0.5, 0.25])
-    (line,) = drawn().lines
+    (line,) = drawn().wide.lines
     points = [tuple(map(float, point.split(","))) for point in line.points.split()]
     assert all(x >= before and (x == before or y == above) for (before, above), (x, y) in pairwise(points))
     assert points[0][1] < points[-1][1]
@@ -134,11 +139,109 @@ def test_labels_do_not_cover_each_other(site: Site) -> None:
     for number in range(LINES + 1):
         ended(site, [1.0, 0.5], budget=Budget(trials=50 + number))
     found = drawn()
-    lines = found.lines
-    assert (len(lines), found.settings) == (LINES, LINES + 1)
-    places = sorted(line.label for line in lines)
-    assert all(below - above >= BETWEEN - 1e-9 for above, below in pairwise(places))
-    assert 0 < places[0] <= places[-1] < found.plot.height
+    assert (len(found.lines), found.settings) == (LINES, LINES + 1)
+    for chart in (found.wide, found.narrow):
+        places = sorted(line.label for line in chart.lines)
+        assert all(below - above >= BETWEEN - 1e-9 for above, below in pairwise(places))
+        assert 0 < places[0] <= places[-1] < chart.plot.height
+
+
+def test_a_line_is_what_the_page_of_its_run_draws(site: Site) -> None:
+    """With the warm-up, with no slot at all, and to the end."""
+    run, held, told = site.claimed(2)
+    services.write(held, [told.batch(4.0), told.batch(3.0, operator=1)])
+    warm = told.clock
+    services.write(held, [told.batch(2.0), told.event("log", text="a line")])
+    (line,) = drawn().lines
+    assert [(point.clock, point.latency) for point in line.points] == [
+        (warm, 10.0),
+        (warm + 0.25, 8.0),
+        (told.clock, 8.0),
+    ]
+    assert [list(point[:2]) for point in line.points] == snapshot(run)["curve"]
+
+
+def test_of_a_long_run_the_first_latency_is_drawn_all_the_same(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compared, "POINTS", 4)
+    run, held, told = site.claimed(2)
+    services.write(held, [told.batch(4.0) for _ in range(10)])
+    services.write(held, [told.batch(3.0, operator=1)])
+    warm = told.clock
+    services.write(held, [told.batch(2.0 / n) for n in range(1, 20)])
+    points = drawn().lines[0].points
+    assert len(points) <= 5
+    assert (points[0].clock, points[0].latency) == (warm, 10.0)
+    assert points[-1].latency == TuningRun.objects.get(pk=run.pk).latency
+
+
+def test_what_was_measured_again_raises_no_line_and_is_marked(site: Site, ada: Client) -> None:
+    _, held, told = site.claimed(1)
+    again = [told.measurement(0, seconds, choices=[7], round=n) for n, seconds in enumerate((0.5, 0.75))]
+    services.write(held, [told.batch() | {"measurements": [told.measurement(0, 1.0), again[0]]}])
+    (line,) = drawn().wide.lines
+    assert line.mark is None
+    services.write(held, [told.batch() | {"measurements": again[1:]}])
+    (line,) = drawn().wide.lines
+    assert {point.latency for point in line.line.points} == {0.5}
+    assert line.line.latency == 0.75
+    height = float(line.points.split()[-1].split(",")[1])
+    assert line.mark is not None
+    assert line.mark[1] == line.label < height  # slower is higher
+    page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
+    assert "measured again 750 ms</title>" in page
+    assert "A circle is what bests came to that were measured again." in page
+
+
+def test_runs_that_knew_more_at_the_start_are_a_line_of_their_own_that_says_so(site: Site) -> None:
+    for known, alike in ((0, 0), (0, 0), (9, 0), (0, 3)):
+        run = ended(site, [1.0, 0.5])
+        Operator.objects.filter(run=run).update(known=known, alike=alike)
+    ended(site, [1.0, 0.5], reuse=False)
+    assert {line.title: len(line.runs) for line in drawn().lines} == {
+        "Recommended, nothing known": 2, "Recommended, 1 known": 1, "Recommended, 1 alike": 1,
+        "Recommended, from nothing": 1,
+    }  # fmt: skip
+
+
+def test_lines_of_one_method_say_what_else_differs(site: Site) -> None:
+    for asked in (
+        {},
+        {"budget": Budget(seconds=60)},
+        {"budget": Budget(seconds=60), "layout": "NCHW"},
+        {"method": "random"},
+    ):
+        ended(site, [1.0, 0.5], **asked)
+    assert sorted(line.title for line in drawn().lines) == [
+        "Random search", "Recommended, 1 min, layout NCHW", "Recommended, 1 min, layout auto",
+        "Recommended, 100 configurations, layout auto",
+    ]  # fmt: skip
+
+
+def test_runs_of_one_seed_are_told_apart_by_when_they_were_asked_for(site: Site, ada: Client) -> None:
+    runs = [ended(site, [1.0, 0.5], seed=seed) for seed in (0, 0, 1)]
+    page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
+    assert all(f"seed {run.seed}, {date(run.created, 'j M, H:i')}</a>" in page for run in runs)
+    assert "only in their seed" not in page
+
+
+def test_the_points_are_a_table_and_can_be_taken_as_csv(site: Site, ada: Client, bob: Client) -> None:
+    address = reverse("compared-table", args=[site.network.pk])
+    assert ada.get(address).content.decode().count("\n") == 1
+    ended(site, [1.0, 1.0, 0.5], seed=3)
+    ended(site, [1.0, 1.0, 0.25], seed=4)
+    answer = ada.get(address)
+    assert answer["Content-Disposition"] == 'attachment; filename="squeezenet-runs.csv"'
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
+    (line,) = drawn().lines
+    assert [float(row["latency_s"]) for row in rows] == [point.latency for point in line.points]
+    last = {name: rows[-1][name] for name in ("line", "limit", "seeds", "latency_s", "lowest_s", "highest_s")}
+    assert last == {"line": "Recommended", "limit": "100 configurations", "seeds": "4 3", "latency_s": "0.375",
+                    "lowest_s": "0.25", "highest_s": "0.5"}  # fmt: skip
+    page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
+    table = page[page.index("Points as table") :].partition("</table>")[0]
+    assert table.count("<tr>") - 1 == len(line.changes) < len(line.points)
+    assert f'href="{address}"' in page
+    assert bob.get(address).status_code == 404
 
 
 def test_the_page_says_what_to_do_when_there_is_nothing_to_compare(site: Site, ada: Client) -> None:
@@ -160,7 +263,7 @@ def test_what_the_chart_leaves_out_is_said(site: Site, ada: Client, monkeypatch:
     monkeypatch.setattr(compared, "LINES", 2)
     assert "The latest 2 of 3 settings.</p>" in ada.get(address).content.decode()
     monkeypatch.setattr(networks, "COMPARED", 2)
-    assert "range shaded. Of the latest 2 of 3 runs.</p>" in ada.get(address).content.decode()
+    assert "Of the latest 2 of 3 runs.</p>" in ada.get(address).content.decode()
 
 
 def test_a_network_says_how_many_runs_it_does_not_list(

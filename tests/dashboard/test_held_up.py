@@ -78,6 +78,17 @@ def test_what_waits_for_other_work_says_so_and_not_how_little_it_takes(
             assert soon not in page, (address, soon)
 
 
+def test_a_machine_that_was_measured_says_too_that_it_waits_for_other_work(site: Site, ada: Client) -> None:
+    Target.objects.filter(pk=site.target.pk).update(kind="local", measured_at=clock.now())
+    Job.objects.create(task="hardware", target=site.target)
+    assert "aits for other work" not in ada.get("/targets/").content.decode()
+    other = Job.objects.create(task="tune", owner=site.bob)
+    assert services.claim(other.pk, "worker") is not None
+    page = ada.get("/targets/").content.decode()
+    assert "waits for other work</span>" in page
+    assert "; again when nothing else runs</dd>" in page
+
+
 def test_what_a_free_thread_takes_up_at_once_waits_for_nothing(site: Site) -> None:
     job, other = (Job.objects.create(task="inspect", owner=site.ada, network=site.network) for _ in range(2))
     assert wait_of(None) is None

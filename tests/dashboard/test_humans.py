@@ -77,3 +77,14 @@ def test_an_age_is_its_largest_unit(seconds: float, text: str) -> None:
 )
 def test_long_words_keep_their_beginning_and_their_end(most: int, text: str) -> None:
     assert humans.shortened("the beginning, the end", most) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (("squeezenet", "AMD EPYC (family 25)", "auto"), "squeezenet-AMD-EPYC-family-25-auto"),
+        (("../a/b\r\nc", ""), "a-b-c"), (("", "-.-"), "network"), (("\u00e9" * 9, "x" * 99), "x" * 60),
+    ],
+)  # fmt: skip
+def test_names_of_files_are_plain(names: tuple[str, ...], text: str) -> None:
+    assert humans.stem(*names) == text

@@ -65,6 +65,15 @@ def test_mutation_a_number_that_changed_in_the_engine_is_noticed(monkeypatch: py
     assert told(words) != engine_s("chameleon")
 
 
+@pytest.mark.django_db
+def test_the_page_s_contents_say_nothing_twice_and_send_nobody_to_a_file_of_the_sources(ada: Client) -> None:
+    page = ada.get("/methods/").content.decode().partition("<main")[2]
+    contents = re.sub(r"<[^>]+>|\s+", " ", page[page.index('class="contents"') :].partition("</ul>")[0]).split()
+    assert contents[1:2] == ["Recommended"]
+    assert contents.count("Recommended") == 1
+    assert "README" not in page
+
+
 def test_every_registered_part_is_told_once() -> None:
     told = {role: [part.name for part in parts] for role, parts in PARTS.items()}
     assert {role: set(told[role]) for role in PARTS_OF_A_METHOD} == {role: set(REGISTRIES[role]) for role in REGISTRIES}

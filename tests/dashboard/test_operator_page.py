@@ -19,7 +19,7 @@ from apps.dashboard.course import SLOTS, SPANS, STEPS, Course, course
 from apps.dashboard.course_charts import charts
 from apps.dashboard.humans import duration
 from apps.tuning import orders, services
-from apps.tuning.models import Measurement, Operator, Slot, TuningRun
+from apps.tuning.models import Job, Measurement, Operator, Slot, TuningRun
 from tests.apps.rows import Site, Told
 from tests.dashboard.large import large
 from tests.tries import quickest, seconds_of
@@ -85,6 +85,46 @@ def test_a_figure_that_was_measured_again_counts_as_it_was_found_then(site: Site
     found = of(run)
     assert [step.seconds for step in found.steps] == [1e-3, 2e-3]
     assert found.steps[-1].seconds == run.operators.get().best_seconds
+
+
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+def test_what_was_measured_again_raises_no_line_and_is_a_mark_with_words(site: Site, ada: Client, size: str) -> None:
+    run, write, told = kept(site)
+    lucky, again = (told.measurement(0, seconds, choices=[7], round=n) for n, seconds in enumerate((1e-3, 3e-3)))
+    write(given(told, 1, [4e-3]))
+    write([told.batch() | {"measurements": [lucky], "slot": 1}])
+    for chart in charts(run, of(run), size):
+        assert chart is not None
+        assert (chart.again, [said.text for said in chart.said]) == ([], ["best 1.00 ms"])
+    write([told.batch() | {"measurements": [again]}])
+    for chart in charts(run, of(run), size):
+        assert chart is not None
+        heights = [float(point.split(",")[1]) for point in chart.points.split()]
+        assert heights == sorted(heights)  # it falls: lower is faster
+        assert [said.text for said in chart.said] == ["measured again 3.00 ms", "found at 1.00 ms"]
+        ((_, mark),) = chart.again
+        assert mark < heights[-1]
+        assert all(0 < said.y < chart.plot.height for said in chart.said)
+    text = page(ada, run)
+    assert '<td class="num">3.00 ms, measured again</td>' in text
+    assert "what the best came to when it was measured again, which is what counts" in text
+
+
+def test_the_page_of_a_run_that_goes_on_asks_again_until_the_run_is_over(site: Site, ada: Client) -> None:
+    run, write, told = kept(site)
+    address = reverse("operator", args=[run.pk, 0])
+    first = page(ada, run)
+    asked = re.search(r'<div id="course" hx-get="([^"]+)" hx-trigger="every 4s" hx-select="#course"', first)
+    assert asked is not None
+    assert "Reload" not in first.partition("<main")[2]
+    assert ada.get(asked[1]).status_code == 204
+    write([told.batch(2e-3)])
+    assert "2.00 ms" in ada.get(asked[1]).content.decode()
+    for state, trigger in (("paused", ["60"]), ("done", []), ("failed", [])):
+        Job.objects.filter(pk=run.job_id).update(state=state)
+        text = ada.get(address).content.decode()
+        assert re.findall(r'hx-trigger="every (\d+)s"', text) == trigger, state
+        assert ada.get(asked[1]).status_code == 200, state
 
 
 def test_what_was_built_before_is_no_trial_and_no_failure(site: Site) -> None:
@@ -319,7 +359,7 @@ def test_an_operator_without_anything_says_so(site: Site, ada: Client) -> None:
     run, _, _ = kept(site)
     text = page(ada, run)
     assert "Nothing was tried yet" in text
-    assert '<svg class="chart"' not in text
+    assert '<svg class="chart' not in text
 
 
 def test_an_operator_of_failures_only_says_why(site: Site, ada: Client) -> None:
@@ -336,7 +376,7 @@ def test_before_its_first_slot_an_operator_has_a_curve_by_tuning_time(site: Site
     write([told.batch(2e-3)])
     text = page(ada, run)
     assert "comes from the warm-up" in text
-    assert text.count('<svg class="chart"') == 1
+    assert re.findall(r'<svg class="chart (\w+)"', text) == ["wide", "narrow"]
 
 
 CHAIN = {"every": 3, "burn": 50, "ms": [[9.0 - part - 0.01 * step for step in range(20)] for part in range(5)]}
@@ -353,8 +393,8 @@ def test_the_chain_of_the_last_fit_is_a_fan_on_the_operator_s_page_alone(site: S
     write(given(told, 2, [8e-3], decision=told_of_a_chain(CHAIN)))
     text = page(ada, run)
     assert "<summary>Show the chain of this fit</summary>" in text
-    assert re.findall(r">(step \d+)<", text) == ["step 50", "step 57"]
-    assert text.count("<polygon") == 2
+    assert re.findall(r">(step \d+)<", text) == ["step 50", "step 57"] * 2
+    assert text.count("<polygon") == 4
     assert "median 6.81 ms" in text
     assert text.count('<td class="num">57</td>') == 1
     assert run.slots.get(number=2).decision["chain"] == CHAIN

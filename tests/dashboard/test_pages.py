@@ -324,7 +324,63 @@ def test_the_buttons_ask_for_what_they_say(site: Site, ada: Client, told: Tuning
     ada.post(reverse("ask", args=[told.pk, "keep"]))
     assert Job.objects.get(pk=told.job_id).wanted in ("keep", "stop")
     assert ada.post(reverse("ask", args=[told.pk, "explode"])).status_code == 404
-    assert ada.get(reverse("ask", args=[told.pk, "stop"])).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("ask", "run"), ("compile", "run"), ("delete-network", "network"), ("delete-library", "storage"),
+        ("remeasure", "targets"), ("start-example", "home"), ("example-run", "home"), ("logout", "home"),
+    ],
+)  # fmt: skip
+def test_what_a_button_does_is_not_done_by_opening_its_address_which_leads_back(
+    site: Site, ada: Client, told: TuningRun, name: str, where: str
+) -> None:
+    keys = {"ask": [told.pk, "stop"], "compile": [told.pk], "delete-network": [site.network.pk],
+            "delete-library": [uuid.uuid4()], "remeasure": [site.target.pk], "example-run": [site.network.pk]}  # fmt: skip
+    answer = ada.get(reverse(name, args=keys.get(name, [])))
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    page = answer.content.decode()
+    back = reverse(where, args={"run": [told.pk], "network": [site.network.pk]}.get(where, []))
+    assert "Nothing was done</h1>" in page
+    assert f'go back to <a href="{back}">' in page
+    assert "Sign out" in page
+    assert Job.objects.get(pk=told.job_id).state == "running"
+
+
+def test_a_page_s_part_of_the_site_is_marked(site: Site, ada: Client, told: TuningRun) -> None:
+    of_run = [reverse(name, args=[told.pk]) for name in ("run", "downloads")]
+    for address in ("/", "/runs/new", reverse("operator", args=[told.pk, 0]), *of_run):
+        assert re.findall(r'aria-current="page">(\w+)<', ada.get(address).content.decode()) == ["Runs"], address
+
+
+def test_a_network_whose_sizes_are_open_is_not_offered_and_leads_to_them(site: Site, ada: Client) -> None:
+    open_ = [{"input": "x", "axis": 0, "symbol": "batch"}]
+    dynamic = Network.objects.create(
+        owner=site.ada, name="dyn", sha256="b" * 64, size=6, state="ready",
+        inspection={"inputs": [{"name": "x", "dtype": "float32", "shape": ["batch", 3]}], "dynamic": open_},
+    )  # fmt: skip
+    link = f'<a href="{reverse("network", args=[dynamic.pk])}">'
+    for page in (ada.get(f"/runs/new?network={dynamic.pk}"), ada.post("/runs/new", {"network": dynamic.pk})):
+        text = page.content.decode()
+        assert f'value="{dynamic.pk}"' not in text
+        assert f"Not offered before the sizes are chosen that its file leaves open: {link}dyn</a>" in text
+    site.network.delete()
+    text = ada.get("/runs/new").content.decode()
+    assert "dyn leaves sizes open." in text
+    assert f"{link}Choose the sizes" in text
+    Network.objects.filter(pk=dynamic.pk).update(shapes={"x": [1, 3]})
+    text = ada.get("/runs/new").content.decode()
+    assert f'<option value="{dynamic.pk}"' in text
+    assert "Not offered" not in text
+
+
+def test_too_many_configurations_are_called_what_their_field_is(site: Site, ada: Client) -> None:
+    text = ada.post(
+        "/runs/new", {"method": "auto", "network": site.network.pk, "target": site.target.pk}
+    ).content.decode()
+    assert "A run needs a limit: minutes, configurations, a latency to reach" in text
+    assert "Configurations</label>" in text
 
 
 def test_what_cannot_be_asked_is_explained(site: Site, ada: Client, told: TuningRun) -> None:

@@ -177,7 +177,7 @@ def test_the_buttons_that_end_a_run_say_so_and_the_one_that_keeps_comes_first(si
 
 def test_who_would_stop_and_leave_nothing_is_asked_first(site: Site, ada: Client) -> None:
     run, _, _ = site.claimed()
-    (asked,) = re.findall(r'<details data-part="stop">.*?</details>', page_of(ada, run), re.DOTALL)
+    (asked,) = re.findall(r'<details[^>]* data-part="stop">.*?</details>', page_of(ada, run), re.DOTALL)
     question, _, form = asked.partition("</summary>")
     assert "<form" not in question
     assert f'hx-post="{reverse("ask", args=[run.pk, "stop"])}"' in form

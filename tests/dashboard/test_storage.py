@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -190,3 +191,23 @@ def test_a_library_that_could_not_be_kept_is_said_beside_the_earlier_ones(site: 
     assert "Compile the best so far" in page
     services.request_artifact(run, site.ada)
     assert "there is no room" not in ada.get(reverse("downloads", args=[run.pk])).content.decode()
+
+
+def test_libraries_of_a_network_are_told_apart_by_their_names_and_by_what_is_asked(site: Site, ada: Client) -> None:
+    made = [library(site.run()), library(site.run(method="random"))]
+    for number, one in enumerate(made):
+        Artifact.objects.filter(pk=one.pk).update(
+            created=datetime(2026, 3, number + 1, 9, 5, tzinfo=UTC), latency={"median": 2.5e-3}
+        )
+        one.path.parent.mkdir(parents=True, exist_ok=True)
+        one.path.write_bytes(b"zip")
+    names = []
+    for one in made:
+        answer = ada.get(reverse("artifact", args=[one.pk]))
+        assert b"".join(answer) == b"zip"
+        names += re.findall(r'"(.*)"', answer["Content-Disposition"])
+    assert names == ["squeezenet-a-machine-auto-2026-03-01-0905.zip", "squeezenet-a-machine-random-2026-03-02-0905.zip"]
+    page = ada.get("/storage/").content.decode()
+    for day in ("1", "2"):
+        assert f"The library of squeezenet that was compiled on {day} March 2026, 09:05 UTC and takes 2.50 ms." in page
+        assert f'aria-label="Delete the library of squeezenet of {day} March 2026, 09:05 UTC"' in page

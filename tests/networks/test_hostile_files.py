@@ -68,6 +68,41 @@ def test_something_else_than_protobuf_is_refused(tmp_path: Path, content: bytes)
     assert refused(tmp_path, content)
 
 
+@pytest.mark.parametrize(
+    ("operator", "name", "version", "told"),
+    [
+        (
+            "FancyOp",
+            "n3",
+            9,
+            "Node n3: it uses FancyOp, which is not an ONNX operator of opset 9; replace it by standard",
+        ),
+        ("FancyOp", "", 9, "The node that makes y: it uses FancyOp, which"),
+        ("HardSwish", "n3", 9, "not an ONNX operator of opset 9; export the network with opset 14 or newer"),
+        ("Upsample", "n3", 13, "not an ONNX operator of opset 13; export the network with opset 9 or older"),
+    ],
+)
+def test_an_operator_that_onnx_does_not_have_is_named_with_its_node(
+    tmp_path: Path, operator: str, name: str, version: int, told: str
+) -> None:
+    model = chain(helper.make_node(operator, ["x"], ["y"], name=name))
+    model.opset_import[0].version = version
+    said = refused(tmp_path, model)
+    assert told in said
+    assert "hostile.onnx" not in said
+
+
+def test_what_else_the_checker_refuses_is_said_in_its_words_of_which_node_and_kept_whole(tmp_path: Path) -> None:
+    path = tmp_path / ("0" * 64 + ".onnx")
+    path.write_bytes(chain(helper.make_node("Relu", ["x", "x"], ["y"], name="n3")).SerializeToString())
+    with pytest.raises(NetworkError) as caught:
+        check(path)
+    assert "Node n3 (Relu): the ONNX checker refuses it: " in str(caught.value)
+    assert "==>" not in str(caught.value)
+    assert "0" * 64 not in str(caught.value)
+    assert "==> Context" in str(caught.value.__cause__)  # the log has it with its causes
+
+
 def test_truncated_at_any_offset_is_refused(tmp_path: Path, zoo_cache: Path) -> None:
     content = tiny(zoo_cache).read_bytes()
     offsets = {*range(1, 200), *np.linspace(200, len(content) - 1, 200).astype(int)}

@@ -237,9 +237,38 @@ def test_link_is_for_the_single_user_who_has_no_password(data_dir, capsys, clien
     assert client.get(path).status_code == 403
     assert client.get(link).status_code == 302
     assert client.session["_auth_user_id"] == str(owner.pk)
-    django_user_model.objects.create_user("ada", password="a long password")
-    with pytest.raises(CommandError, match="accounts with passwords, which sign in with those"):
+
+
+@pytest.mark.django_db
+def test_link_is_for_whom_it_is_asked_or_for_the_only_one_without_a_password(
+    data_dir, capsys, client, django_user_model
+):
+    from django.core.management import CommandError, call_command
+
+    from apps.core import signin
+
+    def signed_in(*name):
+        call_command("link", *name)
+        said = capsys.readouterr().out
+        assert client.get(re.search(r"/login/\S+/", said)[0]).status_code == 302
+        return re.search(r"this link signs (\S+) in", said)[1], client.session["_auth_user_id"]
+
+    owner = signin.single_user()
+    ada = django_user_model.objects.create_user("ada", password="a long password")
+    for name in ((), ("owner",)):
+        assert signed_in(*name) == ("owner", str(owner.pk))
+    assert signed_in("ada") == ("ada", str(ada.pk))
+    with pytest.raises(CommandError, match=r"no account 'bob' may sign in: `manage.py link NAME` .* one of ada, owner"):
+        call_command("link", "bob")
+    owner.set_password("a long password")
+    owner.save()
+    with pytest.raises(CommandError, match=r"the site has several accounts: .* one of ada, owner"):
         call_command("link")
+    owner.is_active = False
+    owner.save()
+    with pytest.raises(CommandError, match="no account 'owner'"):
+        call_command("link", "owner")
+    assert signed_in() == ("ada", str(ada.pk))
 
 
 def test_link_says_so_where_there_is_no_database(site):

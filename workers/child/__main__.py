@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import time
 import traceback
 
+from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
 from workers.child.tasks import task_named
 from workers.messages.channel import ControlReader, EventWriter
@@ -20,20 +20,12 @@ FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "NoSpaceLeft")
 """In what a linker, the library's own run script or ONNX Runtime's process says when a disk is full; the last is Zig's."""
 
 
-class RunClock:
-    """Tuning time in seconds: counts on from what earlier attempts took."""
-
-    def __init__(self, already: float) -> None:
-        self._began = time.monotonic() - already
-
-    def now(self) -> float:
-        return time.monotonic() - self._began
-
-
 def main() -> int:
     control, events = ControlReader(), EventWriter.from_environment()
     order = control.order()
     pulse = Pulse(events.emit, RunClock(order.get("clock", 0.0)))
+    if order["task"] != "tune":  # which says itself when it is back where it was
+        pulse.clock.go()
     try:
         task_named(order["task"])(order, control, pulse)
         if order["task"] != "tune":  # a tuning says itself why it ended

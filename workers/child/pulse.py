@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from workers.engine.ports import Clock
+from workers.child.clock import RunClock
 from workers.messages.events import Event
 
 INTERVAL = 10.0
@@ -20,10 +20,10 @@ class Pulse:
     the child for ever. A task that has a deadline for its whole needs none.
     """
 
-    def __init__(self, emit: Callable[[Event], None], clock: Clock) -> None:
+    def __init__(self, emit: Callable[[Event], None], clock: RunClock) -> None:
         self._emit, self.clock = emit, clock
         self.patience = float("inf")
-        self._heard, self._waits = clock.now(), False
+        self._heard, self._waits = clock.awake(), False
         self._said = threading.Event()
         self._closed = threading.Event()
         self._text = "starting"
@@ -34,7 +34,7 @@ class Pulse:
         if event["kind"] == "phase":
             self._text = event["text"]
         self._emit(event)
-        self._heard = self.clock.now()  # a slow supervisor's time is not the work's
+        self._heard = self.clock.awake()  # a slow supervisor's time is not the work's
 
     def tell(self, kind: str, **payload: Any) -> None:
         self.emit({"kind": kind, "clock": round(self.clock.now(), 6), **payload})
@@ -45,17 +45,17 @@ class Pulse:
         self._waits = True
         try:
             with turn as waited:
-                self._heard, self._waits = self.clock.now(), False
+                self._heard, self._waits = self.clock.awake(), False
                 yield waited
         finally:
-            self._heard, self._waits = self.clock.now(), False
+            self._heard, self._waits = self.clock.awake(), False
 
     def close(self) -> None:
         self._closed.set()
 
     def beat(self) -> None:
         """Says that the work goes on, unless something was said since the last beat or nothing for too long."""
-        alive = self._waits or self.clock.now() - self._heard < self.patience
+        alive = self._waits or self.clock.awake() - self._heard < self.patience
         if alive and not self._said.is_set():
             doing = "waiting for a turn on this machine" if self._waits else self._text
             self._emit({"kind": "log", "clock": self.clock.now(), "level": "info", "text": f"still {doing}"})

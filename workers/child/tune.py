@@ -68,6 +68,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
             tuned,
         )
         loop.resume(order.get("checkpoint"), order.get("measurements", ()), order.get("slots", ()))
+        pulse.clock.go()
         loop.run()
     finally:
         backend.close()

@@ -32,7 +32,8 @@ class Heard:
     def hear(self, event: Event, now: float) -> None:
         """Events come in batches: the one that was kept the shortest tells `zero` best."""
         at = event["clock"] - self.base
-        self.zero, self.end = min(self.zero, now - at), max(self.end, at)
+        if at > 0.0:  # the clock of a process that goes on stands at first
+            self.zero, self.end = min(self.zero, now - at), max(self.end, at)
         step = STEPS.get(event["name"] if event["kind"] == "phase" else event["kind"])
         if step is not None:
             self._marks.append((IMPORT if step == LOAD and self._marks else step, at))

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import mmap
+import re
 from pathlib import Path
 
 import onnx
 from onnx import ModelProto
 
-from workers.networks.errors import NetworkError
+from workers.networks.errors import NetworkError, one_line, shown
 from workers.networks.limits import DEFAULT, Limits
+from workers.networks.shape import nested
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import check_structure
 from workers.networks.upload import check_file
 from workers.networks.wire import BROKEN, Walk
 
 EXTENSION = ".onnx"
+STANDARD = ("", "ai.onnx")
+"""Names of ONNX's own operators."""
 
 
 def check(path: str | Path, limits: Limits = DEFAULT) -> None:
@@ -33,17 +37,57 @@ def load(path: str | Path, limits: Limits = DEFAULT) -> ModelProto:
     try:
         model = ModelProto.FromString(content)
     except Exception as error:  # DecodeError lives in a private place of protobuf and differs by implementation
-        raise NetworkError(Path(path).name, f"this is not an ONNX file ({error})", BROKEN) from error
+        raise NetworkError("the file", f"this is not an ONNX file ({error})", BROKEN) from error
     del content
     check_structure(model, limits)
     try:
         onnx.checker.check_model(_with_output_shapes(skeleton(model)))
-    except Exception as error:  # ValidationError, and others from the C++ inside
-        raise NetworkError(
-            Path(path).name, f"the ONNX checker refuses it: {error}", "correct the network and export it again"
-        ) from error
+    except (
+        Exception
+    ) as error:  # ValidationError, and others from the C++ inside; its words are in the log, as the cause
+        raise _unknown(model) or _refused(str(error)) from error
     tensor_shapes(model, limits)
     return model
+
+
+def _unknown(model: ModelProto) -> NetworkError | None:
+    """Of the first operator that ONNX does not have in the version that the network names."""
+    versions = {opset.domain: opset.version for opset in model.opset_import}
+    local = {(function.domain, function.name) for function in model.functions}
+    for node in (node for graph in nested(model.graph) for node in graph.node):
+        if node.domain in STANDARD and (node.domain, node.op_type) not in local:
+            version = next((versions[name] for name in STANDARD if name in versions), 1)
+            if not _has(node.op_type, version):
+                named = (
+                    f"Node {shown(node.name)}" if node.name else f"The node that makes {shown([*node.output, '?'][0])}"
+                )
+                reason = f"it uses {shown(node.op_type)}, which is not an ONNX operator of opset {version}"
+                return NetworkError(named, reason, _instead(node.op_type, version))
+    return None
+
+
+def _instead(operator: str, version: int) -> str:
+    schemas = [one for one in onnx.defs.get_all_schemas_with_history() if (one.name, one.domain) == (operator, "")]
+    if gone := [one.since_version for one in schemas if one.deprecated and one.since_version <= version]:
+        return f"export the network with opset {min(gone) - 1} or older"
+    if schemas:
+        return f"export the network with opset {min(one.since_version for one in schemas)} or newer"
+    return "replace it by standard ONNX operators in the network, and export it again"
+
+
+def _has(operator: str, version: int) -> bool:
+    try:
+        return not onnx.defs.get_schema(operator, version, "").deprecated
+    except onnx.defs.SchemaError:
+        return False
+
+
+def _refused(told: str) -> NetworkError:
+    """The checker's first sentence, and of which operator it is."""
+    node = re.search(r"Name: (.*?) OpType: (\S+)", told)
+    named = f"Node {shown(node[1])} ({shown(node[2])})" if node else "the network"
+    sentence = one_line(told.partition("==>")[0])
+    return NetworkError(named, f"the ONNX checker refuses it: {sentence}", "correct the network and export it again")
 
 
 def _with_output_shapes(bare: ModelProto) -> ModelProto:
@@ -55,7 +99,7 @@ def _with_output_shapes(bare: ModelProto) -> ModelProto:
 
 def _read(path: Path, limits: Limits) -> bytes:
     if not check_file(path, EXTENSION, limits.file_bytes):
-        raise NetworkError(path.name, "the file is empty", BROKEN)
+        raise NetworkError("the file", "it is empty", BROKEN)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as buffer:
         Walk(buffer, limits).run()
         return buffer[:]

@@ -12,6 +12,7 @@ from django.template.loader import render_to_string
 
 from apps.core import clock
 from apps.dashboard import figures, methods, words
+from apps.dashboard.busy import busy
 from apps.dashboard.report import tables
 from apps.dashboard.report.story import coloured, story, titled
 from apps.tuning.live import snapshot, thinned
@@ -32,7 +33,7 @@ def _told(run: TuningRun) -> dict[str, Any]:
     operators = drawn["operators"]
     colours = coloured(operators)
     names = {operator["index"]: titled(operator) for operator in operators}
-    shares = tables.shares(operators, colours)
+    shares, first = tables.shares(operators, colours), figures.headline(run)
     return {
         "style": style(),
         "run": run,
@@ -41,7 +42,8 @@ def _told(run: TuningRun) -> dict[str, Any]:
         "only": words.only(run),
         "ending": words.of_state(run),
         "budget": figures.budget(run),
-        "headline": figures.headline(run),
+        "headline": first,
+        "busy": busy(first),
         "compared": tables.compared(run),
         "story": story(drawn, colours),
         "curve": thinned(drawn["curve"], STEPS),

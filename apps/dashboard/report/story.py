@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.dashboard import humans
-from apps.dashboard.plot import Plot, apart, stepped
+from apps.dashboard.plot import Curve, Plot, apart, stepped
 from apps.tuning.live import thinned
 from workers.messages.orders import FUTILE
 
@@ -16,7 +16,7 @@ POINTS = 1000
 FIELD = 300
 """Where the curve's field ends and the lanes begin."""
 FAR = 3
-"""A baseline so many times over all else would press the curve flat: it is named at the upper edge, as on the run's page."""
+"""What is so many times over the curve would press it flat: it is named, or marked, at the upper edge, as on the run's page."""
 ROW, GAP = 18, 12
 COLOURS = 8
 OTHERS = 8
@@ -49,10 +49,12 @@ class Lane:
 
 @dataclass(frozen=True)
 class Story:
-    """`points` are of the line of the best so far, `wholes` places of verified end-to-end measurements."""
+    """`points` are of the line of the best so far, `again` places of what bests came to that were measured again, `wholes` of
+    verified end-to-end measurements."""
 
     plot: Plot
     points: str
+    again: Sequence[tuple[float, float]]
     wholes: Sequence[tuple[float, float]]
     lines: Sequence[Line]
     lanes: Sequence[Lane]
@@ -63,26 +65,48 @@ def story(drawn: Mapping[str, Any], colours: Mapping[int, int]) -> Story | None:
     curve = [(clock, seconds) for clock, seconds in thinned(drawn["curve"], POINTS)]
     if not curve:
         return None
+    line, again, corrected = monotone(curve)
     whole = [point for point in drawn["end_to_end"] if point["seconds"] and point["verified"]]
     wholes = [(point["clock"], point["seconds"]) for point in whole]
-    own = [seconds for _, seconds in [*curve, *wholes]]
-    named = _named(drawn, own, wholes[-1][1] if wholes else None)
+    named = _named(drawn, wholes[-1][1] if wholes else None, corrected)
     operators = {operator["index"]: operator for operator in drawn["operators"]}
     names = _names(operators, colours)
     foot = FIELD + GAP + ROW * len(names)
-    near = [seconds for _, seconds, kind in named if kind != "far"]
-    plot = Plot.around(drawn["run"]["clock"], [*own, *near], bottom=FIELD, foot=foot, height=foot + 28)
+    highest = max(seconds for _, seconds in [*curve, (0.0, drawn["run"]["budget"]["latency"] or 0.0)])
+    highest = max([highest, *(seconds for _, seconds in wholes if seconds <= FAR * highest)])
+    heights = [seconds for _, seconds in [*curve, *wholes]] + [seconds for _, seconds, _ in named]
+    near = [seconds for seconds in heights if seconds <= FAR * highest]
+    plot = Plot.around(drawn["run"]["clock"], near, bottom=FIELD, foot=foot, height=foot + 28)
     labels = apart([plot.y(seconds) for _, seconds, _ in named], plot.bottom)
     return Story(
         plot=plot,
-        points=plot.path(stepped(curve)),
+        points=plot.path(stepped(line)),
+        again=[(plot.x(clock), plot.y(seconds)) for clock, seconds in again],
         wholes=[(plot.x(clock), plot.y(seconds)) for clock, seconds in wholes],
         lines=[
-            Line(name, seconds, plot.y(seconds), label, kind)
+            Line(name, seconds, plot.y(seconds), label, "far" if seconds > FAR * highest else kind)
             for (name, seconds, kind), label in zip(named, labels, strict=True)
         ],
         lanes=_lanes(drawn["slots"], names, colours, plot),
     )
+
+
+def monotone(curve: Curve) -> tuple[Curve, Curve, bool]:
+    """As static/js/run/monotone.js: the line of the lowest so far; where it was corrected upwards, what it came to before it
+    fell below the line again; and whether it is above the line in the end."""
+    line, again = list[tuple[float, float]](), list[tuple[float, float]]()
+    over = False
+    for clock, seconds in curve:
+        lowest = min(seconds, line[-1][1]) if line else seconds
+        line.append((clock, lowest))
+        if seconds == lowest:
+            over = False
+        elif not over:
+            again.append((clock, seconds))
+            over = True
+        elif seconds != again[-1][1]:
+            again[-1] = (clock, seconds)
+    return line, again, over
 
 
 def coloured(operators: Sequence[Told]) -> dict[int, int]:
@@ -100,17 +124,16 @@ def coloured(operators: Sequence[Told]) -> dict[int, int]:
     return {operator["index"]: rank for rank, operator in enumerate(ranked[:COLOURS])}
 
 
-def _named(drawn: Mapping[str, Any], own: Sequence[float], whole: float | None) -> list[tuple[str, float, str]]:
-    """(name, seconds, kind) of what has words at the right edge; `own` latencies, of the curve and end to end."""
+def _named(drawn: Mapping[str, Any], whole: float | None, corrected: bool) -> list[tuple[str, float, str]]:
+    """(name, seconds, kind) of what has words at the right edge, the slowest first."""
     target = drawn["run"]["budget"]["latency"]
-    highest = max(*own, target or 0.0)
-    theirs = [(line["name"], line["seconds"]) for line in drawn["baselines"] if line["seconds"]]
-    lines = [(name, seconds, "far" if seconds > FAR * highest else "dashed") for name, seconds in theirs]
+    lines = [(line["name"], line["seconds"], "dashed") for line in drawn["baselines"] if line["seconds"]]
     if target:
         lines.append(("your target", target, "dashed"))
     if whole:
         lines.append(("end to end", whole, "measured"))
-    return [*lines, ("best so far", drawn["curve"][-1][1], "strong")]
+    lines.append(("measured again" if corrected else "best so far", drawn["curve"][-1][1], "strong"))
+    return sorted(lines, key=lambda line: -line[1])
 
 
 def _names(operators: Mapping[int, Told], colours: Mapping[int, int]) -> dict[int, str]:

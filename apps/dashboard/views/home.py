@@ -12,7 +12,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET
 
 from apps.catalog.examples import EXAMPLE, example_file
 from apps.catalog.models import Network, Target
@@ -23,6 +23,7 @@ from apps.core.errors import Refused
 from apps.dashboard import figures, paces
 from apps.dashboard.latest import latest
 from apps.dashboard.listed import listed
+from apps.dashboard.views.posted import by_button
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import ACTIVE
@@ -49,7 +50,7 @@ def home(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/home.html", context)
 
 
-@require_POST
+@by_button
 def example(request: HttpRequest) -> HttpResponse:
     """Uploads the example network as if the user had."""
     try:
@@ -68,7 +69,7 @@ def preparing(request: HttpRequest, pk: UUID) -> HttpResponse:
     return render(request, "dashboard/preparing.html", _readiness(request, pk))
 
 
-@require_POST
+@by_button
 def start_example(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Asked for every second by the page: starts the run as soon as everything is there."""
     context = _readiness(request, pk)

@@ -17,8 +17,8 @@ from apps.catalog.models import Network
 from apps.catalog.services import create_network
 from apps.core.access import owned
 from apps.core.errors import Refused
-from apps.dashboard import figures, paces
-from apps.dashboard.compared import picture
+from apps.dashboard import figures, humans, paces
+from apps.dashboard.compared import picture, table
 from apps.dashboard.forms import Sizes
 from apps.dashboard.latest import latest
 from apps.dashboard.listed import listed
@@ -122,6 +122,16 @@ def compared(request: HttpRequest, pk: UUID) -> HttpResponse:
     runs = TuningRun.objects.filter(network=found)
     shown = {"network": found, "picture": picture(listed(runs)[:COMPARED]), "runs": runs.count(), "most": COMPARED}
     return render(request, "dashboard/compared.html", shown)
+
+
+@require_GET
+def compared_table(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The chart's points."""
+    found = owned(Network.objects.all(), request.user, pk=pk)
+    drawn = picture(listed(TuningRun.objects.filter(network=found))[:COMPARED])
+    answer = HttpResponse(table(drawn.lines if drawn else ()), content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{humans.stem(found.name)}-runs.csv"'
+    return answer
 
 
 @require_GET

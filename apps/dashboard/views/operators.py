@@ -13,10 +13,14 @@ from apps.core.access import owned
 from apps.dashboard import figures, knobs, words
 from apps.dashboard.chain_chart import fan
 from apps.dashboard.course import course
-from apps.dashboard.course_charts import charts
+from apps.dashboard.course_charts import PLACES, charts
 from apps.tuning.models import Operator, TuningRun
 from apps.tuning.rounds import settled
+from apps.tuning.states import ACTIVE, OVER
 from workers.messages.causes import UNBUILT
+
+SOON, LATER = 4, 60
+"""Seconds until the page asks again, of a run that goes on and of one that stands still."""
 
 
 @require_GET
@@ -25,12 +29,19 @@ def operator(request: HttpRequest, pk: UUID, index: int) -> HttpResponse:
     found = run.operators.filter(index=index).first()
     if found is None:
         raise Http404
+    if request.GET.get("seen") == _seen(run):
+        return HttpResponse(status=204)  # the page has all of it
     return render(request, "dashboard/operator.html", _told(run, found))
+
+
+def _seen(run: TuningRun) -> str:
+    """Changes with all that the page tells."""
+    return f"{run.job.last_seq}-{run.job.state}-{run.job.wanted}"
 
 
 def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
     told = course(run, found)
-    own, clock = charts(run, told)
+    drawn = {size: charts(run, told, size) for size in PLACES}
     best = settled(run).filter(operator=found.index).first()
     own_rows = run.measurements.filter(operator=found.index)
     first = own_rows.filter(configuration=best.configuration, round=0).first() if best and best.round else best
@@ -44,8 +55,8 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "bandwidth": found.bytes / found.best_seconds if found.best_seconds else None,
         "course": told,
         "slots": [(slot, words.named(words.RULES, slot.rule)) for slot in told.given],
-        "own": own,
-        "clock": clock,
+        "own": [(size, own) for size, (own, _) in drawn.items() if own],
+        "clock": [(size, clock) for size, (_, clock) in drawn.items() if clock],
         "best": best,
         "first": first or best,
         "knobs": knobs.settings(found, best) if best else [],
@@ -53,7 +64,9 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "failures": [(words.named(words.CAUSES, cause), count) for cause, count in told.failures.items()],
         "tried": _tried(run, found),
         "belief": found.last_terms.get("belief"),
-        "fan": fan(last.decision) if last else None,
+        "fan": {size: fan(last.decision, size) for size in PLACES} if last and fan(last.decision) else None,
+        "seen": _seen(run),
+        "every": 0 if run.job.state in OVER else SOON if run.job.state in ACTIVE else LATER,
     }
 
 

@@ -11,14 +11,16 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods
 
 from apps.catalog.models import Network, Target
 from apps.core.access import owned
 from apps.core.errors import Refused
-from apps.dashboard import figures, methods, report, streams, words
-from apps.dashboard.forms import NewRun
+from apps.dashboard import figures, humans, methods, report, streams, words
+from apps.dashboard.busy import busy
+from apps.dashboard.forms import OPEN, NewRun
 from apps.dashboard.latest import latest
+from apps.dashboard.views.posted import by_button
 from apps.tuning import services
 from apps.tuning.live import made_with, snapshot
 from apps.tuning.methods import PARTS
@@ -38,6 +40,8 @@ FINAL = ("keep", "stop")
 """What cannot be taken back: a stopped run goes on no more."""
 ASKED_AGAIN = ("stop",)
 """What takes a second click: it leaves nothing to take."""
+SHOWN = 5
+"""Networks that are named because they cannot be tuned yet."""
 RARE = ("seed", "layout", "operators")
 """Settings that few need: out of sight while they are what they are at first."""
 
@@ -80,6 +84,7 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
         "parts": [form[role] for role in PARTS],
         "composed": any(form[role].value() for role in PARTS),
         "rare": any(str(form[name].value() or "") not in ("", str(form.fields[name].initial)) for name in RARE),
+        "open": mine.filter(OPEN, state=Network.State.READY)[:SHOWN],
         "waiting": mine.filter(state=Network.State.INSPECTING).exists(),
         "targets": form.fields["target"].queryset,  # type: ignore[attr-defined]
         "unready": Target.objects.exclude(state=Target.State.READY).first(),
@@ -146,7 +151,7 @@ def shot(request: HttpRequest, pk: UUID) -> JsonResponse:
     return JsonResponse(snapshot(_run(request, pk)))
 
 
-@require_POST
+@by_button
 def ask(request: HttpRequest, pk: UUID, word: str) -> HttpResponse:
     """Pause, resume, stop; the page hears of the outcome on its line, and of a refusal at once."""
     found = _run(request, pk)
@@ -158,7 +163,7 @@ def ask(request: HttpRequest, pk: UUID, word: str) -> HttpResponse:
     return _back(request, found, refusal)
 
 
-@require_POST
+@by_button
 def compile_best(request: HttpRequest, pk: UUID) -> HttpResponse:
     """An artifact of the best so far."""
     found = _run(request, pk)
@@ -200,8 +205,9 @@ def _left(found: TuningRun) -> dict[str, Any]:
     siblings = TuningRun.objects.filter(network=found.network_id).exclude(latency=None)
     compiling = latest(Job.objects.filter(run=found, task=Job.Task.COMPILE))
     complete = measured(found)
+    doubt = busy(first)
     # Without a sum of operators nobody can tell whether something better was found since.
-    improved = ready is None or not first.whole or found.latency is None
+    improved = ready is None or not first.whole or found.latency is None or bool(doubt)
     return {
         "artifacts": artifacts,
         "library": ready,
@@ -209,6 +215,7 @@ def _left(found: TuningRun) -> dict[str, Any]:
         "measured": complete,
         "offered": complete and improved and compiling["job"] is None,
         "better": ready is not None and not first.whole,
+        "busy": doubt,
         "comparable": siblings.count() > 1,
         "kept": Artifact.KEPT,
         "compiling": compiling["job"],
@@ -245,25 +252,22 @@ def file(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     if name not in _FILES:
         raise Http404
     pieces, kind = _FILES[name]
-    return streams.attachment(request, pieces(found), f"{_stem(found)}-{name}", kind)  # type: ignore[return-value]
+    return streams.attachment(request, pieces(found), f"{humans.stem(found.network.name)}-{name}", kind)  # type: ignore[return-value]
 
 
 @require_GET
 def artifact(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The archive, found by its content's hash."""
     rows = Artifact.objects.filter(run__owner_id=request.user.pk, state=Artifact.State.READY)
-    found = rows.select_related("run__network").filter(pk=pk).first()
+    found = rows.select_related("run__network", "run__target").filter(pk=pk).first()
     if found is None:
         raise Http404
     try:
         pieces = streams.file_pieces(found.path)
     except OSError:
         raise Http404 from None
-    response = streams.attachment(request, pieces, f"{_stem(found.run)}.zip", "application/zip")
+    run = found.run
+    name = humans.stem(run.network.name, run.target.name, run.method, f"{found.created:%Y-%m-%d-%H%M}")
+    response = streams.attachment(request, pieces, f"{name}.zip", "application/zip")
     response["Content-Length"] = str(found.size)
     return response  # type: ignore[return-value]
-
-
-def _stem(found: TuningRun) -> str:
-    """A name for files that no header and no file system minds."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", found.network.name).strip("-.")[:60] or "network"

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm, UsernameField
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
@@ -17,6 +17,7 @@ from django.utils.decorators import method_decorator
 from apps.core import signin
 from apps.core.address import address_of
 from apps.core.pace import Pace
+from apps.dashboard.views.posted import unposted
 
 MINUTE, HOUR, YEAR = 60, 3600, 365 * 24 * 3600  # s
 KNOWN = "signed_in_here"  # a cookie
@@ -74,6 +75,13 @@ class SignIn(LoginView):
     def _name(self) -> str:
         """As the form reads it: other ways to write a name are no other name."""
         return str(NAME.to_python(self.request.POST.get("username", "")))[:254]
+
+
+class SignOut(LogoutView):
+    """By its button."""
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return unposted(request)
 
 
 @login_not_required

@@ -9,11 +9,12 @@ from django.contrib import messages
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET
 
 from apps.catalog.models import Network
 from apps.core.access import owned
 from apps.core.errors import Refused
+from apps.dashboard.views.posted import by_button
 from apps.tuning import quota, services
 from apps.tuning.models import Artifact
 
@@ -35,7 +36,7 @@ def storage(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/storage.html", context)
 
 
-@require_POST
+@by_button
 def delete_network(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Back to where it was listed."""
     found = owned(Network.objects.all(), request.user, pk=pk)
@@ -46,7 +47,7 @@ def delete_network(request: HttpRequest, pk: UUID) -> HttpResponse:
     return redirect("networks" if found.state == Network.State.REJECTED else "storage")
 
 
-@require_POST
+@by_button
 def delete_library(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = Artifact.objects.filter(run__owner_id=request.user.pk, pk=pk).select_related("run").first()
     if found is None:

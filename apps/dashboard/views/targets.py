@@ -7,13 +7,14 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET
 
 from apps.catalog.models import Target
 from apps.core import protection
 from apps.core.errors import Refused
 from apps.dashboard import paces
 from apps.dashboard.latest import latest
+from apps.dashboard.views.posted import by_button
 from apps.tuning import services
 from apps.tuning.models import Job
 
@@ -32,7 +33,7 @@ def targets(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/targets.html", shown)
 
 
-@require_POST
+@by_button
 def remeasure(request: HttpRequest, pk: UUID) -> HttpResponse:
     target = Target.objects.filter(pk=pk).first()
     if target is None:

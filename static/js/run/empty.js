@@ -14,6 +14,11 @@ export function empty(state) {
   return state.measured ? `${without} A library has plain loops there.` : without;
 }
 
+/** As nodes: a long name is broken where one of its words ends. */
+export function breakable(text) {
+  return text.split(/(?<=_)/).flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part]));
+}
+
 function named(operators) {
   const names = operators.slice(0, NAMED).map(({ index, name }) => `#${index} ${short(name).slice(0, LONG)}`).join(", ");
   return operators.length > NAMED ? `${names} and ${operators.length - NAMED} more` : names;

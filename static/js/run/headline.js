@@ -1,9 +1,13 @@
 // The line of facts, the big number, the controls and what went wrong.
 
-import { duration, latency, percent, ratio, whole } from "../format.js";
+import { duration, latency, percent, ratio, significant, whole } from "../format.js";
+import { Clock } from "./clock.js";
 import { stateWord } from "./words.js";
 
 const SPEAK = 10000; // ms between two announcements of the big number
+const TICK = 250; // ms
+const STEADY = 0.05; // of a baseline: a larger spread is said
+const MORE = 1.005; // times: less is none
 
 export class Headline {
   constructor(root, state) {
@@ -12,15 +16,17 @@ export class Headline {
     this.spoken = 0;
     this.name = document.title;
     this.skew = Number(root.dataset.now) - Date.now() / 1000; // s, of the server's clock before ours
+    this.clock = new Clock();
+    this.live = false; // whether the server is heard
     this.draw();
+    setInterval(() => this.#elapsed(), TICK);
   }
 
   draw() {
     const { run } = this.state;
     this.#state();
     this.#set("phase", run.state === "running" ? run.phase : "");
-    this.#set("elapsed", duration(run.clock));
-    this.#set("left", this.#left());
+    this.#elapsed();
     this.#set("trials", `${whole(run.trials)} tried`);
     this.#set("failures", run.failures ? `${whole(run.failures)} failed` : "none failed");
     this.#set("known", this.#known());
@@ -29,7 +35,8 @@ export class Headline {
     const [value, ...unit] = latency(headline.seconds, headline.spread).split(" ");
     this.#set("latency", value);
     this.#set("unit", unit.join(" "));
-    this.#set("of", headline.seconds ? (headline.whole ? "end to end, verified" : "sum of operators") : "");
+    const sum = this.state.corrected ? "sum of operators, after the best were measured again" : "sum of operators";
+    this.#set("of", headline.seconds ? (headline.whole ? "end to end, verified" : sum) : "");
     // A tab in the background has only its title to tell how far it is.
     const title = [headline.seconds && latency(headline.seconds), this.part("state-word").textContent, this.name].filter(Boolean).join(", ");
     if (document.title !== title) document.title = title;
@@ -58,13 +65,28 @@ export class Headline {
     this.#set("state-word", word);
   }
 
-  #left() {
+  #elapsed() {
+    const { run } = this.state, seconds = this.clock.seconds(run, this.live);
+    this.#ticking("elapsed", duration(run.state === "running" ? Math.round(seconds) : seconds));
+    this.#ticking("left", this.#left(seconds));
+  }
+
+  /** What ticks moves nothing beside it: it keeps the room that it once took. */
+  #ticking(name, text) {
+    const element = this.part(name);
+    if (this.state.run.state !== "running") element.style.minWidth = "";
+    if (element.textContent === text) return;
+    this.#set(name, text);
+    if (this.state.run.state === "running") element.style.minWidth = `${element.getBoundingClientRect().width}px`;
+  }
+
+  #left(seconds) {
     const { run } = this.state;
     if (run.state !== "running") return "";
     const left = [];
-    if (run.budget.seconds) left.push(run.budget.seconds - run.clock);
+    if (run.budget.seconds) left.push(run.budget.seconds - seconds);
     if (run.budget.trials && run.trials) left.push(((run.budget.trials - run.trials) * run.clock) / run.trials);
-    return left.length ? `${duration(Math.max(0, Math.min(...left)))} left` : "";
+    return left.length ? `${duration(Math.round(Math.max(0, Math.min(...left))))} left` : "";
   }
 
   #known() {
@@ -79,28 +101,38 @@ export class Headline {
     const { expected, budget, state } = this.state.run;
     const { tooEarly } = this.state;
     if (!expected?.seconds || (tooEarly && state !== "running")) return "";
-    // Of operators with a slot or two little is known, and much is expected: half or more would say nothing.
-    const told = tooEarly && expected.gain >= 0.5 ? "too early to say" : `${tooEarly ? "perhaps " : ""}${percent(expected.gain)} less latency`;
+    // An expectation has no third digit; of operators with a slot or two it has none.
+    const gain = expected.gain < 0.001 ? percent(expected.gain) : `${significant(100 * expected.gain, 2)} %`;
+    const told = tooEarly ? "too early to say" : `${gain} less latency`;
     const limit = budget.gain && state === "running" ? `; ends under ${percent(budget.gain)}` : "";
     return `expected of ${duration(expected.seconds)} more: ${told}${limit}`;
   }
 
-  /** Ratios of the big number, and what else there is: the sum beside the library, or an older library beside the sum. */
+  /**
+   * Ratios of like with like: of the library end to end to the baselines, of the sum of operators to what it was at first. What
+   * the operators alone take is no promise of the whole network, and is said without weight while there is no library.
+   */
   #gains() {
     const { run, baselines, curve } = this.state;
     const { seconds, whole, library } = this.state.headline;
     const box = this.part("gains"), parts = [];
-    if (seconds) for (const line of baselines) parts.push(["", ratio(line.seconds / seconds), ` against ${line.name}${whole ? "" : ", sum of operators"}`]);
-    if (run.latency && curve.length && !baselines.some((line) => /untuned/i.test(line.name))) parts.push(["", ratio(curve[0][1] / run.latency), " since first measured, sum of operators"]);
+    if (library) {
+      if (!whole) parts.push([`library of ${duration(library.clock)}, end to end: `, latency(library.seconds), ""]);
+      for (const line of baselines) parts.push(["", ratio(line.seconds / library.seconds), ` against ${named(line)}`]);
+    }
+    if (!whole && run.latency && curve[0]?.[1] > MORE * run.latency) parts.push(["", ratio(curve[0][1] / run.latency), " since first measured, sum of operators"]);
     if (whole && run.latency) parts.push(["sum of operators ", latency(run.latency), `; end to end is ${ratio(seconds / run.latency)} that`]);
-    else if (library) parts.push([`library of ${duration(library.clock)}: `, latency(library.seconds), baselines.length ? `, ${ratio(baselines[0].seconds / library.seconds)} against ${baselines[0].name}` : " end to end"]);
+    if (seconds && !library && baselines.length) {
+      const under = baselines.map((line) => `${apart(line.seconds / seconds)} ${named(line)}`).join(" and ");
+      parts.push([`operators alone ${under}; the whole network is timed with the library`, "", ""]);
+    }
     const text = JSON.stringify(parts);
     if (this.gains === text) return;
     this.gains = text;
     box.replaceChildren(...parts.map(([before, strong, after]) => {
       const span = document.createElement("span"), bold = document.createElement("b");
       bold.textContent = strong;
-      span.append(before, bold, after);
+      span.append(before, ...(strong ? [bold] : []), after);
       return span;
     }));
   }
@@ -134,4 +166,13 @@ export class Headline {
     const told = seconds ? `${latency(seconds)}, ${whole ? "end to end" : "sum of operators"}` : "";
     this.#set("spoken", [changed && word, told].filter(Boolean).join(": "));
   }
+}
+
+function apart(times) {
+  return times < 1 ? `${significant(1 / times, 2)} x over` : `${significant(times, 2)} x under`;
+}
+
+/** A baseline, with its figure where that is not steady. */
+function named({ name, seconds, spread }) {
+  return spread > STEADY * seconds ? `${name} (${latency(seconds, spread).replaceAll(" ", "\u00a0")})` : name;
 }

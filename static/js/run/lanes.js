@@ -25,9 +25,10 @@ export class Lanes {
     return rows.length < operators.length ? [...rows, null] : rows;
   }
 
-  /** What the lane of the others is called. */
+  /** What the lane of the others is called; nothing before anyone knows of operators. */
   rest() {
     const { operators, colours } = this.state;
+    if (!operators.length) return "";
     const [count, word] = colours.size ? [operators.length - this.rows().length + 1, "other"] : [operators.length, "operator"];
     return `${count} ${word}${count === 1 ? "" : "s"}`;
   }
@@ -58,7 +59,7 @@ export class Lanes {
       const room = width - area.right - 10;
       ctx.font = `${strong ? "600 " : ""}12px ${colours.font}`;
       const shown = operator ?? (strong ? this.state.byIndex.get(lit) : null);
-      const text = shown ? `#${shown.index}${room > 80 ? ` ${short(shown.name)}` : ""}` : room > 80 ? this.rest() : "rest";
+      const text = shown ? `#${shown.index}${room > 80 ? ` ${short(shown.name)}` : ""}` : room > 80 ? this.rest() : this.rest() && "rest";
       ctx.textAlign = "left";
       ctx.fillText(clipped(ctx, text, room), area.right + 10, y + ROW / 2 + 0.5);
     });

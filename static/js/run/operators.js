@@ -1,6 +1,7 @@
 // The operator table: a row is touched only when its figures changed.
 
 import { latency, percent, short, significant, whole } from "../format.js";
+import { monotone } from "./monotone.js";
 import { spark } from "./spark.js";
 import { svg } from "./svg.js";
 import { words } from "./words.js";
@@ -51,10 +52,13 @@ function because(o) {
   return `: ${own.map((value) => `${significant(value, 2)} ms`).join(", ")} at its last slot`;
 }
 
-function expected({ terms }) {
+/** What the small curve shows that its line does not. */
+function beside({ terms, spark: points }) {
   const { x, mean_ms: mean, low_ms: low } = terms?.belief || {};
-  if (!low) return "";
-  return `Expected at configuration ${whole(x.at(-1))}: ${latency(mean.at(-1) / 1e3)}, with 80 % not under ${latency(low.at(-1) / 1e3)}`;
+  const { line, over } = monotone(points);
+  const corrected = over ? `Measured again: ${latency(points.at(-1)[1])}, before ${latency(line.at(-1)[1])}` : "";
+  if (!low) return corrected;
+  return `${corrected && `${corrected}. `}Expected at configuration ${whole(x.at(-1))}: ${latency(mean.at(-1) / 1e3)}, with 80 % not under ${latency(low.at(-1) / 1e3)}`;
 }
 
 export class Operators {
@@ -161,7 +165,8 @@ export class Operators {
     cells.expected = Object.assign(document.createElement("span"), { className: "sr" });
     cells.line = svg("polyline", { points: "" });
     cells.band = svg("polygon", { points: "" });
-    cells.spark.append(svg("svg", { viewBox: "0 0 72 20", class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" }, [cells.band, cells.line]), cells.expected);
+    cells.again = svg("path", { d: "" });
+    cells.spark.append(svg("svg", { viewBox: "0 0 72 20", class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" }, [cells.band, cells.line, cells.again]), cells.expected);
     return { element, cells };
   }
 
@@ -181,10 +186,11 @@ export class Operators {
     const drawn = `${operator.spark.length} ${operator.slots}`;
     if (row.drawn !== drawn) {
       row.drawn = drawn;
-      const { line, band } = spark(operator);
+      const { line, band, again } = spark(operator);
       cells.line.setAttribute("points", line);
       cells.band.setAttribute("points", band);
-      cells.spark.title = cells.expected.textContent = expected(operator);
+      cells.again.setAttribute("d", again);
+      cells.spark.title = cells.expected.textContent = beside(operator);
     }
   }
 }

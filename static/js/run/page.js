@@ -1,13 +1,14 @@
 // A run's page: a snapshot, the line to the server, and what is drawn of them, at most once a frame.
 
 import { Curve } from "./curve.js";
-import { empty } from "./empty.js";
+import { breakable, empty } from "./empty.js";
 import { Headline } from "./headline.js";
 import { Highlight } from "./highlight.js";
 import { Lanes } from "./lanes.js";
 import { Log } from "./log.js";
 import { Operators } from "./operators.js";
-import "./refused.js";
+import "./popover.js";
+import { reached } from "./refused.js";
 import { Scatter } from "./scatter.js";
 import { Shares } from "./shares.js";
 import { Line } from "./socket.js";
@@ -61,9 +62,11 @@ const parts = [
 
 /** Says why there is no curve. */
 function uncurved() {
-  const box = $("#no-curve"), words = state.curve.length ? "" : empty(state);
-  if (box.textContent !== words) box.textContent = words;
+  const box = $("#no-curve"), said = box.firstElementChild, words = state.curve.length ? "" : empty(state), { area } = curve;
+  if (said.textContent !== words) said.replaceChildren(...breakable(words));
   box.hidden = !words;
+  // Within the field, whatever stands beside it.
+  if (words && area) Object.assign(box.style, { left: `${area.left}px`, right: `${curve.chart.width - area.right}px`, top: `${area.top}px`, bottom: `${curve.chart.height - area.bottom}px` });
 }
 
 function want(...names) {
@@ -125,7 +128,11 @@ const connection = {
 const status = $('[data-part="connection"]');
 new Line(root.dataset.socket, () => state.seq, {
   onEvents: events,
-  onStatus: (word) => { if (status.textContent !== connection[word]) status.textContent = connection[word]; },
+  onStatus: (word) => {
+    headline.live = word === "live";
+    if (headline.live) reached();
+    if (status.textContent !== connection[word]) status.textContent = connection[word];
+  },
 });
 
 const everything = () => { want(...parts.map(([name]) => name)); tables(); };

@@ -2,6 +2,7 @@
 
 const SILENCE = 25000; // ms; the server says something every ten seconds
 const OPENING = 8000; // ms until a line that does not open is given up
+const ADMITTED = 1000; // ms after which an open line is believed: one that is refused opens too, and is closed at once
 const LONGEST = 15000;
 
 export class Line {
@@ -22,7 +23,10 @@ export class Line {
     const socket = this.socket = new WebSocket(`${scheme}://${location.host}${this.path}?after=${this.seq()}`);
     // One that was left may still speak, or close, much later.
     const heard = (act) => (event) => { if (socket === this.socket) act(event); };
-    socket.onopen = heard(() => this.#listen(SILENCE));
+    socket.onopen = heard(() => {
+      this.#listen(SILENCE);
+      this.timer = setTimeout(() => this.onStatus("live"), ADMITTED);
+    });
     socket.onmessage = heard((message) => this.#hear(socket, JSON.parse(message.data)));
     socket.onclose = heard((event) => this.#lost(event.code));
     this.#listen(OPENING);

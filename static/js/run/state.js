@@ -1,5 +1,7 @@
 // What the page knows of a run: a snapshot, and every event after it folded in. Knows nothing of the document.
 
+import { monotone } from "./monotone.js";
+
 const SPARK = 80;
 const POINTS = 6000;
 const LOG = 200;
@@ -68,6 +70,11 @@ export class RunState {
     const library = this.wholes.at(-1), sum = this.run.latency;
     if (!library || (sum && library.latency && sum < library.latency)) return { seconds: sum, spread: 0, whole: false, library };
     return { seconds: library.seconds, spread: library.spread, whole: true, library };
+  }
+
+  /** Whether the best was measured again and came out slower than it was believed to be. */
+  get corrected() {
+    return monotone(this.curve).over;
   }
 
   /** Whether what is expected is mostly of operators that little is known of. */

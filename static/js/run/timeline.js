@@ -2,6 +2,7 @@
 
 import { duration, latency, short } from "../format.js";
 import { horizon, look } from "./look.js";
+import { monotone } from "./monotone.js";
 
 export class Timeline {
   constructor(state, highlight, tip) {
@@ -90,7 +91,9 @@ export class Timeline {
     const { curve } = this.state;
     let low = 0, high = curve.length;
     while (low < high) { const middle = (low + high) >> 1; if (curve[middle][0] <= time) low = middle + 1; else high = middle; }
-    if (low && time <= this.state.run.clock) lines[0] += `: ${latency(curve[low - 1][1])}`;
+    if (low && time <= this.state.run.clock) {
+      lines[0] += `: ${latency(curve[low - 1][1])}${monotone(curve.slice(0, low)).over ? ", measured again" : ""}`;
+    }
     const slot = this.slotAt(time);
     if (slot) {
       const [number, index, , , before, after, trials] = slot;

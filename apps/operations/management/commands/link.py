@@ -1,4 +1,4 @@
-"""`manage.py link`: another link with which the single user signs in, while the site runs."""
+"""`manage.py link`: another link with which somebody signs in, while the site runs."""
 
 from __future__ import annotations
 
@@ -7,34 +7,44 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from apps.core import signin
 from apps.operations import listening, lock
 
+SHOWN = 10
+"""Names in an error."""
+
 
 class Command(BaseCommand):
-    help = "Prints a link that signs the single user in: once, within ten minutes; earlier ones are void."
+    help = "Prints a link that signs an account in: once, within ten minutes; earlier ones are void."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", nargs="?", help="whose; not needed where one account alone has no password")
+
+    def handle(self, *args: Any, name: str | None = None, **options: Any) -> None:
         try:
-            user = self._user()
+            user = self._user(name)
             site = lock.noted(Path(settings.DATA_DIR)) or listening.configured().url()
         except DatabaseError as error:
             raise CommandError(f"the site's database cannot be read ({error}): start it with `manage.py up`") from error
         except listening.Refused as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Open {site.rstrip('/')}/login/{signin.issue(user)}/")
-        self.stdout.write(f"(this link signs you in: once, within {signin.MINUTES} minutes)")
+        self.stdout.write(f"(this link signs {user} in: once, within {signin.MINUTES} minutes)")
 
-    def _user(self) -> Any:
-        if not get_user_model().objects.filter(is_active=True).exists():
+    def _user(self, name: str | None) -> Any:
+        """Whoever has the shell and the database may sign in as anybody."""
+        accounts = list(get_user_model().objects.filter(is_active=True).order_by("username"))
+        if not accounts:
             raise CommandError("the site has no account yet: `manage.py up` makes one, and prints its link")
-        user = signin.single_user()
-        if user is None:
-            raise CommandError(
-                "the site has accounts with passwords, which sign in with those; "
-                "`manage.py changepassword NAME` gives one another"
-            )
-        return user
+        bare = [account for account in accounts if not account.has_usable_password()]
+        meant = [account for account in accounts if account.get_username() == name] if name else bare
+        if len(accounts) == 1 and not name:
+            meant = accounts
+        if len(meant) != 1:
+            names = ", ".join(str(account) for account in accounts[:SHOWN]) + (", ..." if accounts[SHOWN:] else "")
+            said = f"no account {name!r} may sign in" if name else "the site has several accounts"
+            raise CommandError(f"{said}: `manage.py link NAME` prints a link for one of {names}")
+        return meant[0]

@@ -1,0 +1,193 @@
+"""What the curve of a run shows of bests that were measured again, of libraries far over it, and where there is little room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.browser import journal
+from tests.browser.chromium import complaints, size, until
+from tests.browser.site import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+SEQ = "return window.run?.state.seq"
+DRAWN = """
+const chart = window.Chart.getChart('curve'), {min, max} = chart.scales.y;
+const [line, wholes, again, now] = chart.data.datasets.map(({data}) => data.map(({x, y}) => [x, y]));
+return {line, wholes, again, now, min, max, clock: window.run.state.run.clock};
+"""
+WORDS = """
+const of = CanvasRenderingContext2D.prototype, {fillText} = of, words = {};
+of.fillText = function (text, x, y) {
+  if (this.canvas.id !== 'curve' || text.length < 9) return; // not what stands on the axis
+  const {width} = this.measureText(text), left = this.textAlign === 'right' ? x - width : x;
+  words[text.replace(/[^A-Za-z↑ ]/g, '').trim()] = {left, right: left + width, y};
+};
+document.dispatchEvent(new Event('themechange'));
+of.fillText = fillText;
+return words;
+"""
+FIELD = """
+const {left, right, top, bottom} = window.Chart.getChart('curve').chartArea, canvas = document.querySelector('#curve');
+const box = canvas.getBoundingClientRect();
+return {left: box.left + left, right: box.left + right, top: box.top + top, bottom: box.top + bottom};
+"""
+NOTICE = """
+const notice = document.querySelector('#no-curve > span'), style = getComputedStyle(notice);
+const {left, right, top, bottom} = notice.getBoundingClientRect();
+return {left, right, top, bottom, background: style.backgroundColor, text: notice.textContent};
+"""
+LINES = """
+const notice = document.querySelector('#no-curve > span'), range = document.createRange(), lines = [];
+for (const node of notice.childNodes) for (let i = 0; i < (node.length ?? 0); i++) {
+  range.setStart(node, i); range.setEnd(node, i + 1);
+  const {top} = range.getBoundingClientRect(), last = lines.at(-1);
+  if (last && Math.abs(last.top - top) < 4) last.text += node.data[i]; else lines.push({top, text: node.data[i]});
+}
+return lines.map(({text}) => text.trim());
+"""
+
+
+@pytest.fixture
+def single(site: Site) -> Iterator[str]:
+    """A run of one operator, of weight one."""
+    network = site.tell("network", name="of one operator")["network"]
+    key = str(site.tell("run", network=network, operators=1)["run"])
+    yield key
+    site.tell("end", run=key)
+
+
+@pytest.fixture
+def compared(site: Site) -> Iterator[str]:
+    """A run of a network of its own: later runs of a network begin with the baselines that are told of it."""
+    network = site.tell("network", name="one whose curve is drawn beside what it is compared with")["network"]
+    key = str(site.tell("run", network=network)["run"])
+    yield key
+    site.tell("end", run=key)
+
+
+def open_run(browser: Any, site: Site, run: str) -> None:
+    browser.get(f"{site.url}/runs/{run}/")
+    until(lambda: browser.execute_script(SEQ))
+
+
+def reaches(browser: Any, told: dict[str, Any]) -> None:
+    until(lambda: (browser.execute_script(SEQ) or 0) >= told["seq"], 60)
+
+
+def measured(clock: float, serial: int, seconds: float, again: int = 0) -> dict[str, Any]:
+    """A batch of one configuration; of an earlier one a later round."""
+    measurement = {**journal.measurement(0, serial, seconds), "round": again}
+    figures = {"latency": None, "trials": 0, "failures": 0, "spent": {"build": clock}}
+    return {"kind": "batch", "clock": clock, "slot": 0, "measurements": [measurement], **figures}
+
+
+def baseline(name: str, seconds: float) -> dict[str, Any]:
+    return {"kind": "baseline", "clock": 60.0, "name": name, "seconds": seconds, "spread": 0.0, "threads": 2}
+
+
+def whole(clock: float, seconds: float) -> dict[str, Any]:
+    made_of = {"spread": 0.0, "runs": 9, "latency": 1e-9, "verified": True, "error": ""}
+    return {"kind": "end_to_end", "clock": clock, "seconds": seconds, **made_of}
+
+
+def part(browser: Any, name: str) -> str:
+    return str(browser.find_element("css selector", f"[data-part={name}]").text)
+
+
+def test_the_best_so_far_never_rises_and_what_it_came_to_when_measured_again_is_marked(
+    site: Site, browser: Any, single: str
+) -> None:
+    open_run(browser, site, single)
+    luck = [measured(4.0, 1, 0.010), measured(5.0, 2, 0.0080), measured(6.0, 2, 0.0082, again=1)]
+    site.tell("events", run=single, told=luck)
+    until(lambda: part(browser, "of") == "sum of operators, after the best were measured again")
+    assert (part(browser, "latency"), part(browser, "unit")) == ("8.20", "ms")
+    until(lambda: browser.execute_script(DRAWN)["again"] == [[6.0, 0.0082]])
+    assert [y for _, y in browser.execute_script(DRAWN)["line"]] == [0.010, 0.008, 0.008]
+    assert {"Measured again  ms"} == {words for words in browser.execute_script(WORDS) if "ms" in words}
+    # Below the line it is the best so far again; what was corrected stays marked.
+    site.tell("events", run=single, told=[measured(7.0, 3, 0.0081), measured(8.0, 4, 0.0070)])
+    until(lambda: part(browser, "of") == "sum of operators")
+    until(lambda: browser.execute_script(DRAWN)["now"] == [[8.0, 0.007]])
+    assert "Best so far  ms" in browser.execute_script(WORDS)
+    live = browser.execute_script(DRAWN)
+    assert live["again"] == [[7.0, 0.0081]]
+    assert [y for _, y in live["line"]] == sorted((y for _, y in live["line"]), reverse=True)
+    browser.refresh()
+    until(lambda: browser.execute_script(DRAWN)["now"] == [[8.0, 0.007]])
+    assert browser.execute_script(DRAWN)["again"] == live["again"]
+    assert complaints(browser) == []
+
+
+def test_pointing_behind_a_correction_says_that_it_is_one(site: Site, browser: Any, single: str) -> None:
+    told = [measured(4.0, 1, 0.010), measured(10.0, 1, 0.011, again=1), measured(20.0, 2, 0.0109)]
+    site.tell("events", run=single, told=told)
+    open_run(browser, site, single)
+    browser.find_element("css selector", "#curve").send_keys("\ue012")  # to the left
+    until(lambda: "11.0 ms, measured again" in browser.find_element("css selector", ".tip").text)
+
+
+def test_where_the_line_has_come_to_has_a_dot(site: Site, browser: Any, run: str) -> None:
+    told = site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    reaches(browser, told)
+    until(lambda: browser.execute_script(DRAWN)["now"])
+    drawn = browser.execute_script(DRAWN)
+    assert drawn["now"] == [[drawn["clock"], told["latency"]]]
+
+
+def test_a_library_far_over_the_curve_leaves_it_its_room(site: Site, browser: Any, run: str) -> None:
+    latency = site.tell("tell", run=run, slots=14)["latency"]
+    open_run(browser, site, run)
+    before = until(lambda: browser.execute_script(DRAWN)["max"])
+    site.tell("events", run=run, told=[whole(61.0, 2 * latency), whole(62.0, 10 * before)])
+    drawn = until(lambda: len((found := browser.execute_script(DRAWN))["wholes"]) == 2 and found)
+    assert drawn["max"] < 3 * before
+    assert drawn["wholes"] == [[61.0, 2 * latency], [62.0, drawn["max"]]]  # at the upper edge
+    assert "↑ End to end  ms" in browser.execute_script(WORDS)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_words_are_printed_over_others_and_the_best_has_its_own(
+    site: Site, browser: Any, compared: str, width: int
+) -> None:
+    run = compared
+    latency = site.tell("tell", run=run, slots=20)["latency"]
+    lines = [baseline("ONNX Runtime", 20 * latency), baseline("TVM untuned", 60 * latency), whole(61.0, 30 * latency)]
+    site.tell("events", run=run, told=[*lines, baseline("near", 1.01 * latency)])
+    size(browser, width, 844)
+    open_run(browser, site, run)
+    until(lambda: len(browser.execute_script("return window.run.state.baselines")) == 3)
+    words = until(lambda: len(found := browser.execute_script(WORDS)) == 5 and found)
+    assert {name.removesuffix("ms").strip() for name in words} == {
+        "↑ ONNX Runtime", "↑ TVM untuned", "↑ End to end", "near", "Best so far",
+    }  # fmt: skip
+    heights = sorted(word["y"] for word in words.values())
+    assert min(below - above for above, below in pairwise(heights)) >= 14
+    box = browser.find_element("css selector", "#curve").rect
+    assert all(0 <= word["left"] and word["right"] <= box["width"] for word in words.values())
+    assert heights[0] >= 0
+    assert heights[-1] <= box["height"]
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_why_there_is_no_curve_is_said_within_its_field(site: Site, browser: Any, run: str, width: int) -> None:
+    size(browser, width, 844)
+    open_run(browser, site, run)
+    notice = until(lambda: "not yet:" in (found := browser.execute_script(NOTICE))["text"] and found)
+    field = browser.execute_script(FIELD)
+    for side, sign in (("left", 1), ("top", 1), ("right", -1), ("bottom", -1)):
+        assert sign * notice[side] >= sign * field[side], side
+    assert notice["background"] not in ("rgba(0, 0, 0, 0)", "transparent")
+    # A line ends with a word, of a name too.
+    lines = browser.execute_script(LINES)
+    text = "".join(notice["text"].split())
+    assert "".join("".join(line.split()) for line in lines) == text
+    names = ["max_pool2d0", "conv2d1_add_relu", "conv2d2_add_relu"]
+    whole_words = {piece for name in names for piece in name.replace("_", "_ ").split()}
+    assert all(any(piece in line for line in lines) for piece in whole_words)

@@ -1,0 +1,132 @@
+"""What a run leaves and what is said beside it: a library timed on a busy machine, one that is being compiled, a best that was
+measured again."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.dashboard.report.story import coloured, monotone, story
+from apps.tuning import services
+from apps.tuning.live import snapshot
+from apps.tuning.models import Artifact, Job, TuningRun
+from tests.apps.rows import Site
+
+SCRIPT = {"HX-Request": "true"}
+BUSY = "The machine was busy when this was timed."
+PERHAPS = "The machine may have been busy when this was timed."
+
+
+def compiled(site: Site, seconds: float, spread: float) -> TuningRun:
+    """A run with a sum of operators of 10 ms, and a library of it."""
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.004), told.batch(0.003, operator=1)])
+    services.conclude(held, "finished", last={"kind": "finished", "clock": told.clock, "reason": "trials"})
+    Job.objects.filter(run=run).delete()  # the compilation that is asked for at the end
+    whole = {"clock": told.clock, "seconds": seconds, "spread": spread, "latency": 0.010, "verified": True}
+    TuningRun.objects.filter(pk=run.pk).update(end_to_end=[whole])
+    job = Job.objects.create(task="compile", owner=site.ada, run=run, network=site.network, state="done")
+    Artifact.objects.create(
+        run=run, job=job, sha256="b" * 64, size=11_700_000, state="ready", ratio=0.5, latency={"median": seconds}
+    )
+    return run
+
+
+def page_of(ada: Client, run: TuningRun) -> str:
+    return ada.get(reverse("run", args=[run.pk])).content.decode()
+
+
+def report_of(ada: Client, run: TuningRun) -> str:
+    return ada.get(reverse("run-file", args=[run.pk, "report.html"])).getvalue().decode()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "spread", "said"), [(0.012, 0.0013, BUSY), (0.021, 0.0, PERHAPS), (0.030, 0.009, BUSY), (0.019, 0.0018, "")]
+)  # fmt: skip
+def test_a_library_that_was_timed_on_a_busy_machine_is_told_as_that_and_compiled_again(
+    site: Site, ada: Client, seconds: float, spread: float, said: str
+) -> None:
+    run = compiled(site, seconds, spread)
+    page = page_of(ada, run)
+    beside = re.search(r'<div class="busy" id="busy">(.*?)</div>', page, re.DOTALL)
+    assert beside
+    assert re.sub(r"<[^>]+>", "", beside[1].partition("<form")[0]) == said
+    assert ("Compile again</button>" in beside[1], "Compile the best again</button>" in page) == (bool(said),) * 2
+    assert (BUSY in report_of(ada, run), PERHAPS in report_of(ada, run)) == (said == BUSY, said == PERHAPS)
+
+
+def test_another_library_is_not_asked_for_twice(site: Site, ada: Client) -> None:
+    run = compiled(site, 0.030, 0.009)
+    part = ada.post(reverse("compile", args=[run.pk]), headers=SCRIPT).content.decode()
+    assert re.search(rf'id="busy" hx-swap-oob="true"><span class="warn">{re.escape(BUSY)}</span></div>', part)
+    assert "Compiling the best, about a minute" in part
+    assert "Download library" in part  # the one that there is
+    assert Job.objects.filter(run=run, task="compile").count() == 2
+
+
+def test_a_sum_of_operators_is_no_promise_on_the_list_of_runs(site: Site, ada: Client) -> None:
+    run = compiled(site, 0.012, 0.0)
+    TuningRun.objects.filter(pk=run.pk).update(
+        end_to_end=[], baselines=[{"name": "ONNX Runtime", "seconds": 0.02, "spread": 0.0, "threads": 2}]
+    )
+    row = r'<td class="num side soft" title="The whole network is timed with the library">2.00 x<span class="second">sum of'
+    assert re.search(row, ada.get("/").content.decode())
+
+
+def test_the_figures_of_a_run_are_not_said_to_be_drawn_where_nothing_is(site: Site, ada: Client) -> None:
+    page = ada.get(reverse("downloads", args=[compiled(site, 0.012, 0.0).pk])).content.decode()
+    assert "Figures of the run</a>" in page
+    assert "this page draws" not in page
+
+
+@pytest.mark.parametrize(
+    ("figures", "again", "over"),
+    [
+        ([5, 4, 3], [], False),
+        ([5, 3, 4], [(2, 4)], True),
+        ([5, 3, 4, 4.5, 4.5], [(3, 4.5)], True),
+        ([5, 3, 4, 3], [(2, 4)], False),
+        ([5, 3, 4, 2, 3, 3, 1], [(2, 4), (4, 3)], False),
+        ([], [], False),
+    ],
+)
+def test_a_line_never_rises_and_keeps_what_was_measured_again_apart(
+    figures: list[float], again: list[Any], over: bool
+) -> None:
+    line, corrected, above = monotone(list(enumerate(figures)))
+    heights = [y for _, y in line]
+    assert heights == sorted(heights, reverse=True)
+    assert [x for x, _ in line] == list(range(len(figures)))
+    assert (corrected, above) == (again, over)
+
+
+def test_the_report_marks_what_was_measured_again_and_keeps_its_line_from_rising(site: Site, ada: Client) -> None:
+    run, held, told = site.claimed(1)
+    first = told.measurement(0, 0.010)
+    batches = [{**told.batch(), "measurements": [one]} for one in (first, {**first, "seconds": 0.011, "round": 1})]
+    services.write(held, batches)
+    drawn = snapshot(run)
+    found = story(drawn, coloured(drawn["operators"]))
+    assert found is not None
+    heights = [float(pair.split(",")[1]) for pair in found.points.split()]
+    assert heights == sorted(heights)
+    assert [(line.name, line.seconds) for line in found.lines] == [("measured again", 0.011)]
+    assert len(found.again) == 1
+    text = report_of(ada, run)
+    assert text.count('<circle class="whole"') == 1
+    assert "circles what a best came to that was measured again" in text
+
+
+def test_a_library_far_over_the_curve_leaves_it_its_room_in_the_report(site: Site) -> None:
+    run = compiled(site, 0.050, 0.0)
+    run.refresh_from_db()
+    drawn = snapshot(run)
+    found = story(drawn, coloured(drawn["operators"]))
+    assert found is not None
+    assert found.plot.high < 0.011
+    assert {line.name: line.kind for line in found.lines} == {"end to end": "far", "best so far": "strong"}
+    assert [y for _, y in found.wholes] == [found.plot.top]
