@@ -87,4 +87,4 @@ def measurement_table(run: TuningRun) -> Iterator[bytes]:
 def _cell(value: Any) -> Any:
     if isinstance(value, list | dict):
         return json.dumps(value)
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+    return f"'{value}" if isinstance(value, str) and value.lstrip()[:1] in ("=", "+", "-", "@") else value

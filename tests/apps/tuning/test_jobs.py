@@ -101,6 +101,14 @@ def test_a_job_is_claimed_again_only_when_its_lease_ran_out(site: Any) -> None:
     assert services.claim(run.job_id, "another", now=now + timedelta(seconds=31)) is not None
 
 
+def test_a_lease_of_a_clock_that_was_ahead_ends_with_the_next_sign_of_life(site: Any) -> None:
+    run, _, _ = site.claimed()
+    ahead = services.claim(run.job_id, "another", now=clock.now() + timedelta(hours=1))
+    assert ahead is not None
+    assert services.heartbeat(ahead, now=clock.now()) == "continue"
+    assert services.claim(run.job_id, "a third", now=clock.now() + timedelta(seconds=60)) is not None
+
+
 @pytest.mark.parametrize("name", ["", "no id", "0" * 40])
 def test_a_message_without_a_job_is_left(site: Any, name: str) -> None:
     assert services.claim(name, "worker") is None
