@@ -10,7 +10,7 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import islice
 from operator import itemgetter
 from statistics import median
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from django.db.models import Count, Q
 from apps.dashboard import words
 from apps.dashboard.figures import budget
 from apps.dashboard.methods import titled
-from apps.dashboard.plot import Curve, Plot, apart, stepped
+from apps.dashboard.plot import Curve, Plot, apart, monotone, stepped
 from apps.tuning.live import thinned
 from apps.tuning.models import Event, Operator, TuningRun
 
@@ -228,7 +228,7 @@ def _facts(run: TuningRun, known: Known) -> list[str]:
 
 
 def _line(runs: Sequence[TuningRun], curves: Sequence[Curve], title: str, start: str) -> Line:
-    held = [_held(curve) for curve in curves]
+    held = [monotone(curve)[0] for curve in curves]  # what was measured again raises no line
     begun = max(curve[0][0] for curve in held)
     # A run that used up what it was given keeps its last value; what another would have found later nobody knows.
     broken = [curve[-1][0] for run, curve in zip(runs, held, strict=True) if run.finished_reason in ("", "stopped")]
@@ -249,11 +249,6 @@ def _line(runs: Sequence[TuningRun], curves: Sequence[Curve], title: str, start:
         points=points,
         again=raised and latency > points[-1].latency,
     )
-
-
-def _held(curve: Curve) -> Curve:
-    """What was measured again raises no line."""
-    return list(zip((clock for clock, _ in curve), accumulate((seconds for _, seconds in curve), min), strict=True))
 
 
 def _at(curve: Curve, clock: float) -> float:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 
 from apps.tuning.history import History, repeated
@@ -97,10 +97,10 @@ def course(run: TuningRun, operator: Operator) -> Course:
     history, reached, failures = _measured(run, operator)
     # Of a single operator both grow together.
     spark = history.sparks[operator.index]
-    before = [math.inf, *(seconds for _, seconds in spark)]
+    bests = pairwise([math.inf, *(seconds for _, seconds in spark)])
     steps = [
-        Step(clock, own.at(clock), int(trials), seconds, seconds > last)
-        for (clock, _), (trials, seconds), last in zip(history.curve, spark, before, strict=False)
+        Step(clock, own.at(clock), int(trials), seconds, seconds > before)
+        for (clock, _), (trials, _), (before, seconds) in zip(history.curve, spark, bests, strict=True)
     ]
     return Course(
         steps=thinned(steps, STEPS),

@@ -8,8 +8,7 @@ from typing import Any
 
 from apps.dashboard import humans
 from apps.dashboard.course import Course, Given
-from apps.dashboard.plot import Curve, Plot, apart, stepped
-from apps.dashboard.report.story import monotone
+from apps.dashboard.plot import Curve, Plot, apart, monotone, stepped
 from apps.tuning.models import TuningRun
 
 PLACES: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {

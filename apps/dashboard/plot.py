@@ -101,6 +101,24 @@ def stepped(curve: Curve) -> list[tuple[float, float]]:
     return [*curve[:1], *(point for pair in corners for point in pair)]
 
 
+def monotone(curve: Curve) -> tuple[Curve, Curve, bool]:
+    """As static/js/run/monotone.js: the line of the lowest so far; where it was corrected upwards, what it came to before it
+    fell below the line again; and whether it is above the line in the end."""
+    line, again = list[tuple[float, float]](), list[tuple[float, float]]()
+    over = False
+    for clock, seconds in curve:
+        lowest = min(seconds, line[-1][1]) if line else seconds
+        line.append((clock, lowest))
+        if seconds == lowest:
+            over = False
+        elif not over:
+            again.append((clock, seconds))
+            over = True
+        elif seconds != again[-1][1]:
+            again[-1] = (clock, seconds)
+    return line, again, over
+
+
 def apart(places: Sequence[float], room: float) -> list[float]:
     """For words that belong at these heights: places at least a line of text apart, the lowest at `room` at most."""
     ranked = sorted(range(len(places)), key=places.__getitem__)

@@ -104,9 +104,8 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
 def heartbeat(held: Claim, *, now: datetime | None = None) -> Control:
     """Renews the lease, at most every 5 s, and returns what the user wants; raises LeaseLost."""
     now = now or clock.now()
-    if (
-        not timedelta(0) <= now - held.renewed < RENEWAL
-    ):  # the system's clock may go back: a lease of then would hold too long
+    # The system's clock may go back: a lease of then would hold too long.
+    if not timedelta(0) <= now - held.renewed < RENEWAL:
         held.fenced(lease_until=now + LEASE)
         held.renewed = now
     wanted = held.held().values_list("wanted", flat=True).first()

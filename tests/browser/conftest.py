@@ -14,6 +14,7 @@ if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
 from tests.browser.chromium import as_new, chromium, needs_chromium  # noqa: E402
+from tests.browser.run_page import begun  # noqa: E402
 from tests.browser.site import Site  # noqa: E402
 
 
@@ -49,7 +50,10 @@ def browser(site: Site, chrome: Any) -> Any:
 @pytest.fixture
 def run(site: Site) -> Iterator[str]:
     """One that is told by the test."""
-    network = site.tell("network", name="squeezenet")["network"]
-    key = str(site.tell("run", network=network)["run"])
-    yield key
-    site.tell("end", run=key)
+    yield from begun(site, "squeezenet")
+
+
+@pytest.fixture
+def compared(site: Site, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A run of a network of its own: later runs of a network begin with the baselines that are told of it."""
+    yield from begun(site, request.node.name)

@@ -10,11 +10,11 @@ import pytest
 
 from tests.browser import journal
 from tests.browser.chromium import complaints, size, until
+from tests.browser.run_page import begun, open_run, part, reaches
 from tests.browser.site import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-SEQ = "return window.run?.state.seq"
 DRAWN = """
 const chart = window.Chart.getChart('curve'), {min, max} = chart.scales.y;
 const [line, wholes, again, now] = chart.data.datasets.map(({data}) => data.map(({x, y}) => [x, y]));
@@ -55,28 +55,7 @@ return lines.map(({text}) => text.trim());
 @pytest.fixture
 def single(site: Site) -> Iterator[str]:
     """A run of one operator, of weight one."""
-    network = site.tell("network", name="of one operator")["network"]
-    key = str(site.tell("run", network=network, operators=1)["run"])
-    yield key
-    site.tell("end", run=key)
-
-
-@pytest.fixture
-def compared(site: Site) -> Iterator[str]:
-    """A run of a network of its own: later runs of a network begin with the baselines that are told of it."""
-    network = site.tell("network", name="one whose curve is drawn beside what it is compared with")["network"]
-    key = str(site.tell("run", network=network)["run"])
-    yield key
-    site.tell("end", run=key)
-
-
-def open_run(browser: Any, site: Site, run: str) -> None:
-    browser.get(f"{site.url}/runs/{run}/")
-    until(lambda: browser.execute_script(SEQ))
-
-
-def reaches(browser: Any, told: dict[str, Any]) -> None:
-    until(lambda: (browser.execute_script(SEQ) or 0) >= told["seq"], 60)
+    yield from begun(site, "of one operator", operators=1)
 
 
 def measured(clock: float, serial: int, seconds: float, again: int = 0) -> dict[str, Any]:
@@ -93,10 +72,6 @@ def baseline(name: str, seconds: float) -> dict[str, Any]:
 def whole(clock: float, seconds: float) -> dict[str, Any]:
     made_of = {"spread": 0.0, "runs": 9, "latency": 1e-9, "verified": True, "error": ""}
     return {"kind": "end_to_end", "clock": clock, "seconds": seconds, **made_of}
-
-
-def part(browser: Any, name: str) -> str:
-    return str(browser.find_element("css selector", f"[data-part={name}]").text)
 
 
 def test_the_best_so_far_never_rises_and_what_it_came_to_when_measured_again_is_marked(
@@ -135,7 +110,7 @@ def test_pointing_behind_a_correction_says_that_it_is_one(site: Site, browser: A
 def test_where_the_line_has_come_to_has_a_dot(site: Site, browser: Any, run: str) -> None:
     told = site.tell("tell", run=run, slots=14)
     open_run(browser, site, run)
-    reaches(browser, told)
+    reaches(browser, told["seq"])
     until(lambda: browser.execute_script(DRAWN)["now"])
     drawn = browser.execute_script(DRAWN)
     assert drawn["now"] == [[drawn["clock"], told["latency"]]]

@@ -16,6 +16,7 @@ from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import State
 from tests.browser import journal
 from tests.browser.chromium import chromium, complaints, size, until
+from tests.browser.run_page import SEQ, open_run, part, reaches
 from tests.browser.site import Site
 from tests.dashboard.test_humans import ALIKE
 from tests.tries import quickest, seconds_of
@@ -23,7 +24,6 @@ from tests.tries import quickest, seconds_of
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 TEXT = "return document.getElementById(arguments[0])?.innerText.trim() ?? ''"
-SEQ = "return window.run?.state.seq"
 LAST = "return window.run.state.slots.at(-1)?.[0] ?? 0"
 FIGURES = """
 const s = window.run.state;
@@ -43,15 +43,6 @@ INKED = """
 const c = document.querySelector(arguments[0]), data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
 let sum = 0; for (let i = 0; i < data.length; i += 4) sum = (sum * 31 + data[i] + data[i + 3]) % 1000000007; return sum;
 """
-
-
-def open_run(browser: Any, site: Site, run: str) -> None:
-    browser.get(f"{site.url}/runs/{run}/")
-    until(lambda: browser.execute_script(SEQ))
-
-
-def reaches(browser: Any, seq: int) -> None:
-    until(lambda: (browser.execute_script(SEQ) or 0) >= seq, 60)
 
 
 def test_the_chart_moves_while_the_run_is_told(site: Site, browser: Any, run: str) -> None:
@@ -105,11 +96,11 @@ def test_a_page_that_stays_open_keeps_what_counts(site: Site, browser: Any, run:
 def test_a_part_that_has_nothing_to_draw_says_so(site: Site, browser: Any, run: str) -> None:
     open_run(browser, site, run)
     drawn = "return document.querySelector(arguments[0]).textContent"
-    for part in ("#shares", "#spent"):
-        until(lambda part=part: "Nothing yet" in browser.execute_script(drawn, part))
+    for place in ("#shares", "#spent"):
+        until(lambda place=place: "Nothing yet" in browser.execute_script(drawn, place))
     reaches(browser, site.tell("tell", run=run, slots=2)["seq"])
-    for part in ("#shares", "#spent"):
-        until(lambda part=part: "Nothing yet" not in browser.execute_script(drawn, part))
+    for place in ("#shares", "#spent"):
+        until(lambda place=place: "Nothing yet" not in browser.execute_script(drawn, place))
 
 
 def test_the_best_is_offered_as_soon_as_there_is_one(site: Site, browser: Any, run: str) -> None:
@@ -864,10 +855,6 @@ return event.defaultPrevented;
 def test_a_file_dropped_beside_the_zone_does_not_take_the_pages_place(site: Site, browser: Any) -> None:
     browser.get(site.url + "/networks/")
     until(lambda: browser.execute_script(DROPPED))
-
-
-def part(browser: Any, name: str) -> str:
-    return str(browser.find_element("css selector", f"[data-part={name}]").text)
 
 
 def test_the_headline_is_one_figure_and_says_which(site: Site, browser: Any) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.chromium import complaints, size, until
+from tests.browser.run_page import open_run, part
 from tests.browser.site import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-SEQ = "return window.run?.state.seq"
 CLOCK = """
 const [steps, done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
 import(page.replace('page.js', 'clock.js')).then(({Clock}) => {
@@ -34,24 +33,6 @@ PLACES = """
 const seen = document.querySelectorAll('.controls button, .controls summary, .headline, #latency-section');
 return [...seen].filter((e) => !e.closest('.popover > form')).map((e) => e.getBoundingClientRect()).map(({x, y}) => [x, y]);
 """
-
-
-@pytest.fixture
-def compared(site: Site) -> Iterator[str]:
-    """A run of a network of its own: later runs of a network begin with the baselines that are told of it."""
-    network = site.tell("network", name="one that is timed while the machine does something else too")["network"]
-    key = str(site.tell("run", network=network)["run"])
-    yield key
-    site.tell("end", run=key)
-
-
-def open_run(browser: Any, site: Site, run: str) -> None:
-    browser.get(f"{site.url}/runs/{run}/")
-    until(lambda: browser.execute_script(SEQ))
-
-
-def part(browser: Any, name: str) -> str:
-    return str(browser.find_element("css selector", f"[data-part={name}]").text)
 
 
 def test_the_clock_goes_on_between_two_events_as_far_as_the_budget(site: Site, browser: Any, run: str) -> None:

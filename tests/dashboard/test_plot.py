@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from apps.dashboard.plot import BETWEEN, Plot, apart, stepped
+from apps.dashboard.plot import BETWEEN, Plot, apart, monotone, stepped
+from apps.dashboard.templatetags.human import spark
 
 
 def test_time_goes_right_and_a_lower_latency_stands_lower() -> None:
@@ -63,3 +65,32 @@ def test_words_are_pushed_apart_and_stay_in_their_order() -> None:
     assert all(below - above >= BETWEEN for above, below in pairwise(sorted(found)))
     assert apart([50.0, 200.0], 310.0) == [50.0, 200.0]
     assert apart([], 310.0) == []
+
+
+@pytest.mark.parametrize(
+    ("figures", "again", "over"),
+    [
+        ([5, 4, 3], [], False),
+        ([5, 3, 4], [(2, 4)], True),
+        ([5, 3, 4, 4.5, 4.5], [(3, 4.5)], True),
+        ([5, 3, 4, 3], [(2, 4)], False),
+        ([5, 3, 4, 2, 3, 3, 1], [(2, 4), (4, 3)], False),
+        ([], [], False),
+    ],
+)
+def test_a_line_never_rises_and_keeps_what_was_measured_again_apart(
+    figures: list[float], again: list[Any], over: bool
+) -> None:
+    line, corrected, above = monotone(list(enumerate(figures)))
+    heights = [y for _, y in line]
+    assert heights == sorted(heights, reverse=True)
+    assert [x for x, _ in line] == list(range(len(figures)))
+    assert (corrected, above) == (again, over)
+
+
+def test_a_small_curve_never_rises_either() -> None:
+    drawn = spark([(0.0, 3e-3), (1.0, 1e-3), (2.0, 2e-3)])
+    points = drawn.split('points="')[1].split('"')[0].split()
+    heights = [float(point.split(",")[1]) for point in points]
+    assert heights == sorted(heights)
+    assert heights[0] < heights[-1]

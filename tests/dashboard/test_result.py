@@ -4,13 +4,12 @@ measured again."""
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.dashboard.report.story import coloured, monotone, story
+from apps.dashboard.report.story import coloured, story
 from apps.tuning import services
 from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, TuningRun
@@ -81,27 +80,6 @@ def test_the_figures_of_a_run_are_not_said_to_be_drawn_where_nothing_is(site: Si
     page = ada.get(reverse("downloads", args=[compiled(site, 0.012, 0.0).pk])).content.decode()
     assert "Figures of the run</a>" in page
     assert "this page draws" not in page
-
-
-@pytest.mark.parametrize(
-    ("figures", "again", "over"),
-    [
-        ([5, 4, 3], [], False),
-        ([5, 3, 4], [(2, 4)], True),
-        ([5, 3, 4, 4.5, 4.5], [(3, 4.5)], True),
-        ([5, 3, 4, 3], [(2, 4)], False),
-        ([5, 3, 4, 2, 3, 3, 1], [(2, 4), (4, 3)], False),
-        ([], [], False),
-    ],
-)
-def test_a_line_never_rises_and_keeps_what_was_measured_again_apart(
-    figures: list[float], again: list[Any], over: bool
-) -> None:
-    line, corrected, above = monotone(list(enumerate(figures)))
-    heights = [y for _, y in line]
-    assert heights == sorted(heights, reverse=True)
-    assert [x for x, _ in line] == list(range(len(figures)))
-    assert (corrected, above) == (again, over)
 
 
 def test_the_report_marks_what_was_measured_again_and_keeps_its_line_from_rising(site: Site, ada: Client) -> None:

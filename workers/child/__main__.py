@@ -24,11 +24,12 @@ def main() -> int:
     control, events = ControlReader(), EventWriter.from_environment()
     order = control.order()
     pulse = Pulse(events.emit, RunClock(order.get("clock", 0.0)))
-    if order["task"] != "tune":  # which says itself when it is back where it was
+    tunes = order["task"] == "tune"  # which says itself when it is back where it was, and why it ended
+    if not tunes:
         pulse.clock.go()
     try:
         task_named(order["task"])(order, control, pulse)
-        if order["task"] != "tune":  # a tuning says itself why it ended
+        if not tunes:
             pulse.tell("finished", reason="done")
     except Exception as error:
         traceback.print_exc()

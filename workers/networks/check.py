@@ -42,9 +42,8 @@ def load(path: str | Path, limits: Limits = DEFAULT) -> ModelProto:
     check_structure(model, limits)
     try:
         onnx.checker.check_model(_with_output_shapes(skeleton(model)))
-    except (
-        Exception
-    ) as error:  # ValidationError, and others from the C++ inside; its words are in the log, as the cause
+    except Exception as error:
+        # ValidationError, and others from the C++ inside; their words are in the log, as the cause.
         raise _unknown(model) or _refused(str(error)) from error
     tensor_shapes(model, limits)
     return model

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.dashboard import humans
-from apps.dashboard.plot import Curve, Plot, apart, stepped
+from apps.dashboard.plot import Plot, apart, monotone, stepped
 from apps.tuning.live import thinned
 from workers.messages.orders import FUTILE
 
@@ -89,24 +89,6 @@ def story(drawn: Mapping[str, Any], colours: Mapping[int, int]) -> Story | None:
         ],
         lanes=_lanes(drawn["slots"], names, colours, plot),
     )
-
-
-def monotone(curve: Curve) -> tuple[Curve, Curve, bool]:
-    """As static/js/run/monotone.js: the line of the lowest so far; where it was corrected upwards, what it came to before it
-    fell below the line again; and whether it is above the line in the end."""
-    line, again = list[tuple[float, float]](), list[tuple[float, float]]()
-    over = False
-    for clock, seconds in curve:
-        lowest = min(seconds, line[-1][1]) if line else seconds
-        line.append((clock, lowest))
-        if seconds == lowest:
-            over = False
-        elif not over:
-            again.append((clock, seconds))
-            over = True
-        elif seconds != again[-1][1]:
-            again[-1] = (clock, seconds)
-    return line, again, over
 
 
 def coloured(operators: Sequence[Told]) -> dict[int, int]:

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 
 from apps.core import clock
 from apps.dashboard import humans, words
+from apps.dashboard.plot import monotone
 
 register = template.Library()
 _NAMES = (
@@ -45,11 +46,12 @@ def state(value: str, reason: str = "", word: str = "") -> SafeString:
 
 @register.simple_tag
 def spark(points: Sequence[tuple[float, float]]) -> SafeString:
-    """A step line of (clock, latency), the latency on a logarithmic scale."""
+    """A step line of the best so far at (clock, latency), the latency on a logarithmic scale."""
     if len(points) < 2:
         return SafeString("")
     first, last = points[0][0], points[-1][0]
-    values = [math.log(max(value, 1e-15)) for _, value in points]  # a child may tell anything
+    line, _, _ = monotone(points)
+    values = [math.log(max(value, 1e-15)) for _, value in line]  # a child may tell anything
     low, high = min(values), max(values)
     path, before = [], 0.0
     for number, ((time, _), value) in enumerate(zip(points, values, strict=True)):

@@ -64,7 +64,7 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "failures": [(words.named(words.CAUSES, cause), count) for cause, count in told.failures.items()],
         "tried": _tried(run, found),
         "belief": found.last_terms.get("belief"),
-        "fan": {size: fan(last.decision, size) for size in PLACES} if last and fan(last.decision) else None,
+        "fan": [(size, fanned) for size in PLACES if last and (fanned := fan(last.decision, size))],
         "seen": _seen(run),
         "every": 0 if run.job.state in OVER else SOON if run.job.state in ACTIVE else LATER,
     }

@@ -2,7 +2,6 @@
 
 import { latency, significant } from "../format.js";
 import { logTicks, look, timeTicks } from "./look.js";
-import { monotone } from "./monotone.js";
 
 const LEFT = 64;
 const LINE = 15; // px between two labels
@@ -36,7 +35,7 @@ export class Curve {
     const box = this.canvas.parentElement;
     // The lanes below are aligned to this chart: it must not wait for its own look at the size.
     if (box.clientWidth !== chart.width || box.clientHeight !== chart.height) chart.resize(box.clientWidth, box.clientHeight);
-    const { line, again } = monotone(state.curve), point = ([x, y]) => ({ x, y }), points = line.map(point);
+    const { line, again } = state.drawn, point = ([x, y]) => ({ x, y }), points = line.map(point);
     const last = points.at(-1);
     if (last && state.run.clock > last.x) points.push({ x: state.run.clock, y: last.y });
     const narrow = box.clientWidth < 700;

@@ -2,7 +2,7 @@
 
 /**
  * Of points [x, y]: the `line` of the lowest so far; where it was corrected upwards, what it came to before it fell below the
- * line again (`again`); and whether it is above the line now (`over`). apps/dashboard/report/story.py does the same.
+ * line again (`again`); and whether it is above the line now (`over`). apps/dashboard/plot.py does the same.
  */
 export function monotone(points) {
   const line = [], again = [];

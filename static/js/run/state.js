@@ -9,6 +9,8 @@ const SLOTS = 10000;
 const FIRST = "ONNX Runtime"; // of what there is to compare with
 
 export class RunState {
+  #drawn = null;
+
   constructor(snapshot) {
     Object.assign(this, snapshot);
     this.byIndex = new Map(this.operators.map((operator) => [operator.index, operator]));
@@ -72,9 +74,14 @@ export class RunState {
     return { seconds: library.seconds, spread: library.spread, whole: true, library };
   }
 
+  /** The curve as its line is drawn. Asked for with every move of the pointer. */
+  get drawn() {
+    return this.#drawn ??= monotone(this.curve);
+  }
+
   /** Whether the best was measured again and came out slower than it was believed to be. */
   get corrected() {
-    return monotone(this.curve).over;
+    return this.drawn.over;
   }
 
   /** Whether what is expected is mostly of operators that little is known of. */
@@ -158,6 +165,7 @@ export class RunState {
     // Only changes are kept; the last point is where the line has come to.
     if (last && before && last[1] === event.latency && before[1] === event.latency) last[0] = event.clock;
     else this.curve.push([event.clock, event.latency]);
+    this.#drawn = null;
   }
 
   _slot(event) {

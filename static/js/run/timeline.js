@@ -2,7 +2,6 @@
 
 import { duration, latency, short } from "../format.js";
 import { horizon, look } from "./look.js";
-import { monotone } from "./monotone.js";
 
 export class Timeline {
   constructor(state, highlight, tip) {
@@ -88,11 +87,11 @@ export class Timeline {
 
   describe(time) {
     const lines = [duration(time)];
-    const { curve } = this.state;
+    const { curve, drawn } = this.state;
     let low = 0, high = curve.length;
     while (low < high) { const middle = (low + high) >> 1; if (curve[middle][0] <= time) low = middle + 1; else high = middle; }
     if (low && time <= this.state.run.clock) {
-      lines[0] += `: ${latency(curve[low - 1][1])}${monotone(curve.slice(0, low)).over ? ", measured again" : ""}`;
+      lines[0] += `: ${latency(curve[low - 1][1])}${drawn.line[low - 1][1] < curve[low - 1][1] ? ", measured again" : ""}`;
     }
     const slot = this.slotAt(time);
     if (slot) {
