@@ -1,12 +1,14 @@
-"""The web server: Daphne, with request bodies bounded while they arrive, and never whole in memory.
+"""The web server: Daphne, with bodies bounded while they arrive, and neither they nor answers whole in memory.
 
 Daphne hands a body to the application when it has all of it, and keeps it in a file until then: a limit in the
 application comes after the disk is full. Then Twisted would read a form into memory and parse it, and Daphne put the
-body into a queue before the application asks for any of it: 575 MB sent were 1.4 GB held.
+body into a queue before the application asks for any of it: 575 MB sent were 1.4 GB held. Of an answer Daphne takes as
+fast as the application makes it, whether the client takes it or not.
 """
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 import os
@@ -27,6 +29,7 @@ from apps.core.amounts import shown
 from apps.core.errors import Refused
 from apps.core.seats import Seats
 from apps.core.spooled_body import BODY
+from tuningsite.connection import Connection
 
 log = logging.getLogger(__name__)
 LINGER = 2.0  # s for the client to read the answer; closing at once would reset the connection before it does
@@ -66,6 +69,8 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
     arrive already. 507 where the disk does not take it.
 
     A body that Twisted keeps in a file is `body`, and Daphne finds nothing to read.
+
+    Of its answer it is the producer, which the connection has pause until the client has taken what was written.
     """
 
     _limit = _left = 0  # bytes of the body
@@ -78,6 +83,8 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options, parsePOSTFormSubmission=False)
+        self._taken = asyncio.Event()
+        self._taken.set()
 
     def process(self) -> Any:
         if not isinstance(self.content, io.BytesIO):
@@ -161,7 +168,25 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
 
     def finish(self) -> None:
         self._let_go()
+        self.unregisterProducer()
         super().finish()
+
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start" and not self._response_started and self.channel is not None:
+            self.registerProducer(self, True)
+        super().handle_reply(message)
+
+    def pauseProducing(self) -> None:
+        self._taken.clear()
+
+    def resumeProducing(self) -> None:
+        self._taken.set()
+
+    stopProducing = resumeProducing
+
+    async def taken(self) -> None:
+        """Until more can be written, or nothing can any more."""
+        await self._taken.wait()
 
     def _let_go(self) -> None:
         if self.body is not None:
@@ -207,16 +232,21 @@ def _unwritten(error: OSError) -> Refused:
 
 
 class SpoolingServer(Server):  # type: ignore[misc]
-    """Gives the application the file of a body that is in one."""
+    """Gives the application the file of a body that is in one, and has it wait until its answer is taken."""
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         if getattr(protocol, "body", None) is not None:
             scope[BODY], protocol.body = protocol.body, None
         return super().create_application(protocol, scope)
 
+    async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
+        await super().handle_reply(protocol, message)
+        if isinstance(protocol, BoundedRequest):
+            await protocol.taken()
+
 
 def main() -> None:
-    http_protocol.WebRequest = BoundedRequest
+    http_protocol.WebRequest, http_protocol.HTTPFactory.protocol = BoundedRequest, Connection
     CommandLineInterface.server_class = SpoolingServer
     tempfile.tempdir = str(settings.FILE_UPLOAD_TEMP_DIR)  # on the disk that the networks are on; /tmp may be memory
     CommandLineInterface.entrypoint()

@@ -22,7 +22,7 @@ MADE_UP = "Cookie: sessionid=nobody"
 SIGNED_IN = """
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
-owner = get_user_model().objects.create_user({!r})
+owner, _ = get_user_model().objects.get_or_create(username={!r})
 session = SessionStore()
 session[SESSION_KEY], session[HASH_SESSION_KEY] = str(owner.pk), owner.get_session_auth_hash()
 session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
