@@ -1,0 +1,77 @@
+"""Where an answer can take seconds, each account has a few at a time: who asks for twenty keeps nobody else waiting."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Any
+
+from channels.db import database_sync_to_async
+from django.conf import settings
+from django.http import parse_cookie
+from django.urls import Resolver404, resolve
+
+from apps.core.access import user_of
+from apps.core.errors import Refused
+from apps.core.turns import Turns
+
+PATIENCE = 30.0  # s
+PAGES = Turns(2)
+DOWNLOADS = Turns(3)
+"""For as long as the client takes one: of their own, or nobody could look at a run meanwhile."""
+TURNS = {
+    **dict.fromkeys(("run", "snapshot", "operator", "compared", "compared-table"), PAGES),
+    **dict.fromkeys(("run-file", "artifact"), DOWNLOADS),
+}
+"""By the names of addresses."""
+CROWDED = Refused(
+    "this request",
+    "what your account asked for before is not done yet",
+    "wait until some of its pages and downloads are done, then try again",
+)
+
+
+class InTurn:
+    """Answers with `pages`, or 429 when that is too long in coming."""
+
+    def __init__(self, pages: Any) -> None:
+        self._pages = pages
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async with AsyncExitStack() as held:
+            turns = _turns(scope)
+            account = await _account(_session(scope)) if turns else None
+            if turns and account is not None:
+                try:
+                    await held.enter_async_context(turns.of(account, PATIENCE))
+                except TimeoutError:
+                    await _refuse(send)
+                    return
+            await self._pages(scope, receive, send)
+
+
+def _turns(scope: Any) -> Turns | None:
+    """None for what is made at once, and for what another method refuses."""
+    try:
+        return TURNS.get(resolve(scope["path"]).url_name or "") if scope["method"].upper() == "GET" else None
+    except Resolver404:
+        return None
+
+
+def _session(scope: Any) -> str:
+    """As Django will read it."""
+    cookies = ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
+    return str(parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME, ""))
+
+
+def _user(session: str) -> Any:
+    """The key of an account, None for nobody's session."""
+    return user_of(session).pk if session else None
+
+
+_account = database_sync_to_async(_user, thread_sensitive=False)
+
+
+async def _refuse(send: Any) -> None:
+    headers = [(b"content-type", b"text/plain"), (b"retry-after", b"%d" % PATIENCE)]
+    await send({"type": "http.response.start", "status": 429, "headers": headers})
+    await send({"type": "http.response.body", "body": f"{CROWDED.sentence}\n".encode()})

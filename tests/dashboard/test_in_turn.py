@@ -1,0 +1,90 @@
+"""Of an account a few pages and downloads at a time, through the site as its server has it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from channels.db import database_sync_to_async
+from django.conf import settings
+from django.test import Client
+
+from apps.core.turns import Turns
+from apps.dashboard import in_turn
+from apps.tuning.models import TuningRun
+from tests.apps.rows import Site
+from tuningsite.asgi import application
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@database_sync_to_async
+def _signed_in() -> tuple[TuningRun, dict[str, bytes]]:
+    """A run of ada's, and the cookies of everybody."""
+    rows, cookies = Site(), {}
+    for user in (rows.ada, rows.bob):
+        client = Client()
+        client.force_login(user)
+        name = settings.SESSION_COOKIE_NAME
+        cookies[user.username] = f"{name}={client.cookies[name].value}".encode()
+    return rows.run(), cookies
+
+
+async def asked(path: str, cookie: bytes = b"", method: str = "GET") -> tuple[int, bytes]:
+    """The status of the answer, and its body."""
+    headers = [(b"host", b"localhost"), (b"cookie", cookie)]
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "headers": headers,
+        "client": ["127.0.0.1", 1],
+    }
+    site = ApplicationCommunicator(application, scope)
+    await site.send_input({"type": "http.request", "body": b""})
+    start, body, more = await site.receive_output(30), b"", True
+    while more:
+        piece = await site.receive_output(30)
+        body, more = body + piece.get("body", b""), piece.get("more_body", False)
+    await site.send_input({"type": "http.disconnect"})
+    await site.wait(30)
+    return start["status"], body
+
+
+@pytest.mark.parametrize("address", ["", "snapshot.json", "downloads/report.html", "downloads/log.jsonl"])
+async def test_who_asks_for_more_than_is_made_at_a_time_is_told_and_others_are_answered(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, cookies = await _signed_in()
+    path = f"/runs/{run.pk}/{address}"
+    turns = Turns(1)
+    monkeypatch.setattr(in_turn, "TURNS", dict.fromkeys(in_turn.TURNS, turns))
+    monkeypatch.setattr(in_turn, "PATIENCE", 0.0)
+    async with turns.of(run.owner_id, 0.0):
+        status, body = await asked(path, cookies["ada"])
+        assert (status, b"Next step: wait until some of its pages and downloads are done" in body) == (429, True)
+        assert (await asked(path, cookies["ada"], "get"))[0] == 429
+        assert (await asked(path, cookies["bob"]))[0] == 404
+        assert (await asked(path))[0] == 302
+        assert (await asked("/", cookies["ada"]))[0] == 200
+    assert (await asked(path, cookies["ada"]))[0] == 200
+    assert not turns._taken
+
+
+async def test_who_waits_for_a_turn_has_it_when_one_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, cookies = await _signed_in()
+    turns = Turns(1)
+    monkeypatch.setattr(in_turn, "TURNS", {"run": turns})
+    async with turns.of(run.owner_id, 0.0):
+        waiting = asyncio.create_task(asked(f"/runs/{run.pk}/", cookies["ada"]))
+        assert (await asked("/", cookies["ada"]))[0] == 200
+        assert not waiting.done()
+    assert (await waiting)[0] == 200
+
+
+def test_every_address_that_waits_its_turn_is_one_of_the_site() -> None:
+    from apps.dashboard.urls import urlpatterns
+
+    assert set(in_turn.TURNS) <= {pattern.name for pattern in urlpatterns}
