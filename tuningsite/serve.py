@@ -29,7 +29,7 @@ from apps.core.amounts import shown
 from apps.core.errors import Refused
 from apps.core.seats import Seats
 from apps.core.spooled_body import BODY
-from tuningsite.connection import Connection
+from tuningsite.connection import Connection, raise_limit
 
 log = logging.getLogger(__name__)
 LINGER = 2.0  # s for the client to read the answer; closing at once would reset the connection before it does
@@ -109,6 +109,7 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
         if refusal:
             self._refuse(*refusal)
         elif large:
+            self.channel.uploading = True
             self.transport.pauseProducing()
             deferToThread(judged, session, known).addCallbacks(self._judged, self._unjudged)
 
@@ -150,7 +151,7 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
             self._refuse(507, _unwritten(error))
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
-        self._whole = True
+        self._whole, self.channel.uploading = True, False
         if self._refused:
             return
         try:
@@ -246,6 +247,7 @@ class SpoolingServer(Server):  # type: ignore[misc]
 
 
 def main() -> None:
+    raise_limit()
     http_protocol.WebRequest, http_protocol.HTTPFactory.protocol = BoundedRequest, Connection
     CommandLineInterface.server_class = SpoolingServer
     tempfile.tempdir = str(settings.FILE_UPLOAD_TEMP_DIR)  # on the disk that the networks are on; /tmp may be memory

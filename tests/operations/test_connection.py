@@ -1,6 +1,9 @@
 """How long a client may keep the site's server waiting, and what that costs the others."""
 
-from contextlib import suppress
+import resource
+import socket
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -26,8 +29,13 @@ ESTABLISHED = "01"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Whose clients may stand still for two seconds."""
-    change = "from tuningsite import connection; connection.STALLED = 2.0"
+    """Whose clients may stand still for two seconds; it is started with 256 files as its limit."""
+    change = """
+import resource
+from tuningsite import connection
+connection.STALLED = connection.HEAD = connection.REQUEST = 2.0
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+"""
     with served(tmp_path_factory.mktemp("site"), 3 << 20, change) as found:
         yield found
 
@@ -79,3 +87,45 @@ def test_of_downloads_that_nobody_takes_little_is_held_and_not_for_long(site, ar
     for connection in stalled:
         with connection:
             assert 0 < received(connection) < SIZE
+
+
+DRIPPING = {
+    "nothing": b"",
+    "a first line": b"GET /",
+    "a head": b"GET /login/ HTTP/1.1\r\nX: ",
+    "a body": b"POST /login/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n",
+    "the next head": b"GET /login/ HTTP/1.1\r\nHost: localhost\r\n\r\nGET /",
+}
+
+
+def over(connection, more):
+    """Sends `more`; whether the server has ended the connection."""
+    try:
+        connection.send(more)
+        while connection.recv(1 << 20):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        pass
+    return True
+
+
+def test_a_request_that_is_never_whole_is_broken_off_however_often_a_byte_of_it_comes(site):
+    with ExitStack() as opened:
+        waiting = {}
+        for name, begun in DRIPPING.items():
+            connection = opened.enter_context(socket.create_connection(("127.0.0.1", site.port), 20))
+            connection.sendall(begun)
+            connection.setblocking(False)
+            waiting[name] = connection
+        deadline = time.monotonic() + 10
+        while waiting and time.monotonic() < deadline:
+            time.sleep(0.05)
+            waiting = {name: one for name, one in waiting.items() if not over(one, DRIPPING[name] and b"x")}
+        assert not waiting
+
+
+def test_as_many_connections_are_taken_as_the_system_allows(site):
+    soft, hard = resource.prlimit(site.web.pid, resource.RLIMIT_NOFILE)
+    assert soft == hard > 256
