@@ -87,6 +87,8 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
         self._taken.set()
 
     def process(self) -> Any:
+        # Daphne takes the site's place among addresses from it, whoever sends it, and breaks at what is no ASCII.
+        self.requestHeaders.removeHeader(b"Daphne-Root-Path")
         if not isinstance(self.content, io.BytesIO):
             self.body, self.content = self.content, io.BytesIO()
             self.body.seek(0)

@@ -129,3 +129,13 @@ def test_a_request_that_is_never_whole_is_broken_off_however_often_a_byte_of_it_
 def test_as_many_connections_are_taken_as_the_system_allows(site):
     soft, hard = resource.prlimit(site.web.pid, resource.RLIMIT_NOFILE)
     assert soft == hard > 256
+
+
+@pytest.mark.parametrize("value", [b"\xff", b"/elsewhere"])
+def test_nobody_moves_the_site_to_another_path_by_a_header(site, value):
+    with socket.create_connection(("127.0.0.1", site.port), 20) as connection:
+        head = f"GET /login/ HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\nDaphne-Root-Path: ".encode()
+        connection.sendall(head + value + b"\r\n\r\n")
+        answer = connection.recv(1 << 20)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"/elsewhere" not in answer
