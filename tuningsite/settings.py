@@ -25,6 +25,7 @@ from typing import Any
 
 from csp.constants import NONE, SELF
 
+from apps.core.ids import digest
 from apps.operations.queue_address import socket_path, url_of
 from tuningsite import environment
 from tuningsite.private import make_private
@@ -162,6 +163,11 @@ DATA_UPLOAD_MAX_NUMBER_FILES = 4
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+# A browser sends cookies to all ports of their host: two sites there must not take, or replace, each other's.
+_SITE = digest("cookies", SECRET_KEY)[:8]
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, KNOWN_COOKIE_NAME = (
+    f"{name}_{_SITE}" for name in ("sessionid", "csrftoken", "signed_in_here")
+)
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = TLS

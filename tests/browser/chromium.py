@@ -72,6 +72,13 @@ def size(driver: Any, width: int, height: int) -> None:
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
+def sign_out(driver: Any) -> None:
+    """As when the session ended meanwhile: the page knows nothing of it."""
+    for cookie in driver.get_cookies():
+        if cookie["name"].startswith("sessionid"):
+            driver.delete_cookie(cookie["name"])
+
+
 def as_new(driver: Any, url: str) -> None:
     """As if it had just been started: one empty tab in a process of its own, and nothing kept, of the site at `url` above
     all. A start takes two seconds of a core."""

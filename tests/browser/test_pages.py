@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.chromium import HEIGHT, WIDTH, complaints, dark, size, until
+from tests.browser.chromium import HEIGHT, WIDTH, complaints, dark, sign_out, size, until
 from tests.browser.site import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -106,7 +106,7 @@ def test_the_bar_at_the_top_reaches_to_the_right_edge_signed_in_or_not(site: Sit
     size(browser, width, HEIGHT)
     browser.get(f"{site.url}/methods/")
     assert browser.execute_script(LEFT_OVER) == pytest.approx(0, abs=1)
-    browser.delete_cookie("sessionid")
+    sign_out(browser)
     browser.get(f"{site.url}/login/")
     assert browser.execute_script(LEFT_OVER) == pytest.approx(0, abs=1)
 

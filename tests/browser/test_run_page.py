@@ -15,7 +15,7 @@ from apps.dashboard.consumers import SOCKETS
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import State
 from tests.browser import journal
-from tests.browser.chromium import chromium, complaints, size, until
+from tests.browser.chromium import chromium, complaints, sign_out, size, until
 from tests.browser.run_page import SEQ, open_run, part, reaches
 from tests.browser.site import Site
 from tests.dashboard.test_humans import ALIKE
@@ -311,7 +311,7 @@ def test_a_button_that_gets_no_answer_says_so(site: Site, browser: Any, run: str
 
 def test_a_button_of_who_is_signed_out_leads_to_the_form(site: Site, browser: Any, run: str) -> None:
     open_run(browser, site, run)
-    browser.delete_cookie("sessionid")
+    sign_out(browser)
     pressed(browser, "pause")
     until(lambda: browser.current_url.endswith(f"/login/?next=/runs/{run}/"))
     assert browser.find_element("css selector", "h1").text == "Sign in"
@@ -840,7 +840,7 @@ def test_an_upload_of_who_is_signed_out_leads_to_the_form(site: Site, browser: A
     file = tmp_path / "late.onnx"
     file.write_bytes(b"not really a network")
     browser.get(site.url + "/networks/")
-    browser.delete_cookie("sessionid")
+    sign_out(browser)
     browser.find_element("css selector", "input[type=file]").send_keys(str(file))
     until(lambda: browser.current_url.endswith("/login/?next=/networks/"))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.chromium import complaints, dark, size, until
+from tests.browser.chromium import complaints, dark, sign_out, size, until
 from tests.browser.site import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -76,7 +76,7 @@ def test_a_large_upload_of_who_is_signed_out_meanwhile_is_told_so(site: Site, br
     file = tmp_path / "late.onnx"
     file.write_bytes(b"x" * 30_000_000)
     browser.get(f"{site.url}/networks/")
-    browser.delete_cookie("sessionid")
+    sign_out(browser)
     browser.find_element("css selector", "input[type=file]").send_keys(str(file))
     status = until(lambda: browser.find_elements("css selector", "[data-status].bad"))[0]
     assert status.text == "this upload: nobody is signed in. Next step: sign in, then send it again."

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
@@ -29,7 +30,7 @@ def library(run: TuningRun, size: int = 100) -> Artifact:
 
 def judged(client: Client, length: int) -> tuple[Any, Any]:
     """In a thread, as the server asks it."""
-    session = client.cookies["sessionid"].value
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
     return in_threads(1, lambda _: uploads.judged(session, length))[0]
 
 
@@ -44,7 +45,7 @@ def test_an_upload_is_judged_by_who_sends_it_and_how_much_follows(site: Site, ad
     site.ada.is_active = False
     site.ada.save()
     assert judged(ada, 1) == (None, None)
-    ada.cookies["sessionid"] = "made up"
+    ada.cookies[settings.SESSION_COOKIE_NAME] = "made up"
     assert judged(ada, 1) == (None, None)
 
 

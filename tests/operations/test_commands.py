@@ -12,6 +12,7 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from tests.operations.running import MANAGE, ROOT, Site, eventually
 
@@ -333,7 +334,7 @@ def test_a_viewers_session_is_on_no_command_line_and_ends_with_it():
             asked, _ = listening.accept()
             with asked:
                 asked.settimeout(30)
-                assert f"Cookie: sessionid={key}\r\n" in asked.recv(4096).decode()
+                assert f"Cookie: {settings.SESSION_COOKIE_NAME}={key}\r\n" in asked.recv(4096).decode()
             for name in ("cmdline", "environ"):
                 assert key.encode() not in Path(f"/proc/{process.pid}/{name}").read_bytes()
     assert not Session.objects.exists()

@@ -17,7 +17,6 @@ PIECE = b"x" * (64 << 10)
 COUNT = 48
 WHOLE = COUNT * len(PIECE)  # 3 MiB
 LENGTH = f"Content-Length: {WHOLE}"
-MADE_UP = "Cookie: sessionid=nobody"
 
 SIGNED_IN = """
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
@@ -27,7 +26,6 @@ session = SessionStore()
 session[SESSION_KEY], session[HASH_SESSION_KEY] = str(owner.pk), owner.get_session_auth_hash()
 session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
 session.create()
-result = session.session_key
 """
 
 
@@ -60,7 +58,16 @@ def cookie(site):
 
 def signed_in(site, name):
     """The header of a new account's session."""
-    return f"Cookie: sessionid={site.ask(SIGNED_IN.format(name))}"
+    return carrying(site, site.ask(f"{SIGNED_IN.format(name)}result = session.session_key"))
+
+
+def carrying(site, session):
+    """The header of a session's key."""
+    return f"Cookie: {cookie_name(site, 'SESSION')}={session}"
+
+
+def cookie_name(site, kind):
+    return site.ask(f"from django.conf import settings; result = settings.{kind}_COOKIE_NAME")
 
 
 def answers(site):
@@ -156,7 +163,7 @@ NOBODY = "nobody is signed in. Next step: sign in"
 
 def test_an_upload_of_nobody_is_refused_before_its_body(site):
     """Without a session, and with one that is made up; what is no larger than a form is the application's to refuse."""
-    for headers in ([LENGTH], [LENGTH, "Expect: 100-continue"], [LENGTH, MADE_UP]):
+    for headers in ([LENGTH], [LENGTH, "Expect: 100-continue"], [LENGTH, carrying(site, "nobody")]):
         answer, sent = asked(site, "/networks/", headers, [PIECE])
         assert answer.startswith("HTTP/1.1 403 ")
         assert NOBODY in answer
@@ -196,9 +203,10 @@ def test_of_an_account_three_uploads_arrive_at_a_time(site, cookie):
 @pytest.mark.mutation
 def test_a_server_that_judges_nothing_by_its_head_is_noticed(tmp_path):
     with served(tmp_path, 3 << 20, "serve.judged, serve.SEATS = lambda *_: (0, None), serve.Seats(99)") as site:
-        assert status(site, "/networks/", [MADE_UP, LENGTH], [PIECE] * COUNT)[1] == WHOLE
-        connections = arriving(site, MADE_UP, 3)
-        assert NOBODY not in asked(site, "/networks/", [MADE_UP, LENGTH], [PIECE] * COUNT)[0]
+        made_up = carrying(site, "nobody")
+        assert status(site, "/networks/", [made_up, LENGTH], [PIECE] * COUNT)[1] == WHOLE
+        connections = arriving(site, made_up, 3)
+        assert NOBODY not in asked(site, "/networks/", [made_up, LENGTH], [PIECE] * COUNT)[0]
         for connection in connections:
             connection.close()
 
@@ -269,7 +277,8 @@ def test_an_upload_is_kept_as_it_was_sent(site, cookie):
     content, token = random.Random(1).randbytes(1_500_000), "t" * 32
     field = f'--edge\r\nContent-Disposition: form-data; name="csrfmiddlewaretoken"\r\n\r\n{token}\r\n'
     body = b"".join([field.encode(), *form([content])])
-    headers = [f"{cookie}; csrftoken={token}", KIND, f"Content-Length: {len(body)}", "X-Requested-With: XMLHttpRequest"]
+    cookie = f"{cookie}; {cookie_name(site, 'CSRF')}={token}"
+    headers = [cookie, KIND, f"Content-Length: {len(body)}", "X-Requested-With: XMLHttpRequest"]
     with begun(site, "/networks/", [*headers, "Expect: 100-continue"]) as connection:
         assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
         connection.sendall(body)

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from channels.testing import WebsocketCommunicator
+from django.conf import settings
 from django.db import close_old_connections
 
 from apps.core.pace import Pace
@@ -41,7 +42,7 @@ async def test_a_peer_that_opens_too_many_lines_is_refused_before_the_database_i
 ) -> None:
     """This test may not ask it: anything that does breaks here."""
     monkeypatch.setattr(consumers, "PACE", Pace(0, 60.0))
-    assert await closes("203.0.113.5", cookie=b"sessionid=" + b"x" * 32) == TOO_MANY
+    assert await closes("203.0.113.5", cookie=f"{settings.SESSION_COOKIE_NAME}={'x' * 32}".encode()) == TOO_MANY
 
 
 @pytest.mark.django_db(transaction=True)

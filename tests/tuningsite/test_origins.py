@@ -38,7 +38,7 @@ def test_a_name_with_a_dot_stands_for_all_beneath_it(tmp_path: Path, settings, e
     asked = OriginValidator(None, sockets)
     assert [asked.valid_origin(urlsplit(origin)) for origin in (*MINE, *OTHERS)] == [True] * 3 + [False] * 4
     browser = Client(enforce_csrf_checks=True, headers={"Host": "example.org"})
-    token = browser.get("/login/").cookies["csrftoken"].value
+    token = browser.get("/login/").cookies[settings.CSRF_COOKIE_NAME].value
     form = {"username": "ada", "password": "wrong", "csrfmiddlewaretoken": token}
     answers = [browser.post("/login/", form, headers={"Origin": origin}).status_code for origin in (*MINE, *OTHERS)]
     assert answers == [200] * 3 + [403] * 4

@@ -20,7 +20,7 @@ from apps.core.pace import Pace
 from apps.dashboard.views.posted import unposted
 
 MINUTE, HOUR, YEAR = 60, 3600, 365 * 24 * 3600  # s
-KNOWN = "signed_in_here"  # a cookie
+KNOWN = settings.KNOWN_COOKIE_NAME
 NAME = UsernameField(max_length=254)
 
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session
 from django.db import connection
@@ -38,7 +39,7 @@ def test_a_session_that_is_used_does_not_end(browser: Client, monkeypatch: pytes
         at(monkeypatch, began + days * DAY)
         answer = browser.get(PAGE)
         assert answer.status_code == 200
-        assert answer.cookies["sessionid"]["max-age"] == 14 * 24 * 3600
+        assert answer.cookies[settings.SESSION_COOKIE_NAME]["max-age"] == 14 * 24 * 3600
     at(monkeypatch, began + 55 * DAY)
     assert browser.get(PAGE)["Location"].startswith("/login/")
 
@@ -48,10 +49,10 @@ def test_it_is_written_once_a_day_however_often_a_page_asks(browser: Client, mon
     for hours in (0, 1, 23):
         at(monkeypatch, began + timedelta(hours=hours))
         with CaptureQueriesContext(connection) as asked:
-            assert "sessionid" not in browser.get(PAGE).cookies
+            assert settings.SESSION_COOKIE_NAME not in browser.get(PAGE).cookies
         assert not [query["sql"] for query in asked if not query["sql"].startswith("SELECT")]
     at(monkeypatch, began + timedelta(hours=25))
-    assert "sessionid" in browser.get(PAGE).cookies
+    assert settings.SESSION_COOKIE_NAME in browser.get(PAGE).cookies
 
 
 def test_who_is_not_signed_in_gets_no_session(data_dir: Any) -> None:
