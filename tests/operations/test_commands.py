@@ -338,3 +338,17 @@ def test_a_viewers_session_is_on_no_command_line_and_ends_with_it():
             for name in ("cmdline", "environ"):
                 assert key.encode() not in Path(f"/proc/{process.pid}/{name}").read_bytes()
     assert not Session.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sessions_that_are_over_go_while_the_site_runs(data_dir):
+    from django.contrib.sessions.backends.db import SessionStore
+    from django.contrib.sessions.models import Session
+    from django.core.management import call_command
+
+    over, lasting = SessionStore(), SessionStore()
+    over.set_expiry(-1)
+    over.create()
+    lasting.create()
+    call_command("reconcile", "--once")
+    assert [session.session_key for session in Session.objects.all()] == [lasting.session_key]

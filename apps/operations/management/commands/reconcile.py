@@ -1,4 +1,4 @@
-"""`manage.py reconcile`: gives Jobs of dead workers to others, and sends messages that were lost."""
+"""`manage.py reconcile`: gives Jobs of dead workers to others, sends messages that were lost, and removes what is over."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 import time
 from typing import Any
 
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, close_old_connections
 
@@ -57,6 +58,7 @@ class Command(BaseCommand):
     def _sweep(self) -> None:
         try:
             count = services.sweep()
+            call_command("clearsessions")
         except (DatabaseError, OSError):
             log.exception("could not sweep; trying again in ten minutes")
             return
