@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import resource
 import socket
+from contextlib import suppress
 from typing import Any
 
 from twisted.web import http
@@ -44,4 +45,5 @@ class Connection(http.HTTPChannel):
 def raise_limit() -> None:
     """As many connections as the system allows: each is a file, and 1,024 are what most processes begin with."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with suppress(ValueError):  # where the system's own bound is lower by now
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
