@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +24,7 @@ from apps.tuning.states import HELD, OVER, State
 from apps.tuning.transitions import move, tell
 from workers.messages import Event
 from workers.messages.channel import Control
+from workers.messages.folders import remove_tree
 
 LEASE = timedelta(seconds=30)
 RENEWAL = timedelta(seconds=5)
@@ -155,7 +155,7 @@ def settle(job: Job, became: After, *, now: datetime | None = None) -> State:
         compile_if_measured(TuningRun.objects.get(job=job))
     if over:
         work = Path(settings.DATA_DIR) / "work" / str(job.pk)
-        transaction.on_commit(partial(shutil.rmtree, work, ignore_errors=True))
+        transaction.on_commit(partial(remove_tree, work))
     return became.state
 
 

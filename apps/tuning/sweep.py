@@ -4,7 +4,6 @@ row names, directories of jobs that are over."""
 from __future__ import annotations
 
 import re
-import shutil
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,6 +18,7 @@ from apps.catalog.models import Network
 from apps.core import clock
 from apps.tuning.models import Artifact, Job
 from apps.tuning.states import OVER
+from workers.messages.folders import remove_tree
 
 HALF = timedelta(days=1)
 """No upload and no copy takes longer."""
@@ -77,5 +77,4 @@ def _work(path: Path, now: datetime) -> bool:
         job = Job.objects.select_for_update(no_key=True).filter(pk=key).first()
         if job is not None and (job.state not in OVER or job.ended is None or job.ended >= now - WORK):
             return False
-        shutil.rmtree(path, ignore_errors=True)
-    return not path.exists()
+        return remove_tree(path)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests import zoo
+from tests.folders import deep
 from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
 from workers.sandbox import landlock, seccomp, threads
@@ -225,12 +226,14 @@ def test_passing_files_go_with_the_child_and_what_a_killed_supervisor_left_goes_
     (work / "passing-before").mkdir()
     (work / "passing-before" / "network.onnx").write_bytes(b"0")
     (work / "passing-link").symlink_to(kept)
+    deep(work / "passing-deep", 1500)
     (work / "tuning_log.jsonl").write_text("")
 
     def seen(order, journal, **terms):
         scratch = terms["env"]["TMPDIR"]
         assert [path.name for path in work.glob("passing-*")] == [os.path.basename(scratch)]
         (work / scratch / "half.onnx").write_bytes(b"0")
+        deep(work / scratch / "deep", 1500)
         return scratch
 
     monkeypatch.setattr("workers.supervision.terms.supervise", seen)

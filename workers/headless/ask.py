@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.events import Event
+from workers.messages.folders import passing_folder
 from workers.supervision import Control, Ending, Journal
 from workers.supervision.terms import terms_of
 
@@ -60,7 +60,7 @@ def ask(order: Mapping[str, Any], hear: Callable[[Event], None] | None = None) -
     Paths of the order must be absolute. Without a `work_dir` it gets one for this question alone.
     """
     listener = Listener(hear)
-    with tempfile.TemporaryDirectory(prefix="tuningsite-", ignore_cleanup_errors=True) as own:
+    with passing_folder("tuningsite-") as own:
         ending = confined({"work_dir": own, **order}, listener)
     result = listener.result()
     if result is None:

@@ -6,11 +6,11 @@ import hashlib
 import os
 import shutil
 import stat
-import tempfile
 from pathlib import Path
 
 from workers.headless.ask import ask
 from workers.headless.errors import Failure, UserMistake
+from workers.messages.folders import passing_folder
 
 EXTENSION = ".pt2"
 
@@ -30,7 +30,7 @@ def as_onnx(network: Path, out: Path, allowed: bool) -> Path:
     with network.open("rb") as file:
         kept = out / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.onnx"
     if not kept.exists():
-        with tempfile.TemporaryDirectory(prefix="convert-", dir=out, ignore_cleanup_errors=True) as work:
+        with passing_folder("convert-", out) as work:
             order = {"task": "convert", "source": str(network.resolve()), "allowed": True, "work_dir": work}
             _copy(Path(ask(order)["onnx"]), Path(work), kept)
     return kept

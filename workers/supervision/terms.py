@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from workers.messages.folders import passing_folder, remove_tree
 from workers.sandbox import landlock, protection, threads
 from workers.sandbox.lock import default_path, private_directory
 from workers.sandbox.memory import memory
@@ -71,11 +70,8 @@ def _scratch(work_dir: Path) -> Iterator[str]:
     """A directory for passing files, gone with the child however it ends. One that is killed leaves whole networks there;
     what it left when its supervisor was killed too goes first."""
     for left in work_dir.glob(f"{SCRATCH}*"):
-        if left.is_symlink():
-            left.unlink()
-        else:
-            shutil.rmtree(left, ignore_errors=True)
-    with TemporaryDirectory(prefix=SCRATCH, dir=work_dir, ignore_cleanup_errors=True) as path:
+        remove_tree(left)
+    with passing_folder(SCRATCH, work_dir) as path:
         yield path
 
 

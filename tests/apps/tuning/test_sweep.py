@@ -16,6 +16,7 @@ from apps.core import clock
 from apps.core.content import keep
 from apps.tuning import services
 from apps.tuning.models import Job
+from tests.folders import deep
 
 OLD, NEW = timedelta(hours=25), timedelta(hours=23)
 
@@ -86,6 +87,20 @@ def test_directories_of_deleted_jobs_go_and_foreign_ones_stay(db: None, data_dir
                for name, age in ((gone, OLD), (fresh, timedelta(minutes=59)), ("notes", OLD))}  # fmt: skip
     services.sweep()
     assert [name for name, folder in folders.items() if folder.exists()] == [fresh, "notes"]
+
+
+def test_a_directory_deeper_than_the_stack_goes_like_any_other(
+    site: Any, data_dir: Path, django_capture_on_commit_callbacks: Any
+) -> None:
+    """With its job, or when it is swept."""
+    _, held, _ = site.claimed()
+    deep(held.work_dir, 1500)
+    with django_capture_on_commit_callbacks(execute=True):
+        services.conclude(held, "finished")
+    assert not held.work_dir.exists()
+    deep(data_dir / "work" / str(uuid4()), 1500)
+    assert services.sweep(clock.now() + OLD) == 1
+    assert list((data_dir / "work").iterdir()) == []
 
 
 def test_files_of_artifacts_that_no_row_names_go(db: None, data_dir: Path) -> None:
