@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from workers.headless.display import Display, human, summary
+from workers.headless.entry import run_command
+from workers.headless.errors import Failure, UserMistake
 from workers.messages.spec import Budget
 from workers.supervision import Ending
 
@@ -101,6 +105,29 @@ def test_a_run_says_how_many_operators_earlier_runs_tell_something_of(
 def test_what_a_run_says_is_said_on(capsys: pytest.CaptureFixture[str], level: str) -> None:
     Display(Budget()).hear({"kind": "log", "level": level, "text": "3 workers were ended", "clock": 1.0})
     assert "3 workers were ended" in capsys.readouterr().err
+
+
+CODES = "conv\x1b[2J\x1b]0;title\x07\r\x9b1A\u202e, é\udc9b\n\tend"
+SEEN = r"conv\x1b[2J\x1b]0;title\x07\r\x9b1A\u202e, é\udc9b" + "\n\tend"
+"""Codes of a terminal are spelled out; letters, line ends and tabs are not."""
+
+
+def test_codes_in_what_a_child_says_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    Display(Budget()).hear({"kind": "log", "level": "info", "text": CODES, "clock": 1.0})
+    Display.say(CODES)
+    assert capsys.readouterr() == (f"{SEEN}\n", f"{SEEN}\n")
+
+
+@pytest.mark.parametrize("error", [UserMistake, Failure])
+def test_codes_in_why_a_command_ends_do_not_reach_the_terminal(
+    capsys: pytest.CaptureFixture[str], error: type[Exception]
+) -> None:
+    def run(arguments: argparse.Namespace) -> int:
+        raise error(CODES)
+
+    command = SimpleNamespace(add_arguments=lambda parser: None, run=run)
+    assert run_command(argparse.ArgumentParser(), [("end", command, "ends")], "all is kept", ["end"])
+    assert capsys.readouterr().err == f"{SEEN}\n"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from workers.headless.terminal import visible
 from workers.messages.effects import effects_of
 from workers.messages.events import Event
 from workers.messages.spec import Budget
@@ -90,7 +91,7 @@ class Display:
     @staticmethod
     def say(text: str) -> None:
         """A line of the result, on standard output."""
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(visible(text) + "\n")
         sys.stdout.flush()
 
     def _show(self, text: str, now: bool = False) -> None:
@@ -98,6 +99,7 @@ class Display:
         if not now and moment < self._due:
             return
         self._due = moment + (0.2 if self._terminal else 10.0)
+        text = visible(text)
         if self._terminal and not now:
             text = text[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be written over
         sys.stderr.write(f"\r\033[K{text}" if self._terminal else f"{text}\n")

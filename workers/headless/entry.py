@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workers.headless.errors import Failure, UserMistake
+from workers.headless.terminal import visible
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -28,17 +29,21 @@ def run_command(
     try:
         return int(arguments.run(arguments))
     except UserMistake as mistake:
-        sys.stderr.write(f"{mistake}\n")
+        _say(str(mistake))
         return 2
     except Failure as failure:
-        sys.stderr.write(f"{failure}\n")
+        _say(str(failure))
         return 1
     except OSError as error:
-        sys.stderr.write(f"{_refused(error, getattr(arguments, 'out', None))}; {stopped}\n")
+        _say(f"{_refused(error, getattr(arguments, 'out', None))}; {stopped}")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write(f"\nstopped; {stopped}\n")
+        _say(f"\nstopped; {stopped}")
         return 130
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{visible(text)}\n")
 
 
 def _refused(error: OSError, out: str | None) -> str:
