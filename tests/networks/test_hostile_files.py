@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,6 +17,7 @@ from tests.zoo import constant, model_of, tiny
 from workers.networks.check import check
 from workers.networks.errors import NetworkError
 from workers.networks.limits import DEFAULT, Limits
+from workers.networks.wire import BLOB, NAME, ONCE, SCHEMA
 
 HUGE = 2**40
 
@@ -261,6 +263,33 @@ def test_empty_operators_by_the_million_are_refused_before_they_are_parsed(tmp_p
 def test_a_flood_of_fields_and_of_unknown_content_is_refused(tmp_path: Path) -> None:
     assert "protobuf fields" in refused(tmp_path, b"\x08\x08" * 3_000_000, seconds=10.0)
     assert "does not know" in refused(tmp_path, field(7, field(100 % 16 + 5, bytes(20_000_000))))
+
+
+def test_what_a_parser_would_make_one_of_two_is_refused(tmp_path: Path) -> None:
+    """Either tensor holds what its shape needs; of both a parser makes one of 2^20 elements."""
+    half = field(5, TensorProto(data_type=1, dims=[1024], raw_data=bytes(4096)).SerializeToString())
+    attribute = onnx.AttributeProto(name="value", type=onnx.AttributeProto.TENSOR).SerializeToString() + 2 * half
+    node = helper.make_node("Constant", [], ["y"]).SerializeToString() + field(5, attribute)
+    assert onnx.AttributeProto.FromString(attribute).t.dims == [1024, 1024]
+    assert "it has more than one tensor" in refused(tmp_path, field(7, field(1, node)))
+    model = chain(helper.make_node("Relu", ["x"], ["y"])).SerializeToString()
+    assert "it has more than one graph" in refused(tmp_path, model + model)
+
+
+def test_what_there_is_one_of_is_what_the_format_says() -> None:
+    """By its descriptors; a message that ONNX has one of and the walk does not know as one could be merged unseen."""
+
+    def compare(kind: str, message: Any) -> None:
+        seen.add(kind)
+        for number, target in SCHEMA.get(kind, {}).items():
+            if (field := message.fields_by_number.get(number)) and field.message_type and target not in (BLOB, NAME):
+                assert (number in ONCE.get(kind, ())) is not field.is_repeated, (kind, field.name)
+                if target not in seen:
+                    compare(target, field.message_type)
+
+    seen: set[str] = set()
+    compare("Model", ModelProto.DESCRIPTOR)
+    assert seen >= set(ONCE)
 
 
 @pytest.mark.parametrize("name", [b"\xff\xfe", b"\xc3\x28", b"a\x00b", b"a\x1b[2Jb", b"a\nb", "a\u202eb".encode()])

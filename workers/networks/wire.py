@@ -47,6 +47,13 @@ SCHEMA: dict[str, dict[int, str]] = {
     "Dimension": {2: NAME, 3: NAME},
 }  # fmt: skip
 
+ONCE: dict[str, frozenset[int]] = {
+    "Model": frozenset({7}), "Training": frozenset({1, 2}), "Attribute": frozenset({5, 6, 14, 22}),
+    "Sparse": frozenset({1, 2}), "Value": frozenset({2}), "Type": frozenset({1, 4, 5, 8, 9}), "Holder": frozenset({1}),
+    "Map": frozenset({2}), "TensorType": frozenset({2}),
+}  # fmt: skip
+"""Messages that another holds one of. Of two a parser makes one that neither was: dimensions of both, bytes of the last."""
+
 _BITS = {1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 14: 64, 15: 128, 16: 16,
          17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}  # fmt: skip
 _STRING = 8
@@ -78,7 +85,7 @@ class Walk:
                 self._message(kind, start, end, depth)
 
     def _message(self, kind: str, start: int, end: int, depth: int) -> None:
-        schema = SCHEMA[kind]
+        schema, once, met = SCHEMA[kind], ONCE.get(kind, frozenset()), set[int]()
         for number, wire, first, last in self._fields(start, end):
             if wire != BYTES:
                 continue
@@ -91,6 +98,11 @@ class Walk:
                 self.unread += last - first
                 _within(self.unread, self.limits.unread_bytes, "bytes in fields that ONNX does not know")
             elif target != BLOB:
+                if number in met:
+                    raise NetworkError(
+                        f"{kind.lower()} at byte {start}", f"it has more than one {target.lower()}", BROKEN
+                    )
+                met |= once & {number}
                 self._count(target)
                 below = depth + (target == "Graph")
                 _within(below, self.limits.depth, "graphs inside each other")
