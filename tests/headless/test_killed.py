@@ -17,6 +17,7 @@ import pytest
 from tests import zoo
 from tests.command_line import Start
 from workers.messages.causes import UNBUILT
+from workers.supervision.directory import DirectoryBusy, DirectoryJournal
 
 pytestmark = [pytest.mark.tvm, pytest.mark.faults]
 
@@ -72,7 +73,7 @@ def tuning_child(pid: int) -> int | None:
     return None
 
 
-def test_a_killed_child_is_started_again_and_nothing_is_measured_twice_and_an_interrupt_still_makes_the_archive(
+def test_a_killed_child_is_started_again_without_measuring_twice_and_an_interrupt_makes_the_archive_with_the_directory_held(
     command: Start, zoo_cache: Path, tmp_path: Path
 ) -> None:
     with command("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path) as process:
@@ -81,6 +82,9 @@ def test_a_killed_child_is_started_again_and_nothing_is_measured_twice_and_an_in
         until(lambda: len(measured(tmp_path)) > len(before))
         family = descendants(process.pid)
         process.send_signal(signal.SIGINT)
+        until((tmp_path / "run" / "child" / "artifact").exists)
+        with pytest.raises(DirectoryBusy):  # another command would take away what is being compiled
+            DirectoryJournal(tmp_path / "run")
         _, errors = process.communicate(timeout=280)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors

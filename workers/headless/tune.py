@@ -91,34 +91,36 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Profile, display: Display) -> int:
+    """The run's directory is held until the archive is there: what compiles works in it too."""
     spending = profile.accounts.spending
 
     def attempt(order: Mapping[str, Any]) -> Ending:
         with profile.process(TUNING, order["clock"]) as hear:
             return confined(order, Listened(display.over(directory.journal), hear))
 
-    with spending("command/journal"), RunDirectory.opened(out) as directory, display.stops_on_interrupt():
-        spec = directory.begin(spec, arguments.records, arguments.resume)
-        if _takes_long(spec.budget) and not directory.journal.history().measurements:
-            with spending("command/check"):
-                _check_import(spec, arguments.network, display)
-        ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
-        history = directory.journal.history()
-        operators, layout = directory.facts()
-        log = directory.tuning_log()
-    display.end()
-    if ending.kind == "paused":
-        Display.say(f"paused after {human(history.clock)}; go on with --resume")
-        return 0
-    best = _best(ending, history.measurements, operators)
-    name = Path(arguments.network).stem
-    latency = latency_of(best, operators) if len(best) == len(operators) else None
-    order = compile_order(spec.to_json(), directory.work_dir(), name, layout, best, latency, log, history.clock)
-    with profile.process(ARTIFACT, history.clock, display.hear) as hear:
-        result = ask(order, hear)
-    display.end()
-    with spending("command/archive"):
-        return _conclude(out / f"{name}.zip", directory, ending, result, operators)
+    with spending("command/journal"), RunDirectory.opened(out) as directory:
+        with display.stops_on_interrupt():
+            spec = directory.begin(spec, arguments.records, arguments.resume)
+            if _takes_long(spec.budget) and not directory.journal.history().measurements:
+                with spending("command/check"):
+                    _check_import(spec, arguments.network, display)
+            ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
+            history = directory.journal.history()
+            operators, layout = directory.facts()
+            log = directory.tuning_log()
+        display.end()
+        if ending.kind == "paused":
+            Display.say(f"paused after {human(history.clock)}; go on with --resume")
+            return 0
+        best = _best(ending, history.measurements, operators)
+        name = Path(arguments.network).stem
+        latency = latency_of(best, operators) if len(best) == len(operators) else None
+        order = compile_order(spec.to_json(), directory.work_dir(), name, layout, best, latency, log, history.clock)
+        with profile.process(ARTIFACT, history.clock, display.hear) as hear:
+            result = ask(order, hear)
+        display.end()
+        with spending("command/archive"):
+            return _conclude(out / f"{name}.zip", directory, ending, result, operators)
 
 
 def _takes_long(budget: Budget) -> bool:
