@@ -198,7 +198,7 @@ def _never(*arguments: Any) -> None:
 @pytest.mark.parametrize(
     ("broken", "word"),
     [
-        (lambda patch: patch.setattr(terms, "CONVERSION", 0.13), "not done after"),
+        (lambda patch: patch.setattr(terms, "CONVERSION", 0.0), "not done after"),  # over once the child has its order
         (lambda patch: patch.setattr(services, "write", _never), "it cannot be kept"),
         (lambda patch: patch.setattr(landlock, "supported", lambda: 5), "Landlock version 6"),
     ],
