@@ -69,6 +69,8 @@ def test_sizes_given_come_before_the_networks_own() -> None:
     [
         ({}, r"input x has dynamic dimensions \['batch', 3\]: give its sizes with --shape x="),
         ({"x": "8,b"}, "--shape x: sizes must be whole numbers"),
+        ({"x": "0,3"}, "--shape x: sizes must be whole numbers from 1 on"),
+        ({"x": "8"}, "--shape x: the input has 2 dimensions, not 1; give a size for each"),
         ({"x": "8,3", "z": "1"}, "--shape z: the network has no such input; it has x, y"),
     ],
 )

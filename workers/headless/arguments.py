@@ -100,12 +100,7 @@ def input_shapes(inspection: Mapping[str, Any], given: Mapping[str, str]) -> dic
     for port in inspection["inputs"]:
         name, shape = port["name"], port["shape"]
         if name in given:
-            try:
-                shape = [int(size) for size in given[name].split(",")]
-            except ValueError:
-                raise UserMistake(
-                    f"--shape {name}: sizes must be whole numbers separated by commas, like 1,3,224,224"
-                ) from None
+            shape = _sizes(name, given[name], None if shape is None else len(shape))
         if shape is None or not all(isinstance(size, int) for size in shape):
             raise UserMistake(
                 f"input {name} has dynamic dimensions {shape}: give its sizes with --shape {name}=1,3,224,224"
@@ -115,6 +110,21 @@ def input_shapes(inspection: Mapping[str, Any], given: Mapping[str, str]) -> dic
         if name not in shapes:
             raise UserMistake(f"--shape {name}: the network has no such input; it has {', '.join(shapes)}")
     return shapes
+
+
+def _sizes(name: str, text: str, rank: int | None) -> list[int]:
+    """Of an input that has so many dimensions (None: unknown)."""
+    try:
+        sizes = [int(size) for size in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise UserMistake(
+            f"--shape {name}: sizes must be whole numbers from 1 on separated by commas, like 1,3,224,224"
+        )
+    if rank not in (None, len(sizes)):
+        raise UserMistake(f"--shape {name}: the input has {rank} dimensions, not {len(sizes)}; give a size for each")
+    return sizes
 
 
 def _check_numbers(arguments: argparse.Namespace) -> None:
