@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests import zoo
-from tests.command_line import Start
+from tests.command_line import Start, starter
 from workers.messages.causes import UNBUILT
 from workers.supervision.directory import DirectoryBusy, DirectoryJournal
 
@@ -99,8 +99,23 @@ def test_a_killed_child_is_started_again_without_measuring_twice_and_an_interrup
     until(lambda: not any(map(alive, family)), 10.0)
 
 
+def goes_on(command: Start, out: Path, *arguments: object) -> None:
+    """A resumed run measures more and nothing twice; then it is paused, as an archive would take as long again."""
+    before = measured(out)
+    assert before
+    with command(*arguments, "--resume") as process:
+        until(lambda: len(measured(out)) > len(before))
+        (out / "run" / "control").write_text("pause")
+        said, errors = process.communicate(timeout=280)
+    assert process.returncode == 0, errors
+    assert "go on with --resume" in said
+    after = measured(out)
+    assert after[: len(before)] == before
+    assert len(set(after)) == len(after)
+
+
 def test_a_killed_command_leaves_no_process_and_is_resumed(command: Start, zoo_cache: Path, tmp_path: Path) -> None:
-    arguments = ("tune", zoo.tiny(zoo_cache), "--trials", 60, "--out", tmp_path)
+    arguments = ("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path)
     with command(*arguments) as process:
         until(lambda: measured(tmp_path))
         family = descendants(process.pid)
@@ -108,20 +123,19 @@ def test_a_killed_command_leaves_no_process_and_is_resumed(command: Start, zoo_c
         process.kill()
         process.wait()
         until(lambda: not any(map(alive, family)), 10.0)
-    before = measured(tmp_path)
-    with command(*arguments, "--resume") as process:
-        _, errors = process.communicate(timeout=280)
-    assert process.returncode == 0, errors
-    after = measured(tmp_path)
-    assert after[: len(before)] == before
-    assert len(set(after)) == len(after)
+    goes_on(command, tmp_path, *arguments)
+
+
+IMPATIENT = "import sys; from workers.headless import __main__, ask; ask.GRACE = 2.0; sys.exit(__main__.main())"
+"""The command, which waits less long for a child that was told to stop."""
 
 
 def test_a_child_that_does_not_hear_the_word_is_ended_and_the_archive_is_made(
-    command: Start, zoo_cache: Path, tmp_path: Path
+    command: Start, machine_cache: Path, zoo_cache: Path, tmp_path: Path
 ) -> None:
     """Frozen after its first batch, as one is in a plan that takes longer than it has."""
-    with command("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path) as process:
+    impatient = starter(["-c", IMPATIENT], machine_cache)
+    with impatient("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path) as process:
         until(lambda: complete(tmp_path))
         os.kill(until(lambda: tuning_child(process.pid)), signal.SIGSTOP)
         family = descendants(process.pid)
@@ -146,8 +160,8 @@ def test_a_disk_that_fills_up_is_one_clear_line_and_the_run_goes_on_when_there_i
     command: Start, zoo_cache: Path, tmp_path: Path
 ) -> None:
     """Here the file may not grow; its children may write, as they can where only --out is full."""
-    arguments = ("tune", zoo.tiny(zoo_cache), "--out", tmp_path)
-    with command(*arguments, "--trials", 500) as process:
+    arguments = ("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path)
+    with command(*arguments) as process:
         until(lambda: measured(tmp_path))
         size = (tmp_path / "run" / "journal.jsonl").stat().st_size
         _, most = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
@@ -159,11 +173,4 @@ def test_a_disk_that_fills_up_is_one_clear_line_and_the_run_goes_on_when_there_i
     assert errors.splitlines()[-1].startswith(f"{tmp_path}: File too large; make room")
     assert "--resume" in errors.splitlines()[-1]
     until(lambda: not any(map(alive, family)), 10.0)
-    before = measured(tmp_path)
-    assert before
-    with command(*arguments, "--trials", len(before) + 20, "--resume") as process:
-        _, errors = process.communicate(timeout=280)
-    assert process.returncode == 0, errors
-    after = measured(tmp_path)
-    assert after[: len(before)] == before
-    assert len(set(after)) == len(after)
+    goes_on(command, tmp_path, *arguments)
