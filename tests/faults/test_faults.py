@@ -68,7 +68,7 @@ def test_a_child_killed_again_and_again_is_replaced(site):
     site.reconciler()
     site.run(seconds=600)
     eventually(lambda: site.measured() > 0, 60, "a measurement")
-    for _ in range(3):
+    for _ in range(2):
         before = site.measured()
         for pid in site.children():
             kill(pid)
@@ -103,7 +103,7 @@ Outbox.objects.exclude(sent_at=None).update(sent_at=clock.now() - timedelta(seco
 def test_a_server_that_is_killed_during_a_run_does_not_disturb_it(site):
     server = site.server()
     worker = site.worker()
-    key = site.run(trials=64)
+    key = site.run(trials=32)
     eventually(lambda: site.measured() > 0, 60, "a measurement")
     kill(server.pid)
     server.wait()

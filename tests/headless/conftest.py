@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import zoo
 from tests.command_line import Start, Told, starter, teller
+from workers.headless.__main__ import main
 
 
 @pytest.fixture(scope="session")
@@ -20,11 +23,28 @@ def told(command: Start) -> Told:
     return teller(command, 280)
 
 
+@pytest.fixture
+def told_here(
+    machine_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[Any, str, str]]:
+    """As `told`, in this process: starting another takes longer than finding out about most mistakes."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(machine_cache))
+
+    def run(*arguments: object) -> tuple[Any, str, str]:
+        try:
+            code: Any = main([*map(str, arguments)])
+        except SystemExit as ended:
+            code = ended.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def tuned(told: Told, zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The --out directory of a run of the tiny network, from nothing."""
     out = tmp_path_factory.mktemp("tuned")
-    code, said, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 40, "--minutes", 20, "--out", out)
+    code, said, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 24, "--minutes", 20, "--out", out)
     assert code == 0, errors
     assert "compiling the network untuned" in errors, "a run that may be long is compared with ONNX Runtime first"
     assert "ONNX Runtime" in said
