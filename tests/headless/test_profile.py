@@ -42,7 +42,7 @@ def profiled(
     out, said = tmp_path_factory.mktemp("profiled"), io.StringIO()
     parser = argparse.ArgumentParser()
     tune.add_arguments(parser)
-    words = [str(zoo.tiny(zoo_cache)), "--trials", "60", "--profile", "--out", str(out)]
+    words = [str(zoo.tiny(zoo_cache)), "--trials", "30", "--profile", "--out", str(out)]
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
         patch.setenv("XDG_CACHE_HOME", str(machine_cache))
         assert tune.run(parser.parse_args(words)) == 0
