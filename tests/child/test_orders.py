@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests import zoo
 from tests.tvm_backend.local import THREADS, spec_of
 from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
+from workers.child.tasks import Task
 from workers.headless.ask import Listener, ask
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.channel import ControlReader
@@ -123,9 +125,29 @@ def compile_order(tuned: tuple[Path, str], work: Path) -> dict[str, Any]:
     }
 
 
-def test_compile_verifies_and_packs(tuned: tuple[Path, str], tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Compiled:
+    """What a child was told to compile, what it said, and its result."""
+
+    order: dict[str, Any]
+    heard: list[dict[str, Any]]
+    result: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def compiled(tuned: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    """After an hour of tuning that found all configurations of an operator equally fast: the network decides."""
+    order = {**compile_order(tuned, tmp_path_factory.mktemp("compiled")), "clock": 3600.0}
+    log = Path(order["log"])
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    equals = [{**row, "seconds": row["seconds"] and order["best"][str(row["operator"])]["seconds"]} for row in rows]
+    log.write_text("".join(json.dumps(row) + "\n" for row in equals))
     heard: list[dict[str, Any]] = []
-    result = ask(compile_order(tuned, tmp_path), heard.append)
+    return Compiled(order, heard, ask(order, heard.append))
+
+
+def test_compile_verifies_and_packs(compiled: Compiled) -> None:
+    heard, result = compiled.heard, compiled.result
     assert result["passed"]
     assert Path(result["archive"]).is_file()
     assert result["latency"]["median"] > 0
@@ -135,13 +157,8 @@ def test_compile_verifies_and_packs(tuned: tuple[Path, str], tmp_path: Path) -> 
     assert (baseline["name"], baseline["threads"]) == ("ONNX Runtime", THREADS)
 
 
-def test_what_is_packed_is_what_was_chosen_in_the_network(tuned: tuple[Path, str], tmp_path: Path) -> None:
-    order = compile_order(tuned, tmp_path)
-    log = Path(order["log"])
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    equals = [{**row, "seconds": row["seconds"] and order["best"][str(row["operator"])]["seconds"]} for row in rows]
-    log.write_text("".join(json.dumps(row) + "\n" for row in equals))
-    result = ask({**order, "clock": 3600.0})
+def test_what_is_packed_is_what_was_chosen_in_the_network(compiled: Compiled) -> None:
+    order, result = compiled.order, compiled.result
     with zipfile.ZipFile(result["archive"]) as packed:
         metadata = json.loads(packed.read("metadata.json"))
         records = packed.read("database_tuning_record.json").decode().splitlines()
@@ -156,7 +173,27 @@ def test_what_is_packed_is_what_was_chosen_in_the_network(tuned: tuple[Path, str
     assert sorted(json.loads(record)[1][1][0] for record in records) == sorted(k["seconds"] for k in shipped.values())
 
 
+def here(task: Task, order: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a task tells that is done in this process."""
+    heard: list[dict[str, Any]] = []
+    pulse = Pulse(heard.append, RunClock(0.0))
+    task(order, ControlReader(), pulse)
+    pulse.close()
+    return heard
+
+
+@pytest.fixture
+def timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that look at something else than the latency: every round starts two processes."""
+    from workers.child import artifact
+
+    monkeypatch.setattr(artifact, "ROUNDS", 1)
+
+
+@pytest.mark.usefixtures("timed_once")
 def test_a_network_with_a_scalar_for_input_and_names_of_savez_is_tuned_verified_and_run(tmp_path: Path) -> None:
+    from workers.child.artifact import compile_artifact
+
     nodes = [helper.make_node("Mul", ["x", "file"], ["m"]), helper.make_node("Relu", ["m"], ["allow_pickle"])]
     model = zoo.model_of(nodes, {"x": [4, 16], "file": []}, {"allow_pickle": [4, 16]}, [])
     path = tmp_path / "scaled.onnx"
@@ -165,7 +202,7 @@ def test_a_network_with_a_scalar_for_input_and_names_of_savez_is_tuned_verified_
     (tmp_path / "run").mkdir()
     with DirectoryJournal(tmp_path / "run") as journal:
         supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path / "run")}, journal)
-    assert ask(compile_order((tmp_path / "run", spec), tmp_path / "run"))["passed"]
+    assert here(compile_artifact, compile_order((tmp_path / "run", spec), tmp_path / "run"))[-1]["passed"]
 
 
 def test_compile_refuses_configurations_of_another_operator(tuned: tuple[Path, str], tmp_path: Path) -> None:
@@ -192,12 +229,9 @@ def test_an_import_that_computes_something_else_is_told_before_the_tuning_is_ove
     from workers.baselines.verify import compare
     from workers.child import baseline
 
-    heard: list[dict[str, Any]] = []
-    pulse = Pulse(heard.append, RunClock(0.0))
     wrong = compare({"y": np.zeros(3, np.float32)}, {"y": np.ones(3, np.float32)})
     monkeypatch.setattr(baseline, "verified", lambda *_: wrong)
-    baseline.measure_baselines({"spec": tuned[1], "name": "tiny", "work_dir": str(tmp_path)}, ControlReader(), pulse)
-    pulse.close()
+    heard = here(baseline.measure_baselines, {"spec": tuned[1], "name": "tiny", "work_dir": str(tmp_path)})
     (said,) = [event for event in heard if event["kind"] == "log"]
     assert said["level"] == "error"
     assert "y: it differs by 1" in said["text"]
@@ -237,6 +271,7 @@ def test_inspect_takes_what_cleaning_takes_out_and_sees_what_stands_in_branches(
         ask({"task": "inspect", "network": str(path)})
 
 
+@pytest.mark.usefixtures("timed_once")
 @pytest.mark.parametrize("task", ["compile", "baseline"])
 def test_the_network_is_cleaned_once_for_library_and_description_and_need_not_be_tuned_whole(
     tuned: tuple[Path, str], task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -252,12 +287,9 @@ def test_the_network_is_cleaned_once_for_library_and_description_and_need_not_be
         return cleaned(path, shapes)
 
     monkeypatch.setattr(artifact, "cleaned", watched)
-    heard: list[dict[str, Any]] = []
-    pulse = Pulse(heard.append, RunClock(0.0))
     order = compile_order(tuned, tmp_path)
     del order["best"]["0"]
-    runs[task](order, ControlReader(), pulse)
-    pulse.close()
+    heard = here(runs[task], order)
     assert len(seen) == 1
     assert [event["passed"] for event in heard if event.get("task") == "compile"] == [True] * (task == "compile")
     (metadata,) = tmp_path.glob("*/metadata.json")
