@@ -14,7 +14,7 @@ from django.conf import settings
 from apps.operations import embedded
 from apps.operations.listening import Address
 from apps.operations.parts import Part, Plan
-from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE
+from workers.messages.names import WORKERS
 
 SERVER_SECONDS = 15.0
 
@@ -44,9 +44,9 @@ def server() -> Plan:
     return Plan("queue", embedded.arguments(settings.DATA_DIR), before=prepare)
 
 
-def worker(queue: str) -> Plan:
+def worker(name: str) -> Plan:
     """Started by name: this side imports nothing of the workers but their messages."""
-    return Plan(queue, [sys.executable, "-m", "workers.actors", queue])
+    return Plan(name, [sys.executable, "-m", "workers.actors", name])
 
 
 def command(name: str, *arguments: str, once: bool = False) -> Plan:
@@ -67,4 +67,4 @@ def parts(plans: Sequence[Plan], address: Address | None) -> list[Part]:
 
 def everything(listening: int) -> list[Plan]:
     """All but the server."""
-    return [web(listening), worker(QUEUE_MEASURE), worker(QUEUE_PREPARE), command("reconcile")]
+    return [web(listening), *map(worker, WORKERS), command("reconcile")]

@@ -25,9 +25,8 @@ from workers.messages.names import (
     ACTOR_INSPECT,
     ACTOR_PEAK,
     ACTOR_TUNE,
-    QUEUE_MEASURE,
     QUEUE_OF,
-    QUEUE_PREPARE,
+    THREADS,
 )
 
 log = logging.getLogger(__name__)
@@ -48,7 +47,7 @@ def broker() -> dramatiq.Broker:
     """The queues, for sending only: without middleware, because nothing runs here."""
     if settings.REDIS_URL.startswith("memory:"):
         stub = StubBroker(middleware=[])
-        for queue in (QUEUE_MEASURE, QUEUE_PREPARE):
+        for queue in THREADS:
             stub.declare_queue(queue)
         return stub
     return RedisBroker(url=settings.REDIS_URL, middleware=[])  # type: ignore[no-untyped-call]

@@ -17,6 +17,8 @@ class State(models.TextChoices):
 
 HELD = (State.RUNNING, State.STOPPING)
 """A worker has the job."""
+WAITING = (State.QUEUED, State.INTERRUPTED)
+"""It is a worker's turn."""
 ACTIVE = (State.QUEUED, State.RUNNING, State.STOPPING, State.INTERRUPTED)
 """The job goes on without the user."""
 OVER = (State.DONE, State.FAILED)

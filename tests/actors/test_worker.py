@@ -1,5 +1,6 @@
 """Real workers, a real queue, a real database and real children."""
 
+import os
 import signal
 from itertools import count
 
@@ -31,6 +32,23 @@ result = found.pk
     assert inspection["inputs"]
     job = lambda: site.ask("result = Job.objects.values_list('state', flat=True).get(task='inspect')")  # noqa: E731
     eventually(lambda: job() == "done", 10, "the end of the job")
+
+
+def test_an_upload_is_inspected_however_many_baselines_hang(site, tmp_path):
+    site.server()
+    site.worker("prepare")
+    for size in (1, 2, 3):
+        site.ask(f"network.shapes = {{'x': [{size}, 16, 14, 14]}}; network.save()")
+        site.run(trials=1)
+    hanging = eventually(lambda: len(found := site.children()) == 2 and found, 30, "the baselines")
+    for pid in hanging:
+        os.kill(pid, signal.SIGSTOP)
+    path = zoo.tiny_residual(tmp_path)
+    key = site.ask(f"result = create_network(owner, 'residual.onnx', [open({str(path)!r}, 'rb').read()]).pk")
+    state = lambda: site.ask(f"result = Network.objects.values_list('state', flat=True).get(pk={key!r})")  # noqa: E731
+    eventually(lambda: state() == "ready", 30, "the inspection")
+    waiting = site.ask("result = sorted(Job.objects.filter(task='baseline').values_list('state', flat=True))")
+    assert waiting == ["queued", "running", "running"]
 
 
 def test_a_file_that_is_no_network_is_rejected_soon_and_the_worker_lives(site):

@@ -16,9 +16,10 @@ from apps.tuning.models import Job
 from apps.tuning.reconcile import PATIENCE
 from apps.tuning.waiting import Wait, wait_of
 from tests.apps.rows import Site
-from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE, THREADS
+from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE, QUEUE_READ, THREADS
 
 LATER = timedelta(seconds=1)
+_OTHER = {QUEUE_MEASURE: "tune", QUEUE_PREPARE: "compile", QUEUE_READ: "inspect"}
 Pages = dict[str, tuple[str, list[str]]]
 
 
@@ -37,7 +38,7 @@ def pages(site: Site) -> Pages:
     of_network = [reverse("network", args=[network.pk]), reverse("network-state", args=[network.pk])]
     of_library = [reverse("run", args=[run.pk]), reverse("downloads", args=[run.pk])]
     return {
-        "inspection": (QUEUE_PREPARE, [*of_network, reverse("example", args=[network.pk])]),
+        "inspection": (QUEUE_READ, [*of_network, reverse("example", args=[network.pk])]),
         "compilation": (QUEUE_PREPARE, of_library),
         "measurement": (QUEUE_MEASURE, ["/targets/", reverse("example", args=[site.network.pk])]),
     }
@@ -68,7 +69,7 @@ def test_what_waits_for_other_work_says_so_and_not_how_little_it_takes(
 ) -> None:
     queue, addresses = pages[what]
     for _ in range(THREADS[queue]):
-        other = Job.objects.create(task="tune" if queue == QUEUE_MEASURE else "inspect", owner=site.bob)
+        other = Job.objects.create(task=_OTHER[queue], owner=site.bob)
         assert services.claim(other.pk, "worker", now=clock.now() + timedelta(hours=1)) is not None
     later(PATIENCE + LATER)
     for address in addresses:

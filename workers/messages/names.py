@@ -1,9 +1,12 @@
-"""Names that both sides must agree on: queues, actors, and which actor works on which queue, by how many threads."""
+"""Names that both sides must agree on: queues, actors, which actor works on which queue, and whose threads those are."""
 
 QUEUE_MEASURE = "measure"
 QUEUE_PREPARE = "prepare"
-THREADS = {QUEUE_MEASURE: 1, QUEUE_PREPARE: 2}
-"""Jobs that a queue's worker has at a time: one run times kernels; an upload is inspected while an artifact compiles."""
+QUEUE_READ = "read"
+THREADS = {QUEUE_MEASURE: 1, QUEUE_PREPARE: 2, QUEUE_READ: 2}
+"""Jobs of a queue that its worker has at a time: one run times kernels."""
+WORKERS = {QUEUE_MEASURE: (QUEUE_MEASURE,), QUEUE_PREPARE: (QUEUE_PREPARE, QUEUE_READ)}
+"""Queues of each worker process: an upload is inspected however many libraries and baselines are waited for."""
 
 ACTOR_TUNE = "tune"
 ACTOR_INSPECT = "inspect"
@@ -15,8 +18,8 @@ ACTOR_BASELINE = "measure_baselines"
 QUEUE_OF = {
     ACTOR_TUNE: QUEUE_MEASURE,
     ACTOR_PEAK: QUEUE_MEASURE,
-    ACTOR_INSPECT: QUEUE_PREPARE,
-    ACTOR_CONVERT: QUEUE_PREPARE,
+    ACTOR_INSPECT: QUEUE_READ,
+    ACTOR_CONVERT: QUEUE_READ,
     ACTOR_COMPILE: QUEUE_PREPARE,
     ACTOR_BASELINE: QUEUE_PREPARE,
 }

@@ -2,17 +2,20 @@
 
 from apps.tuning.requests.artifacts import compile_if_measured, request_artifact
 from apps.tuning.requests.baselines import being_taken, taken_meanwhile
+from apps.tuning.requests.limits import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS, check_jobs
 from apps.tuning.requests.machines import ensure_local_target, may_remeasure, remeasure, remeasure_if_changed
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.requests.removals import remove_library, remove_network
-from apps.tuning.requests.runs import MAX_ACTIVE_RUNS, MAX_TRIALS, create_run
+from apps.tuning.requests.runs import MAX_TRIALS, create_run
 from apps.tuning.requests.shapes import choose_shapes
 from apps.tuning.requests.words import request
 
 __all__ = [
+    "MAX_ACTIVE_JOBS",
     "MAX_ACTIVE_RUNS",
     "MAX_TRIALS",
     "being_taken",
+    "check_jobs",
     "choose_shapes",
     "compile_if_measured",
     "create_run",

@@ -10,6 +10,7 @@ from django.db.models import Count
 from apps.core.errors import Refused
 from apps.tuning import quota
 from apps.tuning.models import Job, TuningRun
+from apps.tuning.requests.limits import check_jobs
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import ACTIVE
 from apps.tuning.transitions import tell
@@ -55,9 +56,11 @@ def _open(run: TuningRun) -> int:
 
 
 def _compiling(run: TuningRun) -> Job:
-    """The job that does it, a new one where there is none. Raises Refused where the owner has no room for the library."""
+    """The job that does it, a new one where there is none. Raises Refused where the owner has no room for the library, or too
+    much that waits."""
     waiting = Job.objects.filter(run=run, task=Job.Task.COMPILE, state__in=ACTIVE).first()
     if waiting is not None:
         return waiting
+    check_jobs(run.owner)
     quota.check_library(run)
     return enqueue(Job.Task.COMPILE, run.owner, run=run, network=run.network, target=run.target)

@@ -8,7 +8,6 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.db import DatabaseError, transaction
 
 from apps.catalog.models import Network, Target
@@ -17,15 +16,13 @@ from apps.tuning import dispatch
 from apps.tuning.methods import METHODS, PARTS
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.baselines import find_baselines
-from apps.tuning.states import ACTIVE
+from apps.tuning.requests.limits import check_active
 from apps.tuning.transitions import announce
 from workers.messages import Budget
 from workers.messages.baselines import PACKAGES
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS
 
 MAX_TRIALS = 10_000_000
-MAX_ACTIVE_RUNS = 20
-"""Of one owner, waiting or running."""
 
 
 def create_run(
@@ -100,21 +97,6 @@ def _versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
-
-
-def check_active(owner: Any) -> None:
-    """Inside a transaction: raises Refused where one more would be one too many.
-
-    The owner's row is locked, so that of two that come at once the second counts the first.
-    """
-    get_user_model().objects.select_for_update(no_key=True).filter(pk=owner.pk).first()
-    active = Job.objects.filter(owner=owner, task=Job.Task.TUNE, state__in=ACTIVE).count()
-    if active >= MAX_ACTIVE_RUNS:
-        raise Refused(
-            active,
-            f"an account has at most {MAX_ACTIVE_RUNS} runs that wait or run",
-            "wait until one ends, or stop one",
-        )
 
 
 def _check_network(owner: Any, network: Network) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from django.db import transaction
+from django.db.models import Q
 
 from apps.core import clock
 from apps.core.errors import Refused
 from apps.tuning import dispatch
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.artifacts import compile_if_measured
-from apps.tuning.requests.runs import check_active
-from apps.tuning.states import ACTIVE, State
+from apps.tuning.requests.limits import check_active
+from apps.tuning.states import ACTIVE, WAITING, State
 from apps.tuning.transitions import announce, move
 
 Word = Literal["pause", "resume", "stop", "keep"]
@@ -36,7 +37,7 @@ def request(run: TuningRun, owner: Any, word: Word) -> None:
 def _pause(job: Job) -> bool:
     if job.state == State.RUNNING:
         return _want(job, "pause")
-    if job.state in (State.QUEUED, State.INTERRUPTED):
+    if job.state in WAITING:
         return move(job.pk, State.PAUSED, **_AFRESH)
     return job.state == State.PAUSED
 
@@ -54,9 +55,19 @@ def _resume(job: Job) -> bool:
 
 
 def _stop(job: Job) -> bool:
+    if job.state == State.STOPPING or not _end(job):
+        return job.state == State.STOPPING
+    # What it is compared with is its own: other runs of the same work have jobs for that themselves.
+    beside = Job.objects.filter(run__job=job, task__in=(Job.Task.BASELINE, Job.Task.COMPILE), state__in=WAITING)
+    for other in beside:
+        move(other.pk, State.DONE, Q(state__in=WAITING), ended=clock.now(), **_AFRESH)
+    return True
+
+
+def _end(job: Job) -> bool:
     if job.state == State.RUNNING:
         return move(job.pk, State.STOPPING, wanted="stop")
-    if job.state in (State.QUEUED, State.PAUSED, State.INTERRUPTED):
+    if job.state in (*WAITING, State.PAUSED):
         TuningRun.objects.filter(job=job).update(finished_reason="stopped")
         return move(job.pk, State.DONE, wanted="continue", ended=clock.now(), **_AFRESH)
     return job.state == State.STOPPING
@@ -65,7 +76,7 @@ def _stop(job: Job) -> bool:
 def _keep(job: Job) -> bool:
     if job.state == State.RUNNING:
         return move(job.pk, State.STOPPING, wanted="keep")
-    if _stop(job):
+    if _end(job):
         compile_if_measured(TuningRun.objects.get(job=job))
         return True
     return False

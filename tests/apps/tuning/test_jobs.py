@@ -15,13 +15,14 @@ from django.http import Http404
 from django.test.utils import CaptureQueriesContext
 
 from apps.catalog.models import Network, Target
+from apps.catalog.services import create_network
 from apps.core import clock
 from apps.core.access import owned
 from apps.core.machine import fingerprint
 from apps.operations.management.commands.reconcile import Command as Reconcile
 from apps.tuning import dispatch, services
 from apps.tuning.models import Artifact, Job, Outbox, TuningRun
-from apps.tuning.requests import MAX_ACTIVE_RUNS, enqueue, runs
+from apps.tuning.requests import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS, enqueue, runs
 from apps.tuning.states import LEGAL, IllegalTransition, State, step
 from tests.apps.rows import Site
 from tests.apps.threads import in_threads
@@ -274,12 +275,11 @@ def test_reconcile_sends_what_was_never_sent_and_what_was_lost(site: Any, queue:
     assert Outbox.objects.filter(job=run.job).count() == 1
 
 
-@pytest.mark.parametrize(("compiling", "again"), [(0, True), (1, True), (2, False)])
+@pytest.mark.parametrize(("at_work", "again"), [(0, True), (1, True), (2, False)])
 def test_a_lost_message_waits_for_ten_minutes_only_where_every_thread_is_at_work(
-    site: Any, queue: Any, compiling: int, again: bool
+    site: Any, queue: Any, at_work: int, again: bool
 ) -> None:
-    """An upload is inspected while an artifact compiles, however long that takes."""
-    jobs = [Job.objects.create(task="compile", owner=site.ada, network=site.network) for _ in range(compiling)]
+    jobs = [Job.objects.create(task="inspect", owner=site.ada, network=site.network) for _ in range(at_work)]
     now = clock.now() + MINUTE
     for job in jobs:
         assert services.claim(job.pk, "worker", now=now) is not None
@@ -629,6 +629,58 @@ def test_an_account_has_so_many_runs_at_a_time(site: Any) -> None:
         site.run()
     services.request(runs[0], site.ada, "stop")
     site.run()
+
+
+def test_runs_that_are_started_and_stopped_leave_nothing_in_the_queues(site: Any) -> None:
+    for size in range(1, 4):
+        Network.objects.update(shapes={"x": [size, 3, 8, 8]})
+        site.network.refresh_from_db()
+        services.request(site.run(), site.ada, "stop")
+    assert set(Job.objects.values_list("task", "state")) == {("tune", "done"), ("baseline", "done")}
+
+
+@pytest.mark.parametrize(("word", "state"), [("stop", "done"), ("keep", "queued")])
+@pytest.mark.parametrize("going", ["queued", "running"])
+def test_a_run_that_is_stopped_takes_what_waits_for_it_along(site: Any, word: Any, state: str, going: str) -> None:
+    run = site.claimed()[0] if going == "running" else site.run()
+    other = site.run()
+    library = enqueue("compile", site.ada, run=run)
+    interrupted = Job.objects.filter(pk=library.pk)
+    interrupted.update(state="interrupted")
+    services.request(run, site.ada, word)
+    assert baseline_of(run).state == state
+    assert interrupted.get().state == ("done" if word == "stop" else "interrupted")
+    assert baseline_of(other).state == "queued"
+
+
+def test_what_a_worker_has_of_a_stopped_run_goes_on(site: Any) -> None:
+    run = site.run()
+    held = services.claim(baseline_of(run).pk, "worker")
+    assert held is not None
+    services.request(run, site.ada, "stop")
+    take(held)
+    assert baseline_of(run).state == "done"
+    run.refresh_from_db()
+    assert len(run.baselines) == len(BASELINES)
+
+
+def test_an_account_has_so_many_jobs_of_any_kind_at_a_time(site: Any, data_dir: Path) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    for _ in range(MAX_ACTIVE_JOBS - 3):  # but for the run and its baselines
+        enqueue("baseline", site.ada, network=site.network)
+    with pytest.raises(services.Refused, match=r"59: an account has at most 60 jobs .*; wait until some end, or stop"):
+        site.run()
+    create_network(site.ada, "one.onnx", [b"1"])
+    for refused in (
+        lambda: create_network(site.ada, "more.onnx", [b"2"]),
+        lambda: services.request_artifact(run, site.ada),
+    ):
+        with pytest.raises(services.Refused, match="60: an account has at most 60 jobs"):
+            refused()
+    create_network(site.bob, "his.onnx", [b"3"])
+    services.request(run, site.ada, "stop")
+    create_network(site.ada, "more.onnx", [b"2"])
 
 
 def test_who_has_so_many_runs_resumes_none(site: Any) -> None:

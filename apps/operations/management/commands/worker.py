@@ -1,4 +1,4 @@
-"""`manage.py worker QUEUE`: one worker process, where `up` does not start them."""
+"""`manage.py worker NAME`: one worker process, where `up` does not start them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE
+from workers.messages.names import WORKERS
 
 
 class Command(BaseCommand):
-    help = "Works on one queue until it is ended. One `measure` worker a machine; `up` starts one of each by itself."
+    help = "Works on its queues until it is ended. One `measure` worker a machine; `up` starts one of each by itself."
     requires_system_checks: list[str] = []  # noqa: RUF012  (the base class declares it so)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("queue", choices=(QUEUE_MEASURE, QUEUE_PREPARE))
+        parser.add_argument("name", choices=tuple(WORKERS))
 
     def handle(self, *args: Any, **options: Any) -> None:
         paths = [str(settings.BASE_DIR), *filter(None, [os.environ.get("PYTHONPATH")])]
         os.environ["PYTHONPATH"] = os.pathsep.join(paths)
         sys.stdout.flush()
-        os.execv(sys.executable, [sys.executable, "-m", "workers.actors", options["queue"]])
+        os.execv(sys.executable, [sys.executable, "-m", "workers.actors", options["name"]])

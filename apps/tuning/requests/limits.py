@@ -1,0 +1,37 @@
+"""How much of an account may wait or run at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+
+from apps.core.errors import Refused
+from apps.tuning.models import Job
+from apps.tuning.states import ACTIVE
+
+MAX_ACTIVE_RUNS = 20
+"""Of one owner, waiting or running."""
+MAX_ACTIVE_JOBS = 3 * MAX_ACTIVE_RUNS
+"""The same of runs, what they are compared with, libraries, and networks that are read."""
+
+
+def check_active(owner: Any) -> None:
+    """Inside a transaction: raises Refused where one more run, and its baselines, would be too many."""
+    check_jobs(owner, 2)
+    active = Job.objects.filter(owner=owner, task=Job.Task.TUNE, state__in=ACTIVE).count()
+    if active >= MAX_ACTIVE_RUNS:
+        reason = f"an account has at most {MAX_ACTIVE_RUNS} runs that wait or run"
+        raise Refused(active, reason, "wait until one ends, or stop one")
+
+
+def check_jobs(owner: Any, more: int = 1) -> None:
+    """Inside a transaction: raises Refused where so many more of any kind would be too many.
+
+    The owner's row is locked, so that of two that come at once the second counts the first.
+    """
+    get_user_model().objects.select_for_update(no_key=True).filter(pk=owner.pk).first()
+    active = Job.objects.filter(owner=owner, state__in=ACTIVE).count()
+    if active + more > MAX_ACTIVE_JOBS:
+        reason = f"an account has at most {MAX_ACTIVE_JOBS} jobs that wait or run: runs, baselines, libraries, uploads"
+        raise Refused(active, reason, "wait until some end, or stop a run")
