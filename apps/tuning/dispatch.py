@@ -14,8 +14,10 @@ from dramatiq.brokers.redis import RedisBroker
 from dramatiq.brokers.stub import StubBroker
 from dramatiq.errors import BrokerConnectionError
 from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as Unanswered
 
 from apps.core import clock
+from apps.core.queue_server import HUNG, client
 from apps.tuning.models import Job, Outbox
 from apps.tuning.states import State
 from workers.messages.names import (
@@ -50,7 +52,7 @@ def broker() -> dramatiq.Broker:
         for queue in THREADS:
             stub.declare_queue(queue)
         return stub
-    return RedisBroker(url=settings.REDIS_URL, middleware=[])  # type: ignore[no-untyped-call]
+    return RedisBroker(client=client(settings.REDIS_URL), middleware=[])  # type: ignore[no-untyped-call]
 
 
 def send(queue: str, actor: str, job_id: str) -> None:
@@ -68,9 +70,11 @@ def queue(job: Job) -> None:
 
 
 def deliver(now: datetime | None = None, **only: Any) -> int:
-    """Sends what was not sent and is due, oldest first; returns how many. Without a broker the rest stays for the next
-    time."""
+    """Sends what was not sent and is due, oldest first; returns how many. Without a broker, or with one that hangs, the
+    rest stays for the next time."""
     sent = 0
+    if HUNG:
+        return sent
     rows = Outbox.objects.filter(sent_at=None, **only).exclude(
         job__state=State.QUEUED, job__lease_until__gte=now or clock.now()
     )
@@ -78,6 +82,8 @@ def deliver(now: datetime | None = None, **only: Any) -> int:
         try:
             send(row.queue, ROUTES[row.job.task][1], str(row.job_id))
         except (RedisError, BrokerConnectionError, OSError) as error:
+            if isinstance(error, Unanswered):
+                HUNG.note()
             log.warning("no message broker (%s); job %s is sent when there is one", error, row.job_id)
             return sent
         Outbox.objects.filter(pk=row.pk).update(sent_at=clock.now())

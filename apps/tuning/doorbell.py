@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from functools import partial
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
+
+from apps.core.queue_server import HUNG, PATIENCE
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +28,16 @@ def ring_after_commit(run_id: Any, seq: int) -> None:
 
 def _ring(run_id: Any, seq: int) -> None:
     layer = get_channel_layer()
-    if layer is None:
+    if layer is None or HUNG:
         return
+
+    async def ring() -> None:
+        await asyncio.wait_for(layer.group_send(group(run_id), {"type": "run.doorbell", "seq": seq}), PATIENCE)
+
     try:
-        async_to_sync(layer.group_send)(group(run_id), {"type": "run.doorbell", "seq": seq})
+        async_to_sync(ring)()
+    except TimeoutError:
+        HUNG.note()
+        log.warning("doorbell of run %s: no answer within %g s", run_id, PATIENCE)
     except Exception as error:  # whatever the layer's transport raises, what was written stays written
         log.warning("doorbell of run %s: %s", run_id, error)
