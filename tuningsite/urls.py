@@ -3,3 +3,4 @@
 from django.urls import include, path
 
 urlpatterns = [path("", include("apps.dashboard.urls"))]
+handler500 = "apps.dashboard.views.broken.broken"

@@ -1,5 +1,6 @@
 """The commands as a user types them."""
 
+import errno
 import re
 import socket
 import stat
@@ -270,6 +271,22 @@ def test_link_is_for_whom_it_is_asked_or_for_the_only_one_without_a_password(
     with pytest.raises(CommandError, match="no account 'owner'"):
         call_command("link", "owner")
     assert signed_in() == ("ada", str(ada.pk))
+
+
+@pytest.mark.django_db
+def test_link_says_so_where_the_disk_is_full(data_dir, monkeypatch):
+    from django.core.management import CommandError, call_command
+
+    from apps.core import signin
+
+    signin.single_user()
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(signin, "issue", refuse)
+    with pytest.raises(CommandError, match="its disk has no room; make room there"):
+        call_command("link")
 
 
 def test_link_says_so_where_there_is_no_database(site):

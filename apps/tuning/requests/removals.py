@@ -8,10 +8,12 @@ from django.db import IntegrityError, transaction
 
 from apps.catalog.models import Network
 from apps.core.errors import Refused
+from apps.core.full_disk import with_reserve
 from apps.tuning.models import Artifact, Job
 from apps.tuning.states import ACTIVE
 
 
+@with_reserve
 def remove_network(network: Network, owner: Any) -> None:
     """Deletes it with its runs, their logs and their libraries. Raises Refused while something works on it."""
     if network.owner_id != owner.pk:
@@ -30,6 +32,7 @@ def remove_network(network: Network, owner: Any) -> None:
         raise Refused(network.name, reason, next_step) from error
 
 
+@with_reserve
 def remove_library(artifact: Artifact, owner: Any) -> None:
     """Deletes a compiled library; its run can be compiled again."""
     if artifact.run.owner_id != owner.pk:

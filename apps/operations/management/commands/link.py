@@ -7,17 +7,18 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 
 from apps.core import signin
 from apps.operations import listening, lock
+from apps.operations.site_command import SiteCommand
 
 SHOWN = 10
 """Names in an error."""
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Prints a link that signs an account in: once, within ten minutes; earlier ones are void."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, close_old_connections
 
+from apps.core.full_disk import keep_reserve
 from apps.operations.arguments import above_zero
 from apps.tuning import services
 
@@ -59,6 +60,7 @@ class Command(BaseCommand):
         try:
             count = services.sweep()
             call_command("clearsessions")
+            keep_reserve()
         except (DatabaseError, OSError):
             log.exception("could not sweep; trying again in ten minutes")
             return

@@ -67,9 +67,13 @@ class Command(BaseCommand):
 
     def _invite(self, address: listening.Address) -> None:
         user = signin.single_user() if address.loopback else None
-        path = f"/login/{signin.issue(user)}/" if user is not None else "/"
+        try:
+            path = f"/login/{signin.issue(user)}/" if user is not None else "/"
+        except OSError as error:
+            self._say(f"No link can be kept ({error}): make room, then `manage.py link` prints one.")
+            path = "/"
         self.stdout.write(f"Open {address.url(path)}")
-        if user is not None:
+        if path != "/":
             self.stdout.write(
                 f"(this link signs you in: once, within {signin.MINUTES} minutes; `manage.py link` prints another)"
             )

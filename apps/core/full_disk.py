@@ -1,0 +1,80 @@
+"""A disk without room: how it shows, and a little that is kept back so that something can still be deleted.
+
+To delete, a database writes first: to its log, or what it is going to change.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from apps.core.errors import Refused
+
+RESERVE = 32 << 20
+"""Bytes: a few hundred deletions of SQLite at a time."""
+_POSTGRESQL_FULL = "53100"
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether it says that the disk of the site's files or of its database has no room."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    cause: Any = error.__cause__ if isinstance(error, DatabaseError) else None
+    full = getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return full or getattr(cause, "sqlstate", None) == _POSTGRESQL_FULL
+
+
+def refusal() -> Refused:
+    """For who asked for something meanwhile."""
+    path = settings.DATA_DIR
+    return Refused(path, "its disk has no room", "make room there, or delete networks on the Storage page")
+
+
+def keep_reserve() -> None:
+    """Where there is none, and there is room for more than that. Raises OSError."""
+    path = _reserve()
+    if path.exists() or shutil.disk_usage(path.parent).free < 4 * RESERVE:
+        return
+    partial = path.with_name("reserve.partial")
+    with partial.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, RESERVE)
+    partial.replace(path)
+
+
+def with_reserve(deletes: Callable[P, R]) -> Callable[P, R]:
+    """Where there is no room for what deletes, the reserve is let go of, and it is tried again."""
+
+    @wraps(deletes)
+    def tried(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return deletes(*args, **kwargs)
+        except (OSError, DatabaseError) as error:
+            if not (is_full(error) and _let_go()):
+                raise
+        return deletes(*args, **kwargs)
+
+    return tried
+
+
+def _let_go() -> bool:
+    """Whether there was a reserve."""
+    try:
+        _reserve().unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _reserve() -> Path:
+    return Path(settings.DATA_DIR) / "reserve"

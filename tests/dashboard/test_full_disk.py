@@ -1,0 +1,48 @@
+"""What a page says where the disk has no room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from apps.catalog.models import Network
+from tests.apps.rows import Site
+
+pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="the limit is SQLite's")
+
+
+@pytest.fixture
+def full(site: Site) -> Iterator[None]:
+    """The database may not grow, and takes a megabyte to delete a network."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE taken (bytes BLOB)")
+        cursor.execute(
+            "CREATE TRIGGER takes BEFORE DELETE ON catalog_network BEGIN INSERT INTO taken VALUES (zeroblob(1000000)); END"
+        )
+        cursor.execute("PRAGMA page_count")
+        cursor.execute(f"PRAGMA max_page_count = {cursor.fetchone()[0]}")
+        yield
+        cursor.execute("PRAGMA max_page_count = 1073741823")
+
+
+@pytest.mark.usefixtures("full")
+def test_a_full_disk_is_named_with_what_to_do(site: Site, ada: Client) -> None:
+    ada.raise_request_exception = False
+    answer = ada.post(reverse("delete-network", args=[site.network.pk]))
+    page = answer.content.decode()
+    assert answer.status_code == 507
+    assert "The server’s disk is full" in page
+    assert "Next step: delete what you no longer need" in page
+    assert Network.objects.filter(pk=site.network.pk).exists()
+
+
+def test_whatever_else_breaks_is_the_sites_fault(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada.raise_request_exception = False
+    monkeypatch.setattr("apps.dashboard.views.storage.MOST", "many")
+    answer = ada.get(reverse("storage"))
+    assert answer.status_code == 500
+    assert "Something broke on the site’s side" in answer.content.decode()
