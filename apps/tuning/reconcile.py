@@ -10,8 +10,8 @@ from django.db.models import Q
 
 from apps.core import clock
 from apps.tuning import dispatch
-from apps.tuning.endings import after
-from apps.tuning.leases import settle
+from apps.tuning.endings import PAUSES, after
+from apps.tuning.leases import LEASE, settle
 from apps.tuning.models import Job, Outbox
 from apps.tuning.states import HELD, State
 from apps.tuning.transitions import move
@@ -21,12 +21,16 @@ PATIENCE = timedelta(seconds=40)
 """A queued job's message that is older is sent again."""
 BUSY_PATIENCE = timedelta(minutes=10)
 """The same where all threads of its queue are at work: the message waits there, most likely."""
+LONGEST = 2 * max(LEASE, *PAUSES)
+"""No lease and no pause ends later from now, unless the system's clock went back."""
 EXPIRED = "its worker went away and its lease ran out"
 
 
 def reconcile(now: datetime | None = None) -> dict[str, int]:
     """One look at everything; safe at any time and from several processes. Returns counts by what was done."""
     now = now or clock.now()
+    # Not expired at once: a worker that lives has the time to renew it.
+    Job.objects.filter(lease_until__gt=now + LONGEST).update(lease_until=now + LEASE)
     counts = {"expired": _expired(now), "interrupted": _interrupted(), "resent": _overdue(now)}
     counts["sent"] = dispatch.deliver(now)
     return counts
@@ -66,7 +70,8 @@ def _overdue(now: datetime) -> int:
         patience = BUSY_PATIENCE if held[queue] >= THREADS[queue] else PATIENCE
         with transaction.atomic():
             rows = Outbox.objects.filter(job=job)
-            if rows.filter(Q(sent_at=None) | Q(sent_at__gte=now - patience)).exists():
+            # Not for ever where it was sent, by a clock that went back, in what is the future now.
+            if rows.filter(Q(sent_at=None) | Q(sent_at__range=(now - patience, now + patience))).exists():
                 continue
             if Job.objects.filter(pk=job.pk, state=State.QUEUED).exists():
                 dispatch.queue(job)

@@ -110,6 +110,33 @@ def test_a_lease_of_a_clock_that_was_ahead_ends_with_the_next_sign_of_life(site:
     assert services.claim(run.job_id, "a third", now=clock.now() + timedelta(seconds=60)) is not None
 
 
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_dead_workers_lease_of_a_clock_that_was_ahead_ends_as_any_other(site: Any, alive: bool) -> None:
+    run, held, _ = site.claimed()
+    now = clock.now() - timedelta(hours=1)
+    assert services.reconcile(now)["expired"] == 0
+    if alive:
+        assert services.heartbeat(held, now=now + timedelta(seconds=5)) == "continue"
+    assert services.reconcile(now + timedelta(seconds=29))["expired"] == 0
+    assert services.reconcile(now + timedelta(seconds=31))["expired"] == (not alive)
+    assert job_of(run).state == ("running" if alive else "queued")
+
+
+def test_what_waits_by_a_clock_that_was_ahead_waits_no_hour(
+    site: Any, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, held, _ = site.claimed()
+    services.conclude(held, "crashed", "signal 11")
+    services.reconcile()
+    assert queue() == 1  # the baselines; the run has its pause
+    now = clock.now() - timedelta(hours=1)
+    monkeypatch.setattr(clock, "now", lambda: now)
+    assert services.reconcile()["resent"] == 1
+    now += timedelta(seconds=31)
+    assert services.reconcile()["sent"] == 1
+    assert services.claim(run.job_id, "another") is not None
+
+
 @pytest.mark.parametrize("name", ["", "no id", "0" * 40])
 def test_a_message_without_a_job_is_left(site: Any, name: str) -> None:
     assert services.claim(name, "worker") is None
