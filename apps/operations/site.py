@@ -14,6 +14,7 @@ from django.conf import settings
 from apps.operations import embedded
 from apps.operations.listening import Address
 from apps.operations.parts import Part, Plan
+from apps.tuning import services
 from workers.messages.names import WORKERS
 
 SERVER_SECONDS = 15.0
@@ -56,7 +57,7 @@ def command(name: str, *arguments: str, once: bool = False) -> Plan:
 def web(listening: int) -> Plan:
     """On a socket the launcher holds, so that nobody takes the port while the web process is started again."""
     serve = ["-m", "tuningsite.serve", "--fd", str(listening), "--no-server-name", "tuningsite.asgi:application"]
-    return Plan("web", [sys.executable, *serve], pass_fds=(listening,))
+    return Plan("web", [sys.executable, *serve], pass_fds=(listening,), before=lambda _: services.forget_uploads())
 
 
 def parts(plans: Sequence[Plan], address: Address | None) -> list[Part]:

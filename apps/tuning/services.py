@@ -3,7 +3,7 @@
 For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, remove_network,
 remove_library; they raise Refused for a user's mistake; may_remeasure says whether there is a use in asking. For workers:
 claim, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep,
-remeasure_if_changed. An upload is apps.catalog.services.create_network.
+forget_uploads, remeasure_if_changed. An upload is apps.catalog.services.create_network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from apps.tuning.requests import (
     request,
     request_artifact,
 )
-from apps.tuning.sweep import sweep
+from apps.tuning.sweep import forget_uploads, sweep
 
 __all__ = [
     "Claim",
@@ -35,6 +35,7 @@ __all__ = [
     "conclude",
     "create_run",
     "ensure_local_target",
+    "forget_uploads",
     "heartbeat",
     "may_remeasure",
     "reconcile",

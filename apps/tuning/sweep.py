@@ -20,10 +20,9 @@ from apps.tuning.models import Artifact, Job
 from apps.tuning.states import OVER
 from workers.messages.folders import remove_tree
 
-HALF = timedelta(days=1)
-"""No upload and no copy takes longer."""
 UNNAMED = timedelta(hours=1)
-"""Between a file and its row there is one transaction; a file that comes again is young again."""
+"""No copy stands still for as long, and between a file and its row there is one transaction; a file that comes again is young
+again."""
 WORK = timedelta(hours=1)
 """Time after a job's end; most directories go with the job."""
 _NETWORK = re.compile(r"[0-9a-f]{64}\.(onnx|pt2)")
@@ -35,9 +34,15 @@ def sweep(now: datetime | None = None) -> int:
     now, data = now or clock.now(), Path(settings.DATA_DIR)
     halves = [*data.glob("networks/partial-*"), *data.glob("artifacts/partial-*"), *data.glob("uploads/*")]
     unnamed = [*_networks(data / "networks"), *_artifacts(data / "artifacts")]
-    count = sum(_file(path, now - HALF) for path in halves)
-    count += sum(_file(path, now - UNNAMED) for path in unnamed)
+    count = sum(_file(path, now - UNNAMED) for path in (*halves, *unnamed))
     return count + sum(_work(path, now) for path in data.glob("work/*"))
+
+
+def forget_uploads() -> None:
+    """For the start of the web process: what it had of uploads when it died, nobody sends any more."""
+    for path in Path(settings.FILE_UPLOAD_TEMP_DIR).glob("*"):
+        with suppress(OSError):
+            path.unlink()
 
 
 def _networks(folder: Path) -> list[Path]:

@@ -14,11 +14,12 @@ import pytest
 from apps.catalog.models import Network
 from apps.core import clock
 from apps.core.content import keep
+from apps.operations import site
 from apps.tuning import services
 from apps.tuning.models import Job
 from tests.folders import deep
 
-OLD, NEW = timedelta(hours=25), timedelta(hours=23)
+OLD, NEW = timedelta(minutes=61), timedelta(minutes=59)
 
 
 def left(path: Path, age: timedelta, folder: bool = False) -> Path:
@@ -42,6 +43,17 @@ def test_old_halves_and_uploads_go(db: None, data_dir: Path) -> None:
     assert all(path.exists() for path in kept)
 
 
+def test_before_the_web_process_begins_uploads_go_however_young_they_are(
+    db: None, data_dir: Path, settings: Any
+) -> None:
+    settings.FILE_UPLOAD_TEMP_DIR = data_dir / "uploads"
+    left(data_dir / "uploads" / "a.upload", timedelta(0))
+    kept = left(data_dir / "networks" / "partial-a", timedelta(0))
+    site.web(3).before(0)
+    assert not list((data_dir / "uploads").iterdir())
+    assert kept.exists(), "a worker may be writing it"
+
+
 @pytest.mark.parametrize(
     ("source", "state", "kept"),
     [
@@ -55,8 +67,8 @@ def test_old_halves_and_uploads_go(db: None, data_dir: Path) -> None:
 def test_files_that_no_network_names_go(site: Any, data_dir: Path, source: str, state: str, kept: set[str]) -> None:
     Network.objects.create(owner=site.ada, name="n", sha256="d" * 64, source=source * 64, size=1, state=state)
     for name in ("d.onnx", "d.pt2", "e.onnx", "e.pt2"):
-        left(data_dir / "networks" / (name[0] * 63 + name), timedelta(minutes=61))
-    left(data_dir / "networks" / f"{'f' * 64}.pt2", timedelta(minutes=59))
+        left(data_dir / "networks" / (name[0] * 63 + name), OLD)
+    left(data_dir / "networks" / f"{'f' * 64}.pt2", NEW)
     services.sweep()
     assert {path.name[63:] for path in (data_dir / "networks").glob("[def]*")} == kept | {"f.pt2"}
 
@@ -70,7 +82,7 @@ def test_a_file_that_comes_again_does_not_go_before_its_network_is_there(site: A
 
 @pytest.mark.parametrize(
     ("state", "ended", "goes"),
-    [("done", OLD, True), ("failed", OLD, True), ("done", timedelta(minutes=59), False), ("paused", None, False),
+    [("done", OLD, True), ("failed", OLD, True), ("done", NEW, False), ("paused", None, False),
      ("running", None, False), ("queued", None, False)],
 )  # fmt: skip
 def test_directories_of_jobs_that_are_over_go(site: Any, data_dir: Path, state: str, ended: Any, goes: bool) -> None:
@@ -84,7 +96,7 @@ def test_directories_of_jobs_that_are_over_go(site: Any, data_dir: Path, state: 
 def test_directories_of_deleted_jobs_go_and_foreign_ones_stay(db: None, data_dir: Path) -> None:
     gone, fresh = str(uuid4()), str(uuid4())
     folders = {name: left(data_dir / "work" / name, age, folder=True)
-               for name, age in ((gone, OLD), (fresh, timedelta(minutes=59)), ("notes", OLD))}  # fmt: skip
+               for name, age in ((gone, OLD), (fresh, NEW), ("notes", OLD))}  # fmt: skip
     services.sweep()
     assert [name for name, folder in folders.items() if folder.exists()] == [fresh, "notes"]
 
@@ -105,7 +117,7 @@ def test_a_directory_deeper_than_the_stack_goes_like_any_other(
 
 def test_files_of_artifacts_that_no_row_names_go(db: None, data_dir: Path) -> None:
     """And nothing else of their directory."""
-    names = {"a" * 64 + ".zip": timedelta(minutes=61), "b" * 64 + ".zip": timedelta(minutes=59), "notes.zip": OLD}
+    names = {"a" * 64 + ".zip": OLD, "b" * 64 + ".zip": NEW, "notes.zip": OLD}
     files = {name: left(data_dir / "artifacts" / name, age) for name, age in names.items()}
     (data_dir / "artifacts" / ("c" * 64 + ".zip")).symlink_to(files["notes.zip"])
     assert services.sweep() == 1
