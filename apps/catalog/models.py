@@ -12,7 +12,7 @@ from apps.core.ids import new_id
 
 
 class Network(models.Model):
-    """An uploaded network; its file is kept once by content, whoever uploaded it.
+    """An uploaded network; its file is kept once by content, whoever uploaded it. Deleted, it is nobody's until it is gone.
 
     `file_name` is the upload's own; `source` the content hash of a torch.export file. Until that is converted,
     `sha256` and `size` are the upload's; then they are the ONNX file's.
@@ -24,7 +24,7 @@ class Network(models.Model):
         REJECTED = "rejected"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="networks")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="networks", null=True)
     name = models.CharField(max_length=200)
     file_name = models.CharField(max_length=200, blank=True)
     source = models.CharField(max_length=64, blank=True)

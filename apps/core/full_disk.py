@@ -37,8 +37,8 @@ def is_full(error: BaseException | None) -> bool:
 
 def refusal() -> Refused:
     """For who asked for something meanwhile."""
-    path = settings.DATA_DIR
-    return Refused(path, "its disk has no room", "make room there, or delete networks on the Storage page")
+    next_step = "delete networks on the Storage page, or have who runs this site make room"
+    return Refused("the site's disk", "it has no room", next_step)
 
 
 def keep_reserve() -> None:

@@ -27,7 +27,8 @@ class Job(models.Model):
     Before `lease_until` nobody else may claim it: while it runs that is its worker's lease, while it is queued the pause
     after an attempt that got nowhere, and `error` says why. `last_seq` is the last number given to an event or
     measurement; `fruitless` counts attempts, the present one included, since the last new measurement; `answered` says
-    that this attempt gave its result. `owner` is None for what the site does for itself.
+    that this attempt gave its result. `owner` is None for what the site does for itself, and
+    of a network that was deleted.
     """
 
     class Task(models.TextChoices):
@@ -90,7 +91,7 @@ class TuningRun(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     job = models.OneToOneField(Job, models.CASCADE, related_name="tuning_run")
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="runs")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="runs", null=True)
     network = models.ForeignKey(Network, models.CASCADE, related_name="runs")
     target = models.ForeignKey(Target, models.PROTECT, related_name="runs")
     shapes: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)

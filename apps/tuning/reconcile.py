@@ -1,4 +1,4 @@
-"""What nobody does any more is done by somebody else: expired leases, lost messages, interrupted jobs."""
+"""What nobody does any more is done by somebody else: expired leases, lost messages, interrupted jobs, what was deleted."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from apps.tuning import dispatch
 from apps.tuning.endings import PAUSES, after
 from apps.tuning.leases import LEASE, settle
 from apps.tuning.models import Job, Outbox
+from apps.tuning.remains import clear
 from apps.tuning.states import HELD, State
 from apps.tuning.transitions import move
 from workers.messages.names import THREADS
@@ -33,6 +34,7 @@ def reconcile(now: datetime | None = None) -> dict[str, int]:
     Job.objects.filter(lease_until__gt=now + LONGEST).update(lease_until=now + LEASE)
     counts = {"expired": _expired(now), "interrupted": _interrupted(), "resent": _overdue(now)}
     counts["sent"] = dispatch.deliver(now)
+    counts["cleared"] = clear()
     return counts
 
 

@@ -48,7 +48,7 @@ def forget_uploads() -> None:
 def _networks(folder: Path) -> list[Path]:
     """Files of networks that are no network's: conversions leave them, and files that were rejected."""
     found = [path for path in folder.glob("*.*") if _NETWORK.fullmatch(path.name)]
-    rows = Network.objects.exclude(state=Network.State.REJECTED)
+    rows = Network.objects.exclude(state=Network.State.REJECTED).exclude(owner=None)
     named = {f"{sha256}.onnx" for sha256 in rows.values_list("sha256", flat=True)}
     named |= {f"{source}.pt2" for source in rows.filter(source=F("sha256")).values_list("source", flat=True)}
     return [path for path in found if path.name not in named]
@@ -57,7 +57,7 @@ def _networks(folder: Path) -> list[Path]:
 def _artifacts(folder: Path) -> list[Path]:
     """Files of artifacts that were forgotten, or whose job was lost before it had a row."""
     found = [path for path in folder.glob("*.zip") if _ARTIFACT.fullmatch(path.name)]
-    named = set(Artifact.objects.values_list("sha256", flat=True))
+    named = set(Artifact.objects.exclude(run__owner=None).values_list("sha256", flat=True))
     return [path for path in found if path.stem not in named]
 
 

@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Network
+from apps.tuning import services
 from tests.apps.rows import Site
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="the limit is SQLite's")
@@ -17,12 +18,12 @@ pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="the limit
 
 @pytest.fixture
 def full(site: Site) -> Iterator[None]:
-    """The database may not grow, and takes a megabyte to delete a network."""
+    """The database may not grow, and takes a megabyte to give a network away, or to keep a job."""
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE taken (bytes BLOB)")
-        cursor.execute(
-            "CREATE TRIGGER takes BEFORE DELETE ON catalog_network BEGIN INSERT INTO taken VALUES (zeroblob(1000000)); END"
-        )
+        for number, change in enumerate(("UPDATE ON catalog_network", "INSERT ON tuning_job")):
+            taking = "BEGIN INSERT INTO taken VALUES (zeroblob(1000000)); END"
+            cursor.execute(f"CREATE TRIGGER takes_{number} BEFORE {change} {taking}")
         cursor.execute("PRAGMA page_count")
         cursor.execute(f"PRAGMA max_page_count = {cursor.fetchone()[0]}")
         yield
@@ -37,7 +38,13 @@ def test_a_full_disk_is_named_with_what_to_do(site: Site, ada: Client) -> None:
     assert answer.status_code == 507
     assert "The server’s disk is full" in page
     assert "Next step: delete what you no longer need" in page
-    assert Network.objects.filter(pk=site.network.pk).exists()
+    assert Network.objects.get(pk=site.network.pk).owner == site.ada
+
+
+@pytest.mark.usefixtures("full")
+def test_a_run_that_the_disk_does_not_take_is_refused_for_that(site: Site) -> None:
+    with pytest.raises(services.Refused, match="it has no room; delete networks on the Storage page"):
+        site.run()
 
 
 def test_whatever_else_breaks_is_the_sites_fault(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ def test_a_full_account_may_still_ask_for_what_is_small(site: Site, ada: Client,
     """To make room above all; and who is nobody is sent to sign in."""
     settings.QUOTA = 5
     assert ada.post(reverse("delete-network", args=[site.network.pk])).status_code == 302
-    assert not Network.objects.exists()
+    assert not site.ada.networks.exists()
     assert Client().post("/networks/", {"x": "y" * (settings.UPLOAD_FORM + 1)})["Location"].startswith("/login/")
 
 
@@ -142,7 +142,7 @@ def test_a_rejected_network_is_deleted_on_its_page(site: Site, ada: Client) -> N
     assert address not in ada.get("/storage/").content.decode()
     assert f'action="{address}"' in ada.get(reverse("network", args=[site.network.pk])).content.decode()
     assert ada.post(address)["Location"] == "/networks/"
-    assert not Network.objects.exists()
+    assert not site.ada.networks.exists()
 
 
 def test_somebody_elses_things_cannot_be_deleted(site: Site, ada: Client, bob: Client) -> None:
@@ -163,7 +163,7 @@ def test_deleting_leads_back_and_says_what_stands_in_the_way(site: Site, ada: Cl
     assert not Artifact.objects.exists()
     Job.objects.update(state="done")
     ada.post(reverse("delete-network", args=[site.network.pk]))
-    assert not TuningRun.objects.exists()
+    assert not site.ada.runs.exists()
 
 
 def test_a_library_there_is_no_room_for_is_said_where_it_was_asked_for(site: Site, ada: Client, settings: Any) -> None:

@@ -285,7 +285,7 @@ def test_link_says_so_where_the_disk_is_full(data_dir, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(signin, "issue", refuse)
-    with pytest.raises(CommandError, match="its disk has no room; make room there"):
+    with pytest.raises(CommandError, match="the site's disk: it has no room; delete networks"):
         call_command("link")
 
 

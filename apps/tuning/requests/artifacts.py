@@ -11,7 +11,7 @@ from apps.core.errors import Refused
 from apps.tuning import quota
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.limits import check_jobs
-from apps.tuning.requests.queue import enqueue
+from apps.tuning.requests.queue import enqueue, locked
 from apps.tuning.states import ACTIVE
 from apps.tuning.transitions import tell
 from workers.messages.orders import FUTILE
@@ -32,10 +32,8 @@ def compile_if_measured(run: TuningRun) -> Job | None:
 
 def request_artifact(run: TuningRun, owner: Any) -> Job:
     """Compiles the best so far; a job that does so already is returned instead. Raises Refused."""
-    if run.owner_id != owner.pk:
-        raise Refused(run.pk, "there is no such run", "choose one of yours")
     with transaction.atomic():
-        Job.objects.select_for_update().get(pk=run.job_id)
+        locked(run, owner)
         if not measured(run):
             open_ = _open(run)
             what = f"{open_} operators have no valid configuration yet" if open_ else "nothing was measured yet"

@@ -12,6 +12,7 @@ from django.db import DatabaseError, transaction
 
 from apps.catalog.models import Network, Target
 from apps.core.errors import Refused
+from apps.core.full_disk import is_full, refusal
 from apps.tuning import dispatch
 from apps.tuning.methods import METHODS, PARTS
 from apps.tuning.models import Job, TuningRun
@@ -50,6 +51,8 @@ def create_run(
     _check_budget(budget)
     try:
         with transaction.atomic():
+            if not Network.objects.select_for_update(no_key=True).filter(pk=network.pk, owner=owner).first():
+                raise _unknown(network)
             check_active(owner)
             job = Job.objects.create(task=Job.Task.TUNE, owner=owner, network=network, target=target)
             run = TuningRun.objects.create(
@@ -74,6 +77,8 @@ def create_run(
             dispatch.queue(job)
             announce(job.pk)
     except DatabaseError as error:
+        if is_full(error):
+            raise refusal() from error
         raise Refused(
             network.name, f"the run cannot be kept ({error})", "reload the page: something was deleted"
         ) from error
@@ -101,12 +106,16 @@ def _versions() -> dict[str, str]:
 
 def _check_network(owner: Any, network: Network) -> None:
     if network.owner_id != owner.pk:
-        raise Refused(network.pk, "there is no such network", "choose one of yours")
+        raise _unknown(network)
     if network.state != Network.State.READY:
         raise Refused(network.name, f"it is {network.state}", network.next_step or "wait until it was inspected")
     missing = [port["name"] for port in network.inspection.get("inputs", ()) if port["name"] not in network.shapes]
     if missing:
         raise Refused(network.name, f"the size of input {missing[0]} is open", "choose its sizes on the network's page")
+
+
+def _unknown(network: Network) -> Refused:
+    return Refused(network.pk, "there is no such network", "choose one of yours")
 
 
 def _check_choices(method: str, parts: Mapping[str, str], layout: str, operators: str, seed: int) -> None:

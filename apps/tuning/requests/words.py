@@ -13,6 +13,7 @@ from apps.tuning import dispatch
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.artifacts import compile_if_measured
 from apps.tuning.requests.limits import check_active
+from apps.tuning.requests.queue import locked
 from apps.tuning.states import ACTIVE, WAITING, State
 from apps.tuning.transitions import announce, move
 
@@ -24,12 +25,10 @@ def request(run: TuningRun, owner: Any, word: Word) -> None:
 
     Raises Refused for what cannot be.
     """
-    if run.owner_id != owner.pk:
-        raise Refused(run.pk, "there is no such run", "choose one of yours")
     if word not in _WORDS:
         raise Refused(word, "no such request", "ask for pause, resume, stop or keep")
     with transaction.atomic():
-        row = Job.objects.select_for_update().get(pk=run.job_id)
+        row = locked(run, owner)
         if not _WORDS[word](row):
             raise Refused(word, f"it is {row.state}", "reload the page to see what it does now")
 

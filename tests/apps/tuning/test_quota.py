@@ -305,6 +305,7 @@ def test_a_deleted_network_takes_its_runs_with_it_and_makes_room(site: Site) -> 
         services.remove_network(site.network, site.bob)
     services.remove_network(site.network, site.ada)
     assert quota.used(site.ada).whole == 0
+    services.reconcile()
     for rows in (Network, TuningRun, Job, Measurement, Event, Artifact):
         assert not rows.objects.exists(), rows
 

@@ -22,7 +22,7 @@ class Command(SiteCommand):
         parser.add_argument("word", choices=WORDS)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        run = TuningRun.objects.select_related("job", "owner").filter(pk=options["run"]).first()
+        run = TuningRun.objects.select_related("job", "owner").filter(pk=options["run"]).exclude(owner=None).first()
         if run is None:
             raise CommandError(f"{options['run']}: there is no such run; its id stands in the address of its page")
         if options["word"] == "artifact":
