@@ -47,9 +47,12 @@ def keep_reserve() -> None:
     if path.exists() or shutil.disk_usage(path.parent).free < 4 * RESERVE:
         return
     partial = path.with_name("reserve.partial")
-    with partial.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, RESERVE)
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, RESERVE)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def with_reserve(deletes: Callable[P, R]) -> Callable[P, R]:

@@ -14,7 +14,7 @@ from apps.tuning.endings import PAUSES, after
 from apps.tuning.leases import LEASE, settle
 from apps.tuning.models import Job, Outbox
 from apps.tuning.remains import clear
-from apps.tuning.states import HELD, State
+from apps.tuning.states import ACTIVE, HELD, State
 from apps.tuning.transitions import move
 from workers.messages.names import THREADS
 
@@ -31,7 +31,7 @@ def reconcile(now: datetime | None = None) -> dict[str, int]:
     """One look at everything; safe at any time and from several processes. Returns counts by what was done."""
     now = now or clock.now()
     # Not expired at once: a worker that lives has the time to renew it.
-    Job.objects.filter(lease_until__gt=now + LONGEST).update(lease_until=now + LEASE)
+    Job.objects.filter(state__in=ACTIVE, lease_until__gt=now + LONGEST).update(lease_until=now + LEASE)
     counts = {"expired": _expired(now), "interrupted": _interrupted(), "resent": _overdue(now)}
     counts["sent"] = dispatch.deliver(now)
     counts["cleared"] = clear()

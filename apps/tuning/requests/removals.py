@@ -20,7 +20,7 @@ def remove_network(network: Network, owner: Any) -> None:
     with transaction.atomic():
         # In the order in which workers lock them. Who asks for something new of these finds that they are nobody's.
         jobs = Job.objects.filter(network=network)
-        list(jobs.select_for_update())
+        list(jobs.select_for_update().values_list("pk"))
         row = Network.objects.select_for_update().filter(pk=network.pk, owner=owner)
         if row.first() is None:
             raise Refused(network.pk, "there is no such network", "choose one of yours")

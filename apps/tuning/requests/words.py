@@ -54,13 +54,14 @@ def _resume(job: Job) -> bool:
 
 
 def _stop(job: Job) -> bool:
-    if job.state == State.STOPPING or not _end(job):
-        return job.state == State.STOPPING
-    # What it is compared with is its own: other runs of the same work have jobs for that themselves.
+    if job.state == State.STOPPING:
+        return True
+    stopped = _end(job)
+    # Of these nobody else needs any: other runs of the same work have jobs for their baselines themselves.
     beside = Job.objects.filter(run__job=job, task__in=(Job.Task.BASELINE, Job.Task.COMPILE), state__in=WAITING)
-    for other in beside:
+    for other in beside if stopped else ():
         move(other.pk, State.DONE, Q(state__in=WAITING), ended=clock.now(), **_AFRESH)
-    return True
+    return stopped
 
 
 def _end(job: Job) -> bool:

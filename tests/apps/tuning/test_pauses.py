@@ -54,7 +54,7 @@ def test_nobody_claims_it_and_no_message_is_sent_before_the_pause_is_over(site: 
     assert again is not None
     for early in (now, again):
         assert services.claim(run.job_id, "another", now=early) is None
-        assert services.reconcile(early) == {"expired": 0, "interrupted": 0, "resent": 0, "sent": 0}
+        assert not any(services.reconcile(early).values())
     assert services.reconcile(again + SECOND)["sent"] == 1
     assert services.reconcile(again + 2 * SECOND)["sent"] == 0
     assert services.claim(run.job_id, "another", now=again + SECOND) is not None

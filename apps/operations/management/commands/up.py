@@ -8,16 +8,17 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
 from apps.core import signin
 from apps.operations import embedded, listening, lock, site
 from apps.operations.launcher import Launcher
 from apps.operations.parts import Part
+from apps.operations.site_command import SiteCommand
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Starts everything: queue, workers, web pages. Needs nothing that is not in requirements.txt."
 
     def add_arguments(self, parser: CommandParser) -> None:
