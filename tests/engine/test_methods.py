@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.engine.synthetic_search import convolution, run
+from tests.engine.synthetic_search import convolution, measured, run
 from workers.engine.errors import IllegalMethod, UnknownPart
 from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
 from workers.engine.evaluator.fixed import PAPER as RUNS_500
@@ -34,7 +35,7 @@ QUICK = {
 
 def quick(chosen: Method) -> Method:
     explorer = {**chosen.parameters.get("explorer", {}), **QUICK.get(chosen.explorer, {})}
-    search = {**chosen.parameters.get("search", {}), "first": 16}
+    search = {**chosen.parameters.get("search", {}), "first": min(16, chosen.search.first)}
     return replace(chosen, parameters={**chosen.parameters, "explorer": explorer, "search": search})
 
 
@@ -72,7 +73,7 @@ def test_ablations_differ_in_the_part_they_are_named_after() -> None:
     base = parts("autotvm")
     assert parts("chameleon-sa") == base
     assert parts("chameleon-ae") == {**base, "explorer": ("ppo", PPO_PAPER)}
-    sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER)}
+    sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER), "search": ("", {"first": 0})}
     assert parts("chameleon-sa-as") == sampled
     assert parts("chameleon-paper") == {**sampled, "explorer": ("ppo", PPO_PAPER)}
     assert parts("adatune-evaluator") == {**base, "evaluator": ("adaptive", ADAPTIVE_PAPER)}
@@ -88,6 +89,7 @@ def test_programs_differ_from_their_papers_in_what_their_authors_programmed_othe
         **parts("chameleon-paper"),
         "explorer": ("ppo", PPO_PROGRAM),
         "sampler": ("adaptive", SAMPLING_PROGRAM),
+        "search": ("", {"first": 64}),
     }
     assert parts("dynatune-program") == {
         **parts("dynatune-paper"),
@@ -95,6 +97,18 @@ def test_programs_differ_from_their_papers_in_what_their_authors_programmed_othe
         "search": ("", {"first": 32}),
         "rhythm": ("", {"plan": 32, "warm_up": 32, "slot_seconds": 20.0}),
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "sampled"), [("chameleon-paper", True), ("chameleon-sa-as", True), ("chameleon-program", False)]
+)
+def test_the_first_plan_is_sampled_in_the_paper_and_random_in_the_program(name: str, sampled: bool) -> None:
+    proposer = quick(method(name)).make_proposer(convolution(), 1)
+    proposer.observe([measured(candidate) for candidate in proposer.propose(1)])  # the start
+    origins = Counter(candidate.origin for candidate in proposer.propose(64))
+    assert (origins["explorer"] > 0) is (proposer.counters["left_out"] > 0) is sampled
+    assert (origins.total() < 16) is sampled
+    assert origins["random"] == 64 or sampled
 
 
 def test_a_deviation_of_a_program_can_be_chosen_alone() -> None:

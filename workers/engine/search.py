@@ -27,9 +27,10 @@ class Search:
     """Numbers of the inner search.
 
     `first` measured points, failures included, a sketch needs before its cost model is asked; until then its share is
-    random (AutoTVM: the first plan). `epsilon` is the random share of a plan afterwards (AutoTVM: the last 5 %).
-    `pool` x the plan is what the explorer hands to the sampler. The model is refitted when its points grew by `refit`
-    of their number or by `refit_points`, whichever is less. `patience` consecutive duplicates or invalid
+    random (AutoTVM: the first plan). With 0 explorer and sampler choose that plan too, by a model that knows nothing
+    (Chameleon, 3.1: whatever is measured was sampled). `epsilon` is the random share of a plan afterwards (AutoTVM: the
+    last 5 %). `pool` x the plan is what the explorer hands to the sampler. The model is refitted when its points grew by
+    `refit` of their number or by `refit_points`, whichever is less. `patience` consecutive duplicates or invalid
     configurations close a sketch. `power` and `curiosity` set the sketches' shares, see `SketchShares`.
 
     `acquisition` says what makes a candidate worth measuring (`ACQUISITIONS`). With `contextual` the random share
@@ -69,5 +70,5 @@ class Search:
             raise ValueError(f"features {self.features!r} must be one of {', '.join(FEATURES)}")
         if not 0 <= self.confirm <= 1:
             raise ValueError(f"confirm {self.confirm} must be a share from 0 to 1")
-        if not 0 <= self.epsilon <= 1 or self.pool < 1 or self.patience < 1 or self.first < 1:
-            raise ValueError(f"epsilon must be from 0 to 1, pool, patience and first at least 1, not {self}")
+        if not 0 <= self.epsilon <= 1 or self.pool < 1 or self.patience < 1 or self.first < 0:
+            raise ValueError(f"epsilon must be from 0 to 1, pool and patience at least 1, first at least 0, not {self}")

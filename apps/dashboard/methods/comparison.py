@@ -15,6 +15,7 @@ from apps.dashboard.methods.numbers import (
     RANKING,
     REGRESSION,
     RUNS_500,
+    SAMPLED,
 )  # fmt: skip
 from apps.dashboard.methods.papers import ADATUNE, BEST, CHAMELEON, DYNATUNE
 from apps.dashboard.methods.words import Words, numbers, parts
@@ -170,7 +171,7 @@ PUBLISHED = (
         "With the walks and timings of the publication. Takes hours.",
         f"{CHAMELEON}, 3.2, 3.3, Tables 7 to 9",
         parts("sequential", "ppo", "adaptive", "xgboost", "fixed"),
-        (*AGENT, *CLUSTERS, *REGRESSION, *RUNS_500, *FIRST, *EAGER),
+        (*AGENT, *CLUSTERS, *REGRESSION, *RUNS_500, *SAMPLED, *EAGER),
         more="Both parts together: AE + AS of the ablations.",
     ),
     Words(
@@ -203,7 +204,7 @@ PUBLISHED = (
             *CLUSTERS,
             *REGRESSION,
             *RUNS_500,
-            *FIRST,
+            *SAMPLED,
             *numbers("rhythm", "Chameleon, Table 8", plan=64),
             *_SLOTS,
         ),
@@ -233,7 +234,8 @@ ABLATIONS = (
     Words("chameleon-ae", "Chameleon: the agent alone", "AutoTVM with the agent in place of annealing. Takes hours.",
           f"{CHAMELEON}, 4.1: AE", {**_AUTOTVM, "explorer": "ppo"}, (*AGENT, *REGRESSION, *RUNS_500, *FIRST, *EAGER)),
     Words("chameleon-sa-as", "Chameleon: the sampling alone", "AutoTVM that measures one configuration of each kind. Takes "
-          "hours.", f"{CHAMELEON}, 4.2: SA + AS", {**_AUTOTVM, "sampler": "adaptive"}, (*_AUTOTVM_NUMBERS, *CLUSTERS)),
+          "hours.", f"{CHAMELEON}, 4.2: SA + AS", {**_AUTOTVM, "sampler": "adaptive"},
+          (*ANNEALING, *CLUSTERS, *REGRESSION, *RUNS_500, *SAMPLED, *EAGER)),
     Words("adatune-evaluator", "AdaTune: the timing alone", "AutoTVM that stops timing once the times agree. Takes hours.",
           f"{ADATUNE}; the authors' program", {**_AUTOTVM, "evaluator": "adaptive"},
           (*ANNEALING, *REGRESSION, *BATCHES, *FIRST, *EAGER)),

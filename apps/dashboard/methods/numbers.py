@@ -47,6 +47,7 @@ RUNS_500 = numbers(
 )
 BATCHES = numbers("evaluator", "AdaTune's program", most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0)
 FIRST = numbers("search", "AutoTVM's program: the first plan is random", first=64)
+SAMPLED = numbers("search", "Chameleon, 3.1: the first plan is sampled too; random in its program", first=0)
 EAGER = (
     *numbers("rhythm", _TABLE_8, plan=64),
     *numbers("rhythm", "one configuration makes the latency finite", warm_up=1),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from workers.engine.errors import EngineError
 from workers.engine.methods import METHODS, Method, method
+from workers.engine.methods.presets.autotvm import PLAN
 from workers.engine.scheduler import SCHEDULERS
 from workers.headless.errors import UserMistake
 from workers.messages.composition import POOL
@@ -19,8 +20,8 @@ SCHEDULING = (
 they would be round_robin and dynatune. Not "metaschedule" here or below: its search is TVM's."""
 
 SA, AE, SA_AS, AE_AS = "autotvm", "chameleon-ae", "chameleon-sa-as", "chameleon-paper"
-WIDE = f"+search.pool={POOL:g}"
-"""Samplers are compared on as many candidates: more is no merit of theirs."""
+WIDE = f"+search.pool={POOL:g}+search.first={PLAN}"
+"""Samplers are compared on as many candidates, after the same first plan: more is no merit of theirs."""
 DIVERSE, DIVERSE_AE = f"{SA}+sampler=diverse{WIDE}", f"{AE}+sampler=diverse{WIDE}"
 WIDE_SA_AS, WIDE_AE_AS = SA_AS + WIDE, AE_AS + WIDE
 SEARCHING = (
