@@ -66,7 +66,7 @@ REASONS = {
     "trials": "limit of configurations reached",
     "target": "target latency reached",
     "gain": "little more to gain",
-    "exhausted": "everything was tried",
+    "exhausted": "every operator is finished",
     "stopped": "stopped",
 }
 """Why a run ended."""

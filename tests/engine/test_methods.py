@@ -75,7 +75,8 @@ def test_ablations_differ_in_the_part_they_are_named_after() -> None:
     assert parts("chameleon-ae") == {**base, "explorer": ("ppo", PPO_PAPER)}
     sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER), "search": ("", {"first": 0})}
     assert parts("chameleon-sa-as") == sampled
-    assert parts("chameleon-paper") == {**sampled, "explorer": ("ppo", PPO_PAPER)}
+    iterations = {"rhythm": ("", {**base["rhythm"][1], "slots": 16})}
+    assert parts("chameleon-paper") == {**sampled, "explorer": ("ppo", PPO_PAPER), **iterations}
     assert parts("adatune-evaluator") == {**base, "evaluator": ("adaptive", ADAPTIVE_PAPER)}
     whole = parts("adatune-paper")
     improvement = {"first": 32, "acquisition": "expected_improvement"}

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.pipeline.simulated_run import OPERATORS, WALK, Wish, simulated
+from workers.engine.errors import IllegalMethod
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
@@ -139,6 +140,17 @@ def test_a_run_ends_when_the_space_is_exhausted() -> None:
     assert simulation.events[-1]["reason"] == "exhausted"
     asked = Counter(candidate.operator for candidate in simulation.asked)
     assert all(asked[operator.index] <= operator.size for operator in operators)
+
+
+def test_an_operator_is_finished_after_as_many_slots_as_its_method_gives() -> None:
+    """Of more trials than that takes; the warm-up is no slot."""
+    chosen = method("round_robin", {**WALK, "rhythm.slots": "3"})
+    simulation = simulated(chosen=chosen, trials=10_000, operators=only("conv"))
+    slots = Counter(event["operator"] for event in simulation.events if event["kind"] == "slot")
+    assert dict(slots) == dict.fromkeys(range(len(only("conv"))), 3)
+    assert simulation.events[-1]["reason"] == "exhausted"
+    with pytest.raises(IllegalMethod, match="slots 0 of an operator start at 1"):
+        method("round_robin", {"rhythm.slots": "0"})
 
 
 @pytest.mark.parametrize(("word", "reason"), [("pause", "paused"), ("stop", "stopped")])

@@ -326,6 +326,8 @@ class TuningLoop:
 
     def _progress(self, operator: int) -> Progress:
         done = operator not in self._tuned and self._books.best[operator] != INFINITE
+        most = self._method.rhythm.slots
+        done = done or (most is not None and self._books.slots[operator] >= most)
         return self._books.progress(operator, done or self._proposers[operator].exhausted)
 
     def _everyone(self) -> list[Progress]:

@@ -12,6 +12,7 @@ from apps.dashboard.methods.numbers import (
     EAGER,
     FIRST,
     FOREST,
+    ITERATIONS,
     RANKING,
     REGRESSION,
     RUNS_500,
@@ -171,7 +172,7 @@ PUBLISHED = (
         "With the walks and timings of the publication. Takes hours.",
         f"{CHAMELEON}, 3.2, 3.3, Tables 7 to 9",
         parts("sequential", "ppo", "adaptive", "xgboost", "fixed"),
-        (*AGENT, *CLUSTERS, *REGRESSION, *RUNS_500, *SAMPLED, *EAGER),
+        (*AGENT, *CLUSTERS, *REGRESSION, *RUNS_500, *SAMPLED, *EAGER, *ITERATIONS),
         more="Both parts together: AE + AS of the ablations.",
     ),
     Words(
@@ -180,7 +181,7 @@ PUBLISHED = (
         "With walks that end early and clusters of two knobs, as in the authors’ program. Takes hours.",
         f"{CHAMELEON}; the authors' program",
         parts("sequential", "ppo", "adaptive", "xgboost", "fixed"),
-        (*AGENT_OF_THE_PROGRAM, *CLUSTERS_OF_THE_PROGRAM, *REGRESSION, *RUNS_500, *FIRST, *EAGER),
+        (*AGENT_OF_THE_PROGRAM, *CLUSTERS_OF_THE_PROGRAM, *REGRESSION, *RUNS_500, *FIRST, *EAGER, *ITERATIONS),
         more="Where program and publication differ, this is the program: mostly 16 clusters in place of 9, and an agent "
         "that is kept curious. The program also learns after every episode, and draws the other knobs of a centroid by "
         "chance; this does not.",

@@ -42,6 +42,7 @@ RHYTHM = Part(
         *_to("product: a small slot", plan=16),
         *_to("product: trials an operator before the scheduler begins, at most", warm_up=4),
         *_to("product: a slot is one plan; 100 s in DynaTune, 5", slot_seconds=None),
+        *_to("product: slots after which an operator is finished, no such end; 16 in Chameleon, Table 7", slots=None),
         *_to("product: share of the seconds that is left for measuring every best once more, off", last=0.0),
     ),
 )

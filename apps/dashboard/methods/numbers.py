@@ -52,3 +52,4 @@ EAGER = (
     *numbers("rhythm", _TABLE_8, plan=64),
     *numbers("rhythm", "one configuration makes the latency finite", warm_up=1),
 )
+ITERATIONS = numbers("rhythm", "Chameleon, Table 7: iterations of an operator", slots=16)

@@ -23,7 +23,7 @@ SA, AE, SA_AS, AE_AS = "autotvm", "chameleon-ae", "chameleon-sa-as", "chameleon-
 WIDE = f"+search.pool={POOL:g}+search.first={PLAN}"
 """Samplers are compared on as many candidates, after the same first plan: more is no merit of theirs."""
 DIVERSE, DIVERSE_AE = f"{SA}+sampler=diverse{WIDE}", f"{AE}+sampler=diverse{WIDE}"
-WIDE_SA_AS, WIDE_AE_AS = SA_AS + WIDE, AE_AS + WIDE
+WIDE_SA_AS, WIDE_AE_AS = SA_AS + WIDE, f"{AE_AS}{WIDE}+rhythm.slots=null"
 SEARCHING = (
     "random", SA, AE, SA_AS, AE_AS, WIDE_SA_AS, WIDE_AE_AS, DIVERSE, DIVERSE_AE, "adatune-evaluator", "adatune-surrogate",
     "adatune-contextual", "adatune-paper", "sequential", "chameleon", "adatune", "dynatune", "dynatune-chameleon",

@@ -34,13 +34,15 @@ ROLES = tuple(REGISTRIES)
 class Rhythm:
     """How a run spends its trials: `plan` candidates a slot, at most `warm_up` an operator before the scheduler starts.
 
-    `slot_seconds` is the papers' slot by time; None makes a slot one plan. `last` is the share of a run's seconds that is left
+    `slot_seconds` is the papers' slot by time; None makes a slot one plan. An operator is finished after `slots` of its own;
+    None is no such end. `last` is the share of a run's seconds that is left
     for its end, when the best of every operator and what may be as good are measured once more.
     """
 
     plan: int = 16
     warm_up: int = 4
     slot_seconds: float | None = None
+    slots: int | None = None
     last: float = 0.0
 
     def __post_init__(self) -> None:
@@ -48,6 +50,8 @@ class Rhythm:
             raise ValueError(
                 f"plan {self.plan} and warm_up {self.warm_up} start at 1, slot_seconds {self.slot_seconds} above 0"
             )
+        if self.slots is not None and self.slots < 1:
+            raise ValueError(f"slots {self.slots} of an operator start at 1")
         if not 0 <= self.last < 1:
             raise ValueError(f"last {self.last} must be a share from 0 to under 1")
 
