@@ -80,6 +80,19 @@ def test_the_oracle_looks_over_a_plateau() -> None:
     assert last.rule == "remainder"
 
 
+def test_an_oracle_that_looks_one_slot_ahead_takes_what_the_slot_itself_brings() -> None:
+    """It stands before the plateau until nothing else brings anything: EVEN's 2 and 1, PLATEAU's 1, EVEN's 0.5, and turns."""
+    scheduler = Oracle({0: PLATEAU, 1: EVEN}, ahead=1)
+    assert schedule(scheduler, [PLATEAU, EVEN], 4) == [1, 0, 1, 1]
+    over = schedule(Oracle({0: PLATEAU, 1: EVEN}, ahead=3), [PLATEAU, EVEN], 7)
+    assert over == schedule(Oracle({0: PLATEAU, 1: EVEN}), [PLATEAU, EVEN], 7)
+    last = scheduler.choose([progress(0, PLATEAU, 1), progress(1, EVEN, 3)], 1.0)
+    assert last is not None
+    assert (last.rule, last.operator) == ("remainder", 0)
+    with pytest.raises(ValueError, match="ahead 0 starts at 1 slot"):
+        Oracle({0: PLATEAU}, ahead=0)
+
+
 def test_with_a_horizon_the_oracle_has_no_regret_at_the_end() -> None:
     for horizon in range(1, 7):
         order = schedule(Oracle({0: PLATEAU, 1: EVEN}, horizon=horizon), [PLATEAU, EVEN], horizon)

@@ -129,6 +129,7 @@ SCHEDULERS = (
             *_of("of the landscape", curves=None),
             *_NEVER,
             *_of("the number of slots of the run, where the best split of them is wanted", horizon=None),
+            *_of("product: slots that it looks ahead, all; 1 in DynaTune, 4.1", ahead=None),
             *_of(_RESCUE, limit=4),
         ),
     ),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.benchmarks.methods.finished import FAILED, cell
+from workers.benchmarks.methods.arms import NEXT
 from workers.benchmarks.methods.best import MOST, by_network, recommended, rivals, times_near
 from workers.benchmarks.methods.claims import evaluated
 from workers.benchmarks.methods.compare import Runs
@@ -44,6 +45,7 @@ def test_on_curves_each_seed_has_a_lowest_of_its_own() -> None:
 
 def test_the_oracle_is_no_method_and_seeds_that_one_lacks_are_left_out() -> None:
     arms = {BEST.name: [run(20.0)] * 3, "other": [run(40.0)] * 2, "oracle": [run(2.0, 0.1)] * 3}
+    arms |= {NEXT: arms["oracle"]}
     times, units = times_near(groups("curve", **arms), "curve")
     assert set(times) == {BEST.name, "other"}
     assert len(units) == 2

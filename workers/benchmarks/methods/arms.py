@@ -12,9 +12,11 @@ from workers.engine.scheduler import SCHEDULERS
 from workers.headless.errors import UserMistake
 from workers.messages.composition import POOL
 
+NEXT = "oracle+scheduler.ahead=1"
+"""The oracle of DynaTune 4.1, which knows what the next slot of every operator brings and looks over no plateau."""
 SCHEDULING = (
     "sequential", "random_slots", "round_robin", "linear", "dynamic_random", "dynamic_round_robin", "gradient",
-    "epsilon_greedy", "softmax", "dynatune", "oracle",
+    "epsilon_greedy", "softmax", "dynatune", "oracle", NEXT,
 )  # fmt: skip
 """DynaTune's rivals (5.1 to 5.3, Appendices A and C), for curve landscapes. Not "random" and "auto": with recorded searches
 they would be round_robin and dynatune. Not "metaschedule" here or below: its search is TVM's."""

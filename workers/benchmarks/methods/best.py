@@ -57,7 +57,7 @@ def times_near(groups: Groups, kind: str) -> tuple[dict[str, Times], Units]:
     is that of the seed, elsewhere that of the network. The oracle is no method: it knows what comes.
     """
     networks = {name: arms for (of, name), arms in groups.items() if of == kind}
-    shared = [set(arms) - {ORACLE} for arms in networks.values()]
+    shared = [{arm for arm in arms if arm.partition("+")[0] != ORACLE} for arms in networks.values()]
     arms = sorted(set.intersection(*shared)) if shared else []
     times: dict[str, list[float]] = {arm: [] for arm in arms}
     units: Units = []

@@ -80,9 +80,10 @@ class Oracle:
 
     Each slot goes where the reduction a slot is steepest over any number m of slots ahead,
     max over m of weight x (best now - best after m more slots) / m: it looks over plateaus, which a rested arm needs,
-    and needs no end of the run. With `horizon`, the number of slots of the run, only the slots of the best split of them
-    are given, in that order, so that the latency at the end is the lowest there can be; it keeps the split it made at
-    first, from configurations a slot as they were then.
+    and needs no end of the run. With `ahead` no m is over that: with 1 each slot goes where it takes off most itself, which
+    is what the choices of DynaTune's regret are held against (4.1). With `horizon`, the number of slots of the run, only the
+    slots of the best split of them are given, in that order, so that the latency at the end is the lowest there can be; it
+    keeps the split it made at first, from configurations a slot as they were then.
     Only a landscape has such curves. Rules told: "rescue", "oracle", "remainder" (nothing known is left to gain).
     Raises IllegalMethod without curves, or for an operator they lack.
     """
@@ -92,6 +93,7 @@ class Oracle:
         curves: Mapping[Any, Sequence[float]] | None,
         patience: int | None = None,
         horizon: int | None = None,
+        ahead: int | None = None,
         limit: int = 4,
     ) -> None:
         if not curves:
@@ -99,8 +101,10 @@ class Oracle:
                 "scheduler 'oracle' needs the recorded curves of all operators and this run has none; run it on a "
                 "landscape with the parameter curves, or choose another scheduler"
             )
+        if ahead is not None and ahead < 1:
+            raise ValueError(f"ahead {ahead} starts at 1 slot")
         self._curves = {int(index): np.asarray(curve, dtype=np.float64) for index, curve in curves.items()}
-        self._patience, self._horizon, self._limit = patience, horizon, limit
+        self._patience, self._horizon, self._ahead, self._limit = patience, horizon, ahead, limit
         self._planned: dict[int, int] | None = None
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
@@ -123,7 +127,7 @@ class Oracle:
         self._planned = None if kept is None else {int(index): slots for index, slots in kept.items()}
 
     def _known(self, going: Sequence[Progress], slot_seconds: float) -> Decision:
-        ahead = {one.operator.index: self._ahead(one, slot_seconds) for one in going}
+        ahead = {one.operator.index: self._coming(one, slot_seconds) for one in going}
         if self._horizon is not None and self._planned is None:
             self._planned = self._plan(going, ahead, self._horizon - sum(one.slots for one in going))
         slopes = {one.operator.index: self._steepest(one, ahead[one.operator.index]) for one in going}
@@ -144,7 +148,7 @@ class Oracle:
         split = best_split([ahead[one.operator.index] for one in going], weights, max(slots, 0))
         return {one.operator.index: one.slots + more for one, more in zip(going, split, strict=True)}
 
-    def _ahead(self, one: Progress, slot_seconds: float) -> Array:
+    def _coming(self, one: Progress, slot_seconds: float) -> Array:
         """Its best time now and after each further slot, as long as anything is known, in seconds."""
         if one.operator.index not in self._curves:
             raise IllegalMethod(
@@ -162,6 +166,8 @@ class Oracle:
         """Largest weighted reduction a slot in seconds, and over how many slots; (0, 0) when nothing is to gain."""
         if self._planned is not None:
             ahead = ahead[: 1 + max(0, self._planned.get(one.operator.index, 0) - one.slots)]
+        if self._ahead is not None:
+            ahead = ahead[: 1 + self._ahead]
         if not math.isfinite(one.best) or len(ahead) < 2:
             return 0.0, 0
         slopes = one.operator.weight * (ahead[0] - ahead[1:]) / np.arange(1, len(ahead))
