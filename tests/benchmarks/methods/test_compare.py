@@ -16,7 +16,6 @@ from workers.benchmarks.methods.compare import (
     decision_seconds,
     gained,
     grouped,
-    measurements_to_same,
     measuring,
     not_scheduling,
     operator_quality,
@@ -26,13 +25,16 @@ from workers.benchmarks.methods.compare import (
     ratios,
     scored_a_search,
     searching,
-    seconds_to_base,
-    seconds_to_same,
     steps_a_search,
     summary,
+    versions_apart,
+)
+from workers.benchmarks.methods.reach import (
+    measurements_to_same,
+    seconds_to_base,
+    seconds_to_same,
     time_to_final,
     time_to_same,
-    versions_apart,
 )
 from workers.headless.errors import UserMistake
 
@@ -90,8 +92,34 @@ def test_when_two_are_at_the_final_latency_of_one_and_from_when_on_the_other_is_
     late = cell([[1, 11.0], [70, 4.0]])
     assert ahead_from(SLOW, late) == [70.0]
     assert ahead_from(late, SLOW) == []
-    assert seconds_to_base(late, SLOW) == []
+    assert seconds_to_base(late, SLOW) == [100.0]  # and that is its end
     assert own_seconds(FAILED, SLOW) == seconds_to_base(FAILED, SLOW) == []
+
+
+def test_what_never_comes_where_the_base_ended_is_counted_and_bounded_by_its_end() -> None:
+    """SLOW ends 2 % over FAST, which was there after 60 of its 100 s: that is 0.6 at most, and 0 to be judged by."""
+    every = [(FAST, FAST), (FAST, SLOW), (FAST, SLOW)]
+    assert [time_to_same(*pair) for pair in every] == [[1.0], [0.0], [0.0]]
+    assert time_to_same.censored(every) == "1 of 3 arrive, <= 0.60 with the others"
+    assert measurements_to_same.censored(every[1:]) == "0 of 2 arrive, <= 0.60 with the others"
+    assert seconds_to_same.censored(every[1:]) == "0 of 2 arrive, <= 0.60 with the others"
+    assert seconds_to_base.censored(every) == "1 of 3 arrive, the others at their ends"
+    assert time_to_same.censored(every[:1]) == time_to_same.censored([(FAILED, SLOW)]) == ""
+
+
+def test_a_row_says_how_many_come() -> None:
+    """Of five seeds three come: the median is the third, and with the two others at their ends no more."""
+    slow = [cell(SLOW["curve"], key={"arm": "dynatune", "seed": seed}) for seed in (0, 1)]
+    fast = [cell(FAST["curve"], key={"arm": "dynatune", "seed": seed}) for seed in (2, 3, 4)]
+    base = [cell(FAST["curve"], key={"arm": "gradient", "seed": seed}) for seed in range(5)]
+    rows = [row for row in evaluated([*slow, *fast, *base]) if "gradient" in row["text"] and row["networks"]]
+    assert [row["notes"]["net (curve)"] for row in rows[:3]] == [
+        ["3 of 5 arrive, <= 1.00 with the others"],
+        ["3 of 5 arrive, <= 1.00 with the others"],
+        ["3 of 5 arrive, the others at their ends"],
+    ]
+    assert "1.00 [0.00, 1.00] (n = 5), 3 of 5 arrive, <= 1.00 with the others" in table(rows)
+    assert "3 of 5 arrive" in rows[0]["ours"]
 
 
 @pytest.mark.mutation

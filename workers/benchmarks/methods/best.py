@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.benchmarks.interval import FEWEST, RESAMPLES, Interval
-from workers.benchmarks.methods.compare import Runs, curve_of
+from workers.benchmarks.methods.compare import Runs
+from workers.benchmarks.methods.reach import curve_of
 from workers.benchmarks.methods.replayed import CURVE
 from workers.engine.methods import BEST
 from workers.landscapes.calibration import ORACLE

@@ -13,6 +13,7 @@ from workers.benchmarks.methods.best import NEAR, Groups, by_network, recommende
 from workers.benchmarks.methods.claim import NO_TARGET, OPEN, Claim, Target
 from workers.benchmarks.methods.compare import (
     Measure,
+    Runs,
     affordable,
     ahead_from,
     decision_seconds,
@@ -22,7 +23,6 @@ from workers.benchmarks.methods.compare import (
     grouped,
     held,
     held_of_gaining,
-    measurements_to_same,
     measuring,
     not_scheduling,
     operator_quality,
@@ -32,14 +32,18 @@ from workers.benchmarks.methods.compare import (
     ratios,
     scored_a_search,
     searching,
+    steps_a_search,
+    version_of,
+    without_width,
+)
+from workers.benchmarks.methods.reach import (
+    Reach,
+    measurements_to_same,
     seconds_to_base,
     seconds_to_same,
-    steps_a_search,
     time_to_final,
     time_to_near,
     time_to_same,
-    version_of,
-    without_width,
 )
 from workers.benchmarks.methods.replayed import CURVE, SPACE
 from workers.benchmarks.text_table import aligned
@@ -203,8 +207,8 @@ def evaluated(
     cells: Sequence[Cell], probes: Sequence[Cell] = (), claims: Sequence[Claim] = CLAIMS
 ) -> list[dict[str, Any]]:
     """A row a claim: {source, text, reported, target, networks: {name: interval}, apart: names of networks on which arm and
-    base were made by different versions of the code, events: of how many a share is, fewest, ours, holds and met (see
-    `Target`), cuda}. `probes` are cells whose arm is a probe's name."""
+    base were made by different versions of the code, notes: what is said beside a network's figure, events: of how many a
+    share is, fewest, ours, holds and met (see `Target`), cuda}. `probes` are cells whose arm is a probe's name."""
     runs, others = grouped(cells), grouped(probes)
     groups = {where: {**runs.get(where, {}), **others.get(where, {})} for where in sorted({*runs, *others})}
     return [_row(claim, groups) for claim in claims] + _recommended(runs)
@@ -225,7 +229,19 @@ def _row(claim: Claim, groups: Groups) -> dict[str, Any]:
         ]
         events = sum(claim.events(base, arm) for base, arm in each)
     apart = [name for name in networks if len({version_of(runs) for runs in pairs[name]}) > 1]
-    return _told((claim.source, claim.text, claim.reported), claim, networks, apart, events)
+    notes = {
+        name: [*_arrived(claim.measure, *pairs[name]), *(["two versions"] if name in apart else [])]
+        for name in networks
+    }
+    return _told((claim.source, claim.text, claim.reported), claim, networks, apart, events, notes)
+
+
+def _arrived(measure: Measure, base: Runs, arm: Runs) -> list[str]:
+    """How much of the arm comes where the base ended, if not all."""
+    if not isinstance(measure, Reach):
+        return []
+    found = measure.censored([(base[seed], arm[seed]) for seed in sorted(base.keys() & arm.keys())])
+    return [found] if found else []
 
 
 def _recommended(groups: Groups) -> list[dict[str, Any]]:
@@ -247,16 +263,19 @@ def _told(
     networks: Mapping[str, Interval],
     apart: Sequence[str] = (),
     events: int | None = None,
+    notes: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
+    notes = notes or dict.fromkeys(networks, ())
     found = list(networks.values())
     return {
         **dict(zip(("source", "text", "reported"), words, strict=True)),
         "target": wanted.target,
         "networks": {name: vars(of) for name, of in networks.items()},
         "apart": list(apart),
+        "notes": dict(notes),
         "events": events,
         "fewest": wanted.fewest,
-        "ours": "; ".join(f"{name} {_ours(of, name in apart)}" for name, of in networks.items()) or NOT_RUN,
+        "ours": "; ".join(f"{name} {_ours(of, notes[name])}" for name, of in networks.items()) or NOT_RUN,
         "holds": wanted.holds(found, events),
         "met": wanted.met(found, events),
         "cuda": NOT_RUN,
@@ -271,7 +290,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         head = [f"{row['source']}: {row['text']}", row["reported"], row["target"], count]
         lines.append([*head, _holds(row), row["cuda"]])
         for name, found in row["networks"].items():
-            lines.append([f"  {name}", "", "", _ours(Interval(**found), name in row["apart"]), "", ""])
+            lines.append([f"  {name}", "", "", _ours(Interval(**found), row["notes"][name]), "", ""])
     return aligned(lines)
 
 
@@ -285,7 +304,7 @@ def _holds(row: Mapping[str, Any]) -> str:
     return row["holds"] or NO_TARGET
 
 
-def _ours(interval: Interval, apart: bool) -> str:
+def _ours(interval: Interval, notes: Sequence[str]) -> str:
     """With n, the number of seeds."""
     count = "" if interval.bounds is None else f" (n = {interval.count})"
-    return f"{interval}{count}, two versions" if apart else f"{interval}{count}"
+    return ", ".join((f"{interval}{count}", *notes))

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from workers.benchmarks.cells import DONE, Cell
-from workers.benchmarks.curve import Curve
 from workers.benchmarks.interval import Interval
-
-SLACK = 0.01
-"""Two latencies this close count as the same quality."""
+from workers.benchmarks.methods.reach import SLACK, curve_of, seconds_to_base
 
 Runs = dict[int, Cell]
 Measure = Callable[[Cell, Cell], list[float]]
@@ -57,47 +54,16 @@ def version_of(runs: Runs) -> str:
     return str(next(iter(runs.values()))["key"].get("version"))
 
 
-def curve_of(cell: Cell) -> Curve:
-    return Curve.of(cell["curve"])
-
-
 def ratios(base: Mapping[int, Cell], arm: Mapping[int, Cell], measure: Measure) -> list[float]:
     """One value a seed that both have: the median of what `measure` finds (over operators, or the run's one)."""
     found = [measure(base[seed], arm[seed]) for seed in sorted(base.keys() & arm.keys())]
     return [float(np.median(values)) for values in found if values]
 
 
-def time_to_same(base: Cell, arm: Cell, slack: float = SLACK) -> list[float]:
-    """How much sooner `arm` is at the base's final latency; 0 when it never is (DynaTune, Figures 7 to 10)."""
-    mine, theirs = curve_of(base), curve_of(arm)
-    if mine.final is None:
-        return []
-    target = mine.final * (1 + slack)
-    reached, first = theirs.time_to(target), mine.time_to(target)
-    return [0.0 if reached is None or first is None else first / max(reached, 1e-9)]
-
-
-def time_to_final(base: Cell, arm: Cell) -> list[float]:
-    """The same to the very latency."""
-    return time_to_same(base, arm, 0.0)
-
-
-def time_to_near(base: Cell, arm: Cell) -> list[float]:
-    """The same to within 2 %: for the oracle."""
-    return time_to_same(base, arm, 0.02)
-
-
 def own_seconds(base: Cell, arm: Cell) -> list[float]:
     """Seconds until `base` is within SLACK of its final latency."""
     near = near_the_end(base)
     return [] if near is None else [near]
-
-
-def seconds_to_base(base: Cell, arm: Cell) -> list[float]:
-    """Seconds until `arm` is there; none where it never is."""
-    final = curve_of(base).final
-    reached = None if final is None else curve_of(arm).time_to(final * (1 + SLACK))
-    return [] if reached is None else [reached]
 
 
 def ahead_from(base: Cell, arm: Cell) -> list[float]:
@@ -108,28 +74,6 @@ def ahead_from(base: Cell, arm: Cell) -> list[float]:
         slower = (theirs.at(moment) or np.inf) > (mine.at(moment) or np.inf)
         since = None if slower else moment if since is None else since
     return [] if since is None else [since]
-
-
-def _to_same(column: int) -> Measure:
-    """How much less of a column of the series every operator of `arm` needs for the base's best, within SLACK."""
-
-    def measure(base: Cell, arm: Cell) -> list[float]:
-        found = []
-        for mine, theirs in zip(base["operators"], arm["operators"], strict=True):
-            if not mine["series"]:
-                continue
-            target = mine["best"] * (1 + SLACK)
-            needed = next((row[column] for row in mine["series"] if row[3] <= target), None)
-            reached = next((row[column] for row in theirs["series"] if row[3] <= target), None)
-            if needed is not None:
-                found.append(0.0 if reached is None else max(needed, 1e-9) / max(reached, 1e-9))
-        return found
-
-    return measure
-
-
-measurements_to_same = _to_same(0)
-seconds_to_same = _to_same(1)
 
 
 def _a_search(ours: str, live: str) -> Measure:
@@ -210,7 +154,7 @@ def searching(base: Cell, arm: Cell) -> list[float]:
 def affordable(base: Cell, arm: Cell) -> list[float]:
     """Part of its present search with which `arm` would be at the base's final latency as soon as `base`: from 1 on it is
     already, and at 0 it is not even with a search for nothing."""
-    own, reached = own_seconds(base, arm), seconds_to_base(base, arm)
+    own, reached = own_seconds(base, arm), [seconds for seconds, came in seconds_to_base.found(base, arm) if came]
     share = searching(base, arm)
     if not (own and share and share[0]):
         return []

@@ -15,13 +15,15 @@ from workers.benchmarks.interval import Interval
 from workers.benchmarks.methods.compare import (
     Measure,
     Runs,
-    curve_of,
     grouped,
-    measurements_to_same,
     quality,
     quality_in_time,
     ratios,
     steps_a_search,
+)
+from workers.benchmarks.methods.reach import (
+    curve_of,
+    measurements_to_same,
     time_to_same,
 )
 from workers.benchmarks.methods.replayed import CURVE, SPACE
