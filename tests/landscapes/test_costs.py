@@ -85,6 +85,14 @@ def test_what_has_no_price_is_timed_beside_a_like_that_has() -> None:
     assert more.sources == {"explorer": "other code"}
 
 
+def test_who_knows_the_future_pays_nothing_whatever_its_parameters() -> None:
+    """Prices of before it had one of them are as good."""
+    for ahead in ("null", "1"):
+        chosen = method("auto", {"scheduler": "oracle", "scheduler.ahead": ahead})
+        assert untimed(costs(), [chosen]) == []
+        assert Costs({}, "none").decision(chosen, 30) == 0.0
+
+
 @pytest.mark.mutation
 @pytest.mark.parametrize(
     ("file", "older"),

@@ -15,14 +15,11 @@ from workers.engine.methods import METHODS, REGISTRIES, Method
 from workers.engine.ports import Progress
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.space import Choices, Features, Knob, Operator, Sketch
-from workers.landscapes.costs import UNITS, Costs, key_of
+from workers.landscapes.costs import ORACLE, UNITS, Costs, key_of
 from workers.landscapes.parameters import walking
 from workers.landscapes.synthetic import tilings
 
 Clock = Callable[[], float]
-
-ORACLE = "oracle"
-"""It knows the future of a landscape; what knowing costs has no meaning."""
 
 OPERATORS = (8, 24)
 """Of the networks whose decisions are timed: what one costs grows with them."""
@@ -53,7 +50,7 @@ def calibrate(machine: str, methods: Sequence[Method] | None = None, now: Clock 
     for method in every_part() if methods is None else methods:
         for role, timed in TIMERS.items():
             key = key_of(role, method)
-            if key not in seconds:
+            if key not in seconds and (role, method.scheduler) != ("scheduler", ORACLE):
                 seconds[key] = timed(method, operator, now)
     return Costs(seconds, machine)
 
@@ -65,7 +62,7 @@ def untimed(costs: Costs, methods: Iterable[Method]) -> list[tuple[str, Method, 
     for method in methods:
         for role in UNITS:
             like = _alike(costs, role, method)
-            if key_of(role, method) not in costs.seconds and like is not None:
+            if costs.known(role, method) is None and like is not None:
                 found.setdefault(key_of(role, method), (role, method, like))
     return list(found.values())
 
@@ -177,8 +174,6 @@ def _cost_model(method: Method, operator: Operator, now: Clock) -> dict[str, flo
 
 
 def _scheduler(method: Method, operator: Operator, now: Clock) -> dict[str, float]:
-    if method.scheduler == ORACLE:
-        return dict.fromkeys(UNITS["scheduler"], 0.0)
     decision, decision_operator = _line(OPERATORS, [_decision(method, operator, count, now) for count in OPERATORS])
     return {"decision": decision, "decision_operator": decision_operator}
 

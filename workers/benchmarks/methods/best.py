@@ -12,7 +12,7 @@ from workers.benchmarks.methods.compare import Runs
 from workers.benchmarks.methods.reach import curve_of
 from workers.benchmarks.methods.replayed import CURVE
 from workers.engine.methods import BEST
-from workers.landscapes.calibration import ORACLE
+from workers.landscapes.costs import ORACLE
 
 NEAR = 0.05
 AUTO = "auto"

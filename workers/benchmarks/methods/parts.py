@@ -20,7 +20,7 @@ from workers.benchmarks.methods.replayed import CURVE, SPACE, Source
 from workers.benchmarks.progress import Progress
 from workers.engine.methods import Method
 from workers.headless.errors import UserMistake
-from workers.landscapes.calibration import ORACLE
+from workers.landscapes.costs import ORACLE
 from workers.messages.spec import ALL
 
 KIND, PROBE, LIVE = "methods", "probe", "live"
