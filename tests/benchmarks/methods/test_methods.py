@@ -300,7 +300,7 @@ def test_probes_are_asked_where_no_methods_are_named(landscapes: Path, tmp_path:
         return found
 
     probed = kinds("--seeds", "1,2")["probe"]
-    seeded = ("evaluators", "surrogate", "belief", "decisions")
+    seeded = ("evaluators", "surrogate", "explorers", "belief", "decisions")
     assert probed == {"timings 1", *(f"{name} {seed}" for name in seeded for seed in (1, 2))}
     assert "probe" not in kinds("--methods", "dynatune")
 

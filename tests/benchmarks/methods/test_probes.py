@@ -97,11 +97,14 @@ def test_what_is_proposed_by_chance_is_not_proposed_by_the_surrogate(
 
 
 def test_a_belief_s_own_middle_is_asked_after_every_slot(curve: Source) -> None:
-    """Its curves are over the best already, where most slots leave it: they hold far less than 80 %; noise makes it more."""
+    """Its curves are over the best already, where most slots leave it: they hold far less than 80 %; what a slot may end with,
+    the best or an observation over it, holds more."""
     found = belief(curve, 0)
     assert found == belief(curve, 0)
     assert found["n"] >= 5
-    assert 0 <= found["curves"] <= found["observations"] <= 1
+    assert 0 <= found["curves"] <= found["ends"] <= 1
+    assert 0 < found["gains"] < found["n"]
+    assert found["gained"] < found["ends"]
 
 
 @pytest.mark.mutation
@@ -120,7 +123,7 @@ def test_the_middle_of_a_belief_that_is_too_sure_or_in_doubt_of_everything_is_no
         return replace(found, values=above, noise=width * found.best)
 
     monkeypatch.setattr(Belief, "forecast", scaled)
-    assert belief(curve, 0)["observations"] == pytest.approx(share, abs=0.1)
+    assert belief(curve, 0)["ends"] == pytest.approx(share, abs=0.1)
 
 
 def test_a_belief_sampled_shortly_mostly_decides_as_the_paper_s(curve: Source, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +134,9 @@ def test_a_belief_sampled_shortly_mostly_decides_as_the_paper_s(curve: Source, m
     assert 0 <= found["paper_same"] <= 1
     assert 0.5 < found["ranked"] <= 1
     assert 0.5 < found["paper_ranked"] <= 1
+    assert 0 <= found["lost"] <= found["most"] < 0.3
+    assert 0 <= found["paper_lost"] <= found["paper_most"] < 0.3
+    assert (found["lost"] == 0) is (found["same"] == 1)
 
 
 @pytest.mark.mutation
@@ -149,6 +155,13 @@ def test_decisions_by_another_rule_are_noticed(curve: Source, monkeypatch: pytes
     assert found["same"] < before["same"] - 0.3
     assert found["ranked"] < 0 < before["ranked"]
     assert found["paper_ranked"] > 0
+
+
+def test_what_is_given_up_is_a_share_of_the_largest_index_by_the_other_s_table() -> None:
+    one = Decision(1, "belief", {"operators": {"0": [9, 9], "1": [0, 0]}})
+    other = Decision(0, "belief", {"operators": {"0": [1, 1], "1": [1, 0.5], "2": [0, 1]}})
+    assert probes._lost(one, other) == pytest.approx(0.25)
+    assert probes._lost(other, other) == probes._lost(one, Decision(0, "rescue")) == probes._lost(one, None) == 0.0
 
 
 def test_indices_are_ranked_over_the_operators_that_both_decisions_have() -> None:
@@ -186,10 +199,14 @@ def probed(name: str, seed: int = 0, **figures: float) -> dict[str, Any]:
         ("surrogate", {"drawn": 0.8, "n": 100}, "like those it knows", "yes"),
         ("surrogate", {"drawn": 0.8, "n": 99}, "like those it knows", None),
         ("surrogate", {"drawn": 0.91, "n": 100}, "like those it knows", "no"),
-        ("belief", {"curves": 0.17, "n": 100}, "middle 80 %, its curves", "no"),
-        ("belief", {"observations": 0.7, "n": 100}, "its curves with the noise", "yes"),
+        ("belief", {"ends": 0.69, "n": 100}, "a curve with its noise", "no"),
+        ("belief", {"ends": 0.7, "n": 100}, "a curve with its noise", "yes"),
+        ("explorers", {"steps_paper": 2.88}, "come to, PPO under annealing in every tiling", "yes"),
+        ("explorers", {"steps_product": 2.87}, "come to, PPO under annealing in every tiling", "no"),
         ("decisions", {"same": 0.95, "n": 100}, "same operator first", "yes"),
         ("decisions", {"same": 0.94, "n": 100}, "same operator first", "no"),
+        ("decisions", {"lost": 0.01, "n": 100}, "share of the index given up", "yes"),
+        ("decisions", {"lost": 0.02, "n": 100}, "share of the index given up", "no"),
     ],
 )
 def test_a_figure_of_a_probe_is_held_against_its_target(

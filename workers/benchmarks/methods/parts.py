@@ -35,7 +35,7 @@ REPLAYED = (
     *FOLDING,
     "workers/benchmarks/methods/replayed.py",
 )
-PROBING = (*REPLAYED, "workers/benchmarks/methods/probes.py")
+PROBING = (*REPLAYED, *(f"workers/benchmarks/methods/{part}.py" for part in ("probes", "walks")))
 PLAYED = (*TUNING, *FOLDING, "workers/benchmarks/methods/live.py", "workers/benchmarks/ours.py")
 GUESS = 5.0  # s of a replay
 OVERHEAD = 60.0  # s of a live cell beside its tuning

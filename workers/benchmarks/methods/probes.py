@@ -1,5 +1,6 @@
 """What is asked of a landscape itself, beside the runs: how long evaluators measure and how well they rank, how often a
-surrogate's and a belief's intervals hold, and whether a belief that is sampled in a tenth of the time decides alike."""
+surrogate's and a belief's intervals hold, whether a belief that is sampled in a tenth of the time decides alike, and how soon
+explorers find the best of a large space."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from workers.benchmarks.methods.arms import AE
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source, run_cell
+from workers.benchmarks.methods.walks import Gain, walks
 from workers.engine.belief import PAPER
 from workers.engine.cost_model.random_forest import Z
 from workers.engine.evaluator import adaptive, evaluator_from, fixed
@@ -37,6 +40,8 @@ OPERATORS = 30
 """Of the network whose decisions are told: DynaTune's had about as many."""
 KNOWN = 128
 """Configurations that a surrogate has seen, and as many that it is asked for."""
+WALKED = 3
+"""Operators of a network that explorers walk in: each takes a quarter of a minute."""
 DECISIONS = 100
 """That are made twice, of a run: with the paper's sampling each slot takes some tenths of a second."""
 FLOOR = -6.0
@@ -120,15 +125,16 @@ def surrogate(source: Source, seed: int) -> Figures:
 
 def belief(source: Source, seed: int) -> Figures:
     """A run of dynatune on recorded searches: how often an operator's speed after a slot lay in the middle 80 % of what was
-    believed before of so many configurations: of the sampled `curves`, and of `observations`, which have the sampled noise
-    around them."""
+    believed before of so many configurations: of the `ends` of a slot, which are observations (the sampled curves with the
+    sampled noise) or, where these are under it, the best so far; of those that brought something the same (`gained`, of
+    `gains`); and of the `curves` alone."""
     assert isinstance(source.recording, CurveRecording)
     peak, rng = float(source.recording.header["peak_flops"]), np.random.default_rng([seed, *b"observations"])
     method = METHODS["dynatune"]
     own = scheduler_named(method.scheduler, Setting(seed, peak), **method.parameters.get("scheduler", {}))
     assert isinstance(own, DynaTune)
     played = _Played(CurveLandscape(source.recording, SimulatedClock(), seed), method.rhythm.plan)
-    inside: list[tuple[bool, bool]] = []
+    curves, ends, gained = list[bool](), list[bool](), list[bool]()
     every, trials = played.progress, source.trials(None)
     while sum(len(one.curve) for one in every) < trials:
         decision = own.choose(every, played.slot_seconds)
@@ -141,19 +147,24 @@ def belief(source: Source, seed: int) -> Figures:
         if forecast is not None:
             came, values = forecast.best * before.best / after.best, forecast.values
             seen = values + forecast.noise * rng.standard_normal(len(values))
-            inside.append((_between(values, came), _between(seen, came)))
+            curves.append(_between(values, came))
+            ends.append(_between(np.maximum(seen, forecast.best), came))
+            gained += ends[-1:] if after.best < before.best else []
         own.observe(after)
         every = played.progress
-    curves, observations = np.mean(inside, axis=0) if inside else (np.nan, np.nan)
-    return {"curves": float(curves), "observations": float(observations), "n": len(inside)}
+    held = {"curves": curves, "ends": ends, "gained": gained}
+    shares = {name: float(np.mean(each)) if each else np.nan for name, each in held.items()}
+    return {**shares, "gains": len(gained), "n": len(ends)}
 
 
 def decisions(source: Source, seed: int) -> Figures:
     """A run of the recommended method in which each decision is also made twice by the paper's sampling of the belief: how
-    often the same operator is first (`same`) and how far the operators' indices are in the same order (`ranked`, Spearman's
-    correlation, median of the decisions), and both of the paper's two (`paper_*`)."""
+    often the same operator is first (`same`), how far the operators' indices are in the same order (`ranked`, Spearman's
+    correlation, median of the decisions) and what share of the index, by the paper's table, is given up by choosing otherwise
+    (`lost`, mean of all decisions, and the `most` of one); and all of the paper's two (`paper_*`)."""
     assert isinstance(source.recording, CurveRecording)
     auto, first, ranked = METHODS["auto"], list[tuple[bool, bool]](), list[tuple[float, float]]()
+    lost: list[tuple[float, float]] = []
     peak, numbers = float(source.recording.header["peak_flops"]), dict(auto.parameters.get("scheduler", {}))
     slow = {**numbers, "sampling": asdict(PAPER)} if auto.scheduler == METHODS["dynatune"].scheduler else numbers
     own = scheduler_named(auto.scheduler, Setting(seed, peak), **numbers)
@@ -168,6 +179,7 @@ def decisions(source: Source, seed: int) -> Figures:
         if decision.rule not in ("gamma", "prior", "rescue"):
             first.append((_first(decision) == _first(one), _first(one) == _first(other)))
             ranked.append((_in_order(decision, one), _in_order(one, other)))
+            lost.append((_lost(decision, one), _lost(one, other)))
         after = played.slot(decision.operator)
         for scheduler in (own, *papers):
             scheduler.observe(after)
@@ -181,6 +193,10 @@ def decisions(source: Source, seed: int) -> Figures:
         "paper_same": float(paper_same),
         "ranked": float(order),
         "paper_ranked": float(paper_order),
+        "lost": float(np.mean(lost, axis=0)[0]),
+        "paper_lost": float(np.mean(lost, axis=0)[1]),
+        "most": float(np.max(lost, axis=0)[0]),
+        "paper_most": float(np.max(lost, axis=0)[1]),
         "n": len(first),
     }
 
@@ -203,6 +219,20 @@ def timings(source: Source, seed: int) -> Figures:
     }
 
 
+def explorers(source: Source, seed: int) -> Figures:
+    """Walks of Chameleon's agent against annealing's in every tiling of the largest operators' loops (`walks.Gain`), with the
+    `paper`'s numbers and the `product`'s: medians of the walks."""
+    assert isinstance(source.recording, SpaceRecording)
+    operators = sorted((part.operator for part in source.recording.parts), key=lambda one: -one.weight * one.work)
+    found: Figures = {"n": 0}
+    for words, agent in (("paper", METHODS[AE]), ("product", METHODS["chameleon"])):
+        gains = [gain for operator in operators[:WALKED] for gain in walks(operator, agent, seed)]
+        medians = np.median(gains, axis=0)
+        found |= {f"{name}_{words}": float(median) for name, median in zip(Gain._fields, medians, strict=True)}
+        found["n"] = len(gains)
+    return found
+
+
 @dataclass(frozen=True)
 class Probe:
     """`ask` of landscapes of a kind; once where no seed changes what comes."""
@@ -215,6 +245,7 @@ class Probe:
 PROBES = {
     "evaluators": Probe(SPACE, evaluators),
     "surrogate": Probe(SPACE, surrogate),
+    "explorers": Probe(SPACE, explorers),
     "belief": Probe(CURVE, belief),
     "decisions": Probe(CURVE, decisions),
     "timings": Probe(CURVE, timings, once=True),
@@ -272,6 +303,13 @@ class _Played:
 
 def _first(decision: Decision | None) -> int | None:
     return None if decision is None else decision.operator
+
+
+def _lost(chosen: Decision | None, other: Decision | None) -> float:
+    """Share of the largest index of the other's table that the chosen operator has less there; 0 where there is no table."""
+    table = {} if other is None else {int(name): sum(terms) for name, terms in other.terms.get("operators", {}).items()}
+    most = max(table.values(), default=0.0)
+    return 1 - table[chosen.operator] / most if chosen is not None and most > 0 else 0.0
 
 
 def _in_order(one: Decision | None, other: Decision | None) -> float:
