@@ -14,6 +14,7 @@ from workers.benchmarks.methods.compare import (
     affordable,
     ahead_from,
     decision_seconds,
+    fewer,
     gained,
     grouped,
     measuring,
@@ -47,6 +48,8 @@ def test_ratios_say_how_much_sooner_the_base_s_end_is_reached() -> None:
     assert quality_in_time(SLOW, FAST) == [pytest.approx(6.0 / 5.02)]
     assert steps_a_search(SLOW, cell([[1, 5.0]], steps=50)) == [2.0]
     assert gained(SLOW, SLOW) == [2.0]
+    assert fewer(SLOW, cell([[1, 5.0]], trials=25)) == [4.0]
+    assert fewer(SLOW, cell([[1, 5.0]], trials=0)) == []
     assert operator_quality(SLOW, FAST) == [pytest.approx(5.0 / 4.9)]
 
 

@@ -108,6 +108,11 @@ def measuring(base: Cell, arm: Cell) -> list[float]:
     return [spent[0] / spent[1]] if spent[1] else []
 
 
+def fewer(base: Cell, arm: Cell) -> list[float]:
+    """How many times fewer measurements `arm` made in all."""
+    return [base["trials"] / arm["trials"]] if arm["trials"] else []
+
+
 def quality(base: Cell, arm: Cell) -> list[float]:
     """How much faster the network is at the end."""
     return _faster([(base["latency"], arm["latency"])])

@@ -12,7 +12,8 @@ from workers.benchmarks.curve import Curve
 
 SLACK = 0.01
 """Two latencies this close count as the same quality."""
-NEVER = 1e-9
+SHORTEST = 1e-9
+"""Seconds or counts that nothing takes less of: a divisor is no 0."""
 
 Found = tuple[float, bool]
 
@@ -54,7 +55,7 @@ def _sooner(slack: float) -> Callable[[Cell, Cell], list[Found]]:
     def found(base: Cell, arm: Cell) -> list[Found]:
         target = _target(base, slack)
         first = None if target is None else curve_of(base).time_to(target)
-        return [(first / max(seconds, NEVER), came) for seconds, came in _seconds(slack)(base, arm)] if first else []
+        return [(first / max(seconds, SHORTEST), came) for seconds, came in _seconds(slack)(base, arm)] if first else []
 
     return found
 
@@ -84,7 +85,7 @@ def _of_operators(column: int, whole: str) -> Callable[[Cell, Cell], list[Found]
             reached = next((row[column] for row in theirs["series"] if row[3] <= target), None)
             if needed is not None:
                 spent = theirs[whole] if reached is None else reached
-                each.append((max(needed, NEVER) / max(spent, NEVER), reached is not None))
+                each.append((max(needed, SHORTEST) / max(spent, SHORTEST), reached is not None))
         return each
 
     return found
