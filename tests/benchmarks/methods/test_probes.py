@@ -205,8 +205,8 @@ def probed(name: str, seed: int = 0, **figures: float) -> dict[str, Any]:
         ("explorers", {"steps_product": 2.87}, "come to, PPO under annealing in every tiling", "no"),
         ("decisions", {"same": 0.95, "n": 100}, "same operator first", "yes"),
         ("decisions", {"same": 0.94, "n": 100}, "same operator first", "no"),
-        ("decisions", {"lost": 0.01, "n": 100}, "share of the index given up", "yes"),
-        ("decisions", {"lost": 0.02, "n": 100}, "share of the index given up", "no"),
+        ("decisions", {"lost": 0.01, "n": 100}, "per cent of the index given up", "yes"),
+        ("decisions", {"lost": 0.02, "n": 100}, "per cent of the index given up", "no"),
     ],
 )
 def test_a_figure_of_a_probe_is_held_against_its_target(
