@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from bisect import bisect
@@ -21,6 +19,7 @@ from apps.dashboard import words
 from apps.dashboard.figures import budget
 from apps.dashboard.methods import titled
 from apps.dashboard.plot import Curve, Plot, apart, monotone, stepped
+from apps.dashboard.streams import as_csv
 from apps.tuning.live import thinned
 from apps.tuning.models import Event, Operator, TuningRun
 
@@ -133,13 +132,13 @@ def picture(runs: Iterable[TuningRun]) -> Picture | None:
 
 def table(lines: Sequence[Line]) -> str:
     """The points of all lines as CSV; columns name their units."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["line", "method", "limit", "start", "seeds", "clock_s", "latency_s", "lowest_s", "highest_s"])
+    rows: list[Sequence[Any]] = [
+        ("line", "method", "limit", "start", "seeds", "clock_s", "latency_s", "lowest_s", "highest_s")
+    ]
     for line in lines:
         told = [line.title, line.method, line.budget, line.start, " ".join(str(run.seed) for run in line.runs)]
-        rows.writerows([*told, *point] for point in line.points)
-    return text.getvalue()
+        rows += [[*told, *point] for point in line.points]
+    return as_csv(rows)
 
 
 def _curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:

@@ -96,18 +96,18 @@ class Row:
 def rows(runs: Iterable[TuningRun]) -> list[Row]:
     """With two queries for all of them, and as many more where one is queued."""
     runs = list(runs)
-    drawn = curves(runs, SPARK)
+    drawn = _curves(runs)
     queued = waits() if any(run.job.state == State.QUEUED for run in runs) else {}
     return [_row(run, drawn[run.pk], queued.get(run.job_id)) for run in runs]
 
 
-def curves(runs: Sequence[TuningRun], most: int) -> dict[Any, list[tuple[float, float]]]:
-    """(clock, latency) of each run, by its key: no more slots are read than `most` of each."""
+def _curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:
+    """(clock, latency) of each run, by its key: no more slots are read than SPARK of each."""
     found: dict[Any, list[tuple[float, float]]] = {run.pk: [] for run in runs}
     wanted = Q()
     for run in runs:
         if run.slots_count:
-            wanted |= Q(run=run, number__in=thinned(range(1, run.slots_count + 1), most))
+            wanted |= Q(run=run, number__in=thinned(range(1, run.slots_count + 1), SPARK))
     if wanted:
         told = Slot.objects.filter(wanted).order_by("number").values_list("run_id", "ended", "latency")
         for key, ended, latency in told:

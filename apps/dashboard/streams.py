@@ -75,13 +75,18 @@ def _lines(rows: Iterable[dict[str, Any]]) -> bytes:
 
 
 def measurement_table(run: TuningRun) -> Iterator[bytes]:
-    """Measurements as CSV; a cell that a spreadsheet could take for a formula is quoted as text."""
+    """Measurements as CSV."""
     names = measurement_fields()
-    yield (",".join(names) + "\n").encode()
+    yield as_csv([names]).encode()
     for page in _batched(by_number(run.measurements.all(), *names[1:], size=ROWS)):
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in page)
-        yield text.getvalue().encode()
+        yield as_csv(page).encode()
+
+
+def as_csv(rows: Iterable[Iterable[Any]]) -> str:
+    """A cell that a spreadsheet could take for a formula is quoted as text."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
 
 
 def _cell(value: Any) -> Any:

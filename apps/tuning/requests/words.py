@@ -56,12 +56,13 @@ def _resume(job: Job) -> bool:
 def _stop(job: Job) -> bool:
     if job.state == State.STOPPING:
         return True
-    stopped = _end(job)
+    if not _end(job):
+        return False
     # Of these nobody else needs any: other runs of the same work have jobs for their baselines themselves.
     beside = Job.objects.filter(run__job=job, task__in=(Job.Task.BASELINE, Job.Task.COMPILE), state__in=WAITING)
-    for other in beside if stopped else ():
+    for other in beside:
         move(other.pk, State.DONE, Q(state__in=WAITING), ended=clock.now(), **_AFRESH)
-    return stopped
+    return True
 
 
 def _end(job: Job) -> bool:

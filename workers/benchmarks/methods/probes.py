@@ -188,15 +188,16 @@ def decisions(source: Source, seed: int) -> Figures:
     same, paper_same = np.mean(first, axis=0)
     known = [pair for pair in ranked if np.isfinite(pair).all()]
     order, paper_order = np.median(known, axis=0) if known else (np.nan, np.nan)
+    (given_up, paper_given_up), (most, paper_most) = np.mean(lost, axis=0), np.max(lost, axis=0)
     return {
         "same": float(same),
         "paper_same": float(paper_same),
         "ranked": float(order),
         "paper_ranked": float(paper_order),
-        "lost": float(np.mean(lost, axis=0)[0]),
-        "paper_lost": float(np.mean(lost, axis=0)[1]),
-        "most": float(np.max(lost, axis=0)[0]),
-        "paper_most": float(np.max(lost, axis=0)[1]),
+        "lost": float(given_up),
+        "paper_lost": float(paper_given_up),
+        "most": float(most),
+        "paper_most": float(paper_most),
         "n": len(first),
     }
 

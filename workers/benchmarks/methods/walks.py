@@ -108,18 +108,13 @@ def walks(operator: Operator, agent: Method, seed: int) -> list[Gain]:
 
 def _gain(walkers: Sequence[Walker], bests: Sequence[Array]) -> Gain:
     """Of two, the baseline first."""
-    own, same = ([_scored(best, end) for best, end in zip(bests, ends, strict=True)] for ends in _ends(bests))
+    last = [float(best[-1]) for best in bests]
+    own = [_scored(best, end) for best, end in zip(bests, last, strict=True)]
+    same = [_scored(best, min(last)) for best in bests]
     own_steps, steps = (
         [one.steps(count) for one, count in zip(walkers, counts, strict=True)] for counts in (own, same)
     )
-    last = [best[-1] for best in bests]
-    return Gain(own_steps[0] / own_steps[1], steps[0] / steps[1], same[0] / same[1], float(2 ** (last[1] - last[0])))
-
-
-def _ends(bests: Sequence[Array]) -> tuple[list[float], list[float]]:
-    """What each comes to, and what all do."""
-    own = [float(best[-1]) for best in bests]
-    return own, [min(own)] * len(own)
+    return Gain(own_steps[0] / own_steps[1], steps[0] / steps[1], same[0] / same[1], 2 ** (last[1] - last[0]))
 
 
 def _scored(best: Array, end: float) -> int:
