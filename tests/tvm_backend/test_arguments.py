@@ -39,7 +39,7 @@ def handover() -> Any:
 
     from workers.tvm_backend.handover import Handover
 
-    return Handover(tvm.target.Target(target()))
+    return Handover(tvm.target.Target(target()), THREADS)
 
 
 def called(addition: Any, footprint: int, calls: int) -> list[Any]:

@@ -60,7 +60,7 @@ def compared(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
         schedule = network.workloads[index].schedule(sketch, choices)
         tasks[index] = network.extracted[index]
         programs[index] = compile_program(schedule, target), argument_tensors(schedule.mod)
-    handover = Handover(target)
+    handover = Handover(target, spec.threads)
     arguments = Arguments(footprint(network.extracted, network.workloads), handover)
 
     def alone(index: int) -> float:

@@ -48,7 +48,7 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
         found = _configured(one["best"], module, target) if "best" in one else _recorded(one, extracted, target)
         sets.append({name: (compile_program(s, target), argument_tensors(s.mod)) for name, s in found.items()})
     evaluator, cores = method("auto").make_evaluator(), runtime.spread_threads()
-    handover, moment = Handover(target), Moment(target)
+    handover, moment = Handover(target, spec.threads), Moment(target, spec.threads)
     arguments = Arguments(footprint(extracted, workloads), handover)
     times: list[dict[int, list[float]]] = [{} for _ in sets]
     with runtime.on_core(cores):

@@ -8,9 +8,8 @@ from collections import deque
 
 MOST = 4.0
 """Seconds. Most candidates compile in 0.1; one that takes forty times as long is code unrolled beyond any instruction cache."""
-LEAST = 2.5
-"""What another worker in its place takes, with what is compiled anew: of SqueezeNet's two minutes 15 s went for six programs
-that were given up after one, and would have taken less than two."""
+LEAST = 1.0
+"""What another worker in its place takes, 0.1 to 0.3, with what is compiled anew, half a second to a whole one."""
 FACTOR = 10.0
 """Times the median of what compiled lately. In a run of ResNet-18 one program of a hundred took over seven medians, and none
 of those that were faster than what was known more than one and a half."""

@@ -40,7 +40,6 @@ class LocalBackend:
         self._pool = pool
         self._seen: set[tuple[int, str]] = set()
         try:
-            self._pool.fill()
             self._timing = {"name": evaluator[0], "parameters": evaluator[1]}
             drawn = partial(draw, spec, model, tvm.target.Target(spec.target), machine, report)
             if spec.layout == MEASURED:

@@ -21,8 +21,8 @@ class Handover:
     pools 1.9 times as slow as on tensors that rest where the program itself left them.
     """
 
-    def __init__(self, target: tvm.target.Target) -> None:
-        self._threads = int(tvm.get_global_func("runtime.NumThreads")())
+    def __init__(self, target: tvm.target.Target, threads: int) -> None:
+        self._threads = threads
         self._program = tvm.tirx.build(_program(self._threads), target=target)
         self._entry = self._program["main"]
 

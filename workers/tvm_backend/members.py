@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -16,14 +14,6 @@ from typing import Any
 from workers.engine.evaluator.estimate import of_turns
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration
-from workers.sandbox.memory import memory
-from workers.sandbox.spawn import Limits, Process, spawn
-from workers.tvm_backend.runtime import environment
-
-SHARE = 0.5
-"""Of the machine's memory that one worker may reserve: a candidate that wants more is an outcome, the run goes on."""
-LEAST = 6 * 2**30
-"""Bytes; libraries and threads' stacks reserve some of it without using it."""
 
 
 class Dead(Exception):
@@ -34,22 +24,23 @@ class Dead(Exception):
         self.cause = cause
 
 
-def describe_end(process: Process) -> str:
-    """Why a process is gone, in words."""
-    code = process.end(grace=0.0)
-    if code >= 0:
-        return f"left with status {code}"
+def in_words(status: int) -> str:
+    """Why a process is gone."""
+    if status >= 0:
+        return f"left with status {status}"
     with suppress(ValueError):  # real-time signals have no names
-        return f"ended by {signal.Signals(-code).name}"
-    return f"ended by signal {-code}"
+        return f"ended by {signal.Signals(-status).name}"
+    return f"ended by signal {-status}"
 
 
 @dataclass
 class Member:
-    """One worker process and the order it works on."""
+    """One process that takes orders, and the one it works on. `end` ends it and returns its exit status, negative for a
+    signal's."""
 
-    process: Process
+    pid: int
     connection: Connection
+    end: Callable[[], int]
     task: Task | None = None
     timeout: float = float("inf")
     ordered: float = 0.0
@@ -74,7 +65,7 @@ class Member:
                 raise Dead("timeout", f"the program did not finish within {self.timeout:.3g} s")
             answer = dict(json.loads(self.connection.recv_bytes()))
         except (EOFError, ConnectionResetError):
-            raise Dead("crash", f"the worker died: {describe_end(self.process)}") from None
+            raise Dead("crash", f"the worker died: {in_words(self.end())}") from None
         if answer.get("cause") == "memory":  # what is left of it may not do for the next candidate either
             raise Dead("memory", answer["error"])
         return answer
@@ -113,17 +104,3 @@ class Task:
         self.outcome = Outcome(
             self.candidate, configuration, self.identity, seconds, build_seconds=self.build_seconds, **fields
         )
-
-
-def started(target: dict[str, Any], threads: int) -> Member:
-    """A new worker, which loads TVM meanwhile; its programs run on `threads`."""
-    ours, theirs = socket.socketpair()
-    handed = ["--fd", str(theirs.fileno()), "--target", json.dumps(target)]
-    process = spawn(
-        [sys.executable, "-m", "workers.tvm_backend.worker", *handed],
-        limits=Limits(address_space=max(LEAST, int(SHARE * memory()))),
-        env=environment(threads),
-        pass_fds=(theirs.fileno(),),
-    )
-    theirs.close()
-    return Member(process, Connection(ours.detach()))

@@ -11,6 +11,8 @@ import numpy as np
 import tvm
 from tvm.script import tirx as T
 
+from workers.tvm_backend.nursery import LATELY
+
 Found = TypeVar("Found")
 
 VECTORS, LANES, SWEEPS = 64, 16, 1500
@@ -19,8 +21,6 @@ core, and all of it: where a virtual core is half of one, they take twice as lon
 SLOW = 1.4
 """Times what it usually takes. On machines of two halves of a core it is 1.8 to 2.1 while others work there, for 50 to 500
 ms, else under 1.1."""
-LATELY = 256
-"""Looks, of which the quickest quarter says what is usual: a machine that became slower for good is waited for a second."""
 PAUSE = 0.005
 """Seconds between two of them."""
 
@@ -28,16 +28,18 @@ PAUSE = 0.005
 class Moment:
     """Times programs in moments in which the machine is as fast as it usually is."""
 
-    def __init__(self, target: tvm.target.Target) -> None:
-        threads = int(tvm.get_global_func("runtime.NumThreads")())
+    def __init__(self, target: tvm.target.Target, threads: int) -> None:
         self._program = tvm.tirx.build(_program(threads), target=target)
         self._entry = self._program["main"]
         self._numbers = tvm.runtime.tensor(np.ones((threads, VECTORS, LANES), np.float32))
-        self._lately = deque[float](maxlen=LATELY)
+        self.lately = deque[float](maxlen=LATELY)
+        self.looks: list[float] = []
+        """Seconds of those that the last timing took."""
 
     def of(self, timing: Callable[[], Found], patience: float) -> tuple[Found, float]:
         """What `timing` gives where the moment was good before and after it, and the seconds that were lost for that. It is
         asked again after a bad one, but not once `patience` seconds are over."""
+        self.looks = []
         began = time.perf_counter()
         end = began + patience
         while True:
@@ -50,8 +52,9 @@ class Moment:
 
     def _good(self) -> bool:
         taken = min(self._taken(), self._taken())  # the first one may wake threads
-        self._lately.append(taken)
-        return taken <= SLOW * float(np.quantile(self._lately, 0.25))
+        self.lately.append(taken)
+        self.looks.append(taken)
+        return taken <= SLOW * float(np.quantile(self.lately, 0.25))
 
     def _taken(self) -> float:
         began = time.perf_counter()

@@ -22,28 +22,21 @@ from workers.engine.ports import Candidate, Outcome
 from workers.engine.thrift import Thrift
 from workers.messages.causes import DUPLICATE, LARGE
 from workers.sandbox.lock import MeasureLock
-from workers.tvm_backend.members import Dead, Member, Task, started
+from workers.tvm_backend.members import Dead, Member, Task
+from workers.tvm_backend.nursery import Nursery
 
 ANSWER_TIMEOUT = 4.0
 """Seconds for what takes milliseconds."""
 RUN_TIMEOUT = LONGEST_TIMING + 2.0
-START_TIMEOUT = 120.0
 QUIET = 0.3
 """Seconds that a program's timing may wait for a good moment of the machine (`Moment`), which RUN_TIMEOUT has room for."""
 QUIET_SHARE = 0.2
 """Of all seconds that may be lost so: on a machine that is always busy no moment is good, and waiting is of no use."""
 
 
-class PoolError(RuntimeError):
-    """The workers cannot be started; the text says why and what to do. A machine that swaps may do it the next time."""
-
-    passing = True
-
-
 class Pool:
-    """Compiles on a worker a thread, but on no more than the candidates of a `plan`, and runs on `threads` threads. Its
-    workers load TVM while the caller does: make it first. One starts when the caller has loaded it (`fill`): two on a core
-    take twice as long. Not thread-safe; owned by one backend.
+    """Compiles on a worker a thread, but on no more than the candidates of a `plan`, and runs on `threads` threads. TVM is
+    loaded for its workers while the caller loads it: make it first. Not thread-safe; owned by one backend.
 
     `spent` are its seconds by account. What is not worth compiling to `thrift` ends as "large".
     """
@@ -56,36 +49,26 @@ class Pool:
         thrift: Thrift | None = None,
         plan: int | None = None,
     ) -> None:
-        """`target` as TVM is given it. A worker takes 190 MB, and up to 192 to read weights from and to write to: a machine of
-        many threads need not have one for each."""
-        self.target, self.threads, self.lock = target, threads, lock
+        """`target` as TVM is given it. A worker takes up to 192 MB to read weights from and to write to: a machine of many
+        threads need not have one for each."""
+        self.lock = lock
         self.thrift = thrift or Thrift(math.inf)
         self.spent: dict[str, float] = defaultdict(float)
         self.made, self.lost = time.monotonic(), 0.0
         self.limit = CompileLimit()
-        self.order: dict[str, Any] | None = None
         self.tasks: list[Task] = []
+        self.members: list[Member] = []
         self._size = min(threads, plan or threads)
-        self.members: list[Member] = [started(self.target, self.threads) for _ in range(max(1, self._size - 1))]
-
-    def fill(self) -> None:
-        """Starts the last worker."""
-        self.members += [started(self.target, self.threads) for _ in range(self._size - len(self.members))]
+        self._nursery = Nursery(target, threads)
 
     def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
-        """Gives every worker the operators; `footprint` as `Arguments` takes it. PoolError when one cannot take them."""
-        self.order = {
-            "workloads": str(workloads),
-            "target": self.target,
-            "evaluator": evaluator,
-            "footprint": footprint,
-        }
+        """Workers that know the operators; `footprint` as `Arguments` takes it. PoolError when they cannot be had."""
         with self.lock.shared() as waited:  # they write memory, which others' timings would feel
             self.spent["wait"] += waited
             for member in self.members:
-                member.send("load", START_TIMEOUT, **self.order)
-            for member in self.members:
-                self._loaded(member)
+                _end(member)
+            self._nursery.load(workloads, evaluator, footprint)
+            self.members = self._nursery.workers(self._size)
 
     def measure(
         self, candidates: Sequence[Candidate], seen: set[tuple[int, str]], incumbents: dict[int, float]
@@ -121,8 +104,8 @@ class Pool:
     def close(self) -> None:
         for member in self.members:
             member.connection.close()
-            member.process.end(grace=0.0)
         self.members = []
+        self._nursery.close()
 
     def _compile(self, tasks: Iterable[Task], seen: set[tuple[int, str]]) -> None:
         queue = deque(task for task in tasks if task.member is None)
@@ -238,6 +221,7 @@ class Pool:
         self.lost += answer["waited"]
         self.spent["wait"] += answer["waited"]
         self.spent["measure"] -= answer["waited"]
+        self._nursery.lately.extend(answer["looks"])
         return answer
 
     def _bury(self, member: Member, dead: Dead) -> list[Task]:
@@ -254,12 +238,9 @@ class Pool:
         return lost
 
     def _replace(self, member: Member) -> Member:
-        member.process.end(grace=0.0)
-        member.connection.close()
-        fresh = started(self.target, self.threads)
+        _end(member)
+        (fresh,) = self._nursery.workers(1)
         self.members[self.members.index(member)] = fresh
-        fresh.send("load", START_TIMEOUT, **(self.order or {}))
-        self._loaded(fresh)
         return fresh
 
     def _answered(self, busy: list[Member]) -> list[Member]:
@@ -278,10 +259,7 @@ class Pool:
             except Dead:
                 self._replace(member)
 
-    def _loaded(self, member: Member) -> None:
-        try:
-            answer = member.receive()
-        except Dead as dead:
-            raise PoolError(f"a measuring worker did not start: {dead}; run 'manage.py doctor'") from None
-        if "operators" not in answer:
-            raise PoolError(f"a measuring worker could not load the operators: {answer.get('error')}")
+
+def _end(member: Member) -> None:
+    member.end()
+    member.connection.close()

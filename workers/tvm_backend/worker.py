@@ -1,11 +1,18 @@
-"""A process that compiles candidates and runs them in place: no file, no archive, no link.
+"""The process that compiles candidates and runs them in place: no file, no archive, no link.
 
-Orders come as JSON messages on a socket, one answer each:
+It comes in two ages. The first loads TVM and the operators, and makes the second of itself, worker for worker. Orders come as
+JSON messages on a socket, one answer each; to the first:
 
-load     {workloads: path, target, evaluator: {name, parameters}, footprint} -> {operators}
+load     {workloads: path, evaluator: {name, parameters}, footprint} -> {operators}
+fork     {}, and a socket                      -> {pid}: of a worker that takes orders there
+end      {pid}                                 -> {status}: the worker is gone
+
+and to a worker, `begin` once:
+
+begin    {lately: looks at the machine's moment} -> {}
 apply    {id, operator, sketch, choices}       -> {identity, choices | null, size} or {invalid}
 compile  {id}                                  -> {seconds} or {error}
-run      {id, incumbent | null, patience, last} -> {seconds, spread, runs, stopped, taken, waited, times} or {error}
+run      {id, incumbent | null, patience, last} -> {seconds, spread, runs, stopped, taken, waited, looks, times} or {error}
 drop     {}                                    -> {}: forgets every program
 
 Errors come with the seconds that they took ("taken"). A kernel may crash, hang or exhaust memory here: the pool sees the
@@ -18,55 +25,62 @@ import argparse
 import gc
 import json
 import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workers.engine.evaluator.estimate import KEPT_RUNS
+from workers.sandbox.confine import die_with_parent
 from workers.tvm_backend import runtime
-
-if TYPE_CHECKING:
-    from workers.tvm_backend.moment import Moment
 
 Answer = dict[str, Any]
 
+PARENTS, WORKERS = ("load", "fork", "end"), ("begin", "apply", "compile", "run", "drop")
 EXHAUSTED = ("MemoryError", "bad_alloc", "annot allocate", "ut of memory")
 """In what Python, C++, the system and LLVM say when there is no memory left."""
 
 
 class Worker:
-    """State of one worker: the workloads, and the programs of the current batch by candidate id."""
+    """State of one worker: the workloads, and the programs of the current batch by candidate id. What needs no threads is
+    made before it is forked, the rest in `begin`."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: dict[str, Any]) -> None:
         import tvm
 
-        self.tvm = tvm
-        self.schedules: dict[int, tuple[int, Any]] = {}
-        self.programs: dict[int, tuple[int, Any, list[tuple[tuple[int, ...], str]]]] = {}
-        self.cores = runtime.spread_threads()
-        self.moment: Moment | None = None
-
-    def load(self, workloads: str, target: dict[str, Any], evaluator: dict[str, Any], footprint: int) -> Answer:
-        from workers.engine.evaluator import evaluator_from
-        from workers.tvm_backend.arguments import Arguments
         from workers.tvm_backend.handover import Handover
         from workers.tvm_backend.hardware import vector_lanes
         from workers.tvm_backend.moment import Moment
+
+        threads = int(os.environ["TVM_NUM_THREADS"])
+        self.target = tvm.target.Target(target)
+        self.lanes = vector_lanes(self.target)
+        self.handover, self.moment = Handover(self.target, threads), Moment(self.target, threads)
+        self.schedules: dict[int, tuple[int, Any]] = {}
+        self.programs: dict[int, tuple[int, Any, list[tuple[tuple[int, ...], str]]]] = {}
+
+    def load(self, workloads: str, evaluator: dict[str, Any], footprint: int) -> Answer:
+        from workers.engine.evaluator import evaluator_from
         from workers.tvm_backend.programs import load_workloads
 
-        self.target = self.tvm.target.Target(target)
-        self.lanes = vector_lanes(self.target)
         self.workloads = load_workloads(Path(workloads), self.target)
         self.evaluator = evaluator_from(evaluator["name"], evaluator["parameters"])
-        self.handover = Handover(self.target)
-        self.moment = self.moment or Moment(self.target)  # what is usual stays so
-        self.__dict__.pop("arguments", None)  # two of them would hold twice the memory
-        self.arguments = Arguments(footprint, self.handover)
+        self.footprint = footprint
+        gc.collect()
         gc.freeze()  # TVM's modules stay: looking through them again was a twelfth of a small program's compile time
         return {"operators": len(self.workloads)}
+
+    def begin(self, lately: list[float]) -> Answer:
+        from workers.tvm_backend.arguments import Arguments
+
+        self.cores = runtime.spread_threads()
+        self.moment.lately.extend(lately)
+        self.arguments = Arguments(self.footprint, self.handover)
+        return {}
 
     def apply(self, id: int, operator: int, sketch: int, choices: list[int]) -> Answer:
         from workers.tvm_backend.code_size import code_size
@@ -98,7 +112,6 @@ class Worker:
     def run(self, id: int, incumbent: float | None, patience: float, last: bool) -> Answer:
         from workers.tvm_backend.stopwatch import Stopwatch, timed
 
-        assert self.moment is not None
         operator, program, shapes = self.programs.pop(id) if last else self.programs[id]
         began = time.perf_counter()
         workload = self.workloads[operator]
@@ -114,6 +127,7 @@ class Worker:
             "stopped": stopped,
             "taken": time.perf_counter() - began - waited,
             "waited": waited,
+            "looks": self.moment.looks,
             "times": times[:KEPT_RUNS],
         }
 
@@ -123,12 +137,45 @@ class Worker:
         return {}
 
 
-def serve(connection: Connection) -> None:
+class Parent:
+    """Makes workers of the process that it is in, which must have one thread alone: of others a fork has the locks only."""
+
+    def __init__(self, connection: Connection, target: dict[str, Any]) -> None:
+        self.connection = connection
+        self.worker = Worker(target)
+        self.statuses: dict[int, int | None] = {}
+        """By worker; None while it may live, which keeps its number from being another's."""
+
+    def load(self, **order: Any) -> Answer:
+        return self.worker.load(**order)
+
+    def fork(self) -> Answer:
+        handed = recv_handle(self.connection)
+        parent = os.getpid()
+        if len(os.listdir("/proc/self/task")) > 1:
+            raise RuntimeError("the process that workers are made of has threads")
+        if pid := os.fork():
+            os.close(handed)
+            self.statuses[pid] = None
+            return {"pid": pid}
+        try:
+            die_with_parent(parent)
+            self.connection.close()
+            serve(Connection(handed), self.worker, WORKERS)
+        finally:
+            os._exit(0)  # TVM's thread pool has nothing to say at exit
+
+    def end(self, pid: int) -> Answer:
+        """Of an earlier parent's worker too: that went with it."""
+        if self.statuses.setdefault(pid, -signal.SIGKILL) is None:
+            os.kill(pid, signal.SIGKILL)
+            self.statuses[pid] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return {"status": self.statuses[pid]}
+
+
+def serve(connection: Connection, one: Worker | Parent, names: Iterable[str]) -> None:
     """Answers orders until the other side closes."""
-    worker = Worker()
-    verbs: dict[str, Callable[..., Answer]] = {
-        verb: getattr(worker, verb) for verb in ("load", "apply", "compile", "run", "drop")
-    }
+    verbs: dict[str, Callable[..., Answer]] = {name: getattr(one, name) for name in names}
     while True:
         try:
             order = json.loads(connection.recv_bytes())
@@ -150,9 +197,11 @@ def main() -> None:
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--target", required=True)
     arguments = parser.parse_args()
-    runtime.load(json.loads(arguments.target))
-    serve(Connection(arguments.fd))
-    os._exit(0)  # TVM's thread pool has nothing to say at exit
+    target = json.loads(arguments.target)
+    runtime.load(target)
+    connection = Connection(arguments.fd)
+    serve(connection, Parent(connection, target), PARENTS)
+    os._exit(0)
 
 
 if __name__ == "__main__":
