@@ -16,7 +16,7 @@ from onnx import helper
 
 from tests.zoo import constant, model_of, tiny, tiny_residual
 from workers.baselines.inputs import seeded_inputs
-from workers.baselines.onnxruntime import load_reference, measure
+from workers.baselines.onnxruntime import load_reference, measured
 from workers.baselines.order import Latency, Order
 from workers.baselines.session import OnnxRuntimeSession
 from workers.baselines.verify import compare
@@ -69,7 +69,7 @@ def test_onnx_runtime_is_told_the_sizes_that_are_compiled_for(
         return start(source, options, **others)
 
     monkeypatch.setattr(onnxruntime, "InferenceSession", watched)
-    measure(Order(str(path), str(tmp_path / "out"), shapes={"x": [3, 8]}, seeds=(0,), runs=0))
+    next(measured(Order(str(path), str(tmp_path / "out"), shapes={"x": [3, 8]}, seeds=(0,), runs=0)))
     assert {node.op_type for node in onnx.load(kept).graph.node} == {"Add"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -85,12 +86,12 @@ def test_the_table_gives_ratios_and_their_mean(told: Told, measured: tuple[Path,
 
 @pytest.mark.mutation
 @pytest.mark.parametrize(("factory", "word"), [("broken", "the weights are gone"), ("nowhere", "no such function")])
-def test_a_factory_that_fails_says_why(exported: Path, tmp_path: Path, factory: str, word: str) -> None:
-    from workers.benchmarks.process import PartFailed, result_of
+def test_a_factory_that_fails_says_why(exported: Path, factory: str, word: str) -> None:
+    from workers.child.peers import ArtifactFailed, Peer
 
     order = {"factory": f"{exported / 'factory.py'}:{factory}", "compiled": False, "threads": 1}
-    with pytest.raises(PartFailed, match=word):
-        result_of("workers.benchmarks.torch_peer", order, {}, tmp_path / "log", lambda e: None, lambda: None)
+    with pytest.raises(ArtifactFailed, match=word):
+        Peer("PyTorch", [sys.executable, "-m", "workers.benchmarks.torch_peer"], json.dumps(order))
 
 
 @pytest.mark.parametrize(

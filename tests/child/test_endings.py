@@ -91,7 +91,7 @@ def test_a_process_that_hangs_is_ended_and_named(tmp_path: Path, monkeypatch: py
 
 def test_onnx_runtime_is_called_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(ArtifactFailed, match=r"^ONNX Runtime( failed)?: .*net\.onnx"):
-        peers.onnxruntime(SPEC, tmp_path, 1)
+        peers.onnxruntime(SPEC, tmp_path)
 
 
 @pytest.mark.tvm

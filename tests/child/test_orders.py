@@ -182,15 +182,6 @@ def here(task: Task, order: dict[str, Any]) -> list[dict[str, Any]]:
     return heard
 
 
-@pytest.fixture
-def timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that look at something else than the latency: every round starts two processes."""
-    from workers.child import artifact
-
-    monkeypatch.setattr(artifact, "ROUNDS", 1)
-
-
-@pytest.mark.usefixtures("timed_once")
 def test_a_network_with_a_scalar_for_input_and_names_of_savez_is_tuned_verified_and_run(tmp_path: Path) -> None:
     from workers.child.artifact import compile_artifact
 
@@ -220,7 +211,7 @@ def test_baselines_are_taken_without_any_tuning(tuned: tuple[Path, str], tmp_pat
     assert [name for name, _ in told] == ["ONNX Runtime", "ONNX Runtime", "TVM untuned"]
     assert all(seconds > 0 for _, seconds in told)
     assert not [event for event in heard if event["kind"] == "log"]
-    assert told[1][1] <= told[0][1], "the line that stays is the quickest round's"
+    assert told[1][1] <= told[0][1], "the line that stays is the quickest turns'"
 
 
 def test_an_import_that_computes_something_else_is_told_before_the_tuning_is_over(
@@ -271,7 +262,6 @@ def test_inspect_takes_what_cleaning_takes_out_and_sees_what_stands_in_branches(
         ask({"task": "inspect", "network": str(path)})
 
 
-@pytest.mark.usefixtures("timed_once")
 @pytest.mark.parametrize("task", ["compile", "baseline"])
 def test_the_network_is_cleaned_once_for_library_and_description_and_need_not_be_tuned_whole(
     tuned: tuple[Path, str], task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

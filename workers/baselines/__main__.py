@@ -1,40 +1,37 @@
-"""One baseline in a process of its own: a JSON order on standard input, a JSON answer on standard output."""
+"""One baseline in a process of its own: a JSON order on standard input, JSON answers on standard output."""
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 
-from workers.baselines.order import Order
+from workers.baselines.order import Answers, Order, tell
 
 KNOWN = ("onnxruntime",)
 
 
 def main(arguments: list[str]) -> int:
-    """0 with {"baseline": ...}; 1 with {"error": ...} when the baseline failed; 2 when the order is wrong."""
-    # Libraries write to standard output as they like: the answer keeps the real one for itself.
-    with os.fdopen(os.dup(1), "w") as channel:
-        os.dup2(2, 1)
-        code, line = _answer(arguments, sys.stdin.read())
-        channel.write(json.dumps(line, sort_keys=True) + "\n")
-    return code
+    """0 with {"baseline": ...}, once or for every line after the order; 1 with {"error": ...} when the baseline failed; 2 when
+    the order is wrong."""
+    return tell(_answers(arguments))
 
 
-def _answer(arguments: list[str], text: str) -> tuple[int, dict[str, object]]:
+def _answers(arguments: list[str]) -> Answers:
     if arguments not in [[name] for name in KNOWN]:
-        return 2, {"error": f"{' '.join(arguments) or 'no baseline'}: unknown; name one of {', '.join(KNOWN)}"}
+        yield 2, {"error": f"{' '.join(arguments) or 'no baseline'}: unknown; name one of {', '.join(KNOWN)}"}
+        return
     try:
-        order = Order.from_json(text)
+        order = Order.from_json(sys.stdin.readline())
     except (ValueError, TypeError) as error:
-        return 2, {"error": f"the order cannot be read: {error}"}
+        yield 2, {"error": f"the order cannot be read: {error}"}
+        return
     # Heavy, and only needed once the order stands.
-    from workers.baselines.onnxruntime import measure
+    from workers.baselines.onnxruntime import measured
 
     try:
-        return 0, measure(order)
+        for found in measured(order, sys.stdin):
+            yield 0, found
     except Exception as error:  # whatever the library throws is the answer
-        return 1, {"error": f"{type(error).__name__}: {error}"}
+        yield 1, {"error": f"{type(error).__name__}: {error}"}
 
 
 if __name__ == "__main__":

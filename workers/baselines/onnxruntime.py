@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import onnxruntime
 
 from workers.baselines.arrays import save
 from workers.baselines.inputs import seeded_inputs
-from workers.baselines.order import Order, answer
+from workers.baselines.order import AGAIN, Order, answer
 from workers.baselines.session import OnnxRuntimeSession
 from workers.networks.check import load
 from workers.networks.inspect import Inspection, inspect
@@ -19,28 +21,30 @@ from workers.networks.shapes import set_static_shapes
 NAME = "onnxruntime"
 
 
-def measure(order: Order) -> dict[str, Any]:
-    """Latency; without timed runs, inputs and outputs of every seed as <outputs_dir>/reference-<seed>.npz (see
-    `load_reference`).
+def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, Any]]:
+    """Latency, and again whenever it is `asked`; without timed runs, inputs and outputs of every seed as
+    <outputs_dir>/reference-<seed>.npz (see `load_reference`).
 
     Raises NetworkError for a bad network, ValueError for shapes that are missing.
     """
     inspection = inspect(order.network)
     inputs = {seed: seeded_inputs(inspection, seed, order.shapes, order.vocabulary) for seed in order.seeds}
     session = _session(order, inspection)
-    references: dict[int, str] = {}
-    seconds = np.empty(0)
-    if order.runs:
-        session.bind(inputs[order.seeds[0]], order.warm_up)
-        seconds = session.time(order.runs, order.longest)
-    else:
-        folder = Path(order.outputs_dir)
-        folder.mkdir(parents=True, exist_ok=True)
-        for seed, given in inputs.items():
-            path = folder / f"reference-{seed}.npz"
-            save_reference(path, given, session.run(given))
-            references[seed] = str(path)
-    return answer(NAME, order, seconds, references, onnxruntime.__version__)
+    if not order.runs:
+        yield answer(NAME, order, np.empty(0), _references(order, inputs, session), onnxruntime.__version__)
+        return
+    for turn, _ in enumerate(chain((None,), asked)):
+        session.bind(inputs[order.seeds[0]], AGAIN if turn else order.warm_up)
+        yield answer(NAME, order, session.time(order.runs, order.longest), {}, onnxruntime.__version__)
+
+
+def _references(order: Order, inputs: dict[int, dict[str, Any]], session: OnnxRuntimeSession) -> dict[int, str]:
+    folder = Path(order.outputs_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    references = {seed: folder / f"reference-{seed}.npz" for seed in inputs}
+    for seed, given in inputs.items():
+        save_reference(references[seed], given, session.run(given))
+    return {seed: str(path) for seed, path in references.items()}
 
 
 def _session(order: Order, inspection: Inspection) -> OnnxRuntimeSession:

@@ -1,21 +1,28 @@
-"""The order for one baseline and its answer, each one line of JSON."""
+"""The order for one baseline and its answers, each one line of JSON."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+Answers = Iterator[tuple[int, dict[str, Any]]]
+"""What a process says, and the status that it ends with if that is the last of it."""
+AGAIN = 0.05
+"""Seconds of warm runs when another library was timed in between, as the archive's run.py takes."""
+
 
 @dataclass(frozen=True)
 class Order:
     """`shapes` by input name for dynamic inputs, `vocabulary` bounds integer inputs.
 
-    `runs` are timed after `warm_up` seconds, with the inputs of the first seed, fewer when they take over `longest` seconds;
-    with 0 runs one reference is stored per seed instead.
+    `runs` are timed after `warm_up` seconds, with the inputs of the first seed, fewer when they take over `longest` seconds,
+    and again for every further line; with 0 runs one reference is stored per seed instead.
     """
 
     network: str
@@ -74,3 +81,15 @@ def answer(
         "latency": asdict(Latency.of(seconds)) if len(seconds) else None,
         "references": {str(seed): path for seed, path in references.items()},
     }
+
+
+def tell(answers: Answers) -> int:
+    """Writes each as a line; the last one's status. Libraries write to standard output as they like: the answers keep the real
+    one for themselves."""
+    with os.fdopen(os.dup(1), "w", buffering=1) as channel:
+        os.dup2(2, 1)
+        status = 0
+        for ended, answer in answers:
+            channel.write(json.dumps(answer, sort_keys=True) + "\n")
+            status = ended
+    return status

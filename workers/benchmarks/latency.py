@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,8 @@ from workers.benchmarks.latency_table import table
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
-from workers.benchmarks.turns import ONNX_RUNTIME, OURS, Block, in_turns, pair
+from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns, pair
+from workers.child.peers import RUNS, Peer
 from workers.child.verification import verified
 from workers.engine.methods import METHODS
 from workers.headless.arguments import out_directory
@@ -26,7 +30,6 @@ from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 
 KIND = "latency"
-TURNS, RUNS = 5, 40
 FINALS = 30.0  # s for the turns
 OVERHEAD = 180.0  # s beside the tuning
 EAGER, COMPILED = "PyTorch", "torch.compile"
@@ -143,14 +146,13 @@ def _cell(part: Part, work: Path, progress: Progress) -> Cell:
 
 
 def _measured(part: Part, tuning: dict[str, Any], work: Path, progress: Progress) -> Cell:
-    notes: dict[str, Any] = {}
     with MeasureLock().exclusive():
         progress.show("verifying", FINALS)
         wrong = verified(part.spec, work / "library", work).reason
         libraries = pair(part.spec, work / "library", work)
         if part.factory is not None:
-            libraries |= _torch(part.spec, part.factory, work, notes, progress)
-        turns = in_turns(libraries, TURNS, RUNS, lambda text: progress.show(text, FINALS))
+            libraries |= _torch(part.spec, part.factory, work)
+        turns = in_turns(libraries, lambda text: progress.show(text, FINALS))
         for name in (OURS, ONNX_RUNTIME):
             if name in turns.errors:
                 raise PartFailed(f"{name}: {turns.errors[name]}")
@@ -159,7 +161,7 @@ def _measured(part: Part, tuning: dict[str, Any], work: Path, progress: Progress
     return {
         **verdict(wrong),
         "tuning": tuning,
-        "torch": {"factory": part.factory, **notes},
+        "torch": {"factory": part.factory, **turns.notes(EAGER, COMPILED)},
         "operators": operators,
         **turns.to_json(),
     }
@@ -173,8 +175,8 @@ def _operators(spec: RunSpec, work: Path, progress: Progress) -> dict[str, Any]:
     return dict(found["operators"])
 
 
-def _torch(spec: RunSpec, factory: str, work: Path, notes: dict[str, Any], progress: Progress) -> dict[str, Block]:
-    """Eager and compiled: what torch.compile made is kept between its processes, it takes a minute the first time."""
+def _torch(spec: RunSpec, factory: str, work: Path) -> dict[str, Callable[[], Peer]]:
+    """Eager and compiled, which takes a minute to start."""
     env = environment(spec.threads, work) | {
         "OMP_NUM_THREADS": str(spec.threads),
         "TORCHINDUCTOR_CACHE_DIR": str(work / "inductor"),
@@ -183,17 +185,11 @@ def _torch(spec: RunSpec, factory: str, work: Path, notes: dict[str, Any], progr
         "factory": factory,
         "threads": spec.threads,
         "warm_up": WARM_UP,
+        "runs": RUNS,
         "reference": str(work / "references" / "reference-0.npz"),
     }
-
-    def block(name: str) -> Block:
-        def timed(runs: int) -> list[float]:
-            wanted = {**order, "compiled": name == COMPILED, "runs": runs}
-            log = work / f"{name}.log"
-            found = result_of("workers.benchmarks.torch_peer", wanted, env, log, lambda event: None, progress.tick)
-            notes.update(difference=found["difference"], version=found["version"])
-            return list(found["seconds"])
-
-        return timed
-
-    return {EAGER: block(EAGER), COMPILED: block(COMPILED)}
+    argv = [sys.executable, "-m", "workers.benchmarks.torch_peer"]
+    return {
+        name: partial(Peer, name, argv, json.dumps(order | {"compiled": name == COMPILED}), env)
+        for name in (EAGER, COMPILED)
+    }

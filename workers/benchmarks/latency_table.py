@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from statistics import geometric_mean
 from typing import Any
 
+import numpy as np
+
 from workers.benchmarks.cells import DONE, Cell
 from workers.benchmarks.text_table import NOTHING, aligned, milliseconds, number
 from workers.benchmarks.turns import ONNX_RUNTIME, OURS
@@ -34,10 +36,11 @@ def table(cells: Sequence[Cell]) -> str:
 
 
 NOTES = (
-    "Milliseconds end to end, median ± half the distance of the quartiles; 200 runs each in turns of 40, a process a turn,\n"
-    "all on the same number of threads. sum: weight x best latency over the operators, as the tuning found it. end/sum in\n"
-    "turns: the network over its operators, timed alone, in turns within one process: median and its 95 % interval. turns:\n"
-    "range of the turns' ratios. lost: of the end to end, what an operator's calls take longer in the network than alone.\n"
+    "Milliseconds end to end, median ± half the distance of the quartiles; 200 runs each in turns of 10, in processes that\n"
+    "stand still meanwhile, all on the same number of threads. sum: weight x best latency over the operators, as the tuning\n"
+    "found it. end/sum in turns: the network over its operators, timed alone, in turns within one process: median and its\n"
+    "95 % interval. turns: quartiles of the turns' ratios. lost: of the end to end, what an operator's calls take longer in\n"
+    "the network than alone.\n"
 )
 
 
@@ -50,7 +53,7 @@ def _machine(cell: Cell) -> str:
 
 
 def _row(cell: Cell) -> tuple[str, ...]:
-    turns = cell["ratios"][OURS]
+    lower, upper = np.quantile(cell["ratios"][OURS], (0.25, 0.75))
     return (
         cell["name"],
         _machine(cell),
@@ -61,7 +64,7 @@ def _row(cell: Cell) -> tuple[str, ...]:
         _in_turns(cell),
         _shown(cell, ONNX_RUNTIME),
         number(ratio(cell, ONNX_RUNTIME), 2),
-        f"{min(turns):.2f}-{max(turns):.2f}",
+        f"{lower:.2f}-{upper:.2f}",
         *(_shown(cell, name) for name in OTHERS),
         *(number(ratio(cell, name), 2) for name in OTHERS),
     )

@@ -15,11 +15,8 @@ from typing import Any
 Tell = Callable[[dict[str, Any]], None]
 
 
-def answer(work: Callable[[dict[str, Any], Tell], dict[str, Any]], telling: int = -1) -> int:
-    """Does the order's work; 0 with its result, 1 with the reason why there is none.
-
-    `telling` is the line of an error that says what happened: of TVM's the last, of PyTorch's the first.
-    """
+def answer(work: Callable[[dict[str, Any], Tell], dict[str, Any]]) -> int:
+    """Does the order's work; 0 with its result, 1 with the reason why there is none: of TVM's errors the last line."""
     # Libraries write to standard output as they like: the events keep the real one for themselves.
     with os.fdopen(os.dup(1), "w", buffering=1) as channel:
         os.dup2(2, 1)
@@ -32,7 +29,7 @@ def answer(work: Callable[[dict[str, Any], Tell], dict[str, Any]], telling: int 
         except Exception as error:  # whatever the library throws is the answer
             traceback.print_exc()
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            tell({"kind": "failed", "reason": f"{type(error).__name__}: {(lines or [''])[telling][:300]}"})
+            tell({"kind": "failed", "reason": f"{type(error).__name__}: {(lines or [''])[-1][:300]}"})
             return 1
     return 0
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from workers.benchmarks import again, chart, ours
@@ -31,7 +32,6 @@ from workers.sandbox.lock import MeasureLock
 from workers.tvm_backend import runtime
 
 KIND = "speed"
-TURNS, RUNS = 5, 40
 FINALS = 30.0  # s for the turns
 OVERHEAD = 120.0  # s of a cell beside its tuning, until one was seen
 GUESS = {"stock": 1500.0, "warm": 600.0}
@@ -208,7 +208,7 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
     with MeasureLock().exclusive():
         tuning = {**_judged(part, work, progress), **tuning}
         wrong = verified(part.spec, library, work).reason
-        turns = in_turns(pair(part.spec, library, work), TURNS, RUNS, lambda text: progress.show(text, FINALS))
+        turns = in_turns(pair(part.spec, library, work), lambda text: progress.show(text, FINALS))
     ended, theirs = turns.latency(OURS), turns.latency(ONNX_RUNTIME)
     if ended is None or theirs is None:
         raise PartFailed("; ".join(f"{name}: {error}" for name, error in turns.errors.items()))
@@ -218,8 +218,8 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
         "tuning": {**tuning, "curve": curve.points},
         "end_to_end": asdict(ended),
         "onnxruntime": asdict(theirs),
-        "ratio": ended.median / theirs.median,
-        "ratios": turns.ratios(OURS, ONNX_RUNTIME),
+        "ratio": median(ratios := turns.ratios(OURS, ONNX_RUNTIME)),
+        "ratios": ratios,
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import geometric_mean, median
 
+import numpy as np
+
 from workers.benchmarks.again import EARLY_SHARE
 from workers.benchmarks.cells import DONE, VOID, Cell
 from workers.benchmarks.curve import Curve
@@ -49,8 +51,8 @@ NOTES = (
     "final programs once more, just before the library is timed (a core a thread, weights that the caches have forgotten).\n"
     "to stock's: seconds until the sum was that of stock's end, the lesser of both, with the same seed or stock's first;\n"
     "stock's time /: the time stock itself needed over it. warm: stock with builders that are kept, and what it reached\n"
-    "itself. / sum: end to end over the sum by our clock. Ratio: end to end against ONNX Runtime, measured in turns (the\n"
-    "least and the largest of a turn).\n"
+    "itself. / sum: end to end over the sum by our clock. Ratio: end to end against ONNX Runtime, the median of turns (their\n"
+    "quartiles).\n"
     "A figure that a later measurement of the same program corrected counts as corrected from the start.\n"
 )
 
@@ -114,12 +116,13 @@ def _second(cell: Cell) -> str:
 
 
 def _ratio(done: list[Cell]) -> str:
-    """Median over the seeds, and the least and the largest of all turns."""
+    """Median over the seeds, and the quartiles of all turns."""
     timed = [cell for cell in done if cell["ratios"]]
     if not timed:
         return number(None)
     turns = [ratio for cell in timed for ratio in cell["ratios"]]
-    return f"{median(cell['ratio'] for cell in timed):.2f} ({min(turns):.2f} to {max(turns):.2f})"
+    lower, upper = np.quantile(turns, (0.25, 0.75))
+    return f"{median(cell['ratio'] for cell in timed):.2f} ({lower:.2f} to {upper:.2f})"
 
 
 def _timed(cell: Cell, library: str) -> float | None:

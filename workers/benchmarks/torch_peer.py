@@ -1,28 +1,31 @@
-"""PyTorch in a process of its own: a JSON order on standard input, a result on standard output.
+"""PyTorch in a process of its own: a JSON order on standard input, an answer on standard output, and another for every further
+line.
 
 An order: {factory, compiled, threads, runs, warm_up: s, reference}. `factory` is FILE.py:FUNCTION or MODULE:FUNCTION and
-gives the torch.nn.Module the network was exported from; `reference` holds inputs and outputs of ONNX Runtime. The
-result: {seconds, difference, version}: the largest difference of the first output from the reference, relative to the
-reference's largest value; a network with other weights shows there, and is timed all the same.
+gives the torch.nn.Module the network was exported from; `reference` holds inputs and outputs of ONNX Runtime. An answer:
+{seconds, difference, version}: the largest difference of the first output from the reference, relative to the reference's
+largest value; a network with other weights shows there, and is timed all the same.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workers.baselines.onnxruntime import load_reference
-from workers.benchmarks.part import answer
+from workers.baselines.order import AGAIN, Answers, tell
 
 
-def measure(order: dict[str, Any]) -> dict[str, Any]:
+def measured(order: dict[str, Any], asked: Iterable[object]) -> Iterator[dict[str, Any]]:
     """Raises whatever PyTorch throws; torch.compile needs a C++ compiler."""
     import torch
 
@@ -34,16 +37,27 @@ def measure(order: dict[str, Any]) -> dict[str, Any]:
     with torch.inference_mode():
         called = torch.compile(network) if order["compiled"] else network
         found = _first(called(*tensors))
-        end = time.perf_counter() + order["warm_up"]
-        while time.perf_counter() < end:
-            called(*tensors)
-        seconds = []
-        for _ in range(order["runs"]):
-            began = time.perf_counter()
-            called(*tensors)
-            seconds.append(time.perf_counter() - began)
-    difference = _difference(np.asarray(found), next(iter(wanted.values())))
-    return {"seconds": seconds, "difference": difference, "version": str(torch.__version__)}
+        difference = _difference(np.asarray(found), next(iter(wanted.values())))
+        for turn, _ in enumerate(chain((None,), asked)):
+            end = time.perf_counter() + (AGAIN if turn else order["warm_up"])
+            while time.perf_counter() < end:
+                called(*tensors)
+            seconds = []
+            for _ in range(order["runs"]):
+                began = time.perf_counter()
+                called(*tensors)
+                seconds.append(time.perf_counter() - began)
+            yield {"seconds": seconds, "difference": difference, "version": str(torch.__version__)}
+
+
+def answers() -> Answers:
+    """Of the order on standard input; {"error": ...} when it fails: of PyTorch's errors the first line says what happened."""
+    try:
+        for found in measured(json.loads(sys.stdin.readline()), sys.stdin):
+            yield 0, found
+    except Exception as error:  # whatever the library throws is the answer
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        yield 1, {"error": f"{type(error).__name__}: {(lines or [''])[0][:300]}"}
 
 
 def factory_named(name: str) -> Callable[[], Any]:
@@ -79,4 +93,4 @@ def _difference(found: Any, wanted: Any) -> float | None:
 
 if __name__ == "__main__":
     sys.path.insert(0, "")
-    sys.exit(answer(lambda order, tell: measure(order), telling=0))
+    sys.exit(tell(answers()))

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workers.baselines.order import Latency
-from workers.benchmarks.process import PartFailed
-from workers.child.peers import ArtifactFailed, onnxruntime, run_script
+from workers.child.peers import TURNS, ArtifactFailed, Peer, library, onnxruntime, turns
 from workers.messages.spec import RunSpec
-
-Block = Callable[[int], list[float]]
 
 OURS, ONNX_RUNTIME = "TVM", "ONNX Runtime"
 
 
 @dataclass(frozen=True)
 class Turns:
-    """Seconds of every run by library, a list a block; `errors` says why a library is missing."""
+    """Seconds of every run by library, a list a block; `errors` says why a library is missing, `firsts` are first answers."""
 
     blocks: dict[str, list[list[float]]]
     errors: dict[str, str]
+    firsts: dict[str, dict[str, Any]]
+
+    def notes(self, *names: str) -> dict[str, Any]:
+        """What the last of these libraries that answered said beside its seconds."""
+        said = {k: v for name in names for k, v in self.firsts.get(name, {}).items()}
+        return {k: v for k, v in said.items() if k != "seconds"}
 
     def latency(self, name: str) -> Latency | None:
         """Over all blocks."""
@@ -46,25 +51,28 @@ class Turns:
         }
 
 
-def in_turns(libraries: dict[str, Block], turns: int, runs: int, tick: Callable[[str], None]) -> Turns:
-    """`runs` timed runs of every library, `turns` times; one that fails is left out from then on."""
+def in_turns(libraries: Mapping[str, Callable[[], Peer]], tick: Callable[[str], None]) -> Turns:
+    """Starts all of them, and times them turn by turn; one that fails is left out from then on."""
     blocks: dict[str, list[list[float]]] = {name: [] for name in libraries}
     errors: dict[str, str] = {}
-    for turn in range(turns):
-        for name, block in libraries.items():
-            if name in errors:
-                continue
-            tick(f"turn {turn + 1} of {turns}: {name}")
+    with ExitStack() as stack:
+        peers: dict[str, Peer] = {}
+        for name, start in libraries.items():
+            tick(f"starting {name}")
             try:
-                blocks[name].append(block(runs))
-            except (ArtifactFailed, PartFailed) as failure:
+                peers[name] = stack.enter_context(start())
+            except ArtifactFailed as failure:
                 errors[name] = str(failure)[-400:]
-    return Turns(blocks, errors)
+        for turn in turns():
+            for name in [name for name in peers if name not in errors]:
+                tick(f"turn {turn + 1} of {TURNS}: {name}")
+                try:
+                    blocks[name].append(peers[name].seconds(turn))
+                except ArtifactFailed as failure:
+                    errors[name] = str(failure)[-400:]
+    return Turns(blocks, errors, {name: peer.answer for name, peer in peers.items()})
 
 
-def pair(spec: RunSpec, folder: Path, work: Path) -> dict[str, Block]:
-    """The library in `folder`, run by its own script, and ONNX Runtime on the same network: a process a block."""
-    return {
-        OURS: lambda runs: list(run_script(spec, folder, "--runs", str(runs), "--json")["seconds"]),
-        ONNX_RUNTIME: lambda runs: list(onnxruntime(spec, work, runs)["seconds"]),
-    }
+def pair(spec: RunSpec, folder: Path, work: Path) -> dict[str, Callable[[], Peer]]:
+    """The library in `folder`, run by its own script, and ONNX Runtime on the same network."""
+    return {OURS: partial(library, spec, folder), ONNX_RUNTIME: partial(onnxruntime, spec, work)}

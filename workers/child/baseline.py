@@ -7,9 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from workers.baselines.order import Latency
 from workers.child.artifact import PATIENCE, describe, import_cleaned
-from workers.child.peers import onnxruntime, quickest, run_script, tell_baseline, timed
+from workers.child.peers import library, onnxruntime, tell_baseline, turns, undisturbed
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.child.verification import verified
@@ -18,10 +17,9 @@ from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
 from workers.networks.inspect import Inspection
 
-RUNS, UNTUNED_RUNS = 60, 5
-LATER_ROUNDS = 2
-"""Processes in turns after the first one; the quickest is what counts. A browser that starts beside a single one made ONNX
-Runtime look three times slower than it is."""
+TURNS = 6
+"""After the first one of ONNX Runtime alone. A browser that starts beside a single one made it look three times slower than it
+is."""
 WRONG = (
     "even untuned TVM does not compute what ONNX Runtime computes ({}): no library of such a run is offered; "
     "export the network with another opset or without what stands before that output"
@@ -36,8 +34,9 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
     pulse.patience, lock = PATIENCE, TurnLock(pulse)
     pulse.tell("phase", name="baseline", text="measuring ONNX Runtime")
     with lock.exclusive():
-        theirs = [timed(onnxruntime(spec, work, RUNS))]
-    tell_baseline(pulse, spec, ONNX_RUNTIME, theirs[0])
+        with onnxruntime(spec, work) as peer:
+            theirs = [peer.seconds(0)]
+    tell_baseline(pulse, spec, ONNX_RUNTIME, undisturbed(theirs))
     pulse.tell("phase", name="baseline", text="compiling the network untuned")
     folder = work / "untuned"
     shutil.rmtree(folder, ignore_errors=True)
@@ -49,13 +48,13 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
     if not verdict.passed:
         pulse.tell("log", level="error", text=WRONG.format(verdict.reason))
     pulse.tell("phase", name="baseline", text="measuring both in turns")
-    untuned: list[Latency] = []
-    for _ in range(LATER_ROUNDS):
-        with lock.exclusive():
-            untuned.append(timed(run_script(spec, folder, "--runs", str(UNTUNED_RUNS), "--json")))
-            theirs.append(timed(onnxruntime(spec, work, RUNS)))
-    tell_baseline(pulse, spec, ONNX_RUNTIME, quickest(theirs))
-    tell_baseline(pulse, spec, UNTUNED, quickest(untuned))
+    untuned = []
+    with lock.exclusive(), onnxruntime(spec, work) as peer, library(spec, folder) as ours:
+        for turn in turns(TURNS):
+            untuned.append(ours.seconds(turn))
+            theirs.append(peer.seconds(turn))
+    tell_baseline(pulse, spec, ONNX_RUNTIME, undisturbed(theirs))
+    tell_baseline(pulse, spec, UNTUNED, undisturbed(untuned))
     pulse.tell("result", task="baseline")
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,9 +25,11 @@ from workers.sandbox.spawn import spawn
 
 SEEDS = (0, 1, 2)
 PATIENCE = 300.0
-"""Seconds for one process; a library that hangs must not keep the measuring lock."""
-LONGEST = 60.0
-"""Seconds for the timed runs of one process: of a slow network there are fewer."""
+"""Seconds for one answer; a library that hangs must not keep the measuring lock."""
+TURNS, LEAST, RUNS = 20, 3, 10
+"""Many short turns: what disturbs a machine for a second then hits both sides, and leaves most turns alone."""
+TURN, LONGEST = 0.3, 60.0
+"""Seconds that runs of a turn, and all turns, may take: of a slow network there are fewer, but one run in each of `LEAST`."""
 
 
 class ArtifactFailed(Exception):
@@ -31,18 +38,104 @@ class ArtifactFailed(Exception):
     next_step = "the run's measurements are kept; the end of the log names what failed"
 
 
-def run_script(spec: RunSpec, folder: Path, *arguments: str) -> dict[str, Any]:
-    """What `run.py --json` in `folder` answers; raises ArtifactFailed."""
-    argv = [sys.executable, str(folder / "run.py"), "--seconds", str(LONGEST), *arguments]
-    return _ask("run.py", argv, "", {"TVM_NUM_THREADS": str(spec.threads)})
+class Peer:
+    """A library in a process of its own. It is stopped but when it is asked: neither its threads nor what it loads disturb
+    another. End it with `close`, or by leaving the `with` block."""
+
+    def __init__(self, name: str, argv: list[str], order: str = "", env: Mapping[str, str] | None = None) -> None:
+        """Raises ArtifactFailed, of `name`, when it does not answer."""
+        self._name = name
+        self._process = spawn(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self._said = BufferedReader(cast(FileIO, self._process.stdout))
+        self.answer = self._asked(f"{order}\n" if order else "")
+
+    def again(self) -> dict[str, Any]:
+        """Another answer like the first one."""
+        self._process.popen.send_signal(signal.SIGCONT)
+        return self._asked("\n")
+
+    def seconds(self, turn: int) -> list[float]:
+        """Of each run of a turn; the first one was timed when it started."""
+        return list((self.again() if turn else self.answer)["seconds"])
+
+    def close(self) -> None:
+        self._process.end(0.0)
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _asked(self, text: str) -> dict[str, Any]:
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            self._process.popen.kill()
+
+        timer = threading.Timer(PATIENCE, end)
+        timer.start()
+        try:
+            answer, said = self._heard(text)
+        finally:
+            timer.cancel()
+        if answer is None:
+            self.close()
+            if late.is_set():
+                raise ArtifactFailed(f"{self._name} did not answer within {PATIENCE:g} s and was ended")
+            raise ArtifactFailed(f"{self._name} failed: {said[-600:].strip() or 'it said nothing'}")
+        if "error" in answer:
+            self.close()
+            raise ArtifactFailed(f"{self._name}: {answer['error']}")
+        self._process.popen.send_signal(signal.SIGSTOP)
+        return answer
+
+    def _heard(self, text: str) -> tuple[dict[str, Any] | None, str]:
+        """The first line that is an answer, or None where there is none, and what it said before."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # what it says of its end is told
+            self._process.stdin.write(text.encode())
+        said = ""
+        while line := self._said.readline().decode(errors="replace"):
+            with suppress(ValueError):
+                if isinstance(answer := json.loads(line), dict):
+                    return answer, said
+            said += line
+        return None, said
 
 
-def onnxruntime(spec: RunSpec, work: Path, runs: int) -> dict[str, Any]:
-    """Reference outputs for every seed under `work`, and the seconds of `runs` runs; raises ArtifactFailed."""
-    order = Order(
-        spec.network, str(work / "references"), dict(spec.inputs), {}, SEEDS, spec.threads, runs, longest=LONGEST
-    )
-    return _ask(ONNX_RUNTIME, [sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json(), {})
+def run_script(spec: RunSpec, folder: Path, *arguments: str) -> Peer:
+    """`run.py` in `folder`; raises ArtifactFailed."""
+    argv = [sys.executable, str(folder / "run.py"), "--json", *arguments]
+    return Peer("run.py", argv, env={"TVM_NUM_THREADS": str(spec.threads)})
+
+
+def library(spec: RunSpec, folder: Path) -> Peer:
+    """`run.py` in `folder`, to be timed in `turns`; raises ArtifactFailed."""
+    return run_script(spec, folder, "--turns", "--runs", str(RUNS), "--seconds", str(TURN))
+
+
+def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS) -> Peer:
+    """To be timed in `turns`, or, with 0 runs, reference outputs for every seed under `work`; raises ArtifactFailed."""
+    references = str(work / "references")
+    order = Order(spec.network, references, dict(spec.inputs), {}, SEEDS, spec.threads, runs, longest=TURN)
+    return Peer(ONNX_RUNTIME, [sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json())
+
+
+def turns(count: int = TURNS) -> Iterator[int]:
+    """Numbers of turns, until LONGEST seconds are over."""
+    end = time.monotonic() + LONGEST
+    for turn in range(count):
+        if turn >= LEAST and time.monotonic() > end:
+            return
+        yield turn
+
+
+def undisturbed(blocks: Sequence[Sequence[float]]) -> Latency:
+    """Of the quickest quarter of the turns: what disturbs a machine only ever adds."""
+    quickest = sorted(blocks, key=median)[: max(1, len(blocks) // 4)]
+    return Latency.of(np.concatenate(quickest))
 
 
 def tell_baseline(pulse: Pulse, spec: RunSpec, name: str, latency: Latency) -> None:
@@ -69,33 +162,3 @@ def quickest(rounds: Sequence[Latency]) -> Latency:
 def half_range(latency: Latency) -> float:
     """Half the distance between the quartiles, in seconds: the spread shown behind a median."""
     return (latency.upper_quartile - latency.lower_quartile) / 2
-
-
-def _ask(name: str, argv: list[str], text: str, env: dict[str, str]) -> dict[str, Any]:
-    """The last line of a process's output, as JSON; raises ArtifactFailed, of `name`, with what it said otherwise."""
-    late = threading.Event()
-
-    def end() -> None:
-        late.set()
-        process.popen.kill()
-
-    with spawn(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(text.encode())
-        process.stdin.close()
-        timer = threading.Timer(PATIENCE, end)
-        timer.start()
-        try:
-            said = process.stdout.read().decode(errors="replace").strip()
-        finally:
-            timer.cancel()
-    try:
-        answer = json.loads(said.splitlines()[-1])
-    except (IndexError, ValueError):
-        if late.is_set():
-            raise ArtifactFailed(f"{name} did not answer within {PATIENCE:g} s and was ended") from None
-        raise ArtifactFailed(f"{name} failed: {said[-600:] or 'it said nothing'}") from None
-    if "error" in answer:
-        raise ArtifactFailed(f"{name}: {answer['error']}")
-    return dict(answer)

@@ -19,13 +19,14 @@ def verified(spec: RunSpec, folder: Path, work: Path) -> Verdict:
     """Of the library in `folder` on the inputs of every seed: the first verdict that failed, or one of those that passed;
     files are written to `work`. Raises ArtifactFailed."""
     allowed = tolerances(load(spec.network))
-    told = onnxruntime(spec, work, runs=0)["references"]
+    with onnxruntime(spec, work, runs=0) as peer:
+        told = peer.answer["references"]
     references = [load_reference(told[str(seed)]) for seed in SEEDS]
     given, found = ([work / f"{name}-{seed}.npz" for seed in SEEDS] for name in ("inputs", "outputs"))
     for path, (inputs, _) in zip(given, references, strict=True):
         save(path, inputs)
     files = ("--inputs", *map(str, given), "--outputs", *map(str, found))
-    run_script(spec, folder, *files, "--runs", "0", "--json")
+    run_script(spec, folder, *files, "--runs", "0").close()
     verdicts = []
     for path, (_, wanted) in zip(found, references, strict=True):
         with np.load(path, allow_pickle=False) as stored:

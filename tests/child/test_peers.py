@@ -1,0 +1,93 @@
+"""Libraries that are timed in turns, each in a process that stands still meanwhile."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from workers.child import peers
+from workers.child.peers import LEAST, TURNS, ArtifactFailed, Peer, turns, undisturbed
+
+ANSWERS = (
+    "import sys, threading\n"
+    "def busy():\n"
+    "    while True: pass\n"
+    "threading.Thread(target=busy, daemon=True).start()\n"
+    "print('a warning', flush=True)\n"
+    "for turn, _ in enumerate(sys.stdin):\n"
+    "    print('{\"seconds\": [%d]}' % turn, flush=True)\n"
+)
+
+
+def peer(script: str) -> Peer:
+    return Peer("a library", [sys.executable, "-c", script], order="{}")
+
+
+def state(one: Peer) -> str:
+    """T when it stands still."""
+    return Path(f"/proc/{one._process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def ticks(one: Peer) -> int:
+    fields = Path(f"/proc/{one._process.pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_it_stands_still_but_when_it_is_asked() -> None:
+    with peer(ANSWERS) as one:
+        for turn in range(3):
+            assert one.seconds(turn) == [turn]
+            deadline = time.monotonic() + 5
+            while state(one) != "T" and time.monotonic() < deadline:
+                time.sleep(0.01)
+            before = ticks(one)
+            time.sleep(0.1)
+            assert ticks(one) == before, "its threads have nothing of the cores"
+
+
+@pytest.mark.mutation
+def test_one_that_is_not_stopped_is_noticed() -> None:
+    with peer(ANSWERS) as one:
+        one._process.popen.send_signal(signal.SIGCONT)
+        before = ticks(one)
+        time.sleep(0.5)
+        assert ticks(one) > before
+
+
+def test_it_is_asked_no_more_often_than_it_is_waited_for() -> None:
+    """Else it would answer while another is timed."""
+    script = (
+        "import os, select\n"
+        "while True:\n"
+        "    print('{\"seconds\": [%d]}' % len(select.select([0], [], [], 0.05)[0]), flush=True)\n"
+        "    os.read(0, 1)\n"
+    )
+    with Peer("a library", [sys.executable, "-c", script]) as one:
+        assert [one.seconds(turn) for turn in range(3)] == [[0], [0], [0]]
+
+
+def test_one_that_ends_between_two_turns_says_why() -> None:
+    with (
+        peer(
+            "import sys\nsys.stdin.readline()\nprint('{}', flush=True)\nsys.stdin.readline()\nsys.exit('no memory')"
+        ) as one,
+        pytest.raises(ArtifactFailed, match="a library failed: no memory"),
+    ):
+        one.again()
+
+
+def test_the_quickest_quarter_of_the_turns_counts() -> None:
+    blocks = [[1.0 + turn, 3.0 + turn] for turn in (5, 0, 7, 1, 6, 4, 3, 2)]
+    assert undisturbed(blocks).median == 2.5, "of the two turns 1, 3 and 2, 4"
+    assert undisturbed(blocks).runs == 4
+    assert undisturbed(blocks[:1]).median == 7.0
+
+
+def test_a_slow_network_has_fewer_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(turns()) == list(range(TURNS))
+    monkeypatch.setattr(peers, "LONGEST", -1.0)
+    assert list(turns()) == list(range(LEAST))
