@@ -86,6 +86,14 @@ def spinning(wire: EventWriter, control: ControlReader, order: dict[str, Any]) -
         pass
 
 
+def computing(wire: EventWriter, control: ControlReader, order: dict[str, Any]) -> None:
+    """Beside one it started, in a group of that one's own; says which processes."""
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"], process_group=0)
+    wire.emit(log(f"{os.getpid()} {other.pid}"))
+    while True:
+        pass
+
+
 def chattering(wire: EventWriter, control: ControlReader, order: dict[str, Any]) -> None:
     while True:
         os.write(1, b"noise " * 1000)
@@ -160,8 +168,8 @@ def telling(wire: EventWriter, control: ControlReader, order: dict[str, Any]) ->
 VICES = {
     vice.__name__: vice
     for vice in (
-        counting, family, steady, stubborn, hoarding, littering, spinning, chattering, raw, endless, hanging, lingering,
-        leaving, complaining, aborting, refusing, telling,
+        counting, family, steady, stubborn, hoarding, littering, spinning, computing, chattering, raw, endless, hanging,
+        lingering, leaving, complaining, aborting, refusing, telling,
     )
 }  # fmt: skip
 

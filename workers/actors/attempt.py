@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from contextlib import ExitStack
 from dataclasses import replace
 
 from workers.actors import site  # noqa: F401
@@ -59,15 +58,12 @@ class Attempts:
 def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
     """Raises LeaseLost; whatever else goes wrong on this side is a crash of the attempt, with its reason."""
     try:
-        with ExitStack() as held:
-            with renewed(claim):  # the order of a run with many measurements can take longer than a lease lasts
-                order = claim.order()
-                terms = terms_of(order)
-                # A confined inspection has no way to the lock; the others take it themselves around what is timed or
-                # compiled.
-                if claim.task in READING:
-                    held.enter_context(MeasureLock().shared())
-            ending = terms.supervise(order, journal, heartbeat=BEAT, pause=PAUSE)
+        with renewed(claim):  # the order of a run with many measurements can take longer than a lease lasts
+            order = claim.order()
+            terms = terms_of(order)
+        # Who reads an uploaded file has no way to the lock; the others take it around what is timed or compiled.
+        lock = MeasureLock() if claim.task in READING else None
+        ending = terms.supervise(order, journal, lock, heartbeat=BEAT, pause=PAUSE)
     except (services.LeaseLost, LeaseLost):
         raise
     except Unconfined as error:  # the next attempt would find the same kernel

@@ -75,6 +75,17 @@ class MeasureLock:
         with self._holding(fcntl.LOCK_SH) as waited:
             yield waited
 
+    def wanted(self) -> bool:
+        """Whether somebody waits for it."""
+        gate = os.open(self._gate, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(gate)
+        return False
+
     @contextmanager
     def _holding(self, operation: int) -> Iterator[float]:
         if self._held:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 TREE_VARIABLE = "TUNINGSITE_TREE"
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 _STEP = 0.01  # s between looks while waiting for processes to go
 _STUBBORN = 5.0  # s after SIGKILL: longer means the kernel itself holds the process (uninterruptible sleep)
 _STORM = 20.0  # s after which one who finds ever more of them gives up: whoever ends a tree has a lease to renew
@@ -24,7 +25,8 @@ _STORM = 20.0  # s after which one who finds ever more of them gives up: whoever
 
 @dataclass(frozen=True)
 class _Seen:
-    """One line of /proc. `began` is the start time in ticks: with the pid it names a process for good."""
+    """One line of /proc. `began` is the start time in ticks: with the pid it names a process for good. `spent` is processor
+    time, of all its threads, in ticks."""
 
     pid: int
     state: str
@@ -33,11 +35,17 @@ class _Seen:
     session: int
     threads: int
     began: int
+    spent: int
 
     @property
     def alive(self) -> bool:
         # A process whose first thread has left is a zombie to look at, while its other threads go on.
         return self.state not in "ZX" or self.threads > 1
+
+    @property
+    def computes(self) -> bool:
+        # Who waits for a disk (D) stops before it is back.
+        return self.state not in "TtDZX"
 
 
 def _look(pid: int) -> _Seen | None:
@@ -48,7 +56,8 @@ def _look(pid: int) -> _Seen | None:
         return None
     # The name in parentheses may itself hold spaces and parentheses: the fields begin after the last one.
     fields = text[text.rindex(b")") + 2 :].split()
-    return _Seen(pid, fields[0].decode(), *(int(fields[index]) for index in (1, 2, 3, 17, 19)))
+    parent, group, session, user, system, threads, began = (int(fields[index]) for index in (1, 2, 3, 11, 12, 17, 19))
+    return _Seen(pid, fields[0].decode(), parent, group, session, threads, began, user + system)
 
 
 def _everything() -> Iterator[_Seen]:
@@ -115,6 +124,24 @@ class Tree:
     def resident(self) -> int:
         """Bytes of memory held by the members seen at the last refresh; pages they share count once for each."""
         return sum(_resident(pid) for pid in self._known)
+
+    def processor(self) -> float:
+        """Seconds of processor time that the members seen at the last refresh have had."""
+        return sum(seen.spent for pid in self._known if (seen := _look(pid)) is not None) / _TICKS
+
+    def stop(self) -> bool:
+        """SIGSTOP to all; whether they soon stood still."""
+        deadline = time.monotonic() + _STUBBORN
+        while running := [pid for pid in self.refresh() if (seen := _look(pid)) is not None and seen.computes]:
+            if time.monotonic() > deadline:
+                return False
+            self._signal(running, signal.SIGSTOP)
+            time.sleep(_STEP)
+        return True
+
+    def go_on(self) -> None:
+        """SIGCONT to all that `stop` stopped."""
+        self._signal(self._known, signal.SIGCONT)
 
     def end(self, grace: float, clock: Callable[[], float] = time.monotonic) -> list[int]:
         """SIGTERM to the leader's group, `grace` seconds, SIGKILL to all; returns pids that even that did not end.

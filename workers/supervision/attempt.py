@@ -11,6 +11,7 @@ from workers.supervision.batch import Batch
 from workers.supervision.footprint import Bounds, Footprint, Violation
 from workers.supervision.lines import LineBuffer
 from workers.supervision.ports import Deadlines, Ending, EndingKind, Journal
+from workers.supervision.turns import Turns
 from workers.supervision.verdict import verdict
 from workers.supervision.wires import Wires
 
@@ -23,7 +24,7 @@ class Attempt:
     """The loop over what the child says, and its deadlines. Call `watch` once; `lost` when that raised LeaseLost."""
 
     def __init__(
-        self, process: Process, wires: Wires, journal: Journal, deadlines: Deadlines, bounds: Bounds,
+        self, process: Process, wires: Wires, journal: Journal, deadlines: Deadlines, bounds: Bounds, turns: Turns,
         clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self._process = process
@@ -31,6 +32,7 @@ class Attempt:
         self._journal = journal
         self._deadlines = deadlines
         self._clock = clock
+        self._turns = turns
         self._footprint = Footprint(process.tree, bounds, clock)
         self._lines = LineBuffer()
         self._batch = Batch(journal, clock, deadlines.batch)
@@ -49,6 +51,7 @@ class Attempt:
         violation: Violation | None = None
         try:
             while not self._process.exited():
+                self._turns.check(_TICK)
                 self._listen()
                 self._wires.read_log()
                 self._check()
@@ -76,7 +79,7 @@ class Attempt:
 
     def _listen(self) -> None:
         before = self._clock()
-        timeout = min(_TICK, max(0.0, self._batch.due - before))
+        timeout = min(_TICK, max(0.0, self._batch.due - before)) if self._turns.ours else 0.0
         chunk = self._wires.wait(timeout)
         if chunk:
             self._take(chunk)
@@ -104,8 +107,9 @@ class Attempt:
             raise Violation(
                 "silent", f"no sign of life for {self._deadlines.silence:g} s: it hangs or swaps, and was ended"
             )
-        if self._deadlines.total is not None and self._clock() - self._began > self._deadlines.total:
-            raise Violation("time", f"not done after {self._deadlines.total:g} s; it was ended")
+        total = self._deadlines.total
+        if total is not None and self._clock() - self._began - self._turns.waited > total:
+            raise Violation("time", f"not done after {total:g} s; it was ended")
         self._footprint.check()
 
     def _beat(self) -> None:

@@ -14,11 +14,13 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from workers.messages.channel import EVENTS_VARIABLE
+from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import Access, Limits, spawn
 from workers.sandbox.watchdog import guarded
 from workers.supervision.attempt import Attempt
 from workers.supervision.footprint import Bounds
 from workers.supervision.ports import Deadlines, Ending, Journal, LeaseLost
+from workers.supervision.turns import Turns
 from workers.supervision.wires import Wires
 
 
@@ -51,13 +53,15 @@ def supervise(
     env: Mapping[str, str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
     deadlines: Deadlines | None = None,
+    lock: MeasureLock | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Ending:
     """Starts `argv`, gives it the order, relays its events until it is over; leaves no process behind.
 
     `resident`: bytes of memory for the child and all it starts, `disk`: of files in the directories it may write, None
-    for no watch. Every event is written to the journal once and in order. An exception of the journal other than
-    LeaseLost, KeyboardInterrupt and SIGTERM (main thread) end the child and go on to the caller.
+    for no watch. `lock`: the child, which need not know of it, computes under it and is stopped while others measure.
+    Every event is written to the journal once and in order. An exception of the journal other than LeaseLost,
+    KeyboardInterrupt and SIGTERM (main thread) end the child and go on to the caller.
     """
     line = json.dumps(order, allow_nan=False).encode()
     bounds = Bounds(resident, disk, access.write if access is not None else ())
@@ -82,7 +86,8 @@ def supervise(
             os.close(writing)
         held.enter_context(guarded(process))
         wires = held.enter_context(closing(Wires(process, reading, line)))
-        attempt = Attempt(process, wires, journal, deadlines or Deadlines(), bounds, clock)
+        turns = held.enter_context(closing(Turns(process.tree, lock, clock)))
+        attempt = Attempt(process, wires, journal, deadlines or Deadlines(), bounds, turns, clock)
         try:
             return attempt.watch()
         except LeaseLost:

@@ -12,7 +12,7 @@ from typing import Any
 
 from workers.messages.folders import passing_folder, remove_tree
 from workers.sandbox import landlock, protection, threads
-from workers.sandbox.lock import default_path, private_directory
+from workers.sandbox.lock import MeasureLock, default_path, private_directory
 from workers.sandbox.memory import memory
 from workers.sandbox.spawn import Access, Limits
 from workers.supervision.ports import Deadlines, Ending, Journal
@@ -49,7 +49,9 @@ class Terms:
     deadlines: Deadlines = field(default_factory=Deadlines)
     env: dict[str, str] = field(default_factory=dict)
 
-    def supervise(self, order: Mapping[str, Any], journal: Journal, **deadlines: float | None) -> Ending:
+    def supervise(
+        self, order: Mapping[str, Any], journal: Journal, lock: MeasureLock | None = None, **deadlines: float | None
+    ) -> Ending:
         """`supervise` under these terms, in the order's `work_dir`; `deadlines` replaces single ones by name."""
         with _scratch(Path(order["work_dir"])) as scratch:
             return supervise(
@@ -62,6 +64,7 @@ class Terms:
                 env={**self.env, "TMPDIR": scratch},
                 cwd=order["work_dir"],
                 deadlines=replace(self.deadlines, **deadlines),  # type: ignore[arg-type]
+                lock=lock,
             )
 
 
