@@ -16,7 +16,7 @@ from apps.core.access import user_of
 from apps.core.address import address_of_socket
 from apps.core.pace import Pace
 from apps.core.seats import Seats
-from apps.tuning.doorbell import group
+from apps.dashboard.ear import Ear
 from apps.tuning.live import frames
 from apps.tuning.models import TuningRun
 
@@ -39,6 +39,7 @@ class Gone(Exception):
 class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels has no types
     """Sends {"events", "seq"} and, when nothing happens, {"seq"}; hears {"ack": seq}."""
 
+    channel_layer_alias = None  # its ear listens: a layer of channels' own would be waited for before anything else
     clock: Callable[[], float] = time.monotonic
     _seat: Any = None
 
@@ -52,6 +53,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
 
     async def connect(self) -> None:
         self.run: TuningRun | None = None
+        self.ear: Ear | None = None
         self.pump: asyncio.Task[None] | None = None
         self.bell = asyncio.Event()
         self.room = asyncio.Event()
@@ -69,8 +71,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             return
         self._seat = self.run.owner_id
         self.seq = _number(parse_qs(self.scope["query_string"].decode(errors="replace")).get("after", ["0"])[0])
-        # Subscribed before the first read: what is written in between rings.
-        await self.channel_layer.group_add(group(self.run.pk), self.channel_name)
+        self.ear = Ear(self.run.pk, self._rung)
         self.bell.set()
         self.pump = asyncio.create_task(self._pump())
 
@@ -79,8 +80,8 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             self.pump.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await self.pump
-        if self.run is not None:
-            await self.channel_layer.group_discard(group(self.run.pk), self.channel_name)
+        if self.ear is not None:
+            await self.ear.close()
 
     async def receive_json(self, content: Any, **options: Any) -> None:
         if isinstance(content, dict) and isinstance(ack := content.get("ack"), int):
@@ -96,9 +97,9 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         except ValueError:
             return None
 
-    async def run_doorbell(self, message: dict[str, Any]) -> None:
+    def _rung(self, seq: float) -> None:
         """However many bells rang, one read answers them."""
-        if message["seq"] > self.seq:
+        if seq > self.seq:
             self.bell.set()
 
     async def _owned(self) -> TuningRun | None:

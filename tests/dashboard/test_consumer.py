@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from channels.auth import AuthMiddlewareStack
 from channels.db import database_sync_to_async
-from channels.layers import InMemoryChannelLayer
 from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
@@ -325,11 +324,11 @@ async def test_a_line_that_breaks_makes_room(story: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(consumers, "SEATS", Seats(1))
     site, run, _, _ = story
 
-    async def broken(*_: Any) -> None:
+    def broken(*_: Any) -> None:
         raise ConnectionError("no channel layer")
 
     with monkeypatch.context() as patch:
-        patch.setattr(InMemoryChannelLayer, "group_add", broken)
+        patch.setattr(consumers, "Ear", broken)
         with pytest.raises(ConnectionError):
             await closes(await line(run, site.ada))
     again = await line(run, site.ada)
