@@ -28,6 +28,7 @@ from twisted.internet.threads import deferToThread
 from apps.core.amounts import shown
 from apps.core.errors import Refused
 from apps.core.seats import Seats
+from apps.core.session_cookie import session_of
 from apps.core.spooled_body import BODY
 from tuningsite.connection import Connection, raise_limit
 
@@ -98,7 +99,7 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
         upload = is_upload(self.channel._command, self.channel._path)
         self._limit = self._left = settings.UPLOAD_LIMIT + settings.UPLOAD_FORM if upload else settings.BODY_LIMIT
         known = length or 0
-        session = self.received_cookies.get(settings.SESSION_COOKIE_NAME.encode(), b"").decode("latin-1")
+        session = session_of(self.requestHeaders.getRawHeaders(b"cookie", ()))
         large = upload and known > settings.UPLOAD_FORM
         refusal = None
         if upload and length is None:

@@ -5,7 +5,6 @@ To delete, a database writes first: to its log, or what it is going to change.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import sqlite3
@@ -18,6 +17,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from apps.core.errors import Refused
+from workers.messages.full_disk import NO_ROOM
 
 RESERVE = 32 << 20
 """Bytes: a few hundred deletions of SQLite at a time."""
@@ -29,7 +29,7 @@ R = TypeVar("R")
 def is_full(error: BaseException | None) -> bool:
     """Whether it says that the disk of the site's files or of its database has no room."""
     if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return error.errno in NO_ROOM
     cause: Any = error.__cause__ if isinstance(error, DatabaseError) else None
     full = getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
     return full or getattr(cause, "sqlstate", None) == _POSTGRESQL_FULL

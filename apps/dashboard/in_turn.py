@@ -6,12 +6,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from channels.db import database_sync_to_async
-from django.conf import settings
-from django.http import parse_cookie
 from django.urls import Resolver404, resolve
 
 from apps.core.access import user_of
 from apps.core.errors import Refused
+from apps.core.session_cookie import session_of
 from apps.core.turns import Turns
 
 PATIENCE = 30.0  # s
@@ -39,7 +38,8 @@ class InTurn:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         async with AsyncExitStack() as held:
             turns = _turns(scope)
-            account = await _account(_session(scope)) if turns else None
+            cookies = (value for name, value in scope["headers"] if name == b"cookie")
+            account = await _account(session_of(cookies)) if turns else None
             if turns and account is not None:
                 try:
                     await held.enter_async_context(turns.of(account, PATIENCE))
@@ -55,12 +55,6 @@ def _turns(scope: Any) -> Turns | None:
         return TURNS.get(resolve(scope["path"]).url_name or "") if scope["method"].upper() == "GET" else None
     except Resolver404:
         return None
-
-
-def _session(scope: Any) -> str:
-    """As Django will read it."""
-    cookies = ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
-    return str(parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME, ""))
 
 
 def _user(session: str) -> Any:

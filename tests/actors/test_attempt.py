@@ -16,7 +16,7 @@ from apps.tuning.files import keep_archive
 from apps.tuning.leases import Claim
 from apps.tuning.models import Artifact, Job, TuningRun
 from tests.apps.rows import Site
-from tests.operations.running import eventually
+from tests.processes import eventually
 from workers.actors import attempt, lease
 from workers.actors.journal import DatabaseJournal
 from workers.supervision import LeaseLost

@@ -7,7 +7,7 @@ import pytest
 from apps.core.queue_server import RESPITE
 from apps.operations import embedded
 from apps.operations.queue_address import socket_path, url_of
-from tests.operations.running import eventually
+from tests.processes import eventually
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from tests import zoo
-from tests.operations.running import eventually
+from tests.processes import eventually
 from tests.tries import quickest, seconds_of
 from workers.sandbox import landlock
 from workers.sandbox.lock import MeasureLock

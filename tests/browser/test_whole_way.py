@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests.browser.chromium import chromium, complaints, needs_chromium, until
-from tests.operations.running import MANAGE, Site, eventually
+from tests.operations.running import MANAGE, Site
+from tests.processes import eventually
 from tests.zoo import ZOO
 
 pytestmark = [pytest.mark.browser, pytest.mark.tvm, pytest.mark.timeout(400)]

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from tests import zoo
-from tests.operations.running import MANAGE, Site, eventually
+from tests.operations.running import MANAGE, Site
+from tests.processes import eventually
 
 AGAIN = 120.0  # s for the next measurement; beyond it the site did not go on
 ALONE = 5.0  # s after which nothing of a killed launcher may be left

@@ -9,7 +9,8 @@ from functools import partial
 
 import pytest
 
-from tests.operations.running import MANAGE, eventually
+from tests.operations.running import MANAGE
+from tests.processes import eventually
 from tests.tries import quickest, seconds_of
 
 pytestmark = [pytest.mark.faults, pytest.mark.tvm, pytest.mark.timeout(600)]

@@ -6,8 +6,6 @@ import json
 import os
 import resource
 import signal
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,19 +14,11 @@ import pytest
 
 from tests import zoo
 from tests.command_line import Start, starter
+from tests.processes import alive, eventually
 from workers.messages.causes import UNBUILT
 from workers.supervision.directory import DirectoryBusy, DirectoryJournal
 
 pytestmark = [pytest.mark.tvm, pytest.mark.faults]
-
-
-def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """The first true value of a condition on another process."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.01)
-    return found
 
 
 def events(out: Path) -> list[dict[str, Any]]:
@@ -58,13 +48,6 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
 def tuning_child(pid: int) -> int | None:
     for child in descendants(pid):
         with suppress(OSError):
@@ -77,12 +60,12 @@ def test_a_killed_child_is_started_again_without_measuring_twice_and_an_interrup
     command: Start, zoo_cache: Path, tmp_path: Path
 ) -> None:
     with command("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path) as process:
-        before = until(lambda: measured(tmp_path))
-        os.kill(until(lambda: tuning_child(process.pid)), signal.SIGKILL)
-        until(lambda: len(measured(tmp_path)) > len(before))
+        before = eventually(lambda: measured(tmp_path))
+        os.kill(eventually(lambda: tuning_child(process.pid)), signal.SIGKILL)
+        eventually(lambda: len(measured(tmp_path)) > len(before))
         family = descendants(process.pid)
         process.send_signal(signal.SIGINT)
-        until((tmp_path / "run" / "child" / "artifact").exists)
+        eventually((tmp_path / "run" / "child" / "artifact").exists)
         with pytest.raises(DirectoryBusy):  # another command would take away what is being compiled
             DirectoryJournal(tmp_path / "run")
         _, errors = process.communicate(timeout=280)
@@ -96,7 +79,7 @@ def test_a_killed_child_is_started_again_without_measuring_twice_and_an_interrup
     assert clocks == sorted(clocks)
     assert events(tmp_path)[-1]["reason"] == "stopped"
     assert (tmp_path / "tiny.zip").is_file()
-    until(lambda: not any(map(alive, family)), 10.0)
+    eventually(lambda: not any(map(alive, family)), 10.0)
 
 
 def goes_on(command: Start, out: Path, *arguments: object) -> None:
@@ -104,7 +87,7 @@ def goes_on(command: Start, out: Path, *arguments: object) -> None:
     before = measured(out)
     assert before
     with command(*arguments, "--resume") as process:
-        until(lambda: len(measured(out)) > len(before))
+        eventually(lambda: len(measured(out)) > len(before))
         (out / "run" / "control").write_text("pause")
         said, errors = process.communicate(timeout=280)
     assert process.returncode == 0, errors
@@ -117,12 +100,12 @@ def goes_on(command: Start, out: Path, *arguments: object) -> None:
 def test_a_killed_command_leaves_no_process_and_is_resumed(command: Start, zoo_cache: Path, tmp_path: Path) -> None:
     arguments = ("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path)
     with command(*arguments) as process:
-        until(lambda: measured(tmp_path))
+        eventually(lambda: measured(tmp_path))
         family = descendants(process.pid)
         assert family
         process.kill()
         process.wait()
-        until(lambda: not any(map(alive, family)), 10.0)
+        eventually(lambda: not any(map(alive, family)), 10.0)
     goes_on(command, tmp_path, *arguments)
 
 
@@ -136,8 +119,8 @@ def test_a_child_that_does_not_hear_the_word_is_ended_and_the_archive_is_made(
     """Frozen after its first batch, as one is in a plan that takes longer than it has."""
     impatient = starter(["-c", IMPATIENT], machine_cache)
     with impatient("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path) as process:
-        until(lambda: complete(tmp_path))
-        os.kill(until(lambda: tuning_child(process.pid)), signal.SIGSTOP)
+        eventually(lambda: complete(tmp_path))
+        os.kill(eventually(lambda: tuning_child(process.pid)), signal.SIGSTOP)
         family = descendants(process.pid)
         with command("control", tmp_path, "stop") as control:
             control.communicate(timeout=60)
@@ -148,7 +131,7 @@ def test_a_child_that_does_not_hear_the_word_is_ended_and_the_archive_is_made(
     summary = json.loads((tmp_path / "summary.json").read_text())
     batches = [event for event in events(tmp_path) if event["kind"] == "batch"]
     assert (summary["reason"], summary["trials"]) == ("stopped", batches[-1]["trials"])
-    until(lambda: not any(map(alive, family)), 10.0)
+    eventually(lambda: not any(map(alive, family)), 10.0)
 
 
 def complete(out: Path) -> bool:
@@ -162,7 +145,7 @@ def test_a_disk_that_fills_up_is_one_clear_line_and_the_run_goes_on_when_there_i
     """Here the file may not grow; its children may write, as they can where only --out is full."""
     arguments = ("tune", zoo.tiny(zoo_cache), "--trials", 500, "--out", tmp_path)
     with command(*arguments) as process:
-        until(lambda: measured(tmp_path))
+        eventually(lambda: measured(tmp_path))
         size = (tmp_path / "run" / "journal.jsonl").stat().st_size
         _, most = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, most))
@@ -172,5 +155,5 @@ def test_a_disk_that_fills_up_is_one_clear_line_and_the_run_goes_on_when_there_i
     assert "Traceback" not in errors
     assert errors.splitlines()[-1].startswith(f"{tmp_path}: File too large; make room")
     assert "--resume" in errors.splitlines()[-1]
-    until(lambda: not any(map(alive, family)), 10.0)
+    eventually(lambda: not any(map(alive, family)), 10.0)
     goes_on(command, tmp_path, *arguments)

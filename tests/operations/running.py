@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from apps.operations import embedded, queue_address
+from tests.processes import alive
 
 ROOT = Path(__file__).resolve().parents[2]
 MANAGE = [sys.executable, str(ROOT / "manage.py")]
@@ -48,22 +49,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def alive(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    return False
-
-
-def eventually(condition, seconds: float, what: str = "it"):
-    """The first true value of `condition`; fails after so many seconds."""
-    deadline = time.monotonic() + seconds
-    while True:
-        if found := condition():
-            return found
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
-        time.sleep(0.05)
 
 
 class Site:

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from tests.operations.running import MANAGE, ROOT, Site, eventually
+from tests.operations.running import MANAGE, ROOT, Site
+from tests.processes import eventually
 
 FIRST_PAGE = 15.0
 """s from the command to the first page, on a machine that nobody used before; the better of two, for others run beside."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.operations.running import eventually
 from tests.operations.test_serve import begun, memory, served, signed_in
+from tests.processes import eventually
 
 SIZE = 64 << 20
 ARCHIVE = """

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from apps.operations.orphans import Orphans
+from tests.processes import alive, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,26 +38,13 @@ launcher.end()
 """
 
 
-def alive(pid):
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    return False
-
-
-def until(condition, seconds):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return bool(condition())
-
-
 class Running:
     def __init__(self, folder, adopts):
         argv = [sys.executable, "-c", LAUNCHER, str(folder), str(adopts)]
         self.process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True)
         self.part = int(self.process.stdout.readline())
         log = folder / "part.log"
-        assert until(lambda: log.exists() and "hidden" in log.read_text(), 10)
+        eventually(lambda: log.exists() and "hidden" in log.read_text(), 10)
         self.hidden = int(log.read_text().split()[1])
 
     def close(self):
@@ -83,7 +71,7 @@ def launched(tmp_path):
 def test_what_a_killed_part_left_behind_is_ended(launched):
     found = launched()
     os.kill(found.part, signal.SIGKILL)
-    assert until(lambda: not alive(found.hidden), 8)
+    eventually(lambda: not alive(found.hidden), 8)
     assert found.process.poll() is None
 
 
@@ -118,7 +106,7 @@ def test_children_of_its_own_and_those_that_just_came_are_let_be():
         assert alive(other.pid)
         now[0] = 3.0
         orphans.look()
-        assert until(lambda: not alive(other.pid), 5)
+        eventually(lambda: not alive(other.pid), 5)
         assert alive(ours.pid)
     finally:
         for process in (ours, other):

@@ -9,6 +9,7 @@ import pytest
 from apps.operations import parts
 from apps.operations.launcher import Launcher
 from apps.operations.parts import Part, Plan
+from tests.processes import alive, eventually
 
 NAP = [sys.executable, "-c", "import time; time.sleep(600)"]
 
@@ -35,23 +36,8 @@ def part(tmp_path):
         found.kill()
 
 
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
 def ended(found):
     found._process.wait(10)
-
-
-def eventually(true):
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_what_ends_is_started_again_and_waits_twice_as_long_each_time(part):

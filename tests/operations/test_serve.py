@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.operations.running import ROOT, Site, eventually
+from tests.operations.running import ROOT, Site
+from tests.processes import eventually
 
 PIECE = b"x" * (64 << 10)
 COUNT = 48

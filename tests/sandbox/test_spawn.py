@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import alive
 from workers.sandbox import landlock, spawn
 from workers.sandbox.spawn import Access, Limits, SpawnError, scrubbed
 
@@ -28,13 +29,6 @@ def says(program: str, **options: Any) -> Any:
         text = child.stdout.read()
         child.end(5)
     return json.loads(text)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def test_a_child_leads_a_session_of_its_own_and_gains_no_privileges() -> None:

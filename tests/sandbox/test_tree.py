@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import alive
 from workers.sandbox import seccomp, spawn, tree
 from workers.sandbox.spawn import Access
 
@@ -31,13 +32,6 @@ os.wait()
 if "crash" in sys.argv: os.kill(os.getpid(), signal.SIGKILL)
 time.sleep(600)
 """
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def survives(access: Access | None, eventually: Any, *words: str) -> bool:

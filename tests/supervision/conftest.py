@@ -1,11 +1,12 @@
 import os
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tests.processes import comes_true
 
 
 class Crowd:
@@ -37,13 +38,4 @@ def crowd() -> Iterator[Crowd]:
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], object], float], bool]:
     """Whether a condition comes true before so many seconds have passed."""
-
-    def poll(condition: Callable[[], object], seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if condition():
-                return True
-            time.sleep(0.01)
-        return bool(condition())
-
-    return poll
+    return comes_true

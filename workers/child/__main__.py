@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import traceback
@@ -11,12 +10,13 @@ from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
 from workers.child.tasks import task_named
 from workers.messages.channel import ControlReader, EventWriter
+from workers.messages.full_disk import NO_ROOM
 from workers.messages.names import READING
 from workers.networks.errors import NetworkError
 
 LASTING = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
 """What is not there, or not allowed, is not so at the next attempt either."""
-FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "NoSpaceLeft")
+FULL = (*map(os.strerror, NO_ROOM), "NoSpaceLeft")
 """In what a linker, the library's own run script or ONNX Runtime's process says when a disk is full; the last is Zig's."""
 
 

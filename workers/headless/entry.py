@@ -10,8 +10,9 @@ from typing import Any
 
 from workers.headless.errors import Failure, UserMistake
 from workers.headless.terminal import visible
+from workers.messages.full_disk import NO_ROOM
 
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NO_MORE = (*NO_ROOM, errno.EFBIG)
 
 
 def run_command(
@@ -48,7 +49,7 @@ def _say(text: str) -> None:
 
 def _refused(error: OSError, out: str | None) -> str:
     """What the system refused, and the next step. A write that finds no room names no file: it was one in `out`."""
-    full = error.errno in NO_ROOM
+    full = error.errno in NO_MORE
     place = error.filename2 or error.filename or (out if full else None)
     said = error.strerror or str(error)
     next_step = "make room (df, quota and ulimit -f tell how much there is)" if full else "put that right"

@@ -1,0 +1,34 @@
+"""Other processes: whether they live, and what comes true of them in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+
+def alive(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def eventually(condition: Callable[[], Any], seconds: float = 60.0, what: str = "it") -> Any:
+    """The first true value of `condition`; fails after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
+        time.sleep(0.02)
+    return found
+
+
+def comes_true(condition: Callable[[], object], seconds: float) -> bool:
+    """Whether it does before so many seconds have passed."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return bool(condition())
