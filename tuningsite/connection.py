@@ -1,4 +1,4 @@
-"""A client's connection: how long it may stand still."""
+"""A client's connection: how long it may stand still, and how much a viewer may say."""
 # mypy: disable-error-code=no-untyped-call
 # (most of Twisted has no types)
 
@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import resource
 import socket
+import time
 from contextlib import suppress
 from typing import Any
 
+from daphne.ws_protocol import WebSocketProtocol
 from twisted.web import http
 
 STALLED = 60.0  # s in which the client takes nothing of what it was sent
 HEAD = 20.0  # s until a new connection has brought the head of a request
 REQUEST = 60.0  # s for its body, and then for the head of the next; an upload's has as many with each piece
+SAID = 16 << 10  # bytes that a viewer says in a minute; a page acknowledges four frames a second, in thirty bytes each
 
 
 class Connection(http.HTTPChannel):
@@ -40,6 +43,23 @@ class Connection(http.HTTPChannel):
     def allHeadersReceived(self) -> None:
         self.setTimeout(REQUEST)
         super().allHeadersReceived()
+
+
+class Line(WebSocketProtocol):  # type: ignore[misc]
+    """A viewer's websocket, broken off where it says much: what comes faster than it is heard lies in memory, and everybody
+    waits while it is read."""
+
+    _said, _since = 0, 0.0
+
+    def dataReceived(self, data: bytes) -> None:
+        if self.state == self.STATE_OPEN:
+            if (now := time.monotonic()) - self._since >= 60.0:
+                self._said, self._since = 0, now
+            self._said += len(data)
+            if self._said > SAID:
+                self.dropConnection(abort=True)
+                return
+        super().dataReceived(data)
 
 
 def raise_limit() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tuningsite.settings")
 
-from daphne import http_protocol
+from daphne import http_protocol, ws_protocol
 from daphne.cli import CommandLineInterface
 from daphne.server import Server
 from django.conf import settings
@@ -30,7 +30,7 @@ from apps.core.errors import Refused
 from apps.core.seats import Seats
 from apps.core.session_cookie import session_of
 from apps.core.spooled_body import BODY
-from tuningsite.connection import Connection, raise_limit
+from tuningsite.connection import Connection, Line, raise_limit
 
 log = logging.getLogger(__name__)
 LINGER = 2.0  # s for the client to read the answer; closing at once would reset the connection before it does
@@ -252,6 +252,7 @@ class SpoolingServer(Server):  # type: ignore[misc]
 def main() -> None:
     raise_limit()
     http_protocol.WebRequest, http_protocol.HTTPFactory.protocol = BoundedRequest, Connection
+    ws_protocol.WebSocketFactory.protocol = Line
     CommandLineInterface.server_class = SpoolingServer
     tempfile.tempdir = str(settings.FILE_UPLOAD_TEMP_DIR)  # on the disk that the networks are on; /tmp may be memory
     CommandLineInterface.entrypoint()

@@ -1,5 +1,6 @@
-"""How long a client may keep the site's server waiting, and what that costs the others."""
+"""How long a client may keep the site's server waiting, how much it may say, and what that costs the others."""
 
+import base64
 import resource
 import socket
 import time
@@ -139,3 +140,33 @@ def test_nobody_moves_the_site_to_another_path_by_a_header(site, value):
         answer = connection.recv(1 << 20)
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert b"/elsewhere" not in answer
+
+
+ACKNOWLEDGED = b'{"ack": 1000000}'
+
+
+def said(text):
+    """A frame of a viewer."""
+    return bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text
+
+
+def test_a_viewer_that_says_more_than_a_page_is_broken_off(site, archive):
+    """Half a million acknowledgements kept everybody waiting for 16 s, and took 130 MB."""
+    upgrade = [
+        "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+        f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}", f"Origin: http://127.0.0.1:{site.port}",
+    ]  # fmt: skip
+    run, cookie = site.ask("result = str(TuningRun.objects.get().pk)"), archive[1]
+    with asked_for(site, f"/ws/runs/{run}/", cookie, *upgrade) as viewer:
+        assert b" 101 " in viewer.recv(1000)
+        viewer.sendall(said(ACKNOWLEDGED) * 4 * 60)  # a minute's
+        viewer.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            received(viewer)
+        viewer.settimeout(20)
+        before = memory(site, "VmRSS")
+        with suppress(ConnectionError):
+            for _ in range(1000):
+                viewer.sendall(said(ACKNOWLEDGED) * 1000)
+            pytest.fail("it was listened to")
+    assert memory(site, "VmRSS") - before < 8 << 20
