@@ -11,8 +11,9 @@ from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.http import Http404
 
-from apps.core.access import user_of
+from apps.core.access import owned, user_of
 from apps.core.address import address_of_socket
 from apps.core.pace import Pace
 from apps.core.seats import Seats
@@ -162,8 +163,10 @@ def _number(text: str) -> int:
 
 def _run_of(session: Any, key: Any) -> TuningRun | None:
     """The run, where whoever has this session owns it now."""
-    # By its key, anew: in the session as it was read when the line was opened, nobody would ever sign out.
-    return TuningRun.objects.filter(pk=key, owner_id=user_of(session.session_key).pk).first()
+    with suppress(Http404):
+        # By its key, anew: in the session as it was read when the line was opened, nobody would ever sign out.
+        return owned(TuningRun.objects.all(), user_of(session.session_key), pk=key)
+    return None
 
 
 def _frames(run: TuningRun, after: int) -> tuple[list[dict[str, Any]], int]:

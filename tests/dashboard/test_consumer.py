@@ -250,6 +250,12 @@ async def test_nobody_hears_more_because_there_is_much_to_hear(story: Any, monke
     await viewer.disconnect()
 
 
+async def test_what_was_deleted_and_is_nobodys_is_no_strangers(story: Any) -> None:
+    _, run, _, _ = story
+    await database_sync_to_async(TuningRun.objects.filter(pk=run.pk).update)(owner=None)
+    assert await closes(await line(run, None)) == consumers.NOT_THERE
+
+
 @pytest.mark.usefixtures("_often")
 async def test_a_line_to_a_run_that_was_deleted_is_closed(story: Any) -> None:
     site, run, _, _ = story
