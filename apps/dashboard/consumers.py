@@ -42,6 +42,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
 
     channel_layer_alias = None  # its ear listens: a layer of channels' own would be waited for before anything else
     clock: Callable[[], float] = time.monotonic
+    ear: Ear | None = None
     _seat: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -49,12 +50,13 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             await super().__call__(scope, receive, send)
         finally:
             # Not in `disconnect`, of which a consumer that broke never hears.
+            if self.ear is not None:
+                await self.ear.close()
             if self._seat is not None:
                 SEATS.leave(self._seat)
 
     async def connect(self) -> None:
         self.run: TuningRun | None = None
-        self.ear: Ear | None = None
         self.pump: asyncio.Task[None] | None = None
         self.bell = asyncio.Event()
         self.room = asyncio.Event()
@@ -81,8 +83,6 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             self.pump.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await self.pump
-        if self.ear is not None:
-            await self.ear.close()
 
     async def receive_json(self, content: Any, **options: Any) -> None:
         if isinstance(content, dict) and isinstance(ack := content.get("ack"), int):

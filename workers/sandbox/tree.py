@@ -44,8 +44,8 @@ class _Seen:
 
     @property
     def computes(self) -> bool:
-        # Who waits for a disk (D) stops before it is back.
-        return self.state not in "TtDZX"
+        # Who waits for a disk (D) stops when it is back from the kernel.
+        return self.alive and self.state not in "TtD"
 
 
 def _look(pid: int) -> _Seen | None:
