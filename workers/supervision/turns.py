@@ -10,9 +10,8 @@ from workers.sandbox.tree import Tree
 from workers.supervision.footprint import Violation
 
 SLICE = 1.0  # s that it computes, at least, while others wait to measure
-_STRAY = (
-    1.0  # s of processor time until it counts as going on while it is stopped: what it was at in the kernel it ends
-)
+_STRAY = 1.0
+"""Seconds of processor time until it counts as going on while it is stopped: what it was at in the kernel it ends."""
 
 
 class _Hold(threading.Thread):
