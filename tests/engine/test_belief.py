@@ -12,8 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.engine.belief import CURVES, FAST, PAPER, Belief, Sampling, curve_named, normal_improvement
-from workers.engine.belief.posterior import CHAIN, NOISE, TOLD, TRACE, autocorrelation_time
+from workers.engine.belief import CURVES, FAST, PAPER, Belief, Curve, Sampling, curve_named, normal_improvement
+from workers.engine.belief.belief import FEW
+from workers.engine.belief.posterior import (
+    CHAIN,
+    NOISE,
+    TOLD,
+    TRACE,
+    Gaussian,
+    Problem,
+    autocorrelation_time,
+    starts,
+    walk,
+)
 from workers.engine.belief.segments import cuts, points
 from workers.engine.errors import UnknownPart
 
@@ -317,6 +328,22 @@ def test_the_acceptance_is_of_the_kept_steps_alone(seed: int) -> None:
     moved = (diagnostics.trace[1:] != diagnostics.trace[:-1]).any(axis=2)
     assert diagnostics.acceptance == pytest.approx(moved[39:].mean())
     assert diagnostics.acceptance != pytest.approx(moved.mean())
+
+
+@pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
+@pytest.mark.parametrize(("sampling", "count"), [(PAPER, 30), (FAST, 300), (FAST, 3)], ids=["paper", "fast", "few"])
+def test_the_walk_is_emcees_draw_for_draw(curve: Curve, sampling: Sampling, count: int) -> None:
+    """The very numbers of its EnsembleSampler from the same seed, with walkers that are sent where the prior forbids."""
+    speeds = staircase(np.random.default_rng(0), count) / PEAK
+    prior = Gaussian(*curve.broad()) if count < FEW else None
+    problem = Problem(curve, points(speeds, 0, sampling.points), speeds[-1], count + 8.0, speeds[-1], prior)
+    start = starts(problem, sampling, np.random.default_rng(1))
+    known = emcee.EnsembleSampler(*start.shape, problem.log_probability, vectorize=True)
+    chance = np.random.RandomState(np.random.MT19937(2)).get_state()
+    with np.errstate(all="ignore"):
+        known.run_mcmc(emcee.State(start, random_state=chance), 100, skip_initial_state_check=True)
+        walked = walk(problem, start, 100, 2)
+    assert np.array_equal(walked, known.get_chain())
 
 
 def test_the_autocorrelation_time_is_emcees() -> None:

@@ -97,6 +97,11 @@ class Problem:
         """Where a curve is evaluated: the points, then the horizon."""
         return np.append(self.points.x, self.horizon)
 
+    @cached_property
+    def observed(self) -> float:
+        """Configurations that the points stand for."""
+        return float(self.points.weights.sum())
+
     def log_probability(self, theta: Array) -> Array:
         """Log posterior (n,) of `theta` (n, p + 1), the last column ln(noise / best); -inf where the prior forbids."""
         inside = np.minimum(np.maximum(theta, self.lower), self.upper)
@@ -106,7 +111,7 @@ class Problem:
         allowed &= (values[:, -1] >= self.least) & (values[:, -1] <= 1.0)
         noise = theta[:, -1]
         misfit = ((values[:, :-1] - self.points.y) / self.best) ** 2 @ self.points.weights
-        result = -0.5 * misfit * np.exp(-2 * noise) - self.points.weights.sum() * noise
+        result = -0.5 * misfit * np.exp(-2 * noise) - self.observed * noise
         if self.prior is not None:
             away = (self.curve.relative(theta[:, :-1], self.best) - self.prior.mean) / self.prior.spread
             result -= 0.5 * (away**2).sum(axis=1)
@@ -128,15 +133,9 @@ class Sampled:
 
 def sample(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Sampled:
     """Samples the posterior. emcee draws from a RandomState; it is seeded from `rng`, which is the only source of chance."""
-    with without("scipy.stats"):  # for a move that is not used here: half a second
-        import emcee
-
-    start = _walkers(problem, sampling, rng)
-    sampler = emcee.EnsembleSampler(*start.shape, problem.log_probability, vectorize=True)
-    chance = np.random.RandomState(np.random.MT19937(int(rng.integers(2**32)))).get_state()
+    start = starts(problem, sampling, rng)
     with np.errstate(all="ignore"):
-        sampler.run_mcmc(emcee.State(start, random_state=chance), sampling.steps, skip_initial_state_check=True)
-    whole: Array = sampler.get_chain()
+        whole = walk(problem, start, sampling.steps, int(rng.integers(2**32)))
     chain = whole[sampling.burn :]
     flat = chain.reshape(-1, chain.shape[2])
     # Single precision halves a checkpoint; rounding here keeps a restored belief equal to the one that was saved.
@@ -144,6 +143,31 @@ def sample(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Sa
     trace = whole[:: -(-len(whole) // TRACE)].astype(np.float32)
     accepted = _accepted(whole[max(0, sampling.burn - 1) :])
     return Sampled(rounded, accepted, autocorrelation_time(chain), trace, _fan(problem, whole))
+
+
+def walk(problem: Problem, start: Array, steps: int, seed: int) -> Array:
+    """The chain (steps, walkers, p + 1) of emcee's stretch move (Goodman & Weare 2010), draw for draw that of its
+    EnsembleSampler: what that does around each step, from checks to a loop over the walkers, is most of what it takes."""
+    with without("scipy.stats"):  # for a move that is not used here: half a second
+        from emcee.moves import StretchMove
+
+    move, random = StretchMove(), np.random.RandomState(np.random.MT19937(seed))
+    points, known = start.copy(), problem.log_probability(start)
+    chain = np.empty((steps, *start.shape))
+    halves = np.arange(len(start)) % 2
+    for step in chain:
+        random.random_sample()  # drawn among its moves, of which there is one
+        half = halves.copy()
+        random.shuffle(half)
+        sides = np.flatnonzero(half == 0), np.flatnonzero(half)
+        for mine, others in (sides, sides[::-1]):
+            offered, factors = move.get_proposal(points[mine], [points[others]], random)
+            reached = problem.log_probability(offered)
+            taken = factors + reached - known[mine] > np.log(random.random_sample(len(mine)))
+            moved = mine[taken]
+            points[moved], known[moved] = offered[taken], reached[taken]
+        step[:] = points
+    return chain
 
 
 def _fan(problem: Problem, chain: Array) -> Array:
@@ -178,7 +202,7 @@ def autocorrelation_time(chain: Array) -> float | None:
     return longest if np.isfinite(longest) and steps >= TOLD * longest else None
 
 
-def _walkers(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Array:
+def starts(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Array:
     """Starting positions (walkers, p + 1) in a tight ball around the likeliest, all allowed by the prior."""
     centre = _likeliest(problem)
     free = centre + 1e-4 * rng.standard_normal((16 * sampling.walkers, len(centre)))
@@ -209,7 +233,7 @@ def _likeliest(problem: Problem) -> Array:
     curve, points, best, least = problem.curve, problem.points, problem.best, problem.least
     lower, upper = curve.lower, curve.upper
     root = np.sqrt(points.weights)
-    stiff = 30.0 * np.sqrt(points.weights.sum())
+    stiff = 30.0 * np.sqrt(problem.observed)
     aim = min(least * (1 + 2e-3), 0.5 * (least + 1.0))
     # Without a prior a few points leave the fit undetermined, and MINPACK wants as many residuals as parameters.
     missing = max(0, len(lower) - len(points.x) - 1)
@@ -245,7 +269,7 @@ def _likeliest(problem: Problem) -> Array:
             xtol=CLOSE,
             max_nfev=150,
         )
-    noise = float(np.clip(np.sqrt(2 * fit.cost / points.weights.sum()), 2e-3, 0.5))
+    noise = float(np.clip(np.sqrt(2 * fit.cost / problem.observed), 2e-3, 0.5))
     share = (np.log(noise) - NOISE[0]) / (NOISE[1] - NOISE[0])
     return np.append(fit.x, np.arcsin(2 * share - 1))
 
