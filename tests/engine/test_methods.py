@@ -150,6 +150,7 @@ def test_presets_are_the_papers() -> None:
         "patience": 50,
         "elite": 0.0,
         "exhaustive": False,
+        "differences": "speed",
     }
     assert method("dynatune-paper").make_evaluator().more([], 1e-9) == 500
 

@@ -41,6 +41,11 @@ def test_a_step_costs_the_same_where_small_sketches_are_scored_whole() -> None:
     assert key_of("explorer", one) == key_of("explorer", other)
 
 
+def test_a_step_costs_the_same_whatever_the_temperature_is_of() -> None:
+    one, other = (with_numbers("dynatune", "explorer", differences=of) for of in ("log", "speed"))
+    assert key_of("explorer", one) == key_of("explorer", other)
+
+
 @pytest.mark.mutation
 def test_a_default_that_changed_in_the_engine_has_no_price(monkeypatch: pytest.MonkeyPatch) -> None:
     found, chosen = costs(), METHODS["adatune"]

@@ -12,12 +12,16 @@ from workers.engine.explorer.trace import Trace
 from workers.engine.ports import Score, State
 from workers.engine.space import Choices, Sketch
 
+DIFFERENCES = ("log", "speed")
+
 
 class SimulatedAnnealing:
     """AutoTVM's explorer (Chameleon, Table 8): every chain moves one random knob to a random value a step.
 
     A move to a score lower by d is accepted with probability exp(-d / temperature); the temperature falls linearly from
-    `hot` to 0 within a call. Scores are log2 speeds, so temperature 1 forgives a factor of e^-1 for half the speed.
+    `hot` to 0 within a call. `differences` says of what d is one: "log", of log2 speeds, so that temperature 1 forgives
+    half the speed with e^-1, or "speed", of speeds relative to the best (program: the raw scores of trees on normalised
+    speed), so that it forgives all of it with e^-1 and a walk begins nearly at random.
     Chains persist from call to call; an explorer walks one sketch and starts over when it is given another.
 
     The paper's walk is steps=500, patience=50 with 128 chains. The default is shorter because persisting chains go on
@@ -35,9 +39,12 @@ class SimulatedAnnealing:
         hot: float = 1.0,
         elite: float = 0.25,
         exhaustive: bool = True,
+        differences: str = "log",
     ) -> None:
         if chains < 1 or steps < 1 or patience < 1 or hot < 0 or not 0 <= elite <= 1:
             raise ValueError("chains, steps and patience start at 1, hot at 0, and elite is a share from 0 to 1")
+        if differences not in DIFFERENCES:
+            raise ValueError(f"differences {differences!r} is unknown; use one of {', '.join(DIFFERENCES)}")
         self._rng = rng
         self._chains = chains
         self._steps = steps
@@ -45,6 +52,7 @@ class SimulatedAnnealing:
         self._hot = hot
         self._elite = elite
         self._exhaustive = exhaustive
+        self._speed = differences == "speed"
         self._points: Choices | None = None
         self.figures: dict[str, int] = {}
         self.begun: Choices | None = None
@@ -87,7 +95,8 @@ class SimulatedAnnealing:
             moved[rows, knobs[step]] = values[step]
             reached = score(moved)
             temperature = self._hot * (1.0 - step / self._steps)
-            accepted = reached - scores >= luck[step] * temperature
+            rise = np.exp2(reached) - np.exp2(scores) if self._speed else reached - scores
+            accepted = rise >= luck[step] * temperature
             points = np.where(accepted[:, None], moved, points)
             scores = np.where(accepted, reached, scores)
             idle = 0 if pool.offer(moved, reached) else idle + 1
