@@ -10,7 +10,7 @@ def cell(curve: list[list[float]], seconds: float = 100.0, **fields: Any) -> dic
     series = [[int(t), t, int(10 * t), latency] for t, latency in curve]
     operator = {"name": "conv", "weight": 1, "best": curve[-1][1], "series": series, "trials": 100, "calls": 2}
     operator["seconds"] = seconds
-    operator["steps_to_best"] = fields.pop("steps", 100)
+    operator["scored_to_best"] = fields.pop("scored", 100)
     base = {"state": "done", "curve": curve, "seconds": seconds, "latency": curve[-1][1], "trials": 100}
     key = {"layout": "curve", "arm": "sequential", "seed": 0, **fields.pop("key", {})}
     return {**base, "operators": [operator], "spent": {"measure": 50.0}, "name": "net", "key": key, **fields}

@@ -26,7 +26,6 @@ from workers.benchmarks.methods.compare import (
     ratios,
     scored_a_search,
     searching,
-    steps_a_search,
     summary,
     versions_apart,
 )
@@ -46,7 +45,7 @@ def test_ratios_say_how_much_sooner_the_base_s_end_is_reached() -> None:
     assert measurements_to_same(SLOW, FAST) == [2.0]
     assert time_to_same(FAST, SLOW) == [0.0]  # never reached counts as infinitely slow
     assert quality_in_time(SLOW, FAST) == [pytest.approx(6.0 / 5.02)]
-    assert steps_a_search(SLOW, cell([[1, 5.0]], steps=50)) == [2.0]
+    assert scored_a_search(SLOW, cell([[1, 5.0]], scored=50)) == [2.0]
     assert gained(SLOW, SLOW) == [2.0]
     assert fewer(SLOW, cell([[1, 5.0]], trials=25)) == [4.0]
     assert fewer(SLOW, cell([[1, 5.0]], trials=0)) == []
@@ -70,21 +69,13 @@ def test_an_arm_that_is_not_complete_in_half_the_time_has_no_speed_there() -> No
     assert quality_in_time(cell([[51, 1.0]]), SLOW) == []
 
 
-def test_a_live_run_tells_the_steps_of_its_walks_as_a_whole() -> None:
-    def live(walks: int, steps: float) -> dict[str, Any]:
+def test_a_live_run_tells_what_its_walks_scored_as_a_whole() -> None:
+    def live(walks: int, scored: float) -> dict[str, Any]:
         operator = {name: value for name, value in SLOW["operators"][0].items() if name != "calls"}
-        return {**SLOW, "operators": [operator], "search": {"walks": walks, "steps_to_best": steps}}
+        return {**SLOW, "operators": [operator], "search": {"walks": walks, "evaluations_to_best": scored}}
 
-    assert steps_a_search(live(10, 300.0), live(20, 200.0)) == [3.0]
-    assert steps_a_search(live(10, 300.0), live(0, 0.0)) == []
-
-
-def test_configurations_that_were_scored_are_told_beside_steps() -> None:
-    """A step of one scores 128, a step of the other 32."""
-    wide, narrow = (cell([[1, 5.0]], steps=100) for _ in range(2))
-    wide["operators"][0]["scored_to_best"], narrow["operators"][0]["scored_to_best"] = 12_800, 3_200
-    assert steps_a_search(wide, narrow) == [1.0]
-    assert scored_a_search(wide, narrow) == [4.0]
+    assert scored_a_search(live(10, 300.0), live(20, 200.0)) == [3.0]
+    assert scored_a_search(live(10, 300.0), live(0, 0.0)) == []
 
 
 def test_when_two_are_at_the_final_latency_of_one_and_from_when_on_the_other_is_ahead() -> None:

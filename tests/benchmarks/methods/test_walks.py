@@ -47,20 +47,25 @@ def test_a_walk_is_what_it_scores_in_its_order_without_what_was_visited(chosen: 
     assert walker.steps(walker.width + 1) == 2
 
 
+def test_a_step_is_one_of_each_chain_and_of_each_episode_whatever_walks_together() -> None:
+    assert [Walker.of(chosen, convolution(), 0).width for chosen in (SHORT, AGENT)] == [8, 16]
+    assert [Walker.of(METHODS[name], convolution(), 0).width for name in ("autotvm", "chameleon-ae")] == [128, 128]
+
+
 def test_steps_are_counted_to_a_common_end_and_to_the_own() -> None:
     """The agent, of half the width, ends at half the speed: to that annealing needs a step, and to its own end all four."""
     walkers = [replace(Walker.of(SHORT, convolution(), 0), width=width) for width in (4, 2)]
     theirs = np.repeat([-1.0, -0.9, -0.5, 0.0], 4)
     ours = np.repeat([-2.0, -1.0, -1.0, -1.0], 2)
-    assert walks._gain(walkers, (theirs, ours)) == Gain(own=2.0, steps=0.5, scored=1 / 3, best=0.5)
-    assert walks._gain(walkers, (theirs, theirs))[1:] == (4 / 7, 1.0, 1.0)
+    assert walks._gain(walkers, (theirs, ours)) == Gain(own=2.0, steps=0.5, best=0.5)
+    assert walks._gain(walkers, (theirs, theirs))[1:] == (4 / 7, 1.0)
 
 
 @pytest.mark.mutation
 def test_an_agent_that_is_annealing_gains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, walks.SA, SHORT)
     found = walks.walks(convolution(), SHORT, 0)
-    assert found == [Gain(1.0, 1.0, 1.0, 1.0)] * walks.WALKS
+    assert found == [Gain(1.0, 1.0, 1.0)] * walks.WALKS
     monkeypatch.setattr(walks, "WALKS", 2)
     other = walks.walks(convolution(), AGENT, 0)
     assert len(other) == 2

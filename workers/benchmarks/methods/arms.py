@@ -14,9 +14,11 @@ from workers.messages.composition import POOL
 
 NEXT = "oracle+scheduler.ahead=1"
 """The oracle of DynaTune 4.1, which knows what the next slot of every operator brings and looks over no plateau."""
+PAPER, PAPER_RULE = "dynatune-paper", "dynatune+scheduler=dynatune-paper"
+"""DynaTune with the published slots of 100 s and bonus of 1 ms, and with that rule in our slots."""
 SCHEDULING = (
     "sequential", "random_slots", "round_robin", "linear", "dynamic_random", "dynamic_round_robin", "gradient",
-    "epsilon_greedy", "softmax", "dynatune", "oracle", NEXT,
+    "epsilon_greedy", "softmax", "dynatune", PAPER, PAPER_RULE, "oracle", NEXT,
 )  # fmt: skip
 """DynaTune's rivals (5.1 to 5.3, Appendices A and C), for curve landscapes. Not "random" and "auto": with recorded searches
 they would be round_robin and dynatune. Not "metaschedule" here or below: its search is TVM's."""

@@ -76,26 +76,16 @@ def ahead_from(base: Cell, arm: Cell) -> list[float]:
     return [] if since is None else [since]
 
 
-def _a_search(ours: str, live: str) -> Measure:
-    """How many fewer of a count a search makes until its best score is within 1 % of the best it will meet: by operator in
-    a replay, over the whole of a live run."""
-
-    def measure(base: Cell, arm: Cell) -> list[float]:
-        every = zip(base["operators"], arm["operators"], strict=True)
-        rows = [pair for pair in every if all(operator.get("calls") for operator in pair)]
-        pairs = [[row[ours] / row["calls"] for row in pair] for pair in rows]
-        totals = [cell.get("search", {}) for cell in (base, arm)]
-        if not pairs and all(total.get("walks") for total in totals):
-            pairs = [[total[live] / total["walks"] for total in totals]]
-        return [mine / max(theirs, 1.0) for mine, theirs in pairs if mine > 0]
-
-    return measure
-
-
-steps_a_search = _a_search("steps_to_best", "steps_to_best")
-"""Chameleon, Figure 7a."""
-scored_a_search = _a_search("scored_to_best", "evaluations_to_best")
-"""A step of annealing scores as many configurations as it has chains, one of an agent as many as episodes walk together."""
+def scored_a_search(base: Cell, arm: Cell) -> list[float]:
+    """How many times fewer configurations a search scores until its best score is within 1 % of the best it will meet
+    (Chameleon, Figure 7a): by operator in a replay, over the whole of a live run."""
+    every = zip(base["operators"], arm["operators"], strict=True)
+    rows = [pair for pair in every if all(operator.get("calls") for operator in pair)]
+    pairs = [[row["scored_to_best"] / row["calls"] for row in pair] for pair in rows]
+    totals = [cell.get("search", {}) for cell in (base, arm)]
+    if not pairs and all(total.get("walks") for total in totals):
+        pairs = [[total["evaluations_to_best"] / total["walks"] for total in totals]]
+    return [mine / max(theirs, 1.0) for mine, theirs in pairs if mine > 0]
 
 
 def measuring(base: Cell, arm: Cell) -> list[float]:

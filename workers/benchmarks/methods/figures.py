@@ -19,7 +19,7 @@ from workers.benchmarks.methods.compare import (
     quality,
     quality_in_time,
     ratios,
-    steps_a_search,
+    scored_a_search,
 )
 from workers.benchmarks.methods.reach import (
     curve_of,
@@ -38,7 +38,7 @@ BARS: tuple[tuple[str, Measure, str], ...] = (
     ("equal-time", quality_in_time, "speed at half the tuning time of {base}, times its"),
     ("final", quality, "speed at the end, times that of {base}"),
     ("measurements", measurements_to_same, "measurements to the best of {base}, times fewer"),
-    ("steps", steps_a_search, "search steps to the best met, times fewer than {base}"),
+    ("steps", scored_a_search, "configurations scored to the best met, times fewer than {base}"),
 )
 ON_CURVES = ("time", "equal-time", "final")
 """Measurements and steps of an operator are those that were recorded, whatever the schedule."""

@@ -30,12 +30,11 @@ Row = tuple[int, ...]
 
 
 class Gain(NamedTuple):
-    """How many times fewer steps an agent takes than annealing until its best score is within 1 % of its `own` best; `steps`
-    and configurations `scored` until it is within 1 % of what both come to; its `best` predicted speed over annealing's."""
+    """How many times fewer steps an agent takes than annealing until its best score is within 1 % of its `own` best, and
+    (`steps`) until it is within 1 % of what both come to; its `best` predicted speed over annealing's."""
 
     own: float
     steps: float
-    scored: float
     best: float
 
 
@@ -53,7 +52,9 @@ def _widened(knob: Knob) -> Knob:
 
 @dataclass(frozen=True)
 class Walker:
-    """An explorer that keeps, as it is asked to explore again, what it learned; `width` configurations are scored a step."""
+    """An explorer that keeps, as it is asked to explore again, what it learned. A step is one of each of its chains, or of each
+    of an agent's episodes (Chameleon, Tables 7 and 8: 128 of either, of 500 steps at most), however many walk together:
+    `width` configurations are scored in it."""
 
     explorer: Explorer
     width: int
@@ -61,7 +62,7 @@ class Walker:
     @classmethod
     def of(cls, method: Method, operator: Operator, seed: int) -> Walker:
         numbers = resolved("explorer", method)
-        width = numbers["together" if method.explorer == "ppo" else "chains"]
+        width = numbers["episodes" if method.explorer == "ppo" else "chains"]
         return cls(method.make_explorer(operator, np.random.default_rng([seed, operator.index])), width)
 
     def walk(self, sketch: Sketch, score: Score, count: int, visited: set[Row]) -> tuple[Array, list[Row]]:
@@ -109,12 +110,11 @@ def walks(operator: Operator, agent: Method, seed: int) -> list[Gain]:
 def _gain(walkers: Sequence[Walker], bests: Sequence[Array]) -> Gain:
     """Of two, the baseline first."""
     last = [float(best[-1]) for best in bests]
-    own = [_scored(best, end) for best, end in zip(bests, last, strict=True)]
-    same = [_scored(best, min(last)) for best in bests]
-    own_steps, steps = (
-        [one.steps(count) for one, count in zip(walkers, counts, strict=True)] for counts in (own, same)
+    own, same = (
+        [one.steps(_scored(best, end)) for one, best, end in zip(walkers, bests, ends, strict=True)]
+        for ends in (last, [min(last)] * 2)
     )
-    return Gain(own_steps[0] / own_steps[1], steps[0] / steps[1], same[0] / same[1], 2 ** (last[1] - last[0]))
+    return Gain(own[0] / own[1], same[0] / same[1], 2 ** (last[1] - last[0]))
 
 
 def _scored(best: Array, end: float) -> int:
