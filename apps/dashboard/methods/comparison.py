@@ -6,6 +6,7 @@ from apps.dashboard.methods.numbers import (
     AGENT,
     AGENT_OF_THE_PROGRAM,
     ANNEALING,
+    ANNEALING_OF_AUTOTVM,
     BATCHES,
     CLUSTERS,
     CLUSTERS_OF_THE_PROGRAM,
@@ -23,7 +24,7 @@ from apps.dashboard.methods.words import Words, numbers, parts
 
 METASCHEDULE = "MetaSchedule (Shao et al., NeurIPS 2022), as in TVM 0.27"
 _AUTOTVM = parts("sequential", "simulated_annealing", "greedy", "xgboost", "fixed")
-_AUTOTVM_NUMBERS = (*ANNEALING, *REGRESSION, *RUNS_500, *FIRST, *EAGER)
+_AUTOTVM_NUMBERS = (*ANNEALING_OF_AUTOTVM, *REGRESSION, *RUNS_500, *FIRST, *EAGER)
 _ADATUNE = parts("sequential", "simulated_annealing", "greedy", "random_forest", "adaptive")
 _HALVED = (
     *numbers("explorer", "AdaTune's program: twice the plan", chains=64),
@@ -236,10 +237,10 @@ ABLATIONS = (
           f"{CHAMELEON}, 4.1: AE", {**_AUTOTVM, "explorer": "ppo"}, (*AGENT, *REGRESSION, *RUNS_500, *FIRST, *EAGER)),
     Words("chameleon-sa-as", "Chameleon: the sampling alone", "AutoTVM that measures one configuration of each kind. Takes "
           "hours.", f"{CHAMELEON}, 4.2: SA + AS", {**_AUTOTVM, "sampler": "adaptive"},
-          (*ANNEALING, *CLUSTERS, *REGRESSION, *RUNS_500, *SAMPLED, *EAGER)),
+          (*ANNEALING_OF_AUTOTVM, *CLUSTERS, *REGRESSION, *RUNS_500, *SAMPLED, *EAGER)),
     Words("adatune-evaluator", "AdaTune: the timing alone", "AutoTVM that stops timing once the times agree. Takes hours.",
           f"{ADATUNE}; the authors' program", {**_AUTOTVM, "evaluator": "adaptive"},
-          (*ANNEALING, *REGRESSION, *BATCHES, *FIRST, *EAGER)),
+          (*ANNEALING_OF_AUTOTVM, *REGRESSION, *BATCHES, *FIRST, *EAGER)),
     Words("adatune-surrogate", "AdaTune: a fixed share of chance", "AdaTune as published, with 5 % of chance. Takes hours.",
           f"{ADATUNE}; the authors' program", _ADATUNE,
           (*_HALVED, *FOREST, *BATCHES, *_IMPROVEMENT, *numbers("search", "as AutoTVM", epsilon=0.05), *_PLANS_OF_32)),

@@ -12,6 +12,12 @@ ANNEALING = (
     *numbers("explorer", "AutoTVM's program, v0.19", patience=50),
     *numbers("explorer", _ADDITION, elite=0.0, exhaustive=False),
 )
+ANNEALING_OF_AUTOTVM = (
+    *ANNEALING,
+    *numbers(
+        "explorer", "AutoTVM's program: temperature is of the speed itself, not of its logarithm", differences="speed"
+    ),
+)
 AGENT = (
     *numbers("explorer", "Chameleon, Tables 7 and 9", steps=500, rate=1e-3, entropy=0.1),
     *numbers("explorer", "Chameleon, 3.2", ratio="joint", reward="speed"),
