@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from workers.engine.ports import Prediction
 
@@ -36,6 +35,8 @@ def expected_improvement(opinion: Prediction, best: float) -> Scores:
     The logarithm keeps the order and takes away the plateaus: improvements of 1e-3 and 1e-30 would look alike to an
     annealing, which has to climb from one to the other (Ament et al. 2023, LogEI).
     """
+    from scipy.special import ndtr
+
     if not opinion.spread.any():
         return opinion.log_mean
     spread = np.maximum(opinion.spread, _LEAST_SPREAD)

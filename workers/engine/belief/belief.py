@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from workers.engine.belief.curves import curve_named
 from workers.engine.belief.posterior import FAST, QUANTILES, Gaussian, Problem, Sampling, sample
@@ -246,6 +245,8 @@ class Belief:
 
 def normal_improvement(mean: float, spread: float, best: float) -> float:
     """E[max(0, Y - best)] for Y normal with `mean` and `spread` (Brochu et al. 2010, eq. 4); any unit."""
+    from scipy.special import ndtr
+
     if spread <= 0:
         return max(0.0, mean - best)
     z = (mean - best) / spread

@@ -11,7 +11,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from workers.engine.errors import UnknownPart
 
@@ -65,6 +64,8 @@ class LogPower:
 
     def __call__(self, theta: Array, x: Array) -> Array:
         """See `Curve`."""
+        from scipy.special import expit
+
         a, b, c = theta[:, 0, None], theta[:, 1, None], theta[:, 2, None]
         values: Array = a * expit(c * (np.log(x) - b))
         return values

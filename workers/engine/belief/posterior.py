@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from workers.engine.belief.curves import Curve
 from workers.engine.belief.segments import Points
@@ -230,6 +229,8 @@ def _likeliest(problem: Problem) -> Array:
     """The least-squares fit (p + 1,) in free coordinates (see `_bounded`), for which the unbounded Levenberg-Marquardt of
     MINPACK is a fifth of the cost of a bounded fit. With a prior it is the likeliest a posteriori.
     """
+    from scipy.optimize import least_squares
+
     curve, points, best, least = problem.curve, problem.points, problem.best, problem.least
     lower, upper = curve.lower, curve.upper
     root = np.sqrt(points.weights)
