@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -22,14 +23,32 @@ def load(target: dict[str, Any] | None = None) -> None:
     `tvm.s_tir.tensor_intrin` parses CUDA's, ROCm's and Hexagon's intrinsics on import, which takes 19 s; a package object
     without that import, whose parts load one by one, takes 0.2 s.
     """
-    with without("torch"):  # tvm_ffi takes it along, for tensors nobody hands it: 2 s and 190 MB of every process
-        import tvm.s_tir
+    part = f"{INTRINSICS}.{intrinsics_of(target or {'kind': 'llvm'})}"
+    if part in sys.modules:
+        return
+    with _kept():
+        with without("torch"):  # tvm_ffi takes it along, for tensors nobody hands it: 2 s and 190 MB of every process
+            import tvm.s_tir
 
-    if INTRINSICS not in sys.modules:
-        package = types.ModuleType(INTRINSICS)
-        package.__path__ = [os.path.join(os.path.dirname(tvm.s_tir.__file__), "tensor_intrin")]
-        sys.modules[INTRINSICS] = package
-    importlib.import_module(f"{INTRINSICS}.{intrinsics_of(target or {'kind': 'llvm'})}")
+        if INTRINSICS not in sys.modules:
+            package = types.ModuleType(INTRINSICS)
+            package.__path__ = [os.path.join(os.path.dirname(tvm.s_tir.__file__), "tensor_intrin")]
+            sys.modules[INTRINSICS] = package
+        importlib.import_module(part)
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """What is imported inside stays for good: looking through it for garbage, meanwhile and when the process ends, took a
+    third of a process that only loads TVM."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
 
 
 def intrinsics_of(target: dict[str, Any]) -> str:
