@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -10,7 +11,8 @@ from django.db import connection
 
 from apps.catalog.models import Network, Target
 from apps.tuning import services
-from apps.tuning.models import TuningRun
+from apps.tuning.journal.inserting import insert
+from apps.tuning.models import Measurement, TuningRun
 from workers.messages import Budget
 
 
@@ -19,6 +21,13 @@ def plan_of(query: str) -> str:
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN QUERY PLAN {query}")
         return "; ".join(row[-1] for row in cursor.fetchall())
+
+
+def measure(run: TuningRun, rows: Iterable[dict[str, Any]]) -> None:
+    """Measurements with these fields, written past journal and model: a run may have a hundred thousand."""
+    fields = [field for field in Measurement._meta.concrete_fields if not field.primary_key]
+    usual = {field.name: field.get_default() for field in fields} | {"sketch": 0, "run": run.pk}
+    insert(Measurement, list(usual), ([*(usual | row).values()] for row in rows))
 
 
 class Site:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from apps.tuning.journal.inserting import insert
-from apps.tuning.models import Job, Measurement, Operator, Slot, TuningRun
-from tests.apps.rows import Site
+from apps.tuning.models import Job, Operator, Slot, TuningRun
+from tests.apps.rows import Site, measure
 
 MEASUREMENTS, SLOTS = 100_000, 6250
 
@@ -15,19 +14,17 @@ def large(site: Site) -> TuningRun:
     """A run of 30 operators and 100,000 measurements, every thousandth a new best."""
     run, _, _ = site.claimed(operators=30)
     first = Job.objects.get(pk=run.job_id).last_seq
-    columns = (
-        "run", "seq", "operator", "configuration", "identity", "round", "sketch", "choices", "asked", "seconds", "spread",
-        "runs", "stopped", "cause", "error", "build_seconds", "measure_seconds", "origin", "clock", "slot",
-    )  # fmt: skip
 
-    def measurement(n: int) -> list[Any]:
+    def measurement(n: int) -> dict[str, Any]:
         failed = n % 11 == 9
         seconds = None if failed else 1e-3 * (1.0 + 1e5 / (1 + n)) if n % 1000 < 30 else 1.0
-        cause = "timeout" if failed else ""
-        return [run.pk, first + 1 + n, n % 30, f"{n:032x}", "x", 0, 0, [n], None, seconds, 0.0, 3, "", cause, "", 0.1, 0.1,
-                "explorer", n // 16 * 1.5, n // 16]  # fmt: skip
+        return {
+            "seq": first + 1 + n, "operator": n % 30, "configuration": f"{n:032x}", "identity": "x", "choices": [n],
+            "seconds": seconds, "runs": 3, "cause": "timeout" if failed else "", "build_seconds": 0.1,
+            "measure_seconds": 0.1, "origin": "explorer", "clock": n // 16 * 1.5, "slot": n // 16,
+        }  # fmt: skip
 
-    insert(Measurement, columns, (measurement(n) for n in range(MEASUREMENTS)))
+    measure(run, map(measurement, range(MEASUREMENTS)))
     Slot.objects.bulk_create(
         [
             Slot(run=run, seq=first + 16 * n, number=n + 1, operator=n % 30, began=1.5 * n, ended=1.5 * n + 1.5, trials=16,

@@ -14,7 +14,7 @@ from apps.catalog.models import Network, Target
 from apps.tuning import known, orders, services
 from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.transitions import Numbers
-from tests.apps.rows import Site, Told, plan_of
+from tests.apps.rows import Site, Told, measure, plan_of
 from tests.tries import quickest, seconds_of
 from workers.messages import Budget
 from workers.messages.known import POINTS
@@ -162,16 +162,13 @@ def test_a_hundred_thousand_measurements_are_asked_in_little_time(
                      space="s")
             for i in range(operators)
         )  # fmt: skip
-        Measurement.objects.bulk_create(
-            (
-                Measurement(
-                    run=run, seq=100 + i * each + n, operator=i, configuration=f"{i}-{n}", identity=f"{n:016x}", sketch=0,
-                    choices=[n, number, 3, 4, 5, 6, 7], seconds=None if n % 9 == 0 else 1.0 + (n * 7919 % 401), clock=n,
-                )
-                for i in range(operators) for n in range(each)
-            ),
-            batch_size=2000,
-        )  # fmt: skip
+        measure(run, (
+            {
+                "seq": 100 + i * each + n, "operator": i, "configuration": f"{i}-{n}", "identity": f"{n:016x}", "clock": n,
+                "choices": [n, number, 3, 4, 5, 6, 7], "seconds": None if n % 9 == 0 else 1.0 + (n * 7919 % 401),
+            }
+            for i in range(operators) for n in range(each)
+        ))  # fmt: skip
         TuningRun.objects.filter(pk=run.pk).update(trials=operators * each)
         services.request(run, site.ada, "stop")
         type(run.job).objects.filter(pk=run.job_id).update(last_seq=200 + operators * each)
