@@ -200,11 +200,11 @@ def test_memory_of_the_whole_tree_is_watched() -> None:
     assert "300 MiB allowed" in ending.detail
 
 
-def litter(tmp_path: Path, **order: Any) -> Ending:
+def litter(tmp_path: Path, total: float = 15.0, **order: Any) -> Ending:
     access = Access(read=(str(Path(__file__).parent),), write=(str(tmp_path),), network=False)
     return supervise(
         {"vice": "littering", **order}, MemoryJournal(), argv=TOY, access=access, disk=20 << 20, cwd=tmp_path,
-        deadlines=Deadlines(heartbeat=0.05, batch=0.05, total=15.0),
+        deadlines=Deadlines(heartbeat=0.05, batch=0.05, total=total),
     )  # fmt: skip
 
 
@@ -220,7 +220,8 @@ def test_all_files_together_are_watched(order: Any, tmp_path: Path) -> None:
 @pytest.mark.mutation
 def test_without_a_look_at_the_files_nobody_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.supervision.footprint.kept", lambda *_: 0)
-    assert litter(tmp_path, size=0).cause == "time"  # names alone would be too many: what is written is nothing
+    # Names alone would be too many: what is written is nothing, and a look sees it after two seconds.
+    assert litter(tmp_path, total=6.0, size=0).cause == "time"
 
 
 def test_a_tree_of_many_files_is_looked_at_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
