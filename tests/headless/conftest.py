@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +42,30 @@ def told_here(
     return run
 
 
+@dataclass(frozen=True)
+class Tuned:
+    """A run's --out directory, its figures as it left them, and what it printed."""
+
+    out: Path
+    summary: dict[str, Any]
+    profile: dict[str, Any]
+    said: str
+
+
 @pytest.fixture(scope="session")
-def tuned(told: Told, zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The --out directory of a run of the tiny network, from nothing."""
+def tuning(told: Told, zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+    """A run of the tiny network, from nothing."""
     out = tmp_path_factory.mktemp("tuned")
-    code, said, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 24, "--minutes", 20, "--out", out)
+    code, said, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 24, "--minutes", 20, "--profile", "--out", out)
     assert code == 0, errors
     assert "compiling the network untuned" in errors, "a run that may be long is compared with ONNX Runtime first"
     assert "ONNX Runtime" in said
     assert "known from earlier runs" not in errors
-    return out
+    summary, profile = (json.loads((out / f"{name}.json").read_text()) for name in ("summary", "profile"))
+    return Tuned(out, summary, profile, said)
+
+
+@pytest.fixture(scope="session")
+def tuned(tuning: Tuned) -> Path:
+    """Its --out directory."""
+    return tuning.out

@@ -2,82 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import io
-import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import zoo
-from workers.headless import tune
 from workers.headless.memory import PACE, Memory
 from workers.headless.profile import Profile
-from workers.headless.profile_table import WORDS, profile_lines
-from workers.pipeline.accounts import grouped
-
-TOLERANCE = 0.02
-LEFT_OUT = "command/start"
-"""In a test's own process that is the whole session so far."""
-
-
-def complete(figures: dict[str, Any]) -> bool:
-    """Whether the accounts explain the wall clock within the tolerance."""
-    accounts = figures["accounts"]
-    wall = figures["seconds"] - accounts[LEFT_OUT]
-    named = sum(seconds for name, seconds in accounts.items() if name not in (LEFT_OUT, "unaccounted"))
-    return bool(abs(wall - named) <= TOLERANCE * wall)
-
-
-@pytest.fixture(scope="module")
-def profiled(
-    zoo_cache: Path, machine_cache: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """A profile of the tiny network, tuned in this process; its profile.json, its summary.json and what was printed."""
-    out, said = tmp_path_factory.mktemp("profiled"), io.StringIO()
-    parser = argparse.ArgumentParser()
-    tune.add_arguments(parser)
-    words = [str(zoo.tiny(zoo_cache)), "--trials", "30", "--profile", "--out", str(out)]
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
-        patch.setenv("XDG_CACHE_HOME", str(machine_cache))
-        assert tune.run(parser.parse_args(words)) == 0
-    return (
-        json.loads((out / "profile.json").read_text()),
-        json.loads((out / "summary.json").read_text()),
-        said.getvalue(),
-    )
-
-
-@pytest.mark.tvm
-def test_the_accounts_of_a_real_run_explain_its_wall_clock(
-    profiled: tuple[dict[str, Any], dict[str, Any], str],
-) -> None:
-    found, summary, said = profiled
-    assert complete(found), found["accounts"]
-    assert sum(found["accounts"].values()) == pytest.approx(found["seconds"], abs=1e-3)
-    groups = grouped(found["accounts"])
-    assert {"command", "process", "start", "warm-up", "tuning", "artifact"} <= set(groups)
-    assert min(groups[name] for name in ("start", "tuning", "artifact")) > 0.1
-    known = set(WORDS)
-    assert {n for n in found["accounts"] if n not in known and n.partition("/")[2] not in known} == set()
-    assert sum(row["configurations"] for row in found["operators"]) == summary["trials"]
-    assert sum(row["gain_ms"] for row in found["operators"]) >= 0
-    assert 100 < found["memory"]["peak"]["tuning"] / 2**20 < 2048
-    assert "unaccounted" in said
-    assert "memory at its peak" in said
-
-
-@pytest.mark.tvm
-@pytest.mark.mutation
-def test_an_account_that_is_dropped_is_noticed(profiled: tuple[dict[str, Any], dict[str, Any], str]) -> None:
-    found = profiled[0]
-    kept = {name: seconds for name, seconds in found["accounts"].items() if name != "artifact/verify"}
-    assert not complete({**found, "accounts": kept})
+from workers.headless.profile_table import profile_lines
 
 
 def test_the_clock_begins_with_the_process() -> None:

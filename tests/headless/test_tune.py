@@ -16,8 +16,10 @@ import pytest
 
 from tests import zoo
 from tests.command_line import Told
+from workers.headless.profile_table import WORDS
 from workers.headless.tune import _takes_long
 from workers.messages.spec import Budget
+from workers.pipeline.accounts import grouped
 
 pytestmark = pytest.mark.tvm
 
@@ -27,6 +29,37 @@ def unpacked(tuned: Path, tmp_path: Path) -> Path:
     with zipfile.ZipFile(tuned / "tiny.zip") as archive:
         archive.extractall(tmp_path)
     return tmp_path
+
+
+TOLERANCE = 0.02
+
+
+def complete(figures: dict[str, Any]) -> bool:
+    """Whether the accounts of a profile explain the wall clock within the tolerance."""
+    named = sum(seconds for name, seconds in figures["accounts"].items() if name != "unaccounted")
+    return bool(abs(figures["seconds"] - named) <= TOLERANCE * figures["seconds"])
+
+
+def test_the_accounts_of_a_real_run_explain_its_wall_clock(tuning: Any) -> None:
+    found = tuning.profile
+    assert complete(found), found["accounts"]
+    assert sum(found["accounts"].values()) == pytest.approx(found["seconds"], abs=1e-3)
+    groups = grouped(found["accounts"])
+    assert {"command", "process", "start", "warm-up", "tuning", "artifact"} <= set(groups)
+    assert min(groups[name] for name in ("start", "tuning", "artifact")) > 0.1
+    known = set(WORDS)
+    assert {n for n in found["accounts"] if n not in known and n.partition("/")[2] not in known} == set()
+    assert sum(row["configurations"] for row in found["operators"]) == tuning.summary["trials"]
+    assert sum(row["gain_ms"] for row in found["operators"]) >= 0
+    assert 100 < found["memory"]["peak"]["tuning"] / 2**20 < 2048
+    assert "unaccounted" in tuning.said
+    assert "memory at its peak" in tuning.said
+
+
+@pytest.mark.mutation
+def test_an_account_that_is_dropped_is_noticed(tuning: Any) -> None:
+    kept = {name: seconds for name, seconds in tuning.profile["accounts"].items() if name != "artifact/verify"}
+    assert not complete({**tuning.profile, "accounts": kept})
 
 
 def run_script(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
