@@ -13,6 +13,7 @@ from workers.benchmarks.progress import Progress
 from workers.benchmarks.speed_blocks import blocks
 from workers.benchmarks.speed_table import table
 from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns
+from workers.child.peers import RUNS, TURNS, Peer
 
 
 def cell(arm: str, points: list[list[float]], seconds: float, seed: int = 0, **other: Any) -> Cell:
@@ -153,8 +154,6 @@ def test_our_cells_stand_in_both_layouts(compared: list[Cell]) -> None:
 
 
 def test_libraries_take_turns_and_one_that_fails_is_left_out() -> None:
-    from workers.child.peers import TURNS, Peer
-
     again = "import itertools, sys\nfor _ in itertools.chain([0], sys.stdin): print('loud'); print({}, flush=True)"
     said = {
         OURS: '{"seconds": [2.0, 2.0]}',
@@ -192,6 +191,7 @@ def test_latencies_stand_side_by_side_with_their_geometric_mean_and_what_is_miss
     first = latencies("one", 1e-3, {"torch.compile": "no C++ compiler"}, PyTorch=2e-3)
     said = latency_table([first, latencies("two", 4e-3, {})])
     assert "1 ± 0.1" in said
+    assert f"{TURNS * RUNS} runs each in turns of {RUNS}," in said
     assert "not given" in said
     assert "2.00 x ONNX Runtime (2 networks), 0.50 x PyTorch (1 networks)" in said
     assert "one: torch.compile: no C++ compiler" in said

@@ -71,7 +71,7 @@ class Worker:
         self.evaluator = evaluator_from(evaluator["name"], evaluator["parameters"])
         self.footprint = footprint
         gc.collect()
-        gc.freeze()  # TVM's modules stay: looking through them again was a twelfth of a small program's compile time
+        gc.freeze()  # what stays: looking through it again was a twelfth of a small program's compile time
         return {"operators": len(self.workloads)}
 
     def begin(self, lately: list[float]) -> Answer:
