@@ -35,7 +35,7 @@ RULE = (
     *_of("DynaTune, 4.3", curve="log_power"),
     *_of(
         "product: chooses as the paper's sampling does, at a fifth of the cost",
-        sampling={"walkers": 40, "steps": 60, "burn": 50, "samples": 400, "points": 400},
+        sampling={"walkers": 40, "steps": 120, "burn": 100, "samples": 400, "points": 400},
     ),
 )
 """The product's."""
