@@ -50,10 +50,10 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             await super().__call__(scope, receive, send)
         finally:
             # Not in `disconnect`, of which a consumer that broke never hears.
-            if self.ear is not None:
-                await self.ear.close()
             if self._seat is not None:
                 SEATS.leave(self._seat)
+            if self.ear is not None:
+                await self.ear.close()
 
     async def connect(self) -> None:
         self.run: TuningRun | None = None

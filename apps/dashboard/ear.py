@@ -45,16 +45,15 @@ class Ear:
         layer = get_channel_layer()
         while not self._closed:
             try:
-                channel = await layer.new_channel()
-                await layer.group_add(self._group, channel)
+                await self._hear(layer)
             except Exception as error:  # whatever the layer's transport raises
                 log.warning("doorbell of %s: %s", self._group, error)
                 await self._while_idle(asyncio.sleep(AGAIN))
-            else:
-                await self._hear(layer, channel)
 
-    async def _hear(self, layer: Any, channel: str) -> None:
+    async def _hear(self, layer: Any) -> None:
+        channel = await layer.new_channel()
         try:
+            await layer.group_add(self._group, channel)
             self._rung(math.inf)
             while True:
                 # Where it was closed before, `receive` is cancelled too: nothing else takes the channel away.

@@ -70,13 +70,26 @@ def test_it_is_asked_no_more_often_than_it_is_waited_for() -> None:
         assert [one.seconds(turn) for turn in range(3)] == [[0], [0], [0]]
 
 
+def test_what_a_library_says_of_its_progress_is_no_answer() -> None:
+    script = (
+        "import sys\nsys.stderr.write('{\\n1\\nnull\\nloading 50 %\\r')\nprint('{\"seconds\": [1.0]}', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with peer(script) as one:
+        assert one.seconds(0) == [1.0]
+
+
+def test_one_that_is_killed_says_so() -> None:
+    with pytest.raises(ArtifactFailed, match="a library failed: it ended by SIGKILL and said nothing"):
+        peer("import os\nos.kill(os.getpid(), 9)")
+
+
 def test_one_that_ends_between_two_turns_says_why() -> None:
-    with (
-        peer(
-            "import sys\nsys.stdin.readline()\nprint('{}', flush=True)\nsys.stdin.readline()\nsys.exit('no memory')"
-        ) as one,
-        pytest.raises(ArtifactFailed, match="a library failed: no memory"),
-    ):
+    script = (
+        "import sys\nsys.stdin.readline()\nprint('{\"seconds\": []}', flush=True)\n"
+        "sys.stdin.readline()\nsys.exit('no memory')"
+    )
+    with peer(script) as one, pytest.raises(ArtifactFailed, match="a library failed: no memory"):
         one.again()
 
 
@@ -85,6 +98,7 @@ def test_the_quickest_quarter_of_the_turns_counts() -> None:
     assert undisturbed(blocks).median == 2.5, "of the two turns 1, 3 and 2, 4"
     assert undisturbed(blocks).runs == 4
     assert undisturbed(blocks[:1]).median == 7.0
+    assert undisturbed([[3.0], [1.0], [2.0], [4.0], [5.0]]).runs == 3, "of one run nobody knows how it spreads"
 
 
 def test_a_slow_network_has_fewer_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,6 +169,20 @@ def test_when_what_workers_are_made_of_dies_everything_begins_anew(backend: Any)
     assert not [pid for pid in before if Path(f"/proc/{pid}").exists()], "they die with it"
 
 
+def test_when_what_workers_are_made_of_hangs_everything_begins_anew(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.tvm_backend import nursery
+
+    pool = backend._pool
+    monkeypatch.setattr(nursery, "FORK_TIMEOUT", 0.5)
+    os.kill(pool._nursery._process.pid, signal.SIGSTOP)
+    os.kill(pool.members[0].pid, signal.SIGKILL)
+    outcomes = backend.measure(convolutions(backend, seed=25), {})
+    assert sum(bool(o.seconds) for o in outcomes) >= len(outcomes) - len(pool.members)
+    assert all(o.seconds for o in backend.measure(convolutions(backend, seed=26), {}))
+
+
 def test_what_has_threads_makes_no_workers() -> None:
     """A fork would have their locks, and not them."""
     target()

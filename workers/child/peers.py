@@ -22,6 +22,7 @@ from workers.child.pulse import Pulse
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.spec import RunSpec
 from workers.sandbox.spawn import spawn
+from workers.tvm_backend.members import in_words
 
 SEEDS = (0, 1, 2)
 PATIENCE = 300.0
@@ -30,6 +31,10 @@ TURNS, LEAST, RUNS = 20, 3, 10
 """Many short turns: what disturbs a machine for a second then hits both sides, and leaves most turns alone."""
 TURN, LONGEST = 0.3, 60.0
 """Seconds that runs of a turn, and all turns, may take: of a slow network there are fewer, but one run in each of `LEAST`."""
+
+
+ANSWERED = {"seconds", "references", "error"}
+"""One of them is in every answer."""
 
 
 class ArtifactFailed(Exception):
@@ -47,7 +52,11 @@ class Peer:
         self._name = name
         self._process = spawn(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self._said = BufferedReader(cast(FileIO, self._process.stdout))
-        self.answer = self._asked(f"{order}\n" if order else "")
+        try:
+            self.answer = self._asked(f"{order}\n" if order else "")
+        except BaseException:
+            self.close()
+            raise
 
     def again(self) -> dict[str, Any]:
         """Another answer like the first one."""
@@ -81,12 +90,10 @@ class Peer:
         finally:
             timer.cancel()
         if answer is None:
-            self.close()
             if late.is_set():
                 raise ArtifactFailed(f"{self._name} did not answer within {PATIENCE:g} s and was ended")
-            raise ArtifactFailed(f"{self._name} failed: {said[-600:].strip() or 'it said nothing'}")
+            raise ArtifactFailed(f"{self._name} failed: {said[-600:].strip() or self._end_in_words()}")
         if "error" in answer:
-            self.close()
             raise ArtifactFailed(f"{self._name}: {answer['error']}")
         self._process.popen.send_signal(signal.SIGSTOP)
         return answer
@@ -98,11 +105,17 @@ class Peer:
             self._process.stdin.write(text.encode())
         said = ""
         while line := self._said.readline().decode(errors="replace"):
-            with suppress(ValueError):
-                if isinstance(answer := json.loads(line), dict):
+            with suppress(ValueError):  # what a library says of its progress may end without a new line
+                answer = json.loads(line[line.find('{"') :])
+                if ANSWERED & answer.keys():
                     return answer, said
             said += line
         return None, said
+
+    def _end_in_words(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            return f"it {in_words(self._process.popen.wait(1.0))} and said nothing"
+        return "it said nothing"
 
 
 def run_script(spec: RunSpec, folder: Path, *arguments: str) -> Peer:
@@ -133,9 +146,12 @@ def turns(count: int = TURNS) -> Iterator[int]:
 
 
 def undisturbed(blocks: Sequence[Sequence[float]]) -> Latency:
-    """Of the quickest quarter of the turns: what disturbs a machine only ever adds."""
-    quickest = sorted(blocks, key=median)[: max(1, len(blocks) // 4)]
-    return Latency.of(np.concatenate(quickest))
+    """Of the quickest quarter of the turns, or as many more as have three runs: what disturbs a machine only ever adds."""
+    quickest = sorted(blocks, key=median)
+    count = max(1, len(blocks) // 4)
+    while count < len(blocks) and sum(map(len, quickest[:count])) < 3:
+        count += 1
+    return Latency.of(np.concatenate(quickest[:count]))
 
 
 def tell_baseline(pulse: Pulse, spec: RunSpec, name: str, latency: Latency) -> None:
@@ -147,16 +163,6 @@ def tell_baseline(pulse: Pulse, spec: RunSpec, name: str, latency: Latency) -> N
         runs=latency.runs,
         threads=spec.threads,
     )
-
-
-def timed(answer: dict[str, Any]) -> Latency:
-    """Of one process's answer."""
-    return Latency.of(np.asarray(answer["seconds"]))
-
-
-def quickest(rounds: Sequence[Latency]) -> Latency:
-    """The round with the least median: what disturbs a machine only ever adds."""
-    return min(rounds, key=lambda latency: latency.median)
 
 
 def half_range(latency: Latency) -> float:

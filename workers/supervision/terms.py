@@ -52,7 +52,7 @@ class Terms:
     def supervise(
         self, order: Mapping[str, Any], journal: Journal, lock: MeasureLock | None = None, **deadlines: float | None
     ) -> Ending:
-        """`supervise` under these terms, in the order's `work_dir`; `deadlines` replaces single ones by name."""
+        """`supervise` under these terms and `lock`, in the order's `work_dir`; `deadlines` replaces single ones by name."""
         with _scratch(Path(order["work_dir"])) as scratch:
             return supervise(
                 order,

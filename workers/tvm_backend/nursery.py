@@ -24,6 +24,8 @@ from workers.tvm_backend.members import Dead, Member
 from workers.tvm_backend.runtime import environment
 
 START_TIMEOUT = 120.0
+FORK_TIMEOUT = 10.0
+"""Seconds for what takes milliseconds on a machine that does not swap."""
 LATELY = 256
 """Looks at the machine's moment (`Moment`), of which the quickest quarter says what is usual: a machine that became slower for
 good is waited for a second."""
@@ -53,14 +55,12 @@ class Nursery:
     def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
         """What workers are made with from now on; `footprint` as `Arguments` takes it. PoolError when it cannot be read."""
         self._order = {"workloads": str(workloads), "evaluator": evaluator, "footprint": footprint}
-        _answer(self._process, "load", **self._order)
+        if not self._revived():
+            self._load()
 
     def workers(self, count: int) -> list[Member]:
         """They take orders at once. PoolError when they cannot be had."""
-        if self._spawned.exited():
-            self.close()
-            self._start()
-            _answer(self._process, "load", **self._order)
+        self._revived()
         made = [self._fork() for _ in range(count)]
         for worker in made:
             worker.send("begin", START_TIMEOUT, lately=list(self.lately))
@@ -72,6 +72,19 @@ class Nursery:
         """Ends it, and its workers."""
         self._process.connection.close()
         self._process.end()
+
+    def _revived(self) -> bool:
+        """Whether it had died; then it is there anew, and has loaded."""
+        if not self._spawned.exited():
+            return False
+        self.close()
+        self._start()
+        self._load()
+        return True
+
+    def _load(self) -> None:
+        self._process.send("load", START_TIMEOUT, **self._order)
+        _answered(self._process)
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
@@ -88,31 +101,27 @@ class Nursery:
     def _fork(self) -> Member:
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            self._process.send("fork", START_TIMEOUT)
+            self._process.send("fork", FORK_TIMEOUT)
             with suppress(BrokenPipeError, ConnectionResetError):  # seen again when the answer is read
                 send_handle(self._process.connection, theirs.fileno(), None)
             pid = _answered(self._process)["pid"]
             return Member(pid, Connection(ours.detach()), partial(self._end, pid))
 
     def _end(self, pid: int) -> int:
-        """Its exit status."""
-        self._process.send("end", START_TIMEOUT, pid=pid)
+        """Its exit status. A nursery that is late goes, with all workers: its answer would be taken for another's."""
+        self._process.send("end", FORK_TIMEOUT, pid=pid)
         try:
             return int(self._process.receive()["status"])
         except Dead:
+            self._process.end()
             return -signal.SIGKILL
-
-
-def _answer(member: Member, verb: str, **arguments: Any) -> dict[str, Any]:
-    member.send(verb, START_TIMEOUT, **arguments)
-    return _answered(member)
 
 
 def _answered(member: Member) -> dict[str, Any]:
     try:
         answer = member.receive()
     except Dead as dead:
-        raise PoolError(f"a measuring worker did not start: {dead}; run 'manage.py doctor'") from None
+        answer = {"error": f"no answer in {member.timeout:g} s" if dead.cause == "timeout" else str(dead)}
     if "error" in answer:
-        raise PoolError(f"a measuring worker could not load the operators: {answer['error']}")
+        raise PoolError(f"a measuring worker did not start: {answer['error']}; run 'manage.py doctor'")
     return answer

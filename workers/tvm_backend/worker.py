@@ -27,6 +27,7 @@ import json
 import os
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from functools import partial
 from multiprocessing.connection import Connection
@@ -150,20 +151,21 @@ class Parent:
         return self.worker.load(**order)
 
     def fork(self) -> Answer:
-        handed = recv_handle(self.connection)
-        parent = os.getpid()
-        if len(os.listdir("/proc/self/task")) > 1:
-            raise RuntimeError("the process that workers are made of has threads")
-        if pid := os.fork():
-            os.close(handed)
-            self.statuses[pid] = None
-            return {"pid": pid}
-        try:
-            die_with_parent(parent)
-            self.connection.close()
-            serve(Connection(handed), self.worker, WORKERS)
-        finally:
-            os._exit(0)  # TVM's thread pool has nothing to say at exit
+        with Connection(recv_handle(self.connection)) as handed:
+            parent = os.getpid()
+            if len(os.listdir("/proc/self/task")) > 1:
+                raise RuntimeError("the process that workers are made of has threads")
+            if pid := os.fork():
+                self.statuses[pid] = None
+                return {"pid": pid}
+            try:
+                die_with_parent(parent)
+                self.connection.close()
+                serve(handed, self.worker, WORKERS)
+                os._exit(0)  # TVM's thread pool has nothing to say at exit
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
 
     def end(self, pid: int) -> Answer:
         """Of an earlier parent's worker too: that went with it."""

@@ -148,13 +148,16 @@ def sample(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Sa
 def walk(problem: Problem, start: Array, steps: int, seed: int) -> Array:
     """The chain (steps, walkers, p + 1) of emcee's stretch move (Goodman & Weare 2010), draw for draw that of its
     EnsembleSampler: what that does around each step, from checks to a loop over the walkers, is most of what it takes."""
+    walkers, parameters = start.shape
+    if walkers < 2 * parameters:
+        raise ValueError(f"{walkers} walkers are too few for {parameters} parameters: take {2 * parameters} at least")
     with without("scipy.stats"):  # for a move that is not used here: half a second
         from emcee.moves import StretchMove
 
     move, random = StretchMove(), np.random.RandomState(np.random.MT19937(seed))
     points, known = start.copy(), problem.log_probability(start)
     chain = np.empty((steps, *start.shape))
-    halves = np.arange(len(start)) % 2
+    halves = np.arange(walkers) % 2
     for step in chain:
         random.random_sample()  # drawn among its moves, of which there is one
         half = halves.copy()
