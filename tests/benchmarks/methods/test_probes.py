@@ -14,7 +14,7 @@ from workers.benchmarks.methods import probes
 from workers.benchmarks.methods.claims import CLAIMS, evaluated, table
 from workers.benchmarks.methods.probes import PROBES, belief, decisions, evaluators, surrogate, timings
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source
-from workers.engine.belief import Belief, Forecast
+from workers.engine.belief import PAPER, Belief, Forecast
 from workers.engine.cost_model.random_forest import RandomForest
 from workers.engine.evaluator import AdaptiveEvaluator
 from workers.engine.methods import METHODS, method
@@ -146,9 +146,8 @@ def test_decisions_by_another_rule_are_noticed(curve: Source, monkeypatch: pytes
 
     def turned(self: DynaTune, one: Any, slots: int) -> Any:
         found = index(self, one, slots)
-        return (
-            replace(found, reduction=-found.reduction, bonus=-found.bonus) if self._rule.sampling.steps > 100 else found
-        )
+        against = replace(found, reduction=-found.reduction, bonus=-found.bonus)
+        return against if self._rule.sampling == PAPER else found
 
     monkeypatch.setattr(DynaTune, "_index", turned)
     found = decisions(curve, 0)
