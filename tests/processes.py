@@ -9,9 +9,14 @@ from pathlib import Path
 from typing import Any
 
 
+def stat_of(pid: int) -> list[str]:
+    """What /proc says of it from its state on: that, then its parent; raises OSError when there is none."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
 def alive(pid: int) -> bool:
     with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return stat_of(pid)[0] not in "ZX"
     return False
 
 

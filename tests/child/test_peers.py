@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
+from tests.processes import eventually, stat_of
 from workers.child import peers
 from workers.child.peers import LEAST, TURNS, ArtifactFailed, Peer, turns, undisturbed
 
@@ -27,23 +27,16 @@ def peer(script: str) -> Peer:
     return Peer("a library", [sys.executable, "-c", script], order="{}")
 
 
-def state(one: Peer) -> str:
-    """T when it stands still."""
-    return Path(f"/proc/{one._process.pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
 def ticks(one: Peer) -> int:
-    fields = Path(f"/proc/{one._process.pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+    """Of processor time."""
+    return sum(map(int, stat_of(one._process.pid)[11:13]))
 
 
 def test_it_stands_still_but_when_it_is_asked() -> None:
     with peer(ANSWERS) as one:
         for turn in range(3):
             assert one.seconds(turn) == [turn]
-            deadline = time.monotonic() + 5
-            while state(one) != "T" and time.monotonic() < deadline:
-                time.sleep(0.01)
+            eventually(lambda: stat_of(one._process.pid)[0] == "T", 5)
             before = ticks(one)
             time.sleep(0.1)
             assert ticks(one) == before, "its threads have nothing of the cores"

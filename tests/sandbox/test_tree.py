@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import alive
+from tests.processes import alive, stat_of
 from workers.sandbox import seccomp, spawn, tree
 from workers.sandbox.spawn import Access
 
@@ -79,8 +79,7 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
 
 def test_a_process_whose_first_thread_left_is_not_taken_for_dead(eventually: Any) -> None:
     with spawn.spawn([sys.executable, "-c", HALF_DEAD], stdout=subprocess.PIPE) as child:
-        state = lambda: Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0]  # noqa: E731
-        assert eventually(lambda: state() == "Z", 10)
+        assert eventually(lambda: stat_of(child.pid)[0] == "Z", 10)
         assert child.tree.refresh() == [child.pid]
         assert child.end(0.0) == -signal.SIGKILL
     assert not Path(f"/proc/{child.pid}").exists()

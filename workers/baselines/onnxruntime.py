@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import onnxruntime
 
 from workers.baselines.arrays import save
 from workers.baselines.inputs import seeded_inputs
-from workers.baselines.order import AGAIN, Order, answer
+from workers.baselines.order import Order, answer, warm_ups
 from workers.baselines.session import OnnxRuntimeSession
 from workers.networks.check import load
 from workers.networks.inspect import Inspection, inspect
@@ -33,8 +32,8 @@ def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, A
     if not order.runs:
         yield answer(NAME, order, np.empty(0), _references(order, inputs, session), onnxruntime.__version__)
         return
-    for turn, _ in enumerate(chain((None,), asked)):
-        session.bind(inputs[order.seeds[0]], AGAIN if turn else order.warm_up)
+    for warm_up in warm_ups(order.warm_up, asked):
+        session.bind(inputs[order.seeds[0]], warm_up)
         yield answer(NAME, order, session.time(order.runs, order.longest), {}, onnxruntime.__version__)
 
 

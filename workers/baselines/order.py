@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -81,6 +81,13 @@ def answer(
         "latency": asdict(Latency.of(seconds)) if len(seconds) else None,
         "references": {str(seed): path for seed, path in references.items()},
     }
+
+
+def warm_ups(first: float, asked: Iterable[object]) -> Iterator[float]:
+    """Seconds of warm runs before a library is timed, and before it is timed again, whenever that is `asked`."""
+    yield first
+    for _ in asked:
+        yield AGAIN
 
 
 def tell(answers: Answers) -> int:

@@ -15,14 +15,13 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workers.baselines.onnxruntime import load_reference
-from workers.baselines.order import AGAIN, Answers, tell
+from workers.baselines.order import Answers, tell, warm_ups
 
 
 def measured(order: dict[str, Any], asked: Iterable[object]) -> Iterator[dict[str, Any]]:
@@ -38,8 +37,8 @@ def measured(order: dict[str, Any], asked: Iterable[object]) -> Iterator[dict[st
         called = torch.compile(network) if order["compiled"] else network
         found = _first(called(*tensors))
         difference = _difference(np.asarray(found), next(iter(wanted.values())))
-        for turn, _ in enumerate(chain((None,), asked)):
-            end = time.perf_counter() + (AGAIN if turn else order["warm_up"])
+        for warm_up in warm_ups(order["warm_up"], asked):
+            end = time.perf_counter() + warm_up
             while time.perf_counter() < end:
                 called(*tensors)
             seconds = []

@@ -11,7 +11,7 @@ from workers.supervision.batch import Batch
 from workers.supervision.footprint import Bounds, Footprint, Violation
 from workers.supervision.lines import LineBuffer
 from workers.supervision.ports import Deadlines, Ending, EndingKind, Journal
-from workers.supervision.turns import Turns
+from workers.supervision.slices import Slices
 from workers.supervision.verdict import verdict
 from workers.supervision.wires import Wires
 
@@ -24,7 +24,7 @@ class Attempt:
     """The loop over what the child says, and its deadlines. Call `watch` once; `lost` when that raised LeaseLost."""
 
     def __init__(
-        self, process: Process, wires: Wires, journal: Journal, deadlines: Deadlines, bounds: Bounds, turns: Turns,
+        self, process: Process, wires: Wires, journal: Journal, deadlines: Deadlines, bounds: Bounds, slices: Slices,
         clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self._process = process
@@ -32,7 +32,7 @@ class Attempt:
         self._journal = journal
         self._deadlines = deadlines
         self._clock = clock
-        self._turns = turns
+        self._slices = slices
         self._footprint = Footprint(process.tree, bounds, clock)
         self._lines = LineBuffer()
         self._batch = Batch(journal, clock, deadlines.batch)
@@ -51,7 +51,7 @@ class Attempt:
         violation: Violation | None = None
         try:
             while not self._process.exited():
-                self._turns.check(_TICK)
+                self._slices.check(_TICK)
                 self._listen()
                 self._wires.read_log()
                 self._check()
@@ -79,7 +79,7 @@ class Attempt:
 
     def _listen(self) -> None:
         before = self._clock()
-        timeout = min(_TICK, max(0.0, self._batch.due - before)) if self._turns.ours else 0.0
+        timeout = min(_TICK, max(0.0, self._batch.due - before)) if self._slices.ours else 0.0
         chunk = self._wires.wait(timeout)
         if chunk:
             self._take(chunk)
@@ -108,7 +108,7 @@ class Attempt:
                 "silent", f"no sign of life for {self._deadlines.silence:g} s: it hangs or swaps, and was ended"
             )
         total = self._deadlines.total
-        if total is not None and self._clock() - self._began - self._turns.waited > total:
+        if total is not None and self._clock() - self._began - self._slices.waited > total:
             raise Violation("time", f"not done after {total:g} s; it was ended")
         self._footprint.check()
 

@@ -20,7 +20,7 @@ from workers.sandbox.watchdog import guarded
 from workers.supervision.attempt import Attempt
 from workers.supervision.footprint import Bounds
 from workers.supervision.ports import Deadlines, Ending, Journal, LeaseLost
-from workers.supervision.turns import Turns
+from workers.supervision.slices import Slices
 from workers.supervision.wires import Wires
 
 
@@ -86,8 +86,8 @@ def supervise(
             os.close(writing)
         held.enter_context(guarded(process))
         wires = held.enter_context(closing(Wires(process, reading, line)))
-        turns = held.enter_context(closing(Turns(process.tree, lock, clock)))
-        attempt = Attempt(process, wires, journal, deadlines or Deadlines(), bounds, turns, clock)
+        slices = held.enter_context(closing(Slices(process.tree, lock, clock)))
+        attempt = Attempt(process, wires, journal, deadlines or Deadlines(), bounds, slices, clock)
         try:
             return attempt.watch()
         except LeaseLost:

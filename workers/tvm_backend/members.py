@@ -36,7 +36,7 @@ def in_words(status: int) -> str:
 @dataclass
 class Member:
     """One process that takes orders, and the one it works on. `end` ends it and returns its exit status, negative for a
-    signal's."""
+    signal's; `close` leaves nothing of it."""
 
     pid: int
     connection: Connection
@@ -49,6 +49,10 @@ class Member:
     def late(self) -> float:
         """When it will be."""
         return self.ordered + self.timeout
+
+    def close(self) -> None:
+        self.end()
+        self.connection.close()
 
     def send(self, verb: str, timeout: float, **arguments: Any) -> None:
         self.timeout, self.ordered = timeout, time.monotonic()

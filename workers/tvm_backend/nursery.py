@@ -70,8 +70,7 @@ class Nursery:
 
     def close(self) -> None:
         """Ends it, and its workers."""
-        self._process.connection.close()
-        self._process.end()
+        self._process.close()
 
     def _revived(self) -> bool:
         """Whether it had died; then it is there anew, and has loaded."""

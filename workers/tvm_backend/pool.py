@@ -66,7 +66,7 @@ class Pool:
         with self.lock.shared() as waited:  # they write memory, which others' timings would feel
             self.spent["wait"] += waited
             for member in self.members:
-                _end(member)
+                member.close()
             self._nursery.load(workloads, evaluator, footprint)
             self.members = self._nursery.workers(self._size)
 
@@ -238,7 +238,7 @@ class Pool:
         return lost
 
     def _replace(self, member: Member) -> Member:
-        _end(member)
+        member.close()
         (fresh,) = self._nursery.workers(1)
         self.members[self.members.index(member)] = fresh
         return fresh
@@ -258,8 +258,3 @@ class Pool:
                 member.receive()
             except Dead:
                 self._replace(member)
-
-
-def _end(member: Member) -> None:
-    member.end()
-    member.connection.close()

@@ -18,7 +18,7 @@ class _Hold(threading.Thread):
     """Waits for the lock and keeps it until `over`: nobody can be called back from the queue for it."""
 
     def __init__(self, lock: MeasureLock) -> None:
-        super().__init__(name="turn", daemon=True)
+        super().__init__(name="slice", daemon=True)
         self._lock = lock
         self.answered, self.over = threading.Event(), threading.Event()
         self.error: Exception | None = None
@@ -34,7 +34,7 @@ class _Hold(threading.Thread):
             self.answered.set()
 
 
-class Turns:
+class Slices:
     """Whether the tree may compute now: always without a lock, else while that is shared for it. For one thread: call
     `check` often, `close` at last."""
 
