@@ -101,6 +101,7 @@ def test_a_thread_with_a_table_of_its_own_hides_nothing(tmp_path: Path) -> None:
 AS_USER = """
 import ctypes, os, sys, time
 from workers.sandbox.files import kept
+from workers.sandbox.tree import Tree
 os.chdir(sys.argv[1])
 if not os.getuid():
     os.setresuid(65534, 65534, 65534)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.processes import alive, stat_of
+from tests.sandbox.test_files import seen
 from workers.sandbox import seccomp, spawn, tree
 from workers.sandbox.spawn import Access
 
@@ -130,3 +131,38 @@ def test_a_storm_that_is_not_stopped_first_is_noticed(monkeypatch: pytest.Monkey
         blunt.setattr(tree, "_STORM", 0.5)
         assert outlived("comet")
     time.sleep(max(0.0, 6 - (time.monotonic() - began)))  # until its time is over: nobody finds a comet
+
+
+# It holds 64 MiB, and so does another that it becomes two of; the second ends or closes itself, if it should.
+SHARING = """
+held = b"x" * (64 << 20)
+def figures(last):
+    reading, writing = os.pipe()
+    leader = os.fork()
+    if not leader:
+        pid = os.fork()
+        if not pid:
+            if last == "closed": ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+            os.write(writing, b"x")
+            if last == "ended": os._exit(0)
+        else:
+            if last == "ended": os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            os.write(writing, b"x")
+        time.sleep(600)
+    os.read(reading, 1), os.read(reading, 1)
+    tree = Tree(leader, "")
+    members = tree.refresh()
+    print(tree.resident() >> 20, tree.proportional() >> 20)
+    for pid in members: os.kill(pid, 9)
+for last in ("open", "closed", "ended"): figures(last)
+"""
+
+
+def test_memory_that_forks_share_can_be_counted_once_and_what_is_closed_to_us_counts_whole(tmp_path: Path) -> None:
+    figures = list(map(int, seen(tmp_path, SHARING)))
+    # The one that forked them has a third of it.
+    for (resident, proportional), (most, shared) in zip(
+        [figures[:2], figures[2:4], figures[4:]], [(128, 42), (128, 64 + 21), (64, 32)], strict=True
+    ):
+        assert most <= resident < most + 64
+        assert shared <= proportional < shared + 32

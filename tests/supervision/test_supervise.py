@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from workers.sandbox.spawn import Access, Limits
+from workers.sandbox.spawn import Access, Limits, spawn
 from workers.sandbox.tree import Tree
 from workers.supervision import Deadlines, DirectoryJournal, Ending, LeaseLost, supervise
-from workers.supervision.footprint import Bounds, Footprint
+from workers.supervision.footprint import Bounds, Footprint, Violation
 
 TOY = [sys.executable, str(Path(__file__).with_name("toy_child.py"))]
 ROOT = Path(__file__).resolve().parents[2]
@@ -198,6 +198,50 @@ def test_memory_of_the_whole_tree_is_watched() -> None:
     ending = run(MemoryJournal(), "hoarding", resident=300 << 20)
     assert (ending.kind, ending.cause) == ("crashed", "memory")
     assert "300 MiB allowed" in ending.detail
+
+
+SHARING = """
+import os, time
+held = b"x" * (64 << 20)
+for _ in range(5):
+    if not os.fork(): break
+os.write(1, b"x")
+time.sleep(600)
+"""
+
+
+def test_memory_that_forks_share_ends_no_tree_that_has_room_for_it_once() -> None:
+    with spawn([sys.executable, "-c", SHARING], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        for _ in range(6):
+            child.stdout.read(1)
+        Footprint(child.tree, Bounds(resident=200 << 20), time.monotonic).check()
+        assert child.tree.resident() > 6 * (64 << 20)
+        with pytest.raises(Violation, match="more than the 60 MiB allowed") as broken:
+            Footprint(child.tree, Bounds(resident=60 << 20), time.monotonic).check()
+    assert broken.value.cause == "memory"
+
+
+def test_memory_that_is_shared_is_looked_at_page_by_page_now_and_then_and_when_it_has_grown() -> None:
+    now, looks = [0.0], []
+
+    class Sharing:
+        def refresh(self) -> list[int]:
+            return []
+
+        def resident(self) -> int:
+            return 200 if now[0] < 11.9 else 206
+
+        def proportional(self) -> int:
+            looks.append(now[0])
+            now[0] += 0.1
+            return 100
+
+    footprint = Footprint(Sharing(), Bounds(resident=100), lambda: now[0])  # type: ignore[arg-type]
+    while now[0] < 20.0:
+        footprint.check()
+        now[0] += 0.3
+    assert looks == pytest.approx([0.0, 5.2, 10.4, 12.0, 17.2])
 
 
 def litter(tmp_path: Path, total: float = 15.0, **order: Any) -> Ending:

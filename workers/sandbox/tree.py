@@ -83,6 +83,15 @@ def _resident(pid: int) -> int:
         return 0
 
 
+def _proportional(pid: int) -> int:
+    """What is resident, too, where the process does not let itself be looked at."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith(b"Pss:"))
+    except (OSError, StopIteration):
+        return _resident(pid)
+
+
 class Tree:
     """The descendants of one spawned leader of a session or group, itself included. For one thread."""
 
@@ -124,6 +133,10 @@ class Tree:
     def resident(self) -> int:
         """Bytes of memory held by the members seen at the last refresh; pages they share count once for each."""
         return sum(_resident(pid) for pid in self._known)
+
+    def proportional(self) -> int:
+        """The same with pages shared out among those that have them; walks them, which takes 50 ms a resident gigabyte."""
+        return sum(_proportional(pid) for pid in self._known)
 
     def processor(self) -> float:
         """Seconds of processor time that the members seen at the last refresh have had."""

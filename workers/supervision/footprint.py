@@ -9,7 +9,8 @@ from workers.sandbox.files import kept
 from workers.sandbox.tree import Tree
 
 _LOOK = 2.0  # s between full searches for members of the tree, and between looks at its files
-_SHARE = 0.02  # of the time that looking at files may take: a tree of many is looked at less often
+_SHARE = 0.02  # of the time that looking at files, or at memory page by page, may take: much is looked at less often
+_GROWTH = 0.05  # of the memory allowed, after which pages are looked at all the same
 
 
 class Violation(Exception):
@@ -38,7 +39,8 @@ class Footprint:
         self._bounds = bounds
         self._clock = clock
         self._members: Sequence[int] = ()
-        self._search_due = self._files_due = clock()
+        self._search_due = self._files_due = self._pages_due = clock()
+        self._resident = 0  # at the last look at pages
 
     def check(self) -> None:
         """Raises Violation for a tree beyond its bounds."""
@@ -52,11 +54,19 @@ class Footprint:
         if self._bounds.disk is not None and self._clock() >= self._files_due:
             began = self._clock()
             self._check_files(self._bounds.disk)
-            now = self._clock()
-            self._files_due = now + max(_LOOK, (now - began) / _SHARE)
+            self._files_due = self._clock() + max(_LOOK, self._rest(began))
+
+    def _rest(self, began: float) -> float:
+        """Seconds until one may look again, after a look that began then."""
+        return (self._clock() - began) / _SHARE
 
     def _check_memory(self, most: int) -> None:
-        held = self._tree.resident()
+        resident, began = self._tree.resident(), self._clock()
+        if resident <= most or (began < self._pages_due and resident - self._resident < _GROWTH * most):
+            return
+        # Forked workers share what they were forked with. To count that once is dear: only where it decides.
+        held = self._tree.proportional()
+        self._resident, self._pages_due = resident, self._clock() + self._rest(began)
         if held > most:
             raise Violation(
                 "memory",
