@@ -19,12 +19,14 @@ from apps.core import clock
 from apps.tuning import dispatch, orders
 from apps.tuning.endings import ATTEMPTS, After, after, plain
 from apps.tuning.models import Job, TuningRun
+from apps.tuning.reading import next_read
 from apps.tuning.requests import being_taken, compile_if_measured, taken_meanwhile
 from apps.tuning.states import HELD, OVER, State
 from apps.tuning.transitions import move, tell
 from workers.messages import Event
 from workers.messages.channel import Control
 from workers.messages.folders import remove_tree
+from workers.messages.names import READING
 
 LEASE = timedelta(seconds=30)
 RENEWAL = timedelta(seconds=5)
@@ -65,7 +67,10 @@ class Claim:
 
 def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | None:
     """The hold on a queued job, or on one whose worker's lease ran out. None: leave it, somebody else has it, it is to wait,
-    or what it should find is known by now."""
+    or what it should find is known by now.
+
+    Where the job reads a file, that which is next in turn to be read is claimed in its place.
+    """
     now = now or clock.now()
     try:
         key = uuid.UUID(str(job_id))
@@ -74,6 +79,16 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
     waited = Q(state=State.QUEUED, lease_until=None) | Q(state=State.QUEUED, lease_until__lt=now)
     # Whose worker answered before it went away is done: reconcile says so, another attempt would find its result kept.
     gone = Q(state=State.RUNNING, lease_until__lt=now, answered=False)
+    ready = (waited | gone) & Q(fruitless__lt=ATTEMPTS)
+    if not Job.objects.filter(pk=key, task__in=READING).exists():
+        return _claimed(key, ready, worker, now)
+    held = None
+    while held is None and (turn := next_read(ready)) is not None:  # another worker may have been quicker
+        held = _claimed(turn, ready, worker, now)
+    return held
+
+
+def _claimed(key: uuid.UUID, ready: Q, worker: str, now: datetime) -> Claim | None:
     with transaction.atomic():
         job = Job.objects.select_related("run").filter(pk=key).first()
         beside = job is not None and job.task == Job.Task.BASELINE
@@ -82,7 +97,7 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
         if not move(
             key,
             State.RUNNING,
-            (waited | gone) & Q(fruitless__lt=ATTEMPTS),
+            ready,
             fence=F("fence") + 1,
             attempt=F("attempt") + 1,
             fruitless=F("fruitless") + 1,  # until a measurement proves otherwise

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from apps.catalog.models import Network
+from apps.catalog.services import create_network
 from apps.core import clock
 from apps.tuning import services
 from apps.tuning.files import keep_archive
@@ -132,3 +134,9 @@ def test_a_lease_that_was_lost_while_an_archive_was_copied_keeps_nothing(
         DatabaseJournal(compiling, threading.Event()).write([result(compiling)])
     assert not Artifact.objects.exists()
     assert not TuningRun.objects.get().events.filter(kind="artifact").exists()
+
+
+def test_who_has_read_a_file_reads_the_next_whose_message_was_gone(site: Site, lock_of_its_own: None) -> None:
+    keys = [create_network(site.ada, f"{number}.onnx", [b"rubbish %d" % number]).pk for number in range(2)]
+    attempt.Attempts("worker").at(str(Job.objects.get(network=keys[0]).pk))
+    assert [Network.objects.get(pk=key).state for key in keys] == ["rejected", "rejected"]

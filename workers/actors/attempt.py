@@ -35,14 +35,19 @@ class Attempts:
     def at(self, job_id: str) -> None:
         """Attempts the Job, unless somebody else has it or it is not to be run any more.
 
-        Must run in a thread that outlives the child, as dramatiq's worker threads do.
+        Of jobs that read a file it attempts, one after the other, those whose turn it is: one that had to wait for another of
+        its account has had its message. Must run in a thread that outlives the child, as dramatiq's worker threads do.
         """
-        if self.leaving.is_set():
-            return  # the reconciler sends another message
-        claim = services.claim(job_id, self.name)
-        if claim is None:
-            log.info("job %s: nothing to claim", job_id)
-            return
+        while not self.leaving.is_set():  # then the reconciler sends another message
+            claim = services.claim(job_id, self.name)
+            if claim is None:
+                log.info("job %s: nothing to claim", job_id)
+                return
+            self._attempt(claim)
+            if claim.task not in READING:
+                return
+
+    def _attempt(self, claim: services.Claim) -> None:
         journal = DatabaseJournal(claim, self.leaving)
         try:
             ending = _supervised(claim, journal)
@@ -50,9 +55,9 @@ class Attempts:
             kind = "interrupted" if ours else ending.kind
             state = services.conclude(claim, kind, ending.detail, ending.log, ending.last)
         except (services.LeaseLost, LeaseLost) as lost:
-            log.warning("job %s: %s", job_id, lost)
+            log.warning("job %s: %s", claim.job_id, lost)
         else:
-            log.info("job %s: %s, now %s %s", job_id, kind, state or "another worker's", ending.detail)
+            log.info("job %s: %s, now %s %s", claim.job_id, kind, state or "another worker's", ending.detail)
 
 
 def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:

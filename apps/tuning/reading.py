@@ -1,0 +1,34 @@
+"""Whose uploaded file is read next: many uploads or long conversions of one account keep nobody else from a verdict."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import Count, Max, Q
+
+from apps.tuning.models import Job
+from apps.tuning.states import HELD
+from workers.messages.names import READING
+
+_NEVER = (0, datetime.min.replace(tzinfo=UTC))
+
+
+def next_read(ready: Q) -> Any:
+    """The key of the job that reads a file and is to do so now, of those that are `ready`; None where none is.
+
+    An account has one conversion at a time: they take minutes. The account of which nothing is read comes first, then the
+    one whose turn was longest ago. Who asks at the same time is answered the same, and only one of them can claim it.
+    """
+    converting = Job.objects.filter(task=Job.Task.CONVERT, state__in=HELD).exclude(ready).exclude(owner=None)
+    jobs = Job.objects.filter(ready, task__in=READING).exclude(
+        task=Job.Task.CONVERT, owner__in=converting.values("owner")
+    )
+    waiting = list(jobs.order_by("created", "pk").values_list("pk", "owner"))
+    owners = {owner for _, owner in waiting}
+    turns: dict[Any, tuple[int, datetime]] = {}
+    if len(owners) > 1:
+        theirs = Job.objects.filter(task__in=READING, owner__in=owners).exclude(started=None).order_by()
+        latest = theirs.values_list("owner").annotate(held=Count("pk", filter=Q(state__in=HELD)), last=Max("started"))
+        turns = {owner: (held, last) for owner, held, last in latest}
+    return min(waiting, key=lambda row: turns.get(row[1], _NEVER), default=(None, None))[0]
