@@ -16,6 +16,7 @@ from workers.sandbox.spawn import Access, Limits, spawn
 from workers.sandbox.tree import Tree
 from workers.supervision import Deadlines, DirectoryJournal, Ending, LeaseLost, supervise
 from workers.supervision.footprint import Bounds, Footprint, Violation
+from workers.supervision.ports import Speech
 
 TOY = [sys.executable, str(Path(__file__).with_name("toy_child.py"))]
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +62,7 @@ class Later(MemoryJournal):
 
 
 def run(journal: Any, vice: str, deadlines: Deadlines = PATIENT, **order: Any) -> Ending:
-    options = {name: order.pop(name) for name in ("limits", "resident", "env") if name in order}
+    options = {name: order.pop(name) for name in ("limits", "resident", "env", "speech") if name in order}
     return supervise({"vice": vice, **order}, journal, argv=TOY, deadlines=deadlines, **options)
 
 
@@ -347,6 +348,20 @@ def test_a_line_without_end_ends_the_child() -> None:
     ending = run(MemoryJournal(), "endless")
     assert (ending.kind, ending.cause) == ("crashed", "protocol")
     assert str(64 << 20) in ending.detail
+
+
+def test_who_says_more_events_than_allowed_is_ended_and_those_allowed_are_kept() -> None:
+    journal = MemoryJournal()
+    ending = run(journal, "counting", events=20_000, speech=Speech(events=1000))
+    assert (ending.kind, ending.cause, ending.exit_code) == ("crashed", "protocol", -signal.SIGKILL)
+    assert ending.detail == "the child sent more than the 1,000 events allowed"
+    assert [event["number"] for event in journal.events] == list(range(1000))
+
+
+def test_who_says_more_bytes_than_allowed_is_ended_before_its_line_has_an_end() -> None:
+    ending = run(MemoryJournal(), "endless", speech=Speech(bytes=4 << 20))
+    assert (ending.kind, ending.cause) == ("crashed", "protocol")
+    assert ending.detail == "the child sent more than the 4,194,304 bytes of events allowed"
 
 
 def test_an_abort_is_a_crash_with_its_signal() -> None:

@@ -14,6 +14,7 @@ from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
 from workers.sandbox import landlock, seccomp, threads
 from workers.supervision import supervise
+from workers.supervision.ports import Speech
 from workers.supervision.terms import Unconfined, terms_of
 
 
@@ -42,7 +43,7 @@ def attempt(order, **options):
     memory, terms = Memory(), terms_of(order)
     under = {
         "limits": terms.limits, "access": terms.access, "resident": terms.resident, "disk": terms.disk,
-        "env": terms.env, "cwd": order["work_dir"], "deadlines": terms.deadlines,
+        "env": terms.env, "cwd": order["work_dir"], "deadlines": terms.deadlines, "speech": terms.speech,
     }  # fmt: skip
     ending = supervise(order, memory, **(under | options))
     return ending, memory
@@ -202,6 +203,30 @@ def test_an_inspection_that_takes_too_much_memory_or_time_is_ended(tmp_path, wor
     assert 1 < limits.cpu_seconds <= 10
     ending, _ = attempt(order, argv=(sys.executable, "-c", spin), limits=replace(limits, cpu_seconds=1))
     assert ending.cause in ("cpu", "time")
+
+
+@pytest.mark.parametrize("task", ["inspect", "convert"])
+def test_code_of_an_uploaded_file_may_not_talk_without_end(task, tmp_path, work):
+    if task == "convert" and landlock.supported() < landlock.SCOPED:
+        pytest.skip("this kernel's Landlock is too old for a conversion")
+    path = str(zoo.tiny(tmp_path))
+    talk = """
+from workers.messages.channel import ControlReader, EventWriter
+ControlReader().order()
+events = EventWriter.from_environment()
+while True: events.emit({"kind": "log", "clock": 0.0, "text": "more"})
+"""
+    order = {"task": task, "network": path, "source": path, "work_dir": str(work)}
+    ending, memory = attempt(order, argv=(sys.executable, "-c", talk))
+    assert (ending.kind, ending.cause) == ("crashed", "protocol")
+    assert "more than the 1,000 events allowed" in ending.detail
+    assert len(memory.events) == 1000
+
+
+def test_an_order_is_carried_out_by_who_says_no_more_than_its_terms_allow(tmp_path, work):
+    order = {"task": "inspect", "network": str(zoo.tiny(tmp_path)), "work_dir": str(work)}
+    ending = replace(terms_of(order), speech=Speech(events=1)).supervise(order, Memory())
+    assert "more than the 1 events allowed" in ending.detail
 
 
 @pytest.mark.tvm

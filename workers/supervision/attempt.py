@@ -10,7 +10,7 @@ from workers.sandbox.spawn import Process
 from workers.supervision.batch import Batch
 from workers.supervision.footprint import Bounds, Footprint, Violation
 from workers.supervision.lines import LineBuffer
-from workers.supervision.ports import Deadlines, Ending, EndingKind, Journal
+from workers.supervision.ports import Deadlines, Ending, EndingKind, Journal, Speech
 from workers.supervision.slices import Slices
 from workers.supervision.verdict import verdict
 from workers.supervision.wires import Wires
@@ -24,13 +24,15 @@ class Attempt:
     """The loop over what the child says, and its deadlines. Call `watch` once; `lost` when that raised LeaseLost."""
 
     def __init__(
-        self, process: Process, wires: Wires, journal: Journal, deadlines: Deadlines, bounds: Bounds, slices: Slices,
-        clock: Callable[[], float],
+        self, process: Process, wires: Wires, journal: Journal, deadlines: Deadlines, bounds: Bounds, speech: Speech,
+        slices: Slices, clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self._process = process
         self._wires = wires
         self._journal = journal
         self._deadlines = deadlines
+        self._speech = speech
+        self._events = self._bytes = 0
         self._clock = clock
         self._slices = slices
         self._footprint = Footprint(process.tree, bounds, clock)
@@ -88,8 +90,12 @@ class Attempt:
             self._quiet += min(self._clock() - before, _LONGEST_WAIT)
 
     def _take(self, chunk: bytes) -> None:
+        self._bytes += len(chunk)
+        self._allow(self._bytes, self._speech.bytes, "bytes of events")
         try:
             for line in self._lines.feed(chunk):
+                self._events += 1
+                self._allow(self._events, self._speech.events, "events")
                 event = decode(line.decode())
                 encode(event)  # refuses NaN and infinity, which json reads and no journal can keep
                 self._batch.add(event, len(line))
@@ -101,6 +107,11 @@ class Attempt:
         except (ValueError, RecursionError) as error:
             reason = str(error)[:300] or type(error).__name__
             raise Violation("protocol", f"the child sent something that is not an event: {reason}") from error
+
+    @staticmethod
+    def _allow(said: int, most: float, unit: str) -> None:
+        if said > most:
+            raise Violation("protocol", f"the child sent more than the {most:,} {unit} allowed")
 
     def _check(self) -> None:
         if self._quiet > self._deadlines.silence:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, Protocol
 
 from workers.messages.channel import Control
 from workers.messages.events import Event
 
-__all__ = ["Control", "Deadlines", "Ending", "EndingKind", "Journal", "LeaseLost"]
+__all__ = ["Control", "Deadlines", "Ending", "EndingKind", "Journal", "LeaseLost", "Speech"]
 
 EndingKind = Literal["finished", "paused", "stopped", "failed", "crashed", "lost"]
 
@@ -46,6 +47,14 @@ class Deadlines:
     stop: float = 3.0
     finish: float = 5.0
     total: float | None = None
+
+
+@dataclass(frozen=True)
+class Speech:
+    """How much a child may say in all: `events`, and `bytes` of them."""
+
+    events: float = inf
+    bytes: float = inf
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from workers.sandbox.spawn import Access, Limits, spawn
 from workers.sandbox.watchdog import guarded
 from workers.supervision.attempt import Attempt
 from workers.supervision.footprint import Bounds
-from workers.supervision.ports import Deadlines, Ending, Journal, LeaseLost
+from workers.supervision.ports import Deadlines, Ending, Journal, LeaseLost, Speech
 from workers.supervision.slices import Slices
 from workers.supervision.wires import Wires
 
@@ -53,13 +53,15 @@ def supervise(
     env: Mapping[str, str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
     deadlines: Deadlines | None = None,
+    speech: Speech | None = None,
     lock: MeasureLock | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Ending:
     """Starts `argv`, gives it the order, relays its events until it is over; leaves no process behind.
 
     `resident`: bytes of memory for the child and all it starts, `disk`: of files in the directories it may write, None
-    for no watch. `lock`: the child, which need not know of it, computes under it and is stopped while others measure.
+    for no watch. `speech`: what it may say, anything without it. `lock`: the child, which need not know of it, computes
+    under it and is stopped while others measure.
     Every event is written to the journal once and in order. An exception of the journal other than LeaseLost,
     KeyboardInterrupt and SIGTERM (main thread) end the child and go on to the caller.
     """
@@ -87,7 +89,7 @@ def supervise(
         held.enter_context(guarded(process))
         wires = held.enter_context(closing(Wires(process, reading, line)))
         slices = held.enter_context(closing(Slices(process.tree, lock, clock)))
-        attempt = Attempt(process, wires, journal, deadlines or Deadlines(), bounds, slices, clock)
+        attempt = Attempt(process, wires, journal, deadlines or Deadlines(), bounds, speech or Speech(), slices, clock)
         try:
             return attempt.watch()
         except LeaseLost:

@@ -15,7 +15,7 @@ from workers.sandbox import landlock, protection, threads
 from workers.sandbox.lock import MeasureLock, default_path, private_directory
 from workers.sandbox.memory import memory
 from workers.sandbox.spawn import Access, Limits
-from workers.supervision.ports import Deadlines, Ending, Journal
+from workers.supervision.ports import Deadlines, Ending, Journal, Speech
 from workers.supervision.supervisor import supervise
 
 GIB = 2**30
@@ -25,6 +25,8 @@ VERDICT, PROCESSOR = 20.0, 10.0  # s on the clock and of processor time for an i
 BYTES_A_SECOND = 100e6  # that both grow by with the file
 FEW, MANY = (512, 8), (4096, 32)
 """Threads that an order's child may have beyond what the user has now, and more for every processor: pools are as large."""
+READER = Speech(events=1000, bytes=4 * 2**20)
+"""Of a child that code of an uploaded file may speak for; ours says a dozen events, of some kilobytes."""
 SCRATCH = "passing-"
 CONVERSION = 120.0  # s from torch.export to ONNX; a large network takes some twenty
 
@@ -47,6 +49,7 @@ class Terms:
     resident: int | None = None
     disk: int | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
+    speech: Speech = field(default_factory=Speech)
     env: dict[str, str] = field(default_factory=dict)
 
     def supervise(
@@ -64,6 +67,7 @@ class Terms:
                 env={**self.env, "TMPDIR": scratch},
                 cwd=order["work_dir"],
                 deadlines=replace(self.deadlines, **deadlines),  # type: ignore[arg-type]
+                speech=self.speech,
                 lock=lock,
             )
 
@@ -108,6 +112,7 @@ def _inspect(order: Mapping[str, Any]) -> Terms:
         resident=min(int(RESIDENT_SHARE * memory()), 2 * GIB + 6 * size),
         disk=GIB,
         deadlines=Deadlines(total=VERDICT + more),
+        speech=READER,
     )
 
 
@@ -134,6 +139,7 @@ def _convert(order: Mapping[str, Any]) -> Terms:
         resident=min(int(RESIDENT_SHARE * memory()), 4 * GIB + 8 * size),
         disk=2 * GIB + 4 * size,  # the checked copy, and what it becomes
         deadlines=Deadlines(total=CONVERSION + more),
+        speech=READER,
     )
 
 
