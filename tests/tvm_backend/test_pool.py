@@ -50,16 +50,18 @@ def convolutions(backend: Any, seed: int, count: int = 6) -> list[Candidate]:
     return [Candidate(index, Configuration(0, tuple(row)), "random") for row in rows]
 
 
-def signalled(monkeypatch: pytest.MonkeyPatch, verb: str, id: int, number: signal.Signals) -> list[int]:
-    """Sends the signal to the worker that is just given this order; returns the list its pid goes into."""
+def signalled(
+    monkeypatch: pytest.MonkeyPatch, verb: str, id: int, number: signal.Signals, times: int = 1, parent: bool = False
+) -> list[int]:
+    """Sends the signal to the worker that is just given this order, or to its parent; returns the list the pid goes into."""
     from workers.tvm_backend.members import Member
 
     send, hit = Member.send, list[int]()
 
     def sending(self: Any, given: str, timeout: float, **arguments: Any) -> None:
-        if given == verb and arguments.get("id") == id and not hit:
-            hit.append(self.pid)
-            os.kill(self.pid, number)
+        if given == verb and arguments.get("id") == id and len(hit) < times:
+            hit.append(self.parent.pid if parent else self.pid)
+            os.kill(hit[-1], number)
         send(self, given, timeout, **arguments)
 
     monkeypatch.setattr(Member, "send", sending)
@@ -168,11 +170,29 @@ def test_when_what_workers_are_made_of_dies_everything_begins_anew(backend: Any)
     pool = backend._pool
     before = {member.pid for member in pool.members}
     os.kill(pool._nursery._process.pid, signal.SIGKILL)
-    outcomes = backend.measure(convolutions(backend, seed=23), {})
-    assert sum(bool(o.seconds) for o in outcomes) >= len(outcomes) - len(before)
+    assert all(o.seconds for o in backend.measure(convolutions(backend, seed=23), {}))
     assert all(o.seconds for o in backend.measure(convolutions(backend, seed=24), {}))
     assert not before & {member.pid for member in pool.members}
     assert not [pid for pid in before if Path(f"/proc/{pid}").exists()], "they die with it"
+
+
+@pytest.mark.parametrize("verb", ["compile", "run"])
+def test_who_is_in_hand_when_what_workers_are_made_of_dies_is_measured_by_others(
+    backend: Any, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    candidates = convolutions(backend, seed=70 + len(verb))
+    hit = signalled(monkeypatch, verb, 2, signal.SIGKILL, parent=True)
+    outcomes = backend.measure(candidates, {})
+    assert hit
+    assert [o.candidate for o in outcomes] == candidates
+    assert all(o.seconds for o in outcomes), [(o.cause, o.error) for o in outcomes]
+
+
+def test_who_is_in_hand_when_that_dies_again_takes_the_blame(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hit = signalled(monkeypatch, "run", 2, signal.SIGKILL, times=2, parent=True)
+    outcomes = backend.measure(convolutions(backend, seed=70), {})
+    assert len(set(hit)) == 2
+    assert [o.cause for o in outcomes] == ["", "", "crash", "", "", ""]
 
 
 def test_when_what_workers_are_made_of_hangs_everything_begins_anew(
@@ -184,8 +204,7 @@ def test_when_what_workers_are_made_of_hangs_everything_begins_anew(
     monkeypatch.setattr(nursery, "FORK_TIMEOUT", 0.5)
     os.kill(pool._nursery._process.pid, signal.SIGSTOP)
     os.kill(pool.members[0].pid, signal.SIGKILL)
-    outcomes = backend.measure(convolutions(backend, seed=25), {})
-    assert sum(bool(o.seconds) for o in outcomes) >= len(outcomes) - len(pool.members)
+    assert all(o.seconds for o in backend.measure(convolutions(backend, seed=25), {}))
     assert all(o.seconds for o in backend.measure(convolutions(backend, seed=26), {}))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from workers.engine.evaluator.estimate import of_turns
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration
+from workers.sandbox.spawn import Process
 
 
 class Dead(Exception):
@@ -36,14 +37,20 @@ def in_words(status: int) -> str:
 @dataclass
 class Member:
     """One process that takes orders, and the one it works on. `end` ends it and returns its exit status, negative for a
-    signal's; `close` leaves nothing of it."""
+    signal's; `close` leaves nothing of it. `parent` is the process that it dies with, where that is not ours."""
 
     pid: int
     connection: Connection
     end: Callable[[], int]
+    parent: Process | None = None
     task: Task | None = None
     timeout: float = float("inf")
     ordered: float = 0.0
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether that is gone: then it dies through no fault of its own, nor of its program."""
+        return self.parent is not None and self.parent.exited()
 
     @property
     def late(self) -> float:
@@ -86,6 +93,8 @@ class Task:
     build_seconds: float = 0.0
     member: Member | None = field(default=None, repr=False)
     outcome: Outcome | None = None
+    spared: bool = False
+    """Whether a worker that had this in hand died with its parent."""
     size: float = 0.0
     times: tuple[float, ...] = ()
 

@@ -104,7 +104,7 @@ class Nursery:
             with suppress(BrokenPipeError, ConnectionResetError):  # seen again when the answer is read
                 send_handle(self._process.connection, theirs.fileno(), None)
             pid = _answered(self._process)["pid"]
-            return Member(pid, Connection(ours.detach()), partial(self._end, pid))
+            return Member(pid, Connection(ours.detach()), partial(self._end, pid), self._spawned)
 
     def _end(self, pid: int) -> int:
         """Its exit status. A nursery that is late goes, with all workers: its answer would be taken for another's."""

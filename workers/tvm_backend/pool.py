@@ -2,7 +2,8 @@
 
 One batch: every candidate is applied and, when new, compiled on whichever worker is free; then all that compiled are
 timed one after the other, repetitions in turns, while the other workers rest. A worker that dies or is late takes the
-blame for the candidate it had in hand; what else it had compiled is compiled again elsewhere.
+blame for the candidate it had in hand; what else it had compiled is compiled again elsewhere. One that died with what workers
+are made of takes none, but for a candidate to which that happens again.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class Pool:
         busy: list[Member] = []
         while queue or busy:
             while queue and idle:
-                member = idle.pop()
+                member = self._attended(idle.pop())
                 member.task = queue.popleft()
                 configuration = member.task.candidate.configuration
                 member.send(
@@ -204,7 +205,7 @@ class Pool:
         """A worker's answer to "run"; None where the task came to its end, or its program died with its worker and is compiled
         again in the next turn. After the `last` time the worker forgets the program."""
         member = task.member
-        if member is None:
+        if member is None or self._attended(member) is not member:
             return None
         member.task = task
         patience = min(QUIET, QUIET_SHARE * (time.monotonic() - self.made) - self.lost)
@@ -227,15 +228,31 @@ class Pool:
     def _bury(self, member: Member, dead: Dead) -> list[Task]:
         """Blames the task in hand; gives back what else was lost with the worker."""
         if (task := member.task) is not None:
-            taken = time.monotonic() - member.ordered
-            if task.identity and task.member is None:
-                self._built(task, taken)
-            measured = {"measure_seconds": taken} if task.member is not None else {}
-            task.end(cause=dead.cause, error=str(dead), **measured)
+            if dead.cause == "crash" and member.orphaned and not task.spared:
+                task.member, task.spared = member, True
+            else:
+                self._blame(task, dead, time.monotonic() - member.ordered)
+        return self._lost(member)
+
+    def _lost(self, member: Member) -> list[Task]:
+        """What was compiled there, which is to be compiled again."""
         lost = [task for task in self.tasks if task.member is member and task.outcome is None]
         for task in lost:
             task.member = None
         return lost
+
+    def _blame(self, task: Task, dead: Dead, taken: float) -> None:
+        if task.identity and task.member is None:
+            self._built(task, taken)
+        measured = {"measure_seconds": taken} if task.member is not None else {}
+        task.end(cause=dead.cause, error=str(dead), **measured)
+
+    def _attended(self, member: Member) -> Member:
+        """The member; another in place of one that died with its parent, which is not the fault of what it would be given."""
+        if not member.orphaned:
+            return member
+        self._lost(member)
+        return self._replace(member)
 
     def _replace(self, member: Member) -> Member:
         member.close()
