@@ -150,10 +150,10 @@ def figures(last):
             os.write(writing, b"x")
         time.sleep(600)
     os.read(reading, 1), os.read(reading, 1)
-    tree = Tree(leader, "")
-    members = tree.refresh()
-    print(tree.resident() >> 20, tree.proportional() >> 20)
-    for pid in members: os.kill(pid, 9)
+    tree = Tree(leader, f"/sharing-{leader}")
+    tree.refresh()
+    try: print(tree.resident() >> 20, tree.proportional() >> 20)
+    finally: tree.end(0.0)
 for last in ("open", "closed", "ended"): figures(last)
 """
 
