@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, Q, QuerySet
 
 from apps.tuning.models import Job
 from apps.tuning.states import HELD
@@ -14,16 +14,19 @@ from workers.messages.names import READING
 _NEVER = (0, datetime.min.replace(tzinfo=UTC))
 
 
+def converting() -> QuerySet[Job]:
+    """Conversions that a worker has. An account has one at a time: they take minutes."""
+    return Job.objects.filter(task=Job.Task.CONVERT, state__in=HELD).exclude(owner=None)
+
+
 def next_read(ready: Q) -> Any:
     """The key of the job that reads a file and is to do so now, of those that are `ready`; None where none is.
 
-    An account has one conversion at a time: they take minutes. The account of which nothing is read comes first, then the
-    one whose turn was longest ago. Who asks at the same time is answered the same, and only one of them can claim it.
+    The account of which nothing is read comes first, then the one whose turn was longest ago. Who asks at the same time is
+    answered the same, and only one of them can claim it.
     """
-    converting = Job.objects.filter(task=Job.Task.CONVERT, state__in=HELD).exclude(ready).exclude(owner=None)
-    jobs = Job.objects.filter(ready, task__in=READING).exclude(
-        task=Job.Task.CONVERT, owner__in=converting.values("owner")
-    )
+    busy = converting().exclude(ready).values("owner")
+    jobs = Job.objects.filter(ready, task__in=READING).exclude(task=Job.Task.CONVERT, owner__in=busy)
     waiting = list(jobs.order_by("created", "pk").values_list("pk", "owner"))
     owners = {owner for _, owner in waiting}
     turns: dict[Any, tuple[int, datetime]] = {}

@@ -10,6 +10,7 @@ from apps.core import clock
 from apps.tuning.dispatch import ROUTES
 from apps.tuning.live import eta
 from apps.tuning.models import Job, Outbox, TuningRun
+from apps.tuning.reading import converting
 from apps.tuning.reconcile import PATIENCE
 from apps.tuning.states import ACTIVE, HELD, State
 from workers.messages.names import QUEUE_MEASURE, THREADS
@@ -66,7 +67,8 @@ def wait_of(job: Job | None, now: datetime | None = None) -> Wait | None:
     queue = ROUTES[job.task][0]
     held = Job.objects.filter(task__in=_tasks(queue), state__in=HELD).count()
     asked = Outbox.objects.filter(job=job).values_list("created", flat=True).first()
-    before = held if held >= THREADS[queue] else 0  # else a thread of its worker takes it up at once
+    second = job.task == Job.Task.CONVERT and converting().filter(owner=job.owner_id).exists()
+    before = held if second or held >= THREADS[queue] else 0  # else a thread of its worker takes it up at once
     return Wait(before, None, bool(held) or not _late(job, asked or now, now))
 
 

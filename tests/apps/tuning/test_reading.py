@@ -11,6 +11,7 @@ from apps.catalog.models import Network
 from apps.catalog.services import create_network
 from apps.tuning import services
 from apps.tuning.models import Job
+from apps.tuning.waiting import Wait, wait_of
 from tests.apps.rows import Site
 from tests.apps.threads import in_threads
 
@@ -61,6 +62,7 @@ def test_an_account_has_one_conversion_at_a_time_and_what_is_quick_beside_it(sit
     other = upload(site.bob, "d.pt2")
     held = taken(first)
     assert held.job_id == first
+    assert wait_of(Job.objects.get(pk=second)) == Wait(1, None, True)
     assert taken(second).job_id == other
     assert taken(second).job_id == quick
     assert services.claim(second, "worker") is None
