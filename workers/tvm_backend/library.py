@@ -15,7 +15,7 @@ from tvm.s_tir import meta_schedule as ms
 from workers.messages.linker import ADVICE, ZIG, find_linker
 from workers.tvm_backend.importer import Imported
 from workers.tvm_backend.operators import Extracted, extract, with_spaces
-from workers.tvm_backend.programs import Workload
+from workers.tvm_backend.programs import Workload, quickly
 
 Configuration = tuple[int, tuple[int, ...], float]
 """Of an operator: sketch, choices, and the seconds it took when it was timed alone."""
@@ -80,7 +80,7 @@ def compile_network(imported: Imported, records: ms.Database | None, target: tvm
     ]
     with target:
         mod = tvm.transform.Sequential(passes if records is not None else [])(mod)
-        return tvm.compile(mod, target=target)
+        return tvm.compile(mod, target=quickly(target))
 
 
 @dataclass(frozen=True)
