@@ -51,8 +51,9 @@ NOTES = (
     "final programs once more, just before the library is timed (a core a thread, weights that the caches have forgotten).\n"
     "to stock's: seconds until the sum was that of stock's end, the lesser of both, with the same seed or stock's first;\n"
     "stock's time /: the time stock itself needed over it. warm: stock with builders that are kept, and what it reached\n"
-    "itself. / sum: end to end over the sum by our clock, of our arms as the run itself found it (the quickest quarter of its\n"
-    "turns). Ratio: end to end against ONNX Runtime, the median of turns (their quartiles).\n"
+    "itself. end to end, ONNX RT: of our arms as the run itself found them (the quickest quarter of its turns), of others the\n"
+    "median of 200 runs. / sum: end to end over the sum by our clock. Ratio: end to end against ONNX Runtime, in turns of 200\n"
+    "runs later on, the median of turns (their quartiles).\n"
     "A figure that a later measurement of the same program corrected counts as corrected from the start.\n"
 )
 
@@ -126,15 +127,15 @@ def _ratio(done: list[Cell]) -> str:
 
 
 def _timed(cell: Cell, library: str) -> float | None:
-    """Seconds of an inference; None where the turns were disturbed and only the tuning counts."""
-    return float(cell[library]["median"]) if cell[library] else None
+    """Seconds of an inference: what a run of ours itself found just before, in the quickest quarter of its turns, as its sum of
+    operators waits for good moments of the machine too; of others the median of all runs, None where those were disturbed."""
+    found = cell["tuning"].get("summary", {}).get(library) or (cell[library] or {}).get("median")
+    return float(found) if found else None
 
 
 def _over_sum(cell: Cell) -> float | None:
-    """End to end over the sum of the operators by our clock. That clock waits for good moments of the machine: of ours it is
-    what the run itself found just before, in the quickest quarter of its turns."""
-    whole = cell["tuning"].get("summary", {}).get("end_to_end") or _timed(cell, "end_to_end")
-    parts = cell["tuning"].get("judged") or curve_of(cell).final
+    """End to end over the sum of the operators by our clock."""
+    whole, parts = _timed(cell, "end_to_end"), cell["tuning"].get("judged") or curve_of(cell).final
     return whole / parts if whole and parts else None
 
 
