@@ -19,7 +19,7 @@ from apps.core import clock
 from apps.tuning import dispatch, orders
 from apps.tuning.endings import ATTEMPTS, After, after, plain
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.reading import next_read
+from apps.tuning.reading import next_read, second
 from apps.tuning.requests import being_taken, compile_if_measured, taken_meanwhile
 from apps.tuning.states import HELD, OVER, State
 from apps.tuning.transitions import move, tell
@@ -69,31 +69,43 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
     """The hold on a queued job, or on one whose worker's lease ran out. None: leave it, somebody else has it, it is to wait,
     or what it should find is known by now.
 
-    Where the job reads a file, that which is next in turn to be read is claimed in its place.
+    Where the job reads a file, `claim_read` finds that whose turn it is.
     """
     now = now or clock.now()
     try:
         key = uuid.UUID(str(job_id))
     except ValueError:
         return None
-    waited = Q(state=State.QUEUED, lease_until=None) | Q(state=State.QUEUED, lease_until__lt=now)
-    # Whose worker answered before it went away is done: reconcile says so, another attempt would find its result kept.
-    gone = Q(state=State.RUNNING, lease_until__lt=now, answered=False)
-    ready = (waited | gone) & Q(fruitless__lt=ATTEMPTS)
-    if not Job.objects.filter(pk=key, task__in=READING).exists():
-        return _claimed(key, ready, worker, now)
+    if Job.objects.filter(pk=key, task__in=READING).exists():
+        return claim_read(worker, now=now)
+    return _claimed(key, worker, now)
+
+
+def claim_read(worker: str, *, now: datetime | None = None) -> Claim | None:
+    """The hold on the uploaded file that is to be read next. None where none is."""
+    now = now or clock.now()
     held = None
-    while held is None and (turn := next_read(ready)) is not None:  # another worker may have been quicker
-        held = _claimed(turn, ready, worker, now)
+    while held is None and (turn := next_read(_ready(now))) is not None:  # another worker may have been quicker
+        held = _claimed(turn, worker, now)
     return held
 
 
-def _claimed(key: uuid.UUID, ready: Q, worker: str, now: datetime) -> Claim | None:
+def _ready(now: datetime) -> Q:
+    waited = Q(state=State.QUEUED, lease_until=None) | Q(state=State.QUEUED, lease_until__lt=now)
+    # Whose worker answered before it went away is done: reconcile says so, another attempt would find its result kept.
+    gone = Q(state=State.RUNNING, lease_until__lt=now, answered=False)
+    return (waited | gone) & Q(fruitless__lt=ATTEMPTS)
+
+
+def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
+    ready = _ready(now)
     with transaction.atomic():
         job = Job.objects.select_related("run").filter(pk=key).first()
         beside = job is not None and job.task == Job.Task.BASELINE
         if job is None or (beside and being_taken(job)):
             return None  # reconcile sends it again
+        if job.task == Job.Task.CONVERT and second(job, ready):
+            return None
         if not move(
             key,
             State.RUNNING,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.db.models import Count, Max, Q, QuerySet
 
 from apps.tuning.models import Job
@@ -19,11 +20,19 @@ def converting() -> QuerySet[Job]:
     return Job.objects.filter(task=Job.Task.CONVERT, state__in=HELD).exclude(owner=None)
 
 
+def second(job: Job, ready: Q) -> bool:
+    """Inside a transaction: whether another conversion of its account is held. Of two that are claimed at once the later one
+    sees the other."""
+    if job.owner_id is None:
+        return False
+    get_user_model().objects.select_for_update(no_key=True).filter(pk=job.owner_id).first()
+    return converting().exclude(ready).filter(owner=job.owner_id).exclude(pk=job.pk).exists()
+
+
 def next_read(ready: Q) -> Any:
     """The key of the job that reads a file and is to do so now, of those that are `ready`; None where none is.
 
-    The account of which nothing is read comes first, then the one whose turn was longest ago. Who asks at the same time is
-    answered the same, and only one of them can claim it.
+    The account of which nothing is read comes first, then the one whose turn was longest ago.
     """
     busy = converting().exclude(ready).values("owner")
     jobs = Job.objects.filter(ready, task__in=READING).exclude(task=Job.Task.CONVERT, owner__in=busy)

@@ -13,6 +13,7 @@ from apps.tuning import dispatch
 from apps.tuning.endings import PAUSES, after
 from apps.tuning.leases import LEASE, settle
 from apps.tuning.models import Job, Outbox
+from apps.tuning.reading import converting
 from apps.tuning.remains import clear
 from apps.tuning.states import ACTIVE, HELD, State
 from apps.tuning.transitions import move
@@ -67,7 +68,9 @@ def _overdue(now: datetime) -> int:
     tasks = Job.objects.filter(state__in=HELD).order_by().values_list("task", flat=True)
     held = Counter(dispatch.ROUTES[task][0] for task in tasks)
     count = 0
-    for job in Job.objects.filter(state=State.QUEUED):
+    # A conversion that waits for another of its account is taken up by who has that one.
+    second = Q(task=Job.Task.CONVERT, owner__in=converting().values("owner"))
+    for job in Job.objects.filter(state=State.QUEUED).exclude(second):
         queue = dispatch.ROUTES[job.task][0]
         patience = BUSY_PATIENCE if held[queue] >= THREADS[queue] else PATIENCE
         with transaction.atomic():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from apps.core.errors import Refused
 from apps.tuning.journal import write
-from apps.tuning.leases import Claim, LeaseLost, claim, conclude, heartbeat
+from apps.tuning.leases import Claim, LeaseLost, claim, claim_read, conclude, heartbeat
 from apps.tuning.reconcile import reconcile
 from apps.tuning.requests import (
     choose_shapes,
@@ -32,6 +32,7 @@ __all__ = [
     "Refused",
     "choose_shapes",
     "claim",
+    "claim_read",
     "conclude",
     "create_run",
     "ensure_local_target",

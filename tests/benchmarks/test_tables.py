@@ -77,12 +77,15 @@ def test_a_library_whose_turns_were_disturbed_leaves_its_tuning_to_compare_with(
     ]  # fmt: skip
 
 
-def test_latencies_of_ours_are_what_the_run_found_and_of_others_the_median_of_all_runs(compared: list[Cell]) -> None:
-    found = {"judged": 1e-3, "summary": {"end_to_end": 1.05e-3, "onnxruntime": 1.5e-3}}
-    ours, theirs = cell("auto", [[9.0, 3e-3]], 600.0, tuning=found), cell("stock", [[500.0, 4e-3]], 550.0)
-    said = table([ours, theirs])
-    assert [word.strip() for word in row(said, "auto") if word.strip()][-6:-3] == ["1.05", "1.05", "1.5"]
-    assert [word.strip() for word in row(said, "stock") if word.strip()][-6:-3] == ["2", "0.50", "1.8"]
+def test_latencies_are_those_of_the_quickest_turns(compared: list[Cell]) -> None:
+    quickest = {"end_to_end": 1.05e-3, "onnxruntime": 1.5e-3}
+    ours = cell("auto", [[9.0, 3e-3]], 600.0, tuning={"judged": 1e-3}, quickest=quickest)
+    before = cell("auto", [[9.0, 3e-3]], 600.0, tuning={"judged": 1e-3, "summary": quickest})
+    theirs = cell("stock", [[500.0, 4e-3]], 550.0)
+    for one in (ours, before):
+        said = table([one, theirs])
+        assert [word.strip() for word in row(said, "auto") if word.strip()][-6:-3] == ["1.05", "1.05", "1.5"]
+        assert [word.strip() for word in row(said, "stock") if word.strip()][-6:-3] == ["2", "0.50", "1.8"]
 
 
 def test_stock_with_kept_builders_is_a_peer_of_its_own(compared: list[Cell]) -> None:

@@ -216,10 +216,12 @@ def test_memory_that_forks_share_ends_no_tree_that_has_room_for_it_once() -> Non
         assert child.stdout is not None
         for _ in range(6):
             child.stdout.read(1)
-        Footprint(child.tree, Bounds(resident=200 << 20), time.monotonic).check()
+        Footprint(child.tree, Bounds(resident=200 << 20, shared=True), time.monotonic).check()
         assert child.tree.resident() > 6 * (64 << 20)
         with pytest.raises(Violation, match="more than the 60 MiB allowed") as broken:
-            Footprint(child.tree, Bounds(resident=60 << 20), time.monotonic).check()
+            Footprint(child.tree, Bounds(resident=60 << 20, shared=True), time.monotonic).check()
+        with pytest.raises(Violation, match="more than the 200 MiB allowed"):
+            Footprint(child.tree, Bounds(resident=200 << 20), time.monotonic).check()
     assert broken.value.cause == "memory"
 
 
@@ -238,7 +240,7 @@ def test_memory_that_is_shared_is_looked_at_page_by_page_now_and_then_and_when_i
             now[0] += 0.1
             return 100
 
-    footprint = Footprint(Sharing(), Bounds(resident=100), lambda: now[0])  # type: ignore[arg-type]
+    footprint = Footprint(Sharing(), Bounds(resident=100, shared=True), lambda: now[0])  # type: ignore[arg-type]
     while now[0] < 20.0:
         footprint.check()
         now[0] += 0.3
@@ -361,7 +363,7 @@ def test_who_says_more_events_than_allowed_is_ended_and_those_allowed_are_kept()
 def test_who_says_more_bytes_than_allowed_is_ended_before_its_line_has_an_end() -> None:
     ending = run(MemoryJournal(), "endless", speech=Speech(bytes=4 << 20))
     assert (ending.kind, ending.cause) == ("crashed", "protocol")
-    assert ending.detail == "the child sent more than the 4,194,304 bytes of events allowed"
+    assert ending.detail == "the child sent over the 4 MiB of events allowed"
 
 
 def test_an_abort_is_a_crash_with_its_signal() -> None:

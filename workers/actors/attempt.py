@@ -38,14 +38,15 @@ class Attempts:
         Of jobs that read a file it attempts, one after the other, those whose turn it is: one that had to wait for another of
         its account has had its message. Must run in a thread that outlives the child, as dramatiq's worker threads do.
         """
-        while not self.leaving.is_set():  # then the reconciler sends another message
-            claim = services.claim(job_id, self.name)
-            if claim is None:
-                log.info("job %s: nothing to claim", job_id)
-                return
+        if self.leaving.is_set():
+            return  # the reconciler sends another message
+        claim = services.claim(job_id, self.name)
+        if claim is None:
+            log.info("job %s: nothing to claim", job_id)
+        while claim is not None:
             self._attempt(claim)
-            if claim.task not in READING:
-                return
+            again = claim.task in READING and not self.leaving.is_set()
+            claim = services.claim_read(self.name) if again else None
 
     def _attempt(self, claim: services.Claim) -> None:
         journal = DatabaseJournal(claim, self.leaving)

@@ -218,6 +218,7 @@ def _finals(part: Part, work: Path, tuning: dict[str, Any], progress: Progress) 
         "tuning": {**tuning, "curve": curve.points},
         "end_to_end": asdict(ended),
         "onnxruntime": asdict(theirs),
+        "quickest": {"end_to_end": turns.quickest(OURS), "onnxruntime": turns.quickest(ONNX_RUNTIME)},
         "ratio": median(ratios := turns.ratios(OURS, ONNX_RUNTIME)),
         "ratios": ratios,
     }

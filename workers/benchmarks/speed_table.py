@@ -51,9 +51,9 @@ NOTES = (
     "final programs once more, just before the library is timed (a core a thread, weights that the caches have forgotten).\n"
     "to stock's: seconds until the sum was that of stock's end, the lesser of both, with the same seed or stock's first;\n"
     "stock's time /: the time stock itself needed over it. warm: stock with builders that are kept, and what it reached\n"
-    "itself. end to end, ONNX RT: of our arms as the run itself found them (the quickest quarter of its turns), of others the\n"
-    "median of 200 runs. / sum: end to end over the sum by our clock. Ratio: end to end against ONNX Runtime, in turns of 200\n"
-    "runs later on, the median of turns (their quartiles).\n"
+    "itself. end to end, ONNX RT: in the quickest quarter of turns (of TVM's arms before 2026-11-23 the median of 200 runs).\n"
+    "/ sum: end to end over the sum by our clock. Ratio: end to end against ONNX Runtime, the median of turns (their\n"
+    "quartiles).\n"
     "A figure that a later measurement of the same program corrected counts as corrected from the start.\n"
 )
 
@@ -127,10 +127,15 @@ def _ratio(done: list[Cell]) -> str:
 
 
 def _timed(cell: Cell, library: str) -> float | None:
-    """Seconds of an inference: what a run of ours itself found just before, in the quickest quarter of its turns, as its sum of
-    operators waits for good moments of the machine too; of others the median of all runs, None where those were disturbed."""
-    found = cell["tuning"].get("summary", {}).get(library) or (cell[library] or {}).get("median")
-    return float(found) if found else None
+    """Seconds of an inference in the quickest quarter of the turns: the sum of operators waits for good moments of the machine
+    too. None where they were disturbed and only the tuning counts.
+
+    Cells of versions before tell them of ours alone, as the run itself found them, and of others the median of all runs.
+    """
+    if not cell[library]:
+        return None
+    told = cell.get("quickest") or cell["tuning"].get("summary", {})
+    return float(told.get(library) or cell[library]["median"])
 
 
 def _over_sum(cell: Cell) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from workers.baselines.order import Latency
-from workers.child.peers import TURNS, ArtifactFailed, Peer, library, onnxruntime, turns
+from workers.child.peers import TURNS, ArtifactFailed, Peer, library, onnxruntime, turns, undisturbed
 from workers.messages.spec import RunSpec
 
 OURS, ONNX_RUNTIME = "TVM", "ONNX Runtime"
@@ -35,6 +35,10 @@ class Turns:
         """Over all blocks."""
         seconds = [second for block in self.blocks.get(name, ()) for second in block]
         return Latency.of(np.asarray(seconds)) if seconds and name not in self.errors else None
+
+    def quickest(self, name: str) -> float | None:
+        """Seconds in the quickest quarter of the blocks, as runs tell theirs: what disturbs a machine only ever adds."""
+        return undisturbed(self.blocks[name]).median if self.latency(name) else None
 
     def ratios(self, name: str, other: str) -> list[float]:
         """Median of `name` over that of `other`, turn by turn."""

@@ -16,6 +16,7 @@ from workers.networks.torch_archive import rewrite
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
+CAUSE = 2000  # characters: an exporter's error may hold a whole graph
 OPSET = 18
 """The newest that TVM's importer and ONNX Runtime read whole and torch's exporter writes without converting."""
 
@@ -73,4 +74,4 @@ def _cause(error: BaseException) -> str:
     """The innermost exception: those around it tell how exporters are debugged."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}"[:CAUSE]

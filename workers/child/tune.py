@@ -132,8 +132,9 @@ def _known(order: dict[str, Any], operators: Sequence[Operator], spaces: Sequenc
 def _version() -> str:
     """Of what makes programs of configurations."""
     from workers.tvm_backend import runtime
+    from workers.tvm_backend.programs import LEVEL
 
-    return runtime.versions()["apache-tvm"]
+    return f"{runtime.versions()['apache-tvm']} at level {LEVEL}"
 
 
 def _described(operator: Operator, space: str, known: Known | None) -> dict[str, Any]:

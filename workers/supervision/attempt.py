@@ -91,11 +91,13 @@ class Attempt:
 
     def _take(self, chunk: bytes) -> None:
         self._bytes += len(chunk)
-        self._allow(self._bytes, self._speech.bytes, "bytes of events")
+        if self._bytes > self._speech.bytes:
+            raise Violation("protocol", f"the child sent over the {self._speech.bytes / 2**20:g} MiB of events allowed")
         try:
             for line in self._lines.feed(chunk):
                 self._events += 1
-                self._allow(self._events, self._speech.events, "events")
+                if self._events > self._speech.events:
+                    raise Violation("protocol", f"the child sent more than the {self._speech.events:,} events allowed")
                 event = decode(line.decode())
                 encode(event)  # refuses NaN and infinity, which json reads and no journal can keep
                 self._batch.add(event, len(line))
@@ -107,11 +109,6 @@ class Attempt:
         except (ValueError, RecursionError) as error:
             reason = str(error)[:300] or type(error).__name__
             raise Violation("protocol", f"the child sent something that is not an event: {reason}") from error
-
-    @staticmethod
-    def _allow(said: int, most: float, unit: str) -> None:
-        if said > most:
-            raise Violation("protocol", f"the child sent more than the {most:,} {unit} allowed")
 
     def _check(self) -> None:
         if self._quiet > self._deadlines.silence:

@@ -24,9 +24,14 @@ class Violation(Exception):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bytes for the whole tree, None for no bound: `resident` of memory, `disk` of files beneath `directories`."""
+    """Bytes for the whole tree, None for no bound: `resident` of memory, `disk` of files beneath `directories`.
+
+    `shared`: pages that several have count once. Not for code that means harm, which could share them and write to them all
+    between two looks.
+    """
 
     resident: int | None = None
+    shared: bool = False
     disk: int | None = None
     directories: tuple[str, ...] = ()
 
@@ -61,12 +66,13 @@ class Footprint:
         return (self._clock() - began) / _SHARE
 
     def _check_memory(self, most: int) -> None:
-        resident, began = self._tree.resident(), self._clock()
-        if resident <= most or (began < self._pages_due and resident - self._resident < _GROWTH * most):
-            return
-        # Forked workers share what they were forked with. To count that once is dear: only where it decides.
-        held = self._tree.proportional()
-        self._resident, self._pages_due = resident, self._clock() + self._rest(began)
+        held, began = self._tree.resident(), self._clock()
+        self._resident = min(self._resident, held)
+        if held > most and self._bounds.shared:  # it is dear to count pages once: only where it decides
+            if began < self._pages_due and held - self._resident < _GROWTH * most:
+                return
+            self._resident, held = held, self._tree.proportional()
+            self._pages_due = self._clock() + self._rest(began)
         if held > most:
             raise Violation(
                 "memory",

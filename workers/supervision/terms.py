@@ -47,6 +47,7 @@ class Terms:
     access: Access
     limits: Limits = field(default_factory=Limits)
     resident: int | None = None
+    shared: bool = False
     disk: int | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
     speech: Speech = field(default_factory=Speech)
@@ -63,6 +64,7 @@ class Terms:
                 limits=self.limits,
                 access=self.access,
                 resident=self.resident,
+                shared=self.shared,
                 disk=self.disk,
                 env={**self.env, "TMPDIR": scratch},
                 cwd=order["work_dir"],
@@ -174,6 +176,7 @@ def _compiling(read: tuple[str, ...], work_dir: str) -> Terms:
         limits=Limits(file_size=DISK, processes=_processes(MANY)),
         access=Access(read=read, write=(str(work_dir), str(locks)), network=False),
         resident=int(RESIDENT_SHARE * memory()),
+        shared=True,  # measuring workers have what they were forked with
         disk=DISK,
         # Where there is no compiler, zig links, and keeps what it made; the home directory is closed to a child.
         # scikit-learn's joblib would warn that it finds no semaphores, which are in /dev/shm; nothing here needs them.

@@ -66,8 +66,13 @@ def _json_database(directory: Path) -> ms.Database:
     return ms.database.JSONDatabase(work_dir=str(directory))
 
 
-def compile_network(imported: Imported, records: ms.Database | None, target: tvm.target.Target) -> relax.VMExecutable:
-    """The whole network; without records every operator stays a naive serial loop, which is TVM untuned."""
+def compile_network(
+    imported: Imported, records: ms.Database | None, target: tvm.target.Target, code: tvm.target.Target | None = None
+) -> relax.VMExecutable:
+    """The whole network; without records every operator stays a naive serial loop, which is TVM untuned.
+
+    `code`: what machine code is made for, where that is not the `target` of the records.
+    """
     mod = imported.mod
     if records is not None:
         # Made inside the target's scope: the pass keys its look-up by it.
@@ -80,7 +85,7 @@ def compile_network(imported: Imported, records: ms.Database | None, target: tvm
     ]
     with target:
         mod = tvm.transform.Sequential(passes if records is not None else [])(mod)
-        return tvm.compile(mod, target=quickly(target))
+        return tvm.compile(mod, target=code or target)
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class Network:
         return {task.name: index for index, task in enumerate(self.extracted)}
 
     def compiled(self, configurations: Mapping[int, Configuration]) -> relax.VMExecutable:
-        return compile_network(self.imported, self.database(configurations), self.target)
+        return compile_network(self.imported, self.database(configurations), self.target, quickly(self.target))
 
     def database(self, configurations: Mapping[int, Configuration], directory: Path | None = None) -> ms.Database:
         return database(self.extracted, self.workloads, configurations, directory)

@@ -114,7 +114,10 @@ class Pool:
         busy: list[Member] = []
         while queue or busy:
             while queue and idle:
-                member = self._attended(idle.pop())
+                member = idle.pop()
+                if member.orphaned:  # that is no fault of what it would be given
+                    queue.extend(self._lost(member))
+                    member = self._replace(member)
                 member.task = queue.popleft()
                 configuration = member.task.candidate.configuration
                 member.send(
@@ -205,7 +208,11 @@ class Pool:
         """A worker's answer to "run"; None where the task came to its end, or its program died with its worker and is compiled
         again in the next turn. After the `last` time the worker forgets the program."""
         member = task.member
-        if member is None or self._attended(member) is not member:
+        if member is None:
+            return None
+        if member.orphaned:  # that is no fault of this task
+            self._lost(member)
+            self._replace(member)
             return None
         member.task = task
         patience = min(QUIET, QUIET_SHARE * (time.monotonic() - self.made) - self.lost)
@@ -246,13 +253,6 @@ class Pool:
             self._built(task, taken)
         measured = {"measure_seconds": taken} if task.member is not None else {}
         task.end(cause=dead.cause, error=str(dead), **measured)
-
-    def _attended(self, member: Member) -> Member:
-        """The member; another in place of one that died with its parent, which is not the fault of what it would be given."""
-        if not member.orphaned:
-            return member
-        self._lost(member)
-        return self._replace(member)
 
     def _replace(self, member: Member) -> Member:
         member.close()

@@ -9,8 +9,10 @@ from django.contrib.auth.models import User
 
 from apps.catalog.models import Network
 from apps.catalog.services import create_network
+from apps.core import clock
 from apps.tuning import services
-from apps.tuning.models import Job
+from apps.tuning.models import Job, Outbox
+from apps.tuning.reconcile import PATIENCE
 from apps.tuning.waiting import Wait, wait_of
 from tests.apps.rows import Site
 from tests.apps.threads import in_threads
@@ -68,6 +70,36 @@ def test_an_account_has_one_conversion_at_a_time_and_what_is_quick_beside_it(sit
     assert services.claim(second, "worker") is None
     services.conclude(held, "failed", last={"kind": "failed", "clock": 0.0, "reason": "no network"})
     assert taken(second).job_id == second
+
+
+def test_what_is_next_is_found_when_what_was_read_is_gone(site: Site) -> None:
+    first, last = upload(site.ada, "a.onnx"), upload(site.ada, "b.onnx")
+    services.conclude(taken(first), "failed", last={"kind": "failed", "clock": 0.0, "reason": "no network"})
+    services.remove_network(Network.objects.get(jobs=first), site.ada)
+    found = services.claim_read("worker")
+    assert found is not None
+    assert found.job_id == last
+
+
+def test_who_chose_a_second_conversion_by_what_was_true_before_leaves_it(
+    site: Site, settings: Any, monkeypatch: Any
+) -> None:
+    settings.ALLOW_TORCH_EXPORT = True
+    first, second = (upload(site.ada, name) for name in ("a.pt2", "b.pt2"))
+    assert taken(first).job_id == first
+    chosen = [second, None]
+    monkeypatch.setattr("apps.tuning.leases.next_read", lambda ready: chosen.pop(0))
+    assert services.claim(second, "worker") is None
+    assert chosen == []
+
+
+def test_no_message_is_sent_again_for_what_waits_for_a_conversion_of_its_account(site: Site, settings: Any) -> None:
+    settings.ALLOW_TORCH_EXPORT = True
+    held, second = taken(upload(site.ada, "a.pt2")), upload(site.ada, "b.pt2")
+    Outbox.objects.filter(job=second).update(sent_at=clock.now() - 2 * PATIENCE)
+    assert services.reconcile()["resent"] == 0
+    services.conclude(held, "failed", last={"kind": "failed", "clock": 0.0, "reason": "no network"})
+    assert services.reconcile()["resent"] == 1
 
 
 def at_once(messages: list[Any]) -> set[Any]:
