@@ -2,7 +2,7 @@
 
 For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, remove_network,
 remove_library; they raise Refused for a user's mistake; may_remeasure says whether there is a use in asking. For workers:
-claim, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep,
+claim or claim_read, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep,
 forget_uploads, remeasure_if_changed. An upload is apps.catalog.services.create_network.
 """
 

@@ -14,6 +14,7 @@ from apps.core import clock
 from apps.tuning import services
 from apps.tuning.models import Job
 from apps.tuning.reconcile import PATIENCE
+from apps.tuning.states import State
 from apps.tuning.waiting import Wait, wait_of
 from tests.apps.rows import Site
 from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE, QUEUE_READ, THREADS
@@ -69,8 +70,8 @@ def test_what_waits_for_other_work_says_so_and_not_how_little_it_takes(
 ) -> None:
     queue, addresses = pages[what]
     for _ in range(THREADS[queue]):
-        other = Job.objects.create(task=_OTHER[queue], owner=site.bob)
-        assert services.claim(other.pk, "worker", now=clock.now() + timedelta(hours=1)) is not None
+        lease = clock.now() + timedelta(hours=1)
+        Job.objects.create(task=_OTHER[queue], owner=site.bob, state=State.RUNNING, lease_until=lease)
     later(PATIENCE + LATER)
     for address in addresses:
         page = ada.get(address).content.decode()
@@ -94,9 +95,9 @@ def test_what_a_free_thread_takes_up_at_once_waits_for_nothing(site: Site) -> No
     job, other = (Job.objects.create(task="inspect", owner=site.ada, network=site.network) for _ in range(2))
     assert wait_of(None) is None
     assert wait_of(job) == Wait(0, None, True)
-    assert services.claim(other.pk, "worker") is not None
-    assert wait_of(job, clock.now() + PATIENCE + LATER) == Wait(0, None, True)
-    assert wait_of(Job.objects.get(pk=other.pk)) is None
+    assert services.claim(job.pk, "worker") is not None
+    assert wait_of(other, clock.now() + PATIENCE + LATER) == Wait(0, None, True)
+    assert wait_of(Job.objects.get(pk=job.pk)) is None
 
 
 def test_what_waits_for_its_next_attempt_waits_for_nobody(site: Site) -> None:
