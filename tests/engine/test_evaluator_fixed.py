@@ -52,6 +52,11 @@ def test_a_faster_program_is_never_cut_by_disturbed_runs() -> None:
     assert FixedEvaluator().verdict(times, 1e-3) == "complete"
 
 
+def test_first_runs_that_were_disturbed_are_followed_by_as_many_as_the_quickest_asks_for() -> None:
+    times = [15e-3, 1e-3, 44e-3]
+    assert len(times) + FixedEvaluator().more(times, None) == 20
+
+
 def test_good_programs_are_rarely_cut_and_known_to_about_one_per_cent() -> None:
     """5 % normal noise on 1 ms and 20 runs: the median's error is 1.4 %. At most 3 % of 300 are cut."""
     rng, cut, errors = np.random.default_rng(0), 0, []

@@ -54,7 +54,7 @@ class FixedEvaluator:
         return estimate(times, self.statistic)
 
     def _wanted(self, times: Sequence[float]) -> int:
-        one = max(self.estimate(times)[0], SHORTEST_RUN)
+        one = max(min(times), SHORTEST_RUN)  # where most of the first few were disturbed their middle says to stop
         return max(self.runs, min(self.most, int(self.seconds / one)))
 
     def _rejected(self, times: Sequence[float], incumbent: float | None) -> bool:
