@@ -54,8 +54,10 @@ class FixedEvaluator:
         return estimate(times, self.statistic)
 
     def _wanted(self, times: Sequence[float]) -> int:
-        one = max(min(times), SHORTEST_RUN)  # where most of the first few were disturbed their middle says to stop
-        return max(self.runs, min(self.most, int(self.seconds / one)))
+        """As many runs as fill `seconds`: for a mean by the mean, as `min_repeat_ms` does, for a median by the quickest,
+        as the middle of a first few that were disturbed would say to stop."""
+        one = self.estimate(times)[0] if self.statistic == "mean" else min(times)
+        return max(self.runs, min(self.most, int(self.seconds / max(one, SHORTEST_RUN))))
 
     def _rejected(self, times: Sequence[float], incumbent: float | None) -> bool:
         return hopeless(times, incumbent, self.reject, self.runs, self.z)
