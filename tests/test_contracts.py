@@ -68,3 +68,9 @@ def test_the_contracts_hold() -> None:
 def test_a_bad_import_breaks_its_contract(told: dict[str, str], contract: str, file: str, line: str) -> None:
     importer, imported = file.removesuffix(".py").replace("/", "."), line.removeprefix("import ")
     assert f"{importer} -> {imported} (l." in told[contract], told
+
+
+@pytest.mark.mutation
+def test_a_circle_is_told(told: dict[str, str]) -> None:
+    """Supervision stands on messages: a bad import of these closes a circle."""
+    assert "No cycles are allowed in workers." in told["one-way"], told

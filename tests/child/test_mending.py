@@ -24,7 +24,7 @@ class Faulty:
     """A normalisation whose programs TVM schedules wrongly now and then, unnoticed; its variance's fastest is such a one."""
 
     def __init__(self, folder: Path) -> None:
-        from workers.tvm_backend.soundness import Plain
+        from workers.tvm_backend.plain import Plain
 
         self.path, self.compiled = normalisation(folder)
         rng = np.random.default_rng(3)
@@ -80,7 +80,7 @@ def test_without_a_right_one_the_operator_stays_plain_loops(faulty: Faulty) -> N
 
 @pytest.mark.mutation
 def test_whoever_finds_everything_right_mends_nothing(faulty: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.tvm_backend.soundness import Plain
+    from workers.tvm_backend.plain import Plain
 
     monkeypatch.setattr(Plain, "computes", lambda *_: True)
     kept, wrong = mended(faulty.compiled.network, faulty.best, faulty.log, nullcontext)

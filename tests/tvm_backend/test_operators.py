@@ -27,7 +27,7 @@ def test_an_operator_computes_the_same_in_every_configuration(name: str, tmp_pat
     assert found.shape == wanted.shape
     assert np.abs(found - wanted).max() <= 1e-5 * max(1.0, float(np.abs(wanted).max()))
 
-    from workers.tvm_backend.soundness import Plain
+    from workers.tvm_backend.plain import Plain
 
     plain, rng = [Plain(workload) for workload in compiled.workloads], np.random.default_rng(3)
     for one, workload in zip(plain, compiled.workloads, strict=True):

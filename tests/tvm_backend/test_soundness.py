@@ -39,7 +39,7 @@ def test_a_sum_is_added_up_once_in_every_program_that_is_taken(normalised: tuple
 
 
 def test_what_a_program_computes_is_told_by_running_it(normalised: tuple[Path, Compiled]) -> None:
-    from workers.tvm_backend.soundness import Plain
+    from workers.tvm_backend.plain import Plain
 
     _, compiled = normalised
     plain, rng = [Plain(workload) for workload in compiled.workloads], np.random.default_rng(3)

@@ -47,7 +47,7 @@ def mended(
 
 def _right(workload: Workload, configurations: Sequence[Configuration]) -> Configuration | None:
     """The first that computes what the operator computes."""
-    from workers.tvm_backend.soundness import Plain
+    from workers.tvm_backend.plain import Plain
 
     plain = Plain(workload)
     for configuration in configurations:

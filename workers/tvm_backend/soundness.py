@@ -1,27 +1,14 @@
-"""Scheduled programs that compute something else than their operator, told from the program or by running both."""
+"""Scheduled programs that compute something else than their operator, told from the program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-import tvm
-from numpy.typing import NDArray
 from tvm import ir, s_tir, tirx
 from tvm_ffi import structural_walk
 
 from workers.tvm_backend.layout_free import blocks
-
-if TYPE_CHECKING:
-    from workers.tvm_backend.programs import Workload
-
-Array = NDArray[Any]
-
-CLOSE = 1e-4
-"""Of the largest value: sums in another order differ by a hundredth of it."""
-STRAY = 1e-4
-"""Share of the numbers that may be others: what is rounded, or compared, falls either way where sums differ at all."""
 
 
 class _Placed(NamedTuple):
@@ -77,50 +64,3 @@ def _placed(stmt: Any, loops: tuple[Any, ...]) -> Iterator[_Placed]:
         yield from _placed(stmt.block.body, loops)
     elif isinstance(stmt, (tirx.AttrStmt, tirx.IfThenElse)):
         yield from _placed(stmt.body if isinstance(stmt, tirx.AttrStmt) else stmt.then_case, loops)
-
-
-class Plain:
-    """What an operator computes without a schedule, on one draw of tensors: so must every program of its."""
-
-    def __init__(self, workload: Workload) -> None:
-        from workers.tvm_backend.arguments import indices_below
-        from workers.tvm_backend.programs import argument_tensors
-
-        shapes, random = argument_tensors(workload.mod), np.random.default_rng(0)
-        below = indices_below(shapes)
-        self._workload = workload
-        self._given = [_drawn(random, shape, dtype, below) for shape, dtype in shapes]
-        after = self._run(workload.mod)
-        self._wanted = {
-            p: a for p, (a, b) in enumerate(zip(after, self._given, strict=True)) if not np.array_equal(a, b)
-        }
-
-    def computes(self, sketch: int, choices: tuple[int, ...]) -> bool:
-        """Whether a configuration's program does, built with the packing of its weights, which those that are timed leave out.
-        Raises Invalid, and what TVM raises."""
-        found = self._run(self._workload.schedule(sketch, choices).mod)
-        return all(_close(wanted, found[place]) for place, wanted in self._wanted.items())
-
-    def _run(self, mod: tvm.IRModule) -> list[Array]:
-        tensors = [tvm.runtime.tensor(array) for array in self._given]
-        tvm.tirx.build(mod, target=self._workload.target)["main"](*tensors)
-        return [tensor.numpy() for tensor in tensors]
-
-
-def _drawn(random: np.random.Generator, shape: tuple[int, ...], dtype: str, below: int) -> Array:
-    """Numbers between 0 and 1, which logarithms and roots take, and whole ones `below`, which may be places to read from."""
-    if "float" in dtype:
-        return np.asarray(random.random(shape)).astype(dtype)
-    from workers.tvm_backend.arguments import whole_numbers
-
-    return whole_numbers(random, shape, dtype, 2 if dtype == "bool" else below)
-
-
-def _close(wanted: Array, found: Array) -> bool:
-    if wanted.dtype.kind != "f":
-        return bool(np.mean(wanted != found) <= STRAY)
-    finite = np.isfinite(wanted)
-    if not np.array_equal(finite, np.isfinite(found)):
-        return False
-    off = np.abs(wanted - found, where=finite, out=np.zeros_like(wanted))
-    return bool(np.mean(off > CLOSE * np.abs(wanted[finite]).max(initial=0.0)) <= STRAY)

@@ -1,0 +1,61 @@
+"""What an operator computes without a schedule, which every program of its must compute too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tvm
+from numpy.typing import NDArray
+
+from workers.tvm_backend.arguments import indices_below, whole_numbers
+from workers.tvm_backend.programs import Workload, argument_tensors
+
+Array = NDArray[Any]
+
+CLOSE = 1e-4
+"""Of the largest value: sums in another order differ by a hundredth of it."""
+STRAY = 1e-4
+"""Share of the numbers that may be others: what is rounded, or compared, falls either way where sums differ at all."""
+
+
+class Plain:
+    """The reference of one operator, on one draw of tensors."""
+
+    def __init__(self, workload: Workload) -> None:
+        shapes, random = argument_tensors(workload.mod), np.random.default_rng(0)
+        below = indices_below(shapes)
+        self._workload = workload
+        self._given = [_drawn(random, shape, dtype, below) for shape, dtype in shapes]
+        after = self._run(workload.mod)
+        self._wanted = {
+            p: a for p, (a, b) in enumerate(zip(after, self._given, strict=True)) if not np.array_equal(a, b)
+        }
+
+    def computes(self, sketch: int, choices: tuple[int, ...]) -> bool:
+        """Whether a configuration's program does, built with the packing of its weights, which those that are timed leave out.
+        Raises Invalid, and what TVM raises."""
+        found = self._run(self._workload.schedule(sketch, choices).mod)
+        return all(_close(wanted, found[place]) for place, wanted in self._wanted.items())
+
+    def _run(self, mod: tvm.IRModule) -> list[Array]:
+        tensors = [tvm.runtime.tensor(array) for array in self._given]
+        tvm.tirx.build(mod, target=self._workload.target)["main"](*tensors)
+        return [tensor.numpy() for tensor in tensors]
+
+
+def _drawn(random: np.random.Generator, shape: tuple[int, ...], dtype: str, below: int) -> Array:
+    """Numbers between 0 and 1, which logarithms and roots take, and whole ones `below`, which may be places to read from."""
+    if "float" in dtype:
+        return np.asarray(random.random(shape)).astype(dtype)
+    return whole_numbers(random, shape, dtype, 2 if dtype == "bool" else below)
+
+
+def _close(wanted: Array, found: Array) -> bool:
+    if wanted.dtype.kind != "f":
+        return bool(np.mean(wanted != found) <= STRAY)
+    finite = np.isfinite(wanted)
+    if not np.array_equal(finite, np.isfinite(found)):
+        return False
+    off = np.abs(wanted - found, where=finite, out=np.zeros_like(wanted))
+    return bool(np.mean(off > CLOSE * np.abs(wanted[finite]).max(initial=0.0)) <= STRAY)
