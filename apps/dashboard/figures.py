@@ -13,7 +13,7 @@ from apps.dashboard import humans, words
 from apps.dashboard.methods import titled
 from apps.tuning.live import eta, thinned
 from apps.tuning.models import Slot, TuningRun
-from apps.tuning.states import OVER, State
+from apps.tuning.states import ACTIVE, OVER, State
 from apps.tuning.waiting import Wait, waits
 from workers.messages.baselines import ONNX_RUNTIME, UNTUNED
 from workers.messages.effects import Effect, effects_of
@@ -99,6 +99,12 @@ def rows(runs: Iterable[TuningRun]) -> list[Row]:
     drawn = _curves(runs)
     queued = waits() if any(run.job.state == State.QUEUED for run in runs) else {}
     return [_row(run, drawn[run.pk], queued.get(run.job_id)) for run in runs]
+
+
+def table(runs: Iterable[TuningRun]) -> dict[str, Any]:
+    """What _rows.html shows: `rows`, and whether anything of them goes on, so that it asks again soon."""
+    shown = rows(runs)
+    return {"rows": shown, "busy": any(row.run.job.state in ACTIVE for row in shown)}
 
 
 def _curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:

@@ -12,13 +12,12 @@ from apps.catalog.models import Network, Target
 from apps.dashboard import methods, words
 from apps.dashboard.methods import CHOICES
 from apps.tuning.methods import PARTS
-from apps.tuning.requests import MAX_TRIALS
+from apps.tuning.services import MAX_DIMENSION, MAX_TRIALS
 from workers.messages import Budget
 from workers.messages.spec import ALL, AUTO, LAYOUTS
 
 DEFAULT_MINUTES = 10
 LONGEST_MINUTES = 60 * 24 * 30
-LARGEST_DIMENSION = 1 << 20
 OPEN = Q(shapes={}, inspection__dynamic__0__isnull=False)
 """Of a network whose sizes have to be chosen first, as Network.dynamic."""
 
@@ -29,7 +28,7 @@ class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
     def of(self, user: Any) -> None:
         mine = Network.objects.filter(owner=user, state=Network.State.READY).exclude(OPEN)
         namesakes = mine.filter(name=OuterRef("name")).exclude(pk=OuterRef("pk"))
-        self.queryset = mine.annotate(has_namesakes=Exists(namesakes))
+        self.queryset = mine.defer("inspection").annotate(has_namesakes=Exists(namesakes))
 
     def label_from_instance(self, network: Any) -> str:
         if not network.has_namesakes:
@@ -112,7 +111,7 @@ class Sizes(forms.Form):
             likely = 1 if open_["axis"] == 0 else None
             self.fields[name] = forms.IntegerField(
                 min_value=1,
-                max_value=LARGEST_DIMENSION,
+                max_value=MAX_DIMENSION,
                 initial=likely,
                 label=open_["symbol"] or f"{open_['input']}, dimension {open_['axis']}",
                 help_text=f"dimension {open_['axis']} of {open_['input']}",

@@ -14,7 +14,9 @@ from asgiref.sync import sync_to_async
 from django.http import HttpRequest, StreamingHttpResponse
 
 from apps.tuning.models import Measurement, TuningRun
+from apps.tuning.orders import tuning_log
 from apps.tuning.paging import by_number
+from workers.messages.tuning_log import encode_row
 
 PIECE = 1 << 18
 ROWS = 1000
@@ -56,22 +58,15 @@ def measurement_fields() -> list[str]:
 
 
 def log_lines(run: TuningRun) -> Iterator[bytes]:
-    """The tuning log as JSON lines: first what was measured, then every event as the page was told."""
-    names = measurement_fields()
-    for page in _batched(by_number(run.measurements.all(), *names[1:], size=ROWS)):
-        yield _lines({"kind": "measurement", **dict(zip(names, row, strict=True))} for row in page)
-    for page in _batched(by_number(run.events.exclude(kind="batch"), "payload", size=ROWS)):
-        yield _lines(payload for _, payload in page)
+    """The tuning log as an archive has it (messages.tuning_log)."""
+    for page in _batched(map(encode_row, tuning_log(run))):
+        yield "".join(f"{line}\n" for line in page).encode()
 
 
 def _batched(rows: Iterator[_T]) -> Iterator[list[_T]]:
     """As many as make a piece of an answer."""
     while page := list(islice(rows, ROWS)):
         yield page
-
-
-def _lines(rows: Iterable[dict[str, Any]]) -> bytes:
-    return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode()
 
 
 def measurement_table(run: TuningRun) -> Iterator[bytes]:

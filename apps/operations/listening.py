@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -32,9 +33,18 @@ class Address:
         except ValueError:
             return False
 
-    def url(self, path: str = "/") -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}{path}"
+    def url(self, host: str = "") -> str:
+        """By another name of this machine where one is given."""
+        host = host or (f"[{self.host}]" if ":" in self.host else self.host)
+        return f"http://{host}:{self.port}"
+
+    def site(self) -> str:
+        """Where a browser finds the site: the proxy's address with TLS, and else by a name that it answers to."""
+        if settings.TLS:
+            return next((o for o in _exact(settings.ORIGINS) if o.startswith("https://")), f"https://{self.host}")
+        if self.loopback or self.host in settings.EXTRA_HOSTS:
+            return self.url()
+        return self.url(next(_exact(settings.EXTRA_HOSTS), ""))
 
 
 def parse(text: str, named: bool = True) -> Address:
@@ -51,6 +61,11 @@ def parse(text: str, named: bool = True) -> Address:
     if not separator or not 0 < number < 65536:
         raise Refused(f"BIND {text!r} is not an address: write HOST:PORT with a numeric host, like 127.0.0.1:{PORT}")
     return Address(host, number, named)
+
+
+def _exact(names: Iterable[str]) -> Iterator[str]:
+    """Without those that stand for a domain with all that is beneath it."""
+    return (name for name in names if not name.rpartition("//")[2].startswith((".", "*")))
 
 
 def configured() -> Address:

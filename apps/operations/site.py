@@ -32,7 +32,7 @@ def environment(address: Address | None) -> dict[str, str]:
     if own_server():
         found["REDIS_URL"] = settings.REDIS_URL
     if address is not None:
-        found["BIND"] = address.url().removeprefix("http://").rstrip("/")
+        found["BIND"] = address.url().removeprefix("http://")
     root = str(settings.BASE_DIR)
     found["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [found.get("PYTHONPATH")])])
     return found

@@ -5,4 +5,4 @@ class TuningConfig(AppConfig):
     name = "apps.tuning"
 
     def ready(self) -> None:
-        from apps.tuning import checks, receivers  # noqa: F401  (both register themselves)
+        from apps.tuning import receivers  # noqa: F401  (they register themselves)

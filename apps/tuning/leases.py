@@ -20,12 +20,12 @@ from apps.tuning import dispatch, orders
 from apps.tuning.endings import ATTEMPTS, After, after, plain
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.reading import next_read, second
-from apps.tuning.requests import being_taken, compile_if_measured, taken_meanwhile
+from apps.tuning.requests import being_taken, compile_if_measured, taken_meanwhile, waiting_for
 from apps.tuning.states import HELD, OVER, State
+from apps.tuning.sweep import discard
 from apps.tuning.transitions import move, tell
 from workers.messages import Event
 from workers.messages.channel import Control
-from workers.messages.folders import remove_tree
 from workers.messages.names import READING
 
 LEASE = timedelta(seconds=30)
@@ -182,7 +182,9 @@ def settle(job: Job, became: After, *, now: datetime | None = None) -> State:
         compile_if_measured(TuningRun.objects.get(job=job))
     if over:
         work = Path(settings.DATA_DIR) / "work" / str(job.pk)
-        transaction.on_commit(partial(remove_tree, work))
+        transaction.on_commit(partial(discard, work))
+        for waiting in waiting_for(job):
+            dispatch.queue(waiting)
     return became.state
 
 

@@ -14,7 +14,7 @@ from apps.tuning.models import Checkpoint, Job, TuningRun
 from apps.tuning.paging import by_number
 from apps.tuning.rounds import settled
 from workers.messages.known import encode_known
-from workers.messages.orders import best_of, compile_order, tune_order
+from workers.messages.orders import best_of, compile_order, latency_of, tune_order
 from workers.messages.spec import AUTO
 from workers.messages.tuning_log import FILE, encode_row, measurement_row
 
@@ -71,8 +71,11 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
 
 
 def _compile(run: TuningRun, work_dir: Path) -> dict[str, Any]:
+    operators, chosen = list(run.operators.values("index", "weight")), best(run)
+    # What is told of the library is their sum: a run that goes on has a better one soon.
+    latency = latency_of(chosen, operators) if len(chosen) == len(operators) else None
     log = _written(work_dir / FILE, map(encode_row, tuning_log(run)))
-    return compile_order(run.spec(), work_dir, run.network.name, _layout(run), best(run), run.latency, log, run.clock)
+    return compile_order(run.spec(), work_dir, run.network.name, _layout(run), chosen, latency, log, run.clock)
 
 
 def _layout(run: TuningRun) -> str:

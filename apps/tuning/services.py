@@ -1,7 +1,8 @@
 """The only door through which jobs and runs are changed.
 
 For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, remove_network,
-remove_library; they raise Refused for a user's mistake; may_remeasure says whether there is a use in asking. For workers:
+remove_library; they raise Refused for a user's mistake; may_remeasure and measured say whether there is a use in asking,
+MAX_DIMENSION and MAX_TRIALS what is refused. For workers:
 claim or claim_read, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep,
 forget_uploads, remeasure_if_changed. An upload is apps.catalog.services.create_network.
 """
@@ -13,10 +14,13 @@ from apps.tuning.journal import write
 from apps.tuning.leases import Claim, LeaseLost, claim, claim_read, conclude, heartbeat
 from apps.tuning.reconcile import reconcile
 from apps.tuning.requests import (
+    MAX_DIMENSION,
+    MAX_TRIALS,
     choose_shapes,
     create_run,
     ensure_local_target,
     may_remeasure,
+    measured,
     remeasure,
     remeasure_if_changed,
     remove_library,
@@ -27,6 +31,8 @@ from apps.tuning.requests import (
 from apps.tuning.sweep import forget_uploads, sweep
 
 __all__ = [
+    "MAX_DIMENSION",
+    "MAX_TRIALS",
     "Claim",
     "LeaseLost",
     "Refused",
@@ -39,6 +45,7 @@ __all__ = [
     "forget_uploads",
     "heartbeat",
     "may_remeasure",
+    "measured",
     "reconcile",
     "remeasure",
     "remeasure_if_changed",

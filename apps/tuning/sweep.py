@@ -4,15 +4,18 @@ row names, directories of jobs that are over."""
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from stat import S_ISDIR, S_ISREG
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from apps.catalog.models import Network
 from apps.core import clock
@@ -25,6 +28,7 @@ UNNAMED = timedelta(hours=1)
 again."""
 WORK = timedelta(hours=1)
 """Time after a job's end; most directories go with the job."""
+GONE = ".gone"
 _NETWORK = re.compile(r"[0-9a-f]{64}\.(onnx|pt2)")
 _ARTIFACT = re.compile(r"[0-9a-f]{64}\.zip")
 
@@ -34,8 +38,24 @@ def sweep(now: datetime | None = None) -> int:
     now, data = now or clock.now(), Path(settings.DATA_DIR)
     halves = [*data.glob("networks/partial-*"), *data.glob("artifacts/partial-*"), *data.glob("uploads/*")]
     unnamed = [*_networks(data / "networks"), *_artifacts(data / "artifacts")]
+    for left in data.glob(f"work/*{GONE}"):
+        remove_tree(left)
     count = sum(_file(path, now - UNNAMED) for path in (*halves, *unnamed))
     return count + sum(_work(path, now) for path in data.glob("work/*"))
+
+
+def forget(libraries: QuerySet[Artifact]) -> None:
+    """Inside a transaction: deletes them, and when that is committed their files, of which nobody counts the bytes any more."""
+    gone = list(libraries)
+    libraries.delete()
+    transaction.on_commit(partial(_unlink, gone), robust=True)
+
+
+def _unlink(gone: Sequence[Artifact]) -> None:
+    """Not what another library has too, or what came again after its row was made and has none yet: those are a sweep's."""
+    for library in gone:
+        if library.sha256 and not Artifact.objects.filter(sha256=library.sha256).exists():
+            _file(library.path, library.created)
 
 
 def forget_uploads() -> None:
@@ -78,8 +98,23 @@ def _work(path: Path, now: datetime) -> bool:
     if not S_ISDIR(found.st_mode) or found.st_mtime >= (now - WORK).timestamp():
         return False
     with transaction.atomic():
-        # The lock stays until it is removed: a failed job that is resumed meanwhile would lose its new files.
         job = Job.objects.select_for_update(no_key=True).filter(pk=key).first()
         if job is not None and (job.state not in OVER or job.ended is None or job.ended >= now - WORK):
             return False
-        return remove_tree(path)
+        try:
+            aside = _aside(path)
+        except OSError:  # it is gone, or of somebody else's
+            return False
+    return remove_tree(aside)
+
+
+def discard(work: Path) -> None:
+    """Removes the directory of a job that is over; one that is made anew meanwhile stays."""
+    with suppress(OSError):  # it is gone, or of somebody else's
+        remove_tree(_aside(work))
+
+
+def _aside(work: Path) -> Path:
+    """It has no job's name from now on. What is in it may take long to remove: no lock is held for that, and who resumes the
+    job has a new one."""
+    return work.rename(work.with_name(f"{work.name}.{token_hex(4)}{GONE}"))

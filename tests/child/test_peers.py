@@ -72,6 +72,11 @@ def test_what_a_library_says_of_its_progress_is_no_answer() -> None:
         assert one.seconds(0) == [1.0]
 
 
+def test_last_words_without_an_end_of_line_are_no_answer() -> None:
+    with pytest.raises(ArtifactFailed, match="a library failed: step 12"):
+        peer("print('step 12', end='')")
+
+
 def test_one_that_is_killed_says_so() -> None:
     with pytest.raises(ArtifactFailed, match="a library failed: it ended by SIGKILL and said nothing"):
         peer("import os\nos.kill(os.getpid(), 9)")

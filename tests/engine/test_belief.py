@@ -83,8 +83,8 @@ def calibrated(share: float) -> bool:
 
 
 def test_a_jump_over_20_percent_starts_a_segment_and_leading_failures_are_left_out() -> None:
-    assert cuts(np.array([0.0, 0.0, 1.0, 1.2, 1.45, 1.45]), 0.2) == [2, 4]
-    assert cuts(np.zeros(3), 0.2) == []
+    assert cuts(np.array([0.0, 0.0, 1.0, 1.2, 1.45, 1.45])) == [2, 4]
+    assert cuts(np.zeros(3)) == []
 
 
 def test_thinned_points_keep_the_ends_the_weight_and_the_count() -> None:

@@ -266,13 +266,13 @@ def test_twins_try_each_others_best_and_each_of_them_once() -> None:
     around = Neighbours()
     twin, other = replace(LARGE, index=3), proposer(SMALL, around, twins=True)
     first, second = proposer(LARGE, around, twins=True), proposer(twin, around, twins=True)
-    assert second.borrowed() == []
+    assert second.borrowed(9) == []
     with_points(first, 20)
     assert first.best is not None
-    (lent,) = second.borrowed()
+    (lent,) = second.borrowed(9)
     assert (lent.operator, lent.configuration, lent.origin) == (3, first.best.configuration, "twin")
     second.observe([answered(lent, twin)])
-    assert (second.borrowed(), first.borrowed(), other.borrowed()) == ([], [], [])
+    assert (second.borrowed(9), first.borrowed(9), other.borrowed(9)) == ([], [], [])
     assert lent.configuration not in {candidate.configuration for candidate in second.propose(16)}
 
 
@@ -283,13 +283,13 @@ def test_a_twin_s_best_waits_until_what_earlier_runs_found_is_measured() -> None
     second = chosen.make_proposer(twin, 3, measured(twin, 60), around)
     first.observe([answered(candidate, LARGE) for candidate in first.propose(8)])
     second.observe([answered(candidate, twin) for candidate in second.propose(1)])
-    assert second.borrowed() == []
+    assert second.borrowed(9) == []
     second.observe([answered(candidate, twin) for candidate in second.propose(8)])
-    assert [candidate.origin for candidate in second.borrowed()] == ["twin"]
+    assert [candidate.origin for candidate in second.borrowed(9)] == ["twin"]
 
 
 def test_without_twins_nothing_is_tried_for_others() -> None:
     around = Neighbours()
     alone = proposer(replace(LARGE, index=3), around)
     with_points(proposer(LARGE, around), 20)
-    assert alone.borrowed() == []
+    assert alone.borrowed(9) == []

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,7 @@ def test_a_killed_command_leaves_no_process_and_is_resumed(command: Start, zoo_c
     goes_on(command, tmp_path, *arguments)
 
 
-IMPATIENT = "import sys; from workers.headless import __main__, ask; ask.GRACE = 2.0; sys.exit(__main__.main())"
+IMPATIENT = "import sys; from workers.headless import __main__, tune; tune.GRACE = 2.0; sys.exit(__main__.main())"
 """The command, which waits less long for a child that was told to stop."""
 
 
@@ -131,6 +132,22 @@ def test_a_child_that_does_not_hear_the_word_is_ended_and_the_archive_is_made(
     summary = json.loads((tmp_path / "summary.json").read_text())
     batches = [event for event in events(tmp_path) if event["kind"] == "batch"]
     assert (summary["reason"], summary["trials"]) == ("stopped", batches[-1]["trials"])
+    eventually(lambda: not any(map(alive, family)), 10.0)
+
+
+def test_a_run_that_is_stopped_while_it_is_compared_untuned_ends_at_once(
+    command: Start, zoo_cache: Path, tmp_path: Path
+) -> None:
+    with command("tune", zoo.tiny(zoo_cache), "--minutes", 20, "--out", tmp_path) as process:
+        eventually(lambda: (tmp_path / "run" / "spec.json").exists() and descendants(process.pid))
+        family, began = descendants(process.pid), time.monotonic()
+        with command("control", tmp_path, "stop") as control:
+            _, errors = control.communicate(timeout=60)
+        assert control.returncode == 0, errors
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1, errors
+    assert "stopped before the network's operators were known" in errors
+    assert time.monotonic() - began < 20
     eventually(lambda: not any(map(alive, family)), 10.0)
 
 

@@ -101,3 +101,14 @@ def test_the_log_has_a_line_for_every_measurement_and_no_checkpoint(directory: R
         {"kind": "batch", "clock": 60.0, "slot": 3},
         {"kind": "finished", "clock": 61.0},
     ]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]"])
+def test_a_damaged_spec_is_named(directory: RunDirectory, content: str) -> None:
+    spec = directory.begin(SPEC, (), resume=False)
+    directory.journal.write(told(ROW))
+    path = directory.path / "spec.json"
+    path.write_text(content)
+    with pytest.raises(UserMistake, match=r"spec\.json"):
+        directory.begin(spec, (), resume=True)
+    assert path.read_text() == content

@@ -76,6 +76,12 @@ def changed(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text(json.dumps(metadata))
 
 
+def test_what_was_compiled_lies_in_the_archive_alone(tuned: Path) -> None:
+    assert sorted(path.name for path in (tuned / "run").iterdir()) == [
+        "checkpoint.json", "journal.jsonl", "known.json", "lock", "spec.json", "tuning_log.jsonl",
+    ]  # fmt: skip
+
+
 def test_the_archive_holds_what_is_needed_to_run_and_to_understand_it(unpacked: Path) -> None:
     names = {path.name for path in unpacked.iterdir()}
     assert {"model.so", "run.py", "metadata.json", "README.txt", "tuning_log.jsonl"} <= names

@@ -141,6 +141,18 @@ def test_up_refuses_to_let_others_in_unprepared(site, environment, reason):
     assert not site.processes()
 
 
+def test_what_up_says_is_missing_can_be_made_there(site):
+    """What is wrong with the address keeps nobody from mending it."""
+    open_, password = (
+        {"BIND": "0.0.0.0:8123", "ALLOWED_HOSTS": "tuning.example.org"},
+        {"DJANGO_SUPERUSER_PASSWORD": "a long one 1"},
+    )
+    assert "createsuperuser" in call(site, "up", **open_).stderr
+    made = call(site, "createsuperuser", "--noinput", "--username", "ada", "--email", "", **open_, **password)
+    assert made.returncode == 0, made.stderr
+    assert "Open http://tuning.example.org:8123/login/" in call(site, "link", **open_).stdout
+
+
 def test_doctor_says_what_is_there_and_what_is_missing(site):
     done = call(site, "doctor")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -301,6 +313,17 @@ def test_control_names_a_directory_without_a_run(site):
     told = call(site, "control", str(site.folder / "nowhere"), "stop")
     assert told.returncode == 2
     assert "no run was started there" in told.stderr
+    assert len(told.stderr.splitlines()) == 1
+
+
+def test_control_says_where_nobody_hears_it(site):
+    folder = site.folder / "over" / "run"
+    folder.mkdir(parents=True)
+    (folder / "journal.jsonl").touch()
+    (folder / "lock").touch()
+    told = call(site, "control", str(folder.parent), "stop")
+    assert (told.returncode, (folder / "control").exists()) == (2, False)
+    assert "not under way" in told.stderr
     assert len(told.stderr.splitlines()) == 1
 
 

@@ -15,7 +15,7 @@ from workers.landscapes.synthetic import PEAK_FLOPS
 from workers.messages.events import Event
 from workers.messages.spec import Budget
 from workers.pipeline import TuningLoop
-from workers.pipeline.loop import CHECKPOINT_LATEST, CHECKPOINT_SECONDS
+from workers.pipeline.telling import CHECKPOINT_LATEST, CHECKPOINT_SECONDS
 
 
 def between(patch: pytest.MonkeyPatch, making: float, telling: float) -> list[float]:

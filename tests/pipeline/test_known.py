@@ -20,7 +20,7 @@ from workers.engine.ports import Candidate, Outcome
 from workers.landscapes import SimulatedClock, SyntheticLandscape
 from workers.messages.known import point_of, records
 from workers.messages.spec import Budget
-from workers.pipeline import loop
+from workers.pipeline import searches
 
 SPACES = [space_of(operator) for operator in OPERATORS]
 FIRST = 500
@@ -136,7 +136,7 @@ def test_what_a_bad_moment_made_slow_is_measured_once_more_before_the_first_slot
 def test_without_the_second_look_a_bad_moment_is_noticed(
     first: Simulation, known: dict[int, Known], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "FALLEN", float("inf"))
+    monkeypatch.setattr(searches, "FALLEN", float("inf"))
     busy = simulated("dynatune", 30, known=known, landscape=Busy)
     warm = next(event for event in busy.events if event["kind"] == "phase" and event["name"] == "tuning")
     assert clock_at(busy, 1.01 * first.events[-1]["latency"]) > warm["clock"]

@@ -16,7 +16,7 @@ from workers.engine import fitted_model, proposer
 from workers.engine.methods import method
 from workers.engine.scheduler import RoundRobin
 from workers.engine.space import Operator
-from workers.pipeline import TuningLoop
+from workers.pipeline.searches import Searches
 
 TRIALS = 200
 WALK = {"chains": 16, "steps": 20}
@@ -64,9 +64,14 @@ def test_twins_try_the_best_of_another_beside_its_plan_and_after_a_pause_too(tmp
     assert sequence(first.measurements + second.measurements) == sequence(whole.measurements)
 
 
+def test_what_twins_lend_keeps_to_the_budget_of_trials() -> None:
+    ends = {n: simulated(trials=n, chosen=BORROWING, operators=TWINS).events[-1]["trials"] for n in range(20, 45)}
+    assert ends == {n: n for n in ends}
+
+
 def test_a_scheduler_hears_what_another_operators_slot_brought(monkeypatch: pytest.MonkeyPatch) -> None:
     """A belief behind its curve would promise what has come already. Here everybody has one try beside every plan."""
-    monkeypatch.setattr(TuningLoop, "_borrowed", lambda loop: [c for p in loop._proposers for c in p.propose(1)])
+    monkeypatch.setattr(Searches, "borrowed", lambda own, all_, most: [c for i in all_ for c in own.propose(i, 1)])
     heard: set[tuple[int, float]] = set()
     monkeypatch.setattr(RoundRobin, "observe", lambda self, one: heard.add((one.operator.index, one.best)))
     best, before = dict[int, float](), dict[int, float]()

@@ -109,7 +109,9 @@ def ran(
     told = run_tune(arguments, spec.threads, work, show, tick)
     finished = next((event for event in reversed(told.events) if event["kind"] == "finished"), None)
     if finished is not None and finished["latency"] is None:
-        raise Incomplete(told.said)
+        raise Incomplete(
+            told.said if told.code else "nothing that was tried of an operator works: its latency is unknown"
+        )
     archive = told.out / f"{Path(spec.network).stem}.zip"
     if told.code != 0 or finished is None or not archive.is_file():
         raise told.broken

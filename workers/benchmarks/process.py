@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.sandbox.spawn import spawn
+from workers.tvm_backend.runtime import pool_variables
 
 Hear = Callable[[dict[str, Any]], None]
 
@@ -21,12 +22,10 @@ class PartFailed(Exception):
 
 
 def environment(threads: int, scratch: Path) -> dict[str, str]:
-    """For a process that runs kernels of TVM; temporary files go to `scratch`.
-
-    OMP_NUM_THREADS stays as it is found: TVM's search trains its cost model on all cores.
-    """
+    """For a process that runs kernels of TVM; temporary files go to `scratch`. Without OMP_NUM_THREADS: TVM's search trains
+    its cost model on all cores."""
     kept = {name: os.environ[name] for name in ("XDG_CACHE_HOME",) if name in os.environ}
-    return {**kept, "TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0", "TMPDIR": str(scratch)}
+    return {**kept, **pool_variables(threads), "TMPDIR": str(scratch)}
 
 
 def lines(

@@ -99,7 +99,7 @@ def _build(
     returns what the rehearsal found."""
     from workers.tvm_backend import runtime
 
-    os.environ.update(runtime.pool(spec.threads))
+    os.environ.update(runtime.pool_variables(spec.threads))
     runtime.load(spec.target)
     import tvm
 

@@ -105,10 +105,12 @@ class Peer:
             self._process.stdin.write(text.encode())
         said = ""
         while line := self._said.readline().decode(errors="replace"):
-            with suppress(ValueError):  # what a library says of its progress may end without a new line
-                answer = json.loads(line[line.find('{"') :])
-                if ANSWERED & answer.keys():
-                    return answer, said
+            begin = line.find('{"')  # what a library says of its progress may end without a new line
+            if begin >= 0:
+                with suppress(ValueError):
+                    answer = json.loads(line[begin:])
+                    if ANSWERED & answer.keys():
+                        return answer, said
             said += line
         return None, said
 

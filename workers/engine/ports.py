@@ -2,7 +2,7 @@
 
 Call order of one slot: Scheduler.choose -> Proposer.propose -> Backend.measure -> Proposer.observe -> Scheduler.observe.
 A state (`state`/`restore`) is JSON: what a checkpoint keeps. Restoring it and observing again what was measured since makes
-the object behave as if it had never stopped.
+the object know what it knew; what it draws from then on may differ, as choices behind the checkpoint are not made again.
 """
 
 from __future__ import annotations

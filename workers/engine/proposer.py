@@ -103,14 +103,14 @@ class Proposer:
         self.counters["proposed"] += len(plan)
         return plan
 
-    def borrowed(self) -> list[Candidate]:
-        """What is the best of a twin now, and was never proposed here: beside any plan, of whichever operator, once what
-        earlier runs found of this one is through."""
+    def borrowed(self, most: int) -> list[Candidate]:
+        """At most so many of what is the best of a twin now, and was never proposed here: beside any plan, of whichever
+        operator, once what earlier runs found of this one is through."""
         if not self._search.twins or not self._proven.isdisjoint(self._unused_starts()):
             return []
         plan: list[Candidate] = []
         untried = self._history.unvisited(self._neighbours.bests(self.operator.index))
-        self._take(plan, [self._new(configuration, "twin") for configuration in untried])
+        self._take(plan, [self._new(configuration, "twin") for configuration in untried[:most]])
         self.counters["proposed"] += len(plan)
         return plan
 

@@ -11,7 +11,7 @@ from workers.messages.folders import passing_folder
 from workers.supervision import Control, Ending, Journal
 from workers.supervision.terms import terms_of
 
-GRACE = 20.0  # s for the work in hand after Ctrl-C: what it measures is kept
+GRACE = 20.0  # s for the work in hand of a run that is paused or stopped: what it measures is kept
 MISTAKES = frozenset({"NetworkError", "ImportFailed", "NoLinker"})
 
 
@@ -21,21 +21,24 @@ def refusal(failed: Event) -> UserMistake | Failure:
     return kind("; ".join(part for part in (failed["reason"], failed["next_step"]) if part))
 
 
-class Listener:
-    """A journal in memory: keeps what it hears and passes it on."""
+def unasked() -> Control:
+    """What is wanted where nobody can say otherwise."""
+    return "continue"
 
-    def __init__(self, hear: Callable[[Event], None] | None = None) -> None:
+
+class Listener:
+    """A journal in memory: keeps what it hears and passes it on, and says what is `wanted`."""
+
+    def __init__(self, hear: Callable[[Event], None] | None = None, wanted: Callable[[], Control] = unasked) -> None:
         self.events: list[Event] = []
         self._hear = hear
+        self.heartbeat = wanted
 
     def write(self, events: Sequence[Event]) -> None:
         for event in events:
             self.events.append(event)
             if self._hear:
                 self._hear(event)
-
-    def heartbeat(self) -> Control:
-        return "continue"
 
     def result(self) -> Event | None:
         """The `result` event, None without one. Raises UserMistake or Failure when the child told that it failed."""
@@ -45,23 +48,27 @@ class Listener:
         return next((event for event in reversed(self.events) if event["kind"] == "result"), None)
 
 
-def confined(order: Mapping[str, Any], journal: Journal) -> Ending:
-    """Supervises the order under the terms of its task, its `work_dir` beneath it."""
+def confined(order: Mapping[str, Any], journal: Journal, grace: float) -> Ending:
+    """Supervises the order under the terms of its task, its `work_dir` beneath it. `grace`: seconds from the word that pauses
+    or stops it to its end."""
     try:
         terms = terms_of(order)
     except OSError as error:
         raise UserMistake(str(error)) from None
-    return terms.supervise(order, journal, stop=GRACE)
+    return terms.supervise(order, journal, stop=grace, pause=grace)
 
 
-def ask(order: Mapping[str, Any], hear: Callable[[Event], None] | None = None) -> Event:
-    """The child's result event. Raises UserMistake when it refused the input, Failure when it broke.
+def ask(
+    order: Mapping[str, Any], hear: Callable[[Event], None] | None = None, wanted: Callable[[], Control] = unasked
+) -> Event:
+    """The child's result event. Raises UserMistake when it refused the input, Failure when it broke or was not `wanted` any
+    more: of a question nothing is kept.
 
     Paths of the order must be absolute. Without a `work_dir` it gets one for this question alone.
     """
-    listener = Listener(hear)
+    listener = Listener(hear, wanted)
     with passing_folder("tuningsite-") as own:
-        ending = confined({"work_dir": own, **order}, listener)
+        ending = confined({"work_dir": own, **order}, listener, grace=0.0)
     result = listener.result()
     if result is None:
         raise Failure(f"the {order['task']} process ended early: {ending.detail}\n{ending.log[-2000:]}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from workers.headless.errors import UserMistake
 from workers.headless.run_directory import RUN
 from workers.headless.whole import write_whole
+from workers.supervision.directory import in_use
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,5 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     directory = Path(arguments.out) / RUN
     if not (directory / "journal.jsonl").is_file():
         raise UserMistake(f"{arguments.out}: no run was started there; name the directory given as --out")
+    if not in_use(directory):
+        raise UserMistake(f"{arguments.out}: the run there is not under way: nobody would hear it")
     write_whole(directory / "control", arguments.word)
     return 0

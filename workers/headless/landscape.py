@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.headless.arguments import check_method, network_file, out_directory
-from workers.headless.ask import Listener, ask, confined
+from workers.headless.ask import GRACE, Listener, ask, confined
 from workers.headless.display import Display
 from workers.headless.errors import Failure, UserMistake
 from workers.headless.machine import spec_fields, this_machine
@@ -87,7 +87,7 @@ def recording_name(network: str, method: str, machine: str, threads: int) -> str
 def _recorded(order: dict[str, Any]) -> Path | None:
     display, listener = Display(Budget()), Listener()
     with display.stops_on_interrupt():
-        ending = confined(order, display.over(listener))
+        ending = confined(order, display.over(listener), GRACE)
     display.end()
     if (result := listener.result()) is not None:
         return Path(result["path"]) if result["path"] else None

@@ -11,6 +11,8 @@ from typing import Any
 from workers.headless.ask import ask
 from workers.headless.whole import write_whole
 
+FIELDS = ("hardware", "peak", "versions")
+
 
 def cache() -> Path:
     """Where measured machines are kept."""
@@ -26,7 +28,7 @@ def this_machine(measure_again: bool = False) -> dict[str, Any]:
         if all(now[name] == kept[name] for name in ("hardware", "versions")):
             return kept
     found = ask({"task": "hardware", "peak": True})
-    result = {name: found[name] for name in ("hardware", "peak", "versions")}
+    result = {name: found[name] for name in FIELDS}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(result))
     return result
@@ -44,7 +46,9 @@ def spec_fields(machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kept(path: Path) -> dict[str, Any] | None:
+    """None too where it is not what `this_machine` keeps."""
     try:
-        return dict(json.loads(path.read_text()))
-    except (OSError, ValueError):
+        found = json.loads(path.read_text())
+        return {name: dict(found[name]) for name in FIELDS}
+    except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -62,7 +62,7 @@ class RunDirectory:
             out = self.path.parent
             raise UserMistake(f"{out} holds a run already: go on with it (--resume) or name another directory")
         if under_way and path.exists():
-            spec = self._continued(json.loads(path.read_text()), spec)
+            spec = self._continued(_read(path), spec)
         if not under_way:
             self.journal.clear()  # another network's operators may be in it
             if records or not (resume and self.known.exists()):
@@ -123,3 +123,12 @@ class RunDirectory:
                 rows = [measurement_row(measurement, event.get("clock"), event.get("slot")) for measurement in told]
                 file.writelines(encode_row(row) + "\n" for row in (*rows, event))
         return path
+
+
+def _read(spec: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(spec.read_text()))
+    except (ValueError, TypeError) as error:
+        raise UserMistake(
+            f"{spec}: {error}; somebody changed the file: restore it, or begin anew in another directory with --records"
+        ) from None

@@ -6,13 +6,13 @@ import argparse
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from workers.headless.arguments import out_directory, percentage, spec_of
-from workers.headless.ask import ask, confined, refusal
+from workers.headless.ask import GRACE, ask, confined, refusal
 from workers.headless.display import Display, human, summary
 from workers.headless.errors import Failure
 from workers.headless.heard import Listened
@@ -20,13 +20,16 @@ from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
 from workers.headless.run_directory import RunDirectory
 from workers.headless.whole import write_whole
+from workers.messages.channel import Control
 from workers.messages.events import Event
+from workers.messages.folders import remove_tree
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MEASURED, Budget, RunSpec
 from workers.supervision import Ending, restart_until_progress_stops
 
 LONG = 600.0
 """s of tuning from which on the network is compared with ONNX Runtime before, untuned: of a wrong import nothing is offered."""
+EARLY = "it was stopped before the network's operators were known; start it again to have an archive"
 USUAL = 10.0
 """Configurations a second, roughly, where a run's limit is a number of them."""
 
@@ -96,14 +99,14 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
 
     def attempt(order: Mapping[str, Any]) -> Ending:
         with profile.process(TUNING, order["clock"]) as hear:
-            return confined(order, Listened(display.over(directory.journal), hear))
+            return confined(order, Listened(display.over(directory.journal), hear), GRACE)
 
     with spending("command/journal"), RunDirectory.opened(out) as directory:
         with display.stops_on_interrupt():
             spec = directory.begin(spec, arguments.records, arguments.resume)
             if _takes_long(spec.budget) and not directory.journal.history().measurements:
                 with spending("command/check"):
-                    _check_import(spec, arguments.network, display)
+                    _check_import(spec, arguments.network, display, display.over(directory.journal).heartbeat)
             ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
             history = directory.journal.history()
             operators, layout = directory.facts()
@@ -128,8 +131,9 @@ def _takes_long(budget: Budget) -> bool:
     return (budget.seconds or (budget.trials or math.inf) / USUAL) >= LONG
 
 
-def _check_import(spec: RunSpec, network: str, display: Display) -> None:
-    """Raises Failure where even untuned TVM computes something else; what hinders the comparison is only shown."""
+def _check_import(spec: RunSpec, network: str, display: Display, wanted: Callable[[], Control]) -> None:
+    """Raises Failure where even untuned TVM computes something else, and where the run is not `wanted` any more; what hinders
+    the comparison is only shown."""
     wrong: list[str] = []
 
     def hear(event: Event) -> None:
@@ -139,8 +143,10 @@ def _check_import(spec: RunSpec, network: str, display: Display) -> None:
 
     order = {"task": "baseline", "spec": spec.to_json(), "name": Path(network).stem}
     try:
-        ask(order, hear)
+        ask(order, hear, wanted)
     except Failure as error:
+        if wanted() != "continue":
+            raise Failure(EARLY) from None
         Display.say(f"the import could not be compared with ONNX Runtime: {str(error).splitlines()[0]}")
     if wrong:
         raise Failure(wrong[0])
@@ -155,7 +161,7 @@ def _best(
     if ending.kind in ("crashed", "lost"):
         raise Failure(f"the run broke off: {ending.detail}\n{ending.log[-2000:]}")
     if ending.kind == "stopped" and not operators:
-        raise Failure("it was stopped before the network's operators were known; start it again to have an archive")
+        raise Failure(EARLY)
     if left := unfinished(measurements, operators):
         raise Failure(
             f"{len(left)} of {len(operators)} operators have no valid configuration yet; give it more time (--resume)"
@@ -177,6 +183,7 @@ def _conclude(
                 f"the compiling process names an archive outside of its directory: {made}; nothing is offered"
             )
         os.replace(made, archive)  # no copy: that would want room
+        remove_tree(directory.work_dir())  # what the archive holds lies there once more
     figures = summary(directory.journal.events(), ending, result, operators)
     write_whole(archive.parent / "summary.json", json.dumps(figures["figures"], indent=1, sort_keys=True))
     for line in figures["lines"]:

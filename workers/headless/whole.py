@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
     """In place of what was there; OSError where there is no room, and then what was there stays."""
     partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(
+            file.fileno()
+        )  # a name that is on the disk before its content would be an empty file after a power cut
     partial.replace(path)

@@ -192,7 +192,7 @@ class RecordedProposer:
         self._clock.advance(float(np.nansum(self._search.search[steps.start : steps.stop])))
         return [Candidate(self.operator.index, Configuration(0, (step,)), "recorded") for step in steps]
 
-    def borrowed(self) -> list[Candidate]:
+    def borrowed(self, most: int) -> list[Candidate]:
         """A recorded search took nothing from its twins."""
         return []
 

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from workers.engine.known import FALLEN, NOTHING, Known
+from workers.engine.known import Known
 from workers.engine.methods import ROLES, Method
 from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome, Progress
 from workers.engine.scheduler import Setting, scheduler_named
-from workers.engine.transfer import Neighbours
 from workers.messages.causes import LARGE
 from workers.messages.events import Event
 from workers.messages.spec import Budget
-from workers.pipeline.accounts import since
 from workers.pipeline.books import INFINITE, Books
 from workers.pipeline.gain import GainRule
 from workers.pipeline.last_turn import LastTurn
 from workers.pipeline.record import Measurement, measurement_of, outcome_of
-from workers.pipeline.watched import watched
-
-CHECKPOINT_SECONDS = 5.0
-"""Tuning time between checkpoints: what is measured after one is observed again on resume, only decisions are made anew."""
-CHECKPOINT_SHARE = 0.01
-"""Of the tuning time that making checkpoints may take: those of hundreds of operators come more rarely."""
-CHECKPOINT_LATEST = 60.0
-"""Seconds until the next one, however long the last one took: machines stall, and then a run must not lose an hour."""
+from workers.pipeline.searches import Searches
+from workers.pipeline.telling import Telling
 
 
 class TuningLoop:
@@ -54,7 +45,7 @@ class TuningLoop:
         tuned: Collection[int] | None = None,
     ) -> None:
         self._backend, self._method, self._budget = backend, method, budget
-        self._clock, self._emit, self._wanted = clock, emit, wanted
+        self._clock, self._wanted = clock, wanted
         self._books = Books(backend.operators(), spent or {}, clock)
         self._account = self._books.accounts.spending
         self._seed, self._peak = seed, peak_flops
@@ -63,21 +54,13 @@ class TuningLoop:
         self._slot = 0
         self._deadline = INFINITE if budget.seconds is None else budget.seconds
         self._last_turn = LastTurn(self._books, self._tuned, method.rhythm.last, budget)
-        self._known, self._fallen = known or {}, dict[int, Candidate]()
         with self._account("start/searches"):
-            neighbours, own = Neighbours(), watched(method, self._books.accounts)
-            self._proposers = [
-                own.make_proposer(operator, seed, self._known.get(operator.index, NOTHING), neighbours)
-                for operator in backend.operators()
-            ]
-            for operator, points in self._known.items():
-                for identity in sorted(points.settled):
-                    backend.remember(operator, identity)
+            self._searches = Searches(backend, method, seed, known or {}, self._books.accounts)
             self._scheduler = scheduler_named(
                 method.scheduler, self._setting(), **method.parameters.get("scheduler", {})
             )
             self._gain = GainRule(budget.min_gain, self._scheduler)
-        self._saved, self._interval = clock.now(), CHECKPOINT_SECONDS
+        self._telling = Telling(backend, self._books.accounts, clock, emit)
         self._revised = dict[int, None]()
 
     def resume(
@@ -97,8 +80,7 @@ class TuningLoop:
         slots: Sequence[tuple[int, float, dict[str, Any]]],
     ) -> None:
         if checkpoint is not None:
-            for proposer, state in zip(self._proposers, checkpoint["proposers"], strict=True):
-                proposer.restore(state)
+            self._searches.restore(checkpoint["proposers"])
             self._scheduler.restore(checkpoint["scheduler"])
             self._books.remember(checkpoint.get("searched", {}))  # none of an earlier version
         saved = checkpoint["slot"] if checkpoint is not None else 0
@@ -145,7 +127,6 @@ class TuningLoop:
         """What every run tells of its method: its parts, seconds spent, and how often each part changed something; `phases` are
         this attempt's seconds by phase and account (`Books.phases`), `searched` the search's by part since the run's start,
         but for what a killed attempt took after its last checkpoint."""
-        counters = [proposer.counters for proposer in self._proposers]
         return {
             "parts": {role: getattr(self._method, role) for role in ROLES},
             "spent": self._books.spent(),
@@ -156,10 +137,7 @@ class TuningLoop:
             "decided_by_belief": self._books.decided_by_belief,
             "differs_from_round_robin": self._books.differs,
             "timings": {"runs": self._books.runs, "stopped": dict(sorted(self._books.stopped.items()))},
-            "search": {
-                **{name: sum(c[name] for c in counters) for name in (counters[0] if counters else ())},
-                "confirm": self._books.repeated,
-            },
+            "search": {**self._searches.counted(), "confirm": self._books.repeated},
         }
 
     def _warm_up(self) -> str | None:
@@ -167,37 +145,26 @@ class TuningLoop:
         earlier runs found to be much faster."""
         self._books.turn("warm-up")
         self._tell("phase", name="warm-up", text="measuring a first configuration of every operator")
-        while candidates := [c for i in self._cold() for c in self._propose(i, 1)] or self._again():
+        while candidates := self._first_tries():
             if reason := self._over(self._deadline):
                 return reason
             self._measure(candidates, 0)
         return None
 
-    def _cold(self) -> list[int]:
-        """The next batch of the warm-up: operators without a valid configuration, least tried first.
+    def _first_tries(self) -> list[Candidate]:
+        """The next batch of the warm-up; from outcomes alone, so that a resumed run goes on in the middle of it."""
+        first = [candidate for operator in self._cold() for candidate in self._searches.propose(operator, 1)]
+        return first or self._searches.fallen(self._room(self._method.rhythm.plan))
 
-        Follows from the outcomes alone, so that a resumed run goes on in the middle of it.
-        """
+    def _cold(self) -> list[int]:
+        """Operators without a valid configuration, least tried first, as many as a batch has."""
         books, rhythm = self._books, self._method.rhythm
         waiting = [
             i
             for i, best in enumerate(books.best)
-            if best == INFINITE and books.tried[i] < rhythm.warm_up and not self._proposers[i].exhausted
+            if best == INFINITE and books.tried[i] < rhythm.warm_up and not self._searches.exhausted(i)
         ]
         return sorted(waiting, key=lambda i: books.tried[i])[: self._room(rhythm.plan)]
-
-    def _again(self) -> list[Candidate]:
-        """The next batch of those; from outcomes alone, too."""
-        return list(self._fallen.values())[: self._room(self._method.rhythm.plan)]
-
-    def _compare(self, outcome: Outcome) -> None:
-        """With what an earlier run found, where that is the best of its operator."""
-        asked = outcome.candidate
-        known = self._known.get(asked.operator, NOTHING)
-        if asked.round > 0:
-            self._fallen.pop(asked.operator, None)
-        elif asked.configuration in known.starts[:1] and (outcome.seconds or 0.0) > FALLEN * known.best:
-            self._fallen[asked.operator] = replace(asked, origin="confirm", round=1)
 
     def _confirm(self) -> str | None:
         """The last turn. Why it was broken off, if it was."""
@@ -252,8 +219,8 @@ class TuningLoop:
         trials = self._books.trials
         length = self._method.rhythm.slot_seconds
         while True:
-            plan = self._propose(operator, self._room(self._method.rhythm.plan))
-            lent = self._borrowed() if self._room(len(plan) + 1) > len(plan) else []
+            plan = self._searches.propose(operator, self._room(self._method.rhythm.plan))
+            lent = self._searches.borrowed(self._tuned, self._room(sys.maxsize) - len(plan))
             self._measure([*plan, *lent], self._slot)
             over = length is None or self._clock.now() - began >= length
             if not plan or over or self._over(self._end_of_slots()):
@@ -265,7 +232,7 @@ class TuningLoop:
             expected = self._gain.observe(ended - began, self._everyone())
         self._tell(
             "slot",
-            saving=ended - self._saved >= self._interval,
+            saving=self._telling.due(ended),
             slot=self._slot,
             operator=operator,
             began=began,
@@ -282,20 +249,10 @@ class TuningLoop:
         left = INFINITE if self._budget.trials is None else self._budget.trials - self._books.trials
         return int(max(1, min(count, left)))
 
-    def _propose(self, operator: int, count: int) -> list[Candidate]:
-        with self._account("search/plan"):
-            return self._proposers[operator].propose(count)
-
-    def _borrowed(self) -> list[Candidate]:
-        """Bests of twins that wait for a try: they ride along, for a slot of their own would come late."""
-        with self._account("search/plan"):
-            tuned = (p for index, p in enumerate(self._proposers) if index in self._tuned)
-            return [candidate for proposer in tuned for candidate in proposer.borrowed()]
-
     def _measure(self, plan: Sequence[Candidate], slot: int) -> None:
         if not plan:
             return
-        with self._claiming("bookkeeping/dispatch") as outcomes:
+        with self._telling.claiming("bookkeeping/dispatch") as outcomes:
             outcomes += self._backend.measure(plan, self._books.incumbents())
         self._observe(outcomes)
         with self._account("bookkeeping/events"):
@@ -304,9 +261,7 @@ class TuningLoop:
 
     def _observe(self, outcomes: Sequence[Outcome]) -> None:
         with self._account("search/learn"):
-            for outcome in outcomes:
-                self._proposers[outcome.candidate.operator].observe([outcome])
-                self._compare(outcome)
+            self._searches.observe(outcomes)
         with self._account("bookkeeping/books"):
             self._books.observe(outcomes)
 
@@ -328,10 +283,10 @@ class TuningLoop:
         done = operator not in self._tuned and self._books.best[operator] != INFINITE
         most = self._method.rhythm.slots
         done = done or (most is not None and self._books.slots[operator] >= most)
-        return self._books.progress(operator, done or self._proposers[operator].exhausted)
+        return self._books.progress(operator, done or self._searches.exhausted(operator))
 
     def _everyone(self) -> list[Progress]:
-        return [self._progress(operator) for operator in range(len(self._proposers))]
+        return [self._progress(operator) for operator in range(len(self._books.best))]
 
     def _end_of_slots(self) -> float:
         """Seconds of the run after which no slot begins: half of one more would be the last turn's. A slot by time ends with
@@ -353,41 +308,15 @@ class TuningLoop:
         left = (lambda: max(0.0, end - self._clock.now())) if end < INFINITE else None
         return Setting(self._seed, self._peak, left=left, trials=self._budget.trials)
 
-    @contextmanager
-    def _claiming(self, account: str) -> Iterator[list[Outcome]]:
-        """Charges the time inside to `account`, but for what the backend kept count of. Of the measuring, "programs" is
-        what the outcomes put into it say, "rest" is what lies between programs."""
-        before, outcomes, accounts = self._backend.spent(), list[Outcome](), self._books.accounts
-        with self._account(account):
-            yield outcomes
-            counted = since(self._backend.spent(), before)
-            measured = counted.pop("measure", 0.0)
-            programs = min(measured, sum(outcome.measure_seconds for outcome in outcomes))
-            parts = {"measure/programs": programs, "measure/rest": measured - programs}
-            for name, seconds in {**counted, **parts}.items():
-                accounts.claim(name, seconds)
-
     def _tell(self, kind: str, saving: bool = False, **payload: Any) -> None:
-        """Emits an event; with a checkpoint when `saving`."""
-        began = self._clock.now()
-        event = {"kind": kind, "clock": round(began, 6), **payload}
-        if saving:
-            with self._account("bookkeeping/checkpoint"):
-                event["checkpoint"] = self._checkpoint()
-            # Before it is emitted: a journal that is slow to take it would make checkpoints rare.
-            needed = (self._clock.now() - began) / CHECKPOINT_SHARE
-            self._interval = min(CHECKPOINT_LATEST, max(CHECKPOINT_SECONDS, needed))
-        with self._claiming("bookkeeping/checkpoint" if saving else "bookkeeping/events"):
-            self._emit(event)
-        if saving:
-            self._saved = self._clock.now()
+        self._telling.tell(kind, payload, self._checkpoint if saving else None)
 
     def _checkpoint(self) -> dict[str, Any]:
         return {
             "scheduler": self._scheduler.state(),
             "slot": self._slot,
             "searched": self._books.searched(),
-            "proposers": [proposer.state() for proposer in self._proposers],
+            "proposers": self._searches.state(),
         }
 
 

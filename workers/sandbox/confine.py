@@ -1,7 +1,7 @@
 """What a child does to itself before it becomes the program: the bootstrap between `spawn` and the real module.
 
 It runs in a fresh interpreter and ends in exec, so nothing happens between fork and exec in a process with threads.
-The policy is one JSON object; its keys are those of `spawn._policy`.
+The policy is one JSON object; its keys are those that `spawn` writes.
 """
 
 from __future__ import annotations

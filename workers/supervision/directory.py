@@ -77,6 +77,16 @@ def events_in(path: Path, being_written: bool = True) -> Iterator[Event]:
                 ) from error
 
 
+def in_use(path: Path) -> bool:
+    """Whether a process has the journal there open."""
+    with suppress(FileNotFoundError), open(path / "lock", "rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 class DirectoryJournal:
     """Journal of one run in `path`. What `write` returned from survives a crash; half a line at the end is cut off.
 

@@ -158,7 +158,7 @@ class EvolutionaryProposer:
         self.counters["proposed"] += len(plan)
         return plan
 
-    def borrowed(self) -> list[Candidate]:
+    def borrowed(self, most: int) -> list[Candidate]:
         """None: TVM's search knows no twins."""
         return []
 

@@ -34,7 +34,7 @@ def in_words(status: int) -> str:
     return f"ended by signal {-status}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Member:
     """One process that takes orders, and the one it works on. `end` ends it and returns its exit status, negative for a
     signal's; `close` leaves nothing of it. `parent` is the process that it dies with, where that is not ours."""
@@ -82,7 +82,7 @@ class Member:
         return answer
 
 
-@dataclass
+@dataclass(eq=False)
 class Task:
     """A candidate on its way through the pool."""
 

@@ -9,7 +9,7 @@ import tvm
 from numpy.typing import NDArray
 
 from workers.tvm_backend.arguments import indices_below, whole_numbers
-from workers.tvm_backend.programs import Workload, argument_tensors
+from workers.tvm_backend.programs import Workload, argument_tensors, quickly
 
 Array = NDArray[Any]
 
@@ -40,7 +40,7 @@ class Plain:
 
     def _run(self, mod: tvm.IRModule) -> list[Array]:
         tensors = [tvm.runtime.tensor(array) for array in self._given]
-        tvm.tirx.build(mod, target=self._workload.target)["main"](*tensors)
+        tvm.tirx.build(mod, target=quickly(self._workload.target))["main"](*tensors)
         return [tensor.numpy() for tensor in tensors]
 
 

@@ -59,7 +59,7 @@ def intrinsics_of(target: dict[str, Any]) -> str:
     return "arm_cpu" if triple.startswith(("aarch64", "arm")) else "x86"
 
 
-def pool(threads: int) -> dict[str, str]:
+def pool_variables(threads: int) -> dict[str, str]:
     """Variables of every process that runs kernels.
 
     Without TVM_NUM_THREADS TVM takes half of the x86 cores. Binding is off because spawned processes inherit the affinity.
@@ -74,7 +74,7 @@ def environment(threads: int) -> dict[str, str]:
     spins for its next task, 300,000 yields unless told otherwise, which is 0.2 s on the core where the next process is
     timed by then: most kernels looked 1.8 times as slow. 2,000 are enough from one call to the next.
     """
-    return {**pool(threads), "OMP_NUM_THREADS": "1", "TVM_THREAD_POOL_SPIN_COUNT": "2000"}
+    return {**pool_variables(threads), "OMP_NUM_THREADS": "1", "TVM_THREAD_POOL_SPIN_COUNT": "2000"}
 
 
 def spread_threads() -> list[int]:

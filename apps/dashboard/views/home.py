@@ -26,7 +26,6 @@ from apps.dashboard.listed import listed
 from apps.dashboard.views.posted import by_button
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.states import ACTIVE
 from workers.messages import Budget
 from workers.messages.names import READING
 
@@ -40,11 +39,9 @@ SAME = timedelta(minutes=5)
 def home(request: HttpRequest) -> HttpResponse:
     runs = listed(TuningRun.objects.filter(owner=request.user))  # type: ignore[misc]
     page = Paginator(runs, PAGE).get_page(request.GET.get("page"))
-    rows = figures.rows(page.object_list)
     context = {
         "page": page,
-        "rows": rows,
-        "busy": any(row.run.job.state in ACTIVE for row in rows),
+        **figures.table(page.object_list),
         "networks": Network.objects.filter(owner=request.user).exists(),  # type: ignore[misc]
     }
     return render(request, "dashboard/home.html", context)

@@ -41,6 +41,7 @@ def networks(request: HttpRequest) -> HttpResponse:
     shown = {
         "page": page,
         "networks": page.object_list,
+        "reading": any(row.state == Network.State.INSPECTING for row in page.object_list),
         "torch_export": settings.ALLOW_TORCH_EXPORT,
         "limit": settings.UPLOAD_LIMIT,
         "most": settings.LARGEST_NETWORK,
@@ -105,7 +106,7 @@ def _facts(found: Network, form: Sizes | None) -> dict[str, Any]:
         "most": max(counts.values(), default=0),
         "form": form,
         **_reading(found),
-        "rows": figures.rows(listed(runs)[:RUNS]),
+        **figures.table(listed(runs)[:RUNS]),
         "runs": runs.count(),
     }
 

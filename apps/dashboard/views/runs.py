@@ -25,7 +25,6 @@ from apps.tuning import services
 from apps.tuning.live import made_with, snapshot
 from apps.tuning.methods import PARTS
 from apps.tuning.models import Artifact, Job, TuningRun
-from apps.tuning.requests.artifacts import measured
 from apps.tuning.states import OVER, State
 from apps.tuning.waiting import waits
 from workers.messages.spec import ALL, AUTO, LAYOUTS, MEASURED
@@ -204,7 +203,7 @@ def _left(found: TuningRun) -> dict[str, Any]:
     first = figures.headline(found)
     siblings = TuningRun.objects.filter(network=found.network_id).exclude(latency=None)
     compiling = latest(Job.objects.filter(run=found, task=Job.Task.COMPILE))
-    complete = measured(found)
+    complete = services.measured(found)
     doubt = busy(first)
     # Without a sum of operators nobody can tell whether something better was found since.
     improved = ready is None or not first.whole or found.latency is None or bool(doubt)

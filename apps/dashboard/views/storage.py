@@ -29,8 +29,10 @@ def storage(request: HttpRequest) -> HttpResponse:
     context = {
         "used": quota.used(request.user),
         "quota": settings.QUOTA,
-        "networks": networks.annotate(tuned=Count("runs")).order_by("-size", "name")[:MOST],
-        "libraries": libraries.select_related("run__network", "run__target").order_by("-size", "-created")[:MOST],
+        "networks": networks.defer("inspection").annotate(tuned=Count("runs")).order_by("-size", "name")[:MOST],
+        "libraries": libraries.select_related("run__network", "run__target")
+        .defer("run__network__inspection")
+        .order_by("-size", "-created")[:MOST],
         "most": MOST,
     }
     return render(request, "dashboard/storage.html", context)

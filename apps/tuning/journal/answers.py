@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from apps.catalog.models import Network, Target
 from apps.catalog.services import keep_converted
 from apps.core import clock, machine
+from apps.core.amounts import shown
 from apps.core.content import Stored
 from apps.tuning import quota
 from apps.tuning.journal.archives import Archives
@@ -15,6 +17,9 @@ from apps.tuning.journal.recorder import Recorder
 from apps.tuning.leases import Claim
 from apps.tuning.models import Job
 from workers.messages import Event as Told
+
+LARGEST = 1 << 18
+"""Bytes of an inspection, as JSON: a page lists a hundred networks."""
 
 
 class Answers(Recorder):
@@ -41,12 +46,16 @@ class Answers(Recorder):
         self._held.fenced(answered=True)
 
     def _inspected(self, inspection: dict[str, Any]) -> None:
+        rows = Network.objects.filter(jobs=self._job)
+        if (size := len(json.dumps(inspection))) > LARGEST:
+            error = f"the names of its inputs, outputs and operators take {shown(size)}, and {shown(LARGEST)} are kept at most"
+            next_step = "give them shorter names and export it again"
+            rows.update(state=Network.State.REJECTED, error=error, next_step=next_step)
+            return
         dynamic = inspection["dynamic"]
         shapes = {} if dynamic else {port["name"]: port["shape"] for port in inspection["inputs"]}
         known = {name: shape for name, shape in shapes.items() if shape is not None}
-        Network.objects.filter(jobs=self._job).update(
-            state=Network.State.READY, inspection=inspection, shapes=known, error="", next_step=""
-        )
+        rows.update(state=Network.State.READY, inspection=inspection, shapes=known, error="", next_step="")
 
     def _measured(self, event: Told) -> None:
         hardware, peak = event["hardware"], event["peak"] or {}

@@ -9,6 +9,7 @@ from apps.tuning import quota
 from apps.tuning.journal.recorder import RunRecorder
 from apps.tuning.journal.rows import artifact_row, baseline, measured_whole, said
 from apps.tuning.models import Artifact, Job
+from apps.tuning.sweep import forget
 from workers.messages import Event as Told
 
 
@@ -39,8 +40,8 @@ class BesideRecorder(RunRecorder):
         if passed and archive is None:
             raise ValueError("a result that passed has no archive")
         state = Artifact.State.READY if passed else Artifact.State.REJECTED
-        # Of each state by itself: what was rejected must not push out what is offered. Files go with the next sweep.
-        Artifact.objects.filter(pk__in=[older.pk for older in self.run.pushed_out(state)]).delete()
+        # Of each state by itself: what was rejected must not push out what is offered.
+        forget(Artifact.objects.filter(pk__in=[older.pk for older in self.run.pushed_out(state)]))
         artifact = Artifact.objects.create(
             run=self.run,
             job_id=self._held.job_id,

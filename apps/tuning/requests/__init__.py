@@ -1,18 +1,19 @@
 """What users ask for: runs, pauses, stops, artifacts, shapes, a new look at the machine."""
 
-from apps.tuning.requests.artifacts import compile_if_measured, request_artifact
-from apps.tuning.requests.baselines import being_taken, taken_meanwhile
+from apps.tuning.requests.artifacts import compile_if_measured, measured, request_artifact
+from apps.tuning.requests.baselines import being_taken, taken_meanwhile, waiting_for
 from apps.tuning.requests.limits import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS, check_jobs
 from apps.tuning.requests.machines import ensure_local_target, may_remeasure, remeasure, remeasure_if_changed
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.requests.removals import remove_library, remove_network
 from apps.tuning.requests.runs import MAX_TRIALS, create_run
-from apps.tuning.requests.shapes import choose_shapes
+from apps.tuning.requests.shapes import MAX_DIMENSION, choose_shapes
 from apps.tuning.requests.words import request
 
 __all__ = [
     "MAX_ACTIVE_JOBS",
     "MAX_ACTIVE_RUNS",
+    "MAX_DIMENSION",
     "MAX_TRIALS",
     "being_taken",
     "check_jobs",
@@ -22,6 +23,7 @@ __all__ = [
     "enqueue",
     "ensure_local_target",
     "may_remeasure",
+    "measured",
     "remeasure",
     "remeasure_if_changed",
     "remove_library",
@@ -29,4 +31,5 @@ __all__ = [
     "request",
     "request_artifact",
     "taken_meanwhile",
+    "waiting_for",
 ]

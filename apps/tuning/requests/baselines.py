@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.queue import enqueue
-from apps.tuning.states import HELD
+from apps.tuning.states import HELD, State
 from apps.tuning.transitions import tell
 from workers.messages.baselines import BASELINES
 
@@ -27,6 +27,13 @@ def being_taken(job: Job) -> bool:
     jobs = Job.objects.filter(task=Job.Task.BASELINE, state__in=HELD, network=job.network_id, target=job.target_id)
     others = jobs.exclude(pk=job.pk).select_related("run")
     return job.run is not None and any(other.run and _work(other.run) == _work(job.run) for other in others)
+
+
+def waiting_for(job: Job) -> QuerySet[Job]:
+    """Baselines that may have been told to wait for those of `job`: it has them, or cannot take them."""
+    if job.task != Job.Task.BASELINE:
+        return Job.objects.none()
+    return Job.objects.filter(task=job.task, state=State.QUEUED, network=job.network_id, target=job.target_id)
 
 
 def taken_meanwhile(run: TuningRun) -> bool:

@@ -1,4 +1,4 @@
-"""What users delete to make room. Files go with the next sweep, as others may have them too."""
+"""What users delete to make room."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from apps.core.errors import Refused
 from apps.core.full_disk import with_reserve
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import ACTIVE
+from apps.tuning.sweep import forget
 
 
 @with_reserve
 def remove_network(network: Network, owner: Any) -> None:
-    """Takes it from its owner, with its runs, their logs and their libraries; reconcile deletes them (remains). Raises Refused
-    while something works on it."""
+    """Takes it from its owner, with its runs, their logs and their libraries; reconcile deletes them (remains), a sweep the
+    files, as others may have them too. Raises Refused while something works on it."""
     with transaction.atomic():
         # In the order in which workers lock them. Who asks for something new of these finds that they are nobody's.
         jobs = Job.objects.filter(network=network)
@@ -38,4 +39,5 @@ def remove_library(artifact: Artifact, owner: Any) -> None:
     """Deletes a compiled library; its run can be compiled again."""
     if artifact.run.owner_id != owner.pk:
         raise Refused(artifact.pk, "there is no such library", "choose one of yours")
-    Artifact.objects.filter(pk=artifact.pk).delete()
+    with transaction.atomic():
+        forget(Artifact.objects.filter(pk=artifact.pk))

@@ -8,7 +8,7 @@ from typing import Any
 from apps.catalog.models import Network
 from apps.core.errors import Refused
 
-MAX_DIMENSION = 1 << 31
+MAX_DIMENSION = 1 << 20
 
 
 def choose_shapes(network: Network, owner: Any, shapes: Mapping[str, Sequence[int]]) -> Network:
@@ -31,9 +31,11 @@ def _sizes(name: str, declared: Sequence[Any] | None, given: Sequence[int] | Non
         raise Refused(sizes, f"input {name} has {len(declared)} dimensions", "give as many sizes")
     for axis, size in enumerate(sizes):
         fixed = declared[axis] if declared is not None else None
-        if not isinstance(size, int) or not 0 < size < MAX_DIMENSION:
+        if not isinstance(size, int) or not 0 < size <= MAX_DIMENSION:
             raise Refused(
-                size, f"dimension {axis} of input {name} needs a whole number greater than 0", "give its size"
+                size,
+                f"dimension {axis} of input {name} needs a whole number from 1 to {MAX_DIMENSION}",
+                "give its size",
             )
         if isinstance(fixed, int) and fixed != size:
             raise Refused(size, f"dimension {axis} of input {name} is {fixed} in the file", "leave it as it is")

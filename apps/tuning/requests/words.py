@@ -71,12 +71,14 @@ def _end(job: Job) -> bool:
     if job.state in (*WAITING, State.PAUSED):
         TuningRun.objects.filter(job=job).update(finished_reason="stopped")
         return move(job.pk, State.DONE, wanted="continue", ended=clock.now(), **_AFRESH)
-    return job.state == State.STOPPING
+    return False
 
 
 def _keep(job: Job) -> bool:
     if job.state == State.RUNNING:
         return move(job.pk, State.STOPPING, wanted="keep")
+    if job.state == State.STOPPING:  # compiled when what is being measured is kept
+        return _want(job, "keep")
     if _end(job):
         compile_if_measured(TuningRun.objects.get(job=job))
         return True

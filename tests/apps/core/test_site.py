@@ -7,12 +7,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import pytest
-from django.contrib.auth.models import User
-
-from apps.tuning.checks import is_loopback, open_to_others
 from tuningsite.private import make_private
 from tuningsite.secret import secret_key
 
@@ -50,24 +45,6 @@ def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:
     assert len(secret_key(path)) >= 50
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [file.name for file in path.parent.iterdir()] == ["secret_key"]
-
-
-@pytest.mark.parametrize(
-    ("bind", "local"),
-    [("127.0.0.1:8000", True), ("localhost:1", True), ("[::1]:8000", True), ("0.0.0.0:8000", False), ("[::]:80", False),
-     (":8000", False), ("tuning.example.org:80", False)],
-)  # fmt: skip
-def test_loopback_is_told_from_the_rest(bind: str, local: bool) -> None:
-    assert is_loopback(bind) is local
-
-
-def test_an_open_address_needs_names_and_accounts(db: None, settings: Any) -> None:
-    assert open_to_others(None) == []
-    settings.BIND = "0.0.0.0:8000"
-    assert [found.id for found in open_to_others(None)] == ["tuning.E001", "tuning.E002"]
-    settings.EXTRA_HOSTS = ["tuning.example.org"]
-    User.objects.create_user("ada", password="a long password")
-    assert open_to_others(None) == []
 
 
 def test_what_the_site_keeps_is_private(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,29 @@ def test_the_newest_of_a_run_are_kept_and_the_files_of_the_others_go(run: Tuning
     assert len(contents(data_dir)) == KEPT + 2
     services.sweep(clock.now() + timedelta(minutes=61))
     assert contents(data_dir) == newest
+
+
+def test_a_library_that_goes_takes_its_file_along(
+    run: TuningRun, data_dir: Path, django_capture_on_commit_callbacks: Any
+) -> None:
+    """What is on the disk is what is counted. A file that another has too, or that came again, stays for a sweep."""
+    for content in ("a", "twice", "twice"):
+        compiled(run, content)
+    with django_capture_on_commit_callbacks(execute=True):
+        compiled(run, "b")
+    newest, _, twice, first = run.artifacts.all()
+    with django_capture_on_commit_callbacks(execute=True):
+        services.remove_library(first, run.owner)
+        services.remove_library(twice, run.owner)
+    assert contents(data_dir) == {"b", "twice"}
+    os.utime(newest.path)
+    with django_capture_on_commit_callbacks(execute=True):
+        services.remove_library(newest, run.owner)
+    assert contents(data_dir) == {"b", "twice"}
+    for number in range(KEPT):
+        with django_capture_on_commit_callbacks(execute=True):
+            compiled(run, str(number))
+    assert contents(data_dir) == {"b", *map(str, range(KEPT))}
 
 
 def test_what_was_rejected_pushes_nothing_out_that_is_offered(run: TuningRun) -> None:

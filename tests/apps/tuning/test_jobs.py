@@ -20,7 +20,7 @@ from apps.core import clock
 from apps.core.access import owned
 from apps.core.machine import fingerprint
 from apps.operations.management.commands.reconcile import Command as Reconcile
-from apps.tuning import dispatch, services
+from apps.tuning import dispatch, orders, services
 from apps.tuning.models import Artifact, Job, Outbox, TuningRun
 from apps.tuning.requests import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS, enqueue, runs
 from apps.tuning.states import LEGAL, IllegalTransition, State, step
@@ -219,6 +219,39 @@ def test_a_library_is_made_at_the_end_and_not_at_a_pause(
     for word in words[1:]:
         services.request(run, site.ada, word)
     assert Job.objects.filter(task="compile", run=run).count() == compiled
+
+
+@pytest.mark.parametrize("words", [("keep", "keep"), ("stop", "keep")])
+def test_a_library_that_is_asked_for_while_a_run_stops_has_its_last_batch(site: Any, words: tuple[Any, ...]) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    for word in words:
+        services.request(run, site.ada, word)
+    compiling = Job.objects.filter(task="compile", run=run)
+    assert not compiling.exists()
+    services.write(held, [told.batch(0.4)])
+    services.conclude(held, "stopped")
+    compiled = services.claim(compiling.get().pk, "worker")
+    assert compiled is not None
+    assert compiled.order()["best"]["0"]["seconds"] == 0.4
+
+
+def test_what_is_told_of_a_library_is_the_sum_of_what_it_is_made_of(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that goes on finds something better while the log is written."""
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    compiled = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    assert compiled is not None
+    log = orders.tuning_log
+
+    def slowly(run: TuningRun) -> Any:
+        services.write(held, [told.batch(0.1)])
+        return log(run)
+
+    monkeypatch.setattr(orders, "tuning_log", slowly)
+    order = compiled.order()
+    weights = dict(run.operators.values_list("index", "weight"))
+    assert order["latency"] == sum(weights[int(index)] * row["seconds"] for index, row in order["best"].items())
 
 
 def test_stop_in_every_state(site: Any) -> None:
@@ -618,7 +651,9 @@ def test_of_runs_that_wait_for_equal_baselines_one_measures_them(site: Any, queu
         assert services.claim(baseline_of(run).pk, "another") is None
         assert baseline_of(run).state == "queued"
     take(held)
-    assert services.reconcile(clock.now() + MINUTE)["resent"] == 5  # the three runs, and who waited for the baselines
+    messages = Outbox.objects.filter(sent_at=None, job__in=[baseline_of(run) for run in others])
+    assert messages.count() == 2, "who waited is told at once"
+    assert services.reconcile(clock.now() + MINUTE)["resent"] == 3  # the runs
     for run in others:
         assert services.claim(baseline_of(run).pk, "another") is None
         assert (baseline_of(run).state, baseline_of(run).worker != "") == ("done", True)

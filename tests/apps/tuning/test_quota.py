@@ -310,6 +310,19 @@ def test_a_deleted_network_takes_its_runs_with_it_and_makes_room(site: Site) -> 
         assert not rows.objects.exists(), rows
 
 
+@pytest.mark.parametrize(("letters", "state"), [(100, "ready"), (1 << 18, "rejected")])
+def test_a_network_whose_words_fill_pages_is_refused(site: Site, letters: int, state: str) -> None:
+    Network.objects.update(state="inspecting")
+    held = services.claim(Job.objects.create(task="inspect", owner=site.ada, network=site.network).pk, "worker")
+    assert held is not None
+    found = {"inputs": [{"name": "x" * letters, "dtype": "float32", "shape": [1]}], "dynamic": []}
+    services.write(held, [{"kind": "result", "clock": 0.0, "task": "inspect", "inspection": found}])
+    services.conclude(held, "finished")
+    site.network.refresh_from_db()
+    assert site.network.state == state
+    assert ("shorter names" in site.network.next_step) == (state == "rejected")
+
+
 def test_a_deleted_library_makes_room_and_its_run_stays(site: Site) -> None:
     run = site.run()
     made = library(run, 100)

@@ -15,9 +15,10 @@ from apps.catalog.models import Network
 from apps.core import clock
 from apps.core.content import keep
 from apps.operations import site
-from apps.tuning import services
+from apps.tuning import services, sweep
 from apps.tuning.models import Job
 from tests.folders import deep
+from workers.messages.folders import remove_tree
 
 OLD, NEW = timedelta(minutes=61), timedelta(minutes=59)
 
@@ -99,6 +100,29 @@ def test_directories_of_deleted_jobs_go_and_foreign_ones_stay(db: None, data_dir
                for name, age in ((gone, OLD), (fresh, NEW), ("notes", OLD))}  # fmt: skip
     services.sweep()
     assert [name for name, folder in folders.items() if folder.exists()] == [fresh, "notes"]
+
+
+def test_what_was_left_half_removed_goes_however_young(db: None, data_dir: Path) -> None:
+    folder = left(data_dir / "work" / f"{uuid4()}.0a1b2c3d.gone", timedelta(0), folder=True)
+    services.sweep()
+    assert not folder.exists()
+
+
+def test_a_directory_that_is_made_anew_while_the_old_one_goes_stays(
+    site: Any, django_capture_on_commit_callbacks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, held, _ = site.claimed()
+    left(held.work_dir / "old", OLD)
+
+    def resumed(folder: Path) -> bool:
+        left(held.work_dir / "new", NEW)
+        return remove_tree(folder)
+
+    monkeypatch.setattr(sweep, "remove_tree", resumed)
+    with django_capture_on_commit_callbacks(execute=True):
+        services.conclude(held, "finished")
+    assert [path.name for path in held.work_dir.iterdir()] == ["new"]
+    assert [path.name for path in held.work_dir.parent.iterdir()] == [held.work_dir.name]
 
 
 def test_a_directory_deeper_than_the_stack_goes_like_any_other(

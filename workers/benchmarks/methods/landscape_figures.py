@@ -28,7 +28,6 @@ Row = Mapping[str, Any]
 
 SHOWN = 12
 """Operators in one picture, those with the most work: as many as there are colours."""
-JUMP = 0.2
 AHEAD = 16.0
 """Configurations a forecast looks ahead: a plan."""
 PLACES = 60
@@ -73,7 +72,7 @@ def _optimisation(recording: CurveRecording, name: str, folder: Path) -> None:
 def _belief(recording: CurveRecording, name: str, folder: Path) -> None:
     """DynaTune, Figure 13: a curve, its segments, and the paper's fit of each; Figure 19: the chain of the last fit."""
     row, speeds = _told_apart(recording)
-    starts = cuts(speeds, JUMP)
+    starts = cuts(speeds)
     if not starts:
         return
     peak = max(float(recording.header["peak_flops"]), 1.01 * float(speeds.max()))
@@ -94,7 +93,7 @@ def _told_apart(recording: CurveRecording) -> tuple[Row, Array]:
     """The operator and search whose last two segments, as in the paper's picture, or else whose only one, rise most often."""
 
     def worth(speeds: Array) -> tuple[int, int]:
-        starts = cuts(speeds, JUMP)
+        starts = cuts(speeds)
         levels = [len(np.unique(part)) for part in np.split(speeds, starts)[1:]]
         return (min(levels[-2:]) if len(levels) > 1 else 0, levels[-1] if levels else 0)
 

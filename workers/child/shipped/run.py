@@ -103,8 +103,6 @@ def drawn(metadata, seed):
         dtype = np.dtype(port["dtype"])
         if dtype.kind == "f":
             arrays[port["name"]] = np.asarray(random.standard_normal(port["shape"])).astype(dtype)
-        elif dtype.kind == "b":
-            arrays[port["name"]] = np.asarray(random.integers(0, 2, port["shape"])).astype(dtype)
         else:
             arrays[port["name"]] = np.asarray(random.integers(0, 2, port["shape"])).astype(dtype)
     return arrays

@@ -92,13 +92,11 @@ class Belief:
         rng: np.random.Generator,
         sampling: Sampling = FAST,
         curve: str = "log_power",
-        jump: float = 0.2,
         prior: bool = True,
     ) -> None:
         self._rng = rng
         self._sampling = sampling
         self._curve = curve_named(curve)
-        self._jump = jump
         self._prior = prior
         self._peak = 1.0
         self._best = 0.0
@@ -116,7 +114,7 @@ class Belief:
     def observe(self, speeds: Array, ahead: float, peak: float) -> None:
         """Fits again. `speeds` (n,) is the best so far after each configuration in FLOP/s, 0 before a valid one;
         `ahead` the configurations the next slot is expected to measure; `peak` the target's ceiling in FLOP/s."""
-        starts = cuts(speeds, self._jump)
+        starts = cuts(speeds)
         self._configurations = len(speeds)
         if not starts:
             return

@@ -21,14 +21,18 @@ class Points:
     length: int
 
 
-def cuts(speeds: Array, jump: float) -> list[int]:
+JUMP = 0.2
+"""How much faster the best becomes where a new segment starts."""
+
+
+def cuts(speeds: Array) -> list[int]:
     """Where segments of `speeds` (n,), best so far, 0 before the first valid one, start; [] without a valid one."""
     valid = np.flatnonzero(speeds > 0)
     if not len(valid):
         return []
     first = int(valid[0])
     tail = speeds[first:]
-    jumps = np.flatnonzero(tail[1:] > (1 + jump) * tail[:-1]) + 1
+    jumps = np.flatnonzero(tail[1:] > (1 + JUMP) * tail[:-1]) + 1
     return [first, *(first + int(i) for i in jumps)]
 
 

@@ -42,7 +42,7 @@ class Gradient:
     in one more round of all it had; the second says that it will be no slower than `beta` times what its likes reached.
     Appendix C's rival is Ansor's program with its defaults, as here: alpha 0.2, beta 2, window 3. The paper also gives any
     operator a slot with probability `epsilon`, for which the program has a parameter (0.05) that nothing reads: 0 is the
-    program. Before t = window the backward term is 0, and a round-robin over all operators comes first.
+    program. Until t = window the backward term is 0, and a round-robin over all operators comes first.
     Rules told: "rescue", "warm_up", "epsilon", "gradient", "tie".
     """
 
@@ -149,7 +149,9 @@ class Gradient:
         found: dict[int, float] = {}
         for group, members in groups.items():
             fastest = max(work(one) / one.best for one in members)
-            members = [one for one in members if not self._left_behind(one, members, fastest)]
+            outgrown = {one.operator.index for one in members if self._left_behind(one, members, fastest)}
+            self._outgrown |= outgrown
+            members = [one for one in members if one.operator.index not in outgrown]
             if group and len(members) > 1:
                 found.update({one.operator.index: fastest for one in members})
         return found
@@ -157,10 +159,8 @@ class Gradient:
     def _left_behind(self, one: Progress, members: Sequence[Progress], fastest: float) -> bool:
         """Whether it had many slots more than its likes and is still `beta` times slower: then it is not like them."""
         others = [other.slots for other in members if other is not one]
-        if others and work(one) / one.best < fastest / self._beta and one.slots > OUTGROWN + max(others):
-            self._outgrown.add(one.operator.index)
-            return True
-        return False
+        slow = work(one) / one.best < fastest / self._beta
+        return bool(others) and slow and one.slots > OUTGROWN + max(others)
 
 
 def similarity(one: Progress) -> Group:

@@ -27,12 +27,12 @@ class Command(SiteCommand):
     def handle(self, *args: Any, name: str | None = None, **options: Any) -> None:
         try:
             user = self._user(name)
-            site = lock.noted(Path(settings.DATA_DIR)) or listening.configured().url()
+            site = lock.noted(Path(settings.DATA_DIR)) or listening.configured().site()
         except DatabaseError as error:
             raise CommandError(f"the site's database cannot be read ({error}): start it with `manage.py up`") from error
         except listening.Refused as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"Open {site.rstrip('/')}/login/{signin.issue(user)}/")
+        self.stdout.write(f"Open {site}/login/{signin.issue(user)}/")
         self.stdout.write(f"(this link signs {user} in: once, within {signin.MINUTES} minutes)")
 
     def _user(self, name: str | None) -> Any:

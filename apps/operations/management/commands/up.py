@@ -35,7 +35,7 @@ class Command(SiteCommand):
             raise CommandError(str(error)) from error
         if address.port != wanted.port:
             self.stdout.write(f"Port {wanted.port} is taken; this site is on port {address.port}.")
-        lock.note(held, address.url())
+        lock.note(held, address.site())
         try:
             with socket:
                 self._run(address, socket.fileno(), demo=options["demo"])
@@ -73,7 +73,7 @@ class Command(SiteCommand):
         except OSError as error:
             self._say(f"No link can be kept ({error}): make room, then `manage.py link` prints one.")
             path = "/"
-        self.stdout.write(f"Open {address.url(path)}")
+        self.stdout.write(f"Open {address.site()}{path}")
         if path != "/":
             self.stdout.write(
                 f"(this link signs you in: once, within {signin.MINUTES} minutes; `manage.py link` prints another)"

@@ -1,0 +1,79 @@
+"""The search of each operator, and what earlier runs tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from workers.engine.known import FALLEN, NOTHING, Known
+from workers.engine.methods import Method
+from workers.engine.ports import Backend, Candidate, Outcome, State
+from workers.engine.transfer import Neighbours
+from workers.pipeline.accounts import Accounts
+from workers.pipeline.watched import watched
+
+
+class Searches:
+    """A proposer for each of the backend's operators, by its index. `known` is what earlier runs found."""
+
+    def __init__(
+        self, backend: Backend, method: Method, seed: int, known: Mapping[int, Known], accounts: Accounts
+    ) -> None:
+        self._known, self._fallen = known, dict[int, Candidate]()
+        self._account = accounts.spending
+        neighbours, own = Neighbours(), watched(method, accounts)
+        self._proposers = [
+            own.make_proposer(operator, seed, known.get(operator.index, NOTHING), neighbours)
+            for operator in backend.operators()
+        ]
+        for operator, points in known.items():
+            for identity in sorted(points.settled):
+                backend.remember(operator, identity)
+
+    def exhausted(self, operator: int) -> bool:
+        """Whether it has nothing more to propose."""
+        return self._proposers[operator].exhausted
+
+    def propose(self, operator: int, count: int) -> list[Candidate]:
+        """`count` at most."""
+        with self._account("search/plan"):
+            return self._proposers[operator].propose(count)
+
+    def borrowed(self, operators: Collection[int], most: int) -> list[Candidate]:
+        """Bests of twins that wait for a try: they ride along, for a slot of their own would come late."""
+        plan: list[Candidate] = []
+        with self._account("search/plan"):
+            for operator in sorted(operators):
+                plan += self._proposers[operator].borrowed(most - len(plan))
+        return plan
+
+    def fallen(self, most: int) -> list[Candidate]:
+        """What earlier runs found to be much faster than it was now, to be measured once more."""
+        return list(self._fallen.values())[:most]
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Learns from them."""
+        for outcome in outcomes:
+            self._proposers[outcome.candidate.operator].observe([outcome])
+            self._compare(outcome)
+
+    def counted(self) -> dict[str, float]:
+        """Counters of all proposers, summed."""
+        counters = [proposer.counters for proposer in self._proposers]
+        return {name: sum(each[name] for each in counters) for name in (counters[0] if counters else ())}
+
+    def state(self) -> list[State]:
+        return [proposer.state() for proposer in self._proposers]
+
+    def restore(self, states: Sequence[State]) -> None:
+        for proposer, state in zip(self._proposers, states, strict=True):
+            proposer.restore(state)
+
+    def _compare(self, outcome: Outcome) -> None:
+        """With what an earlier run found, where that is the best of its operator."""
+        asked = outcome.candidate
+        known = self._known.get(asked.operator, NOTHING)
+        if asked.round > 0:
+            self._fallen.pop(asked.operator, None)
+        elif asked.configuration in known.starts[:1] and (outcome.seconds or 0.0) > FALLEN * known.best:
+            self._fallen[asked.operator] = replace(asked, origin="confirm", round=1)
