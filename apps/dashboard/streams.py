@@ -69,11 +69,12 @@ def _batched(rows: Iterator[_T]) -> Iterator[list[_T]]:
         yield page
 
 
-def measurement_table(run: TuningRun) -> Iterator[bytes]:
-    """Measurements as CSV."""
-    names = measurement_fields()
+def measurement_table(run: TuningRun, operator: int | None = None) -> Iterator[bytes]:
+    """Measurements as CSV, of one operator or of all."""
+    names, rows = measurement_fields(), run.measurements.all()
+    rows = rows if operator is None else rows.filter(operator=operator)
     yield as_csv([names]).encode()
-    for page in _batched(by_number(run.measurements.all(), *names[1:], size=ROWS)):
+    for page in _batched(by_number(rows, *names[1:], size=ROWS)):
         yield as_csv(page).encode()
 
 

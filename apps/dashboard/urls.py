@@ -26,6 +26,7 @@ urlpatterns = [
     path("runs/new", runs.new, name="new-run"),
     path("runs/<uuid:pk>/", runs.run, name="run"),
     path("runs/<uuid:pk>/operators/<int:index>/", operators.operator, name="operator"),
+    path("runs/<uuid:pk>/operators/<int:index>/measurements.csv", operators.measurements, name="operator-table"),
     path("runs/<uuid:pk>/snapshot.json", runs.shot, name="snapshot"),
     path("runs/<uuid:pk>/standing", runs.standing, name="standing"),
     path("runs/<uuid:pk>/compile", runs.compile_best, name="compile"),

@@ -46,12 +46,28 @@ def addresses(site: Site, run: TuningRun) -> list[str]:
     pages = [reverse(name, args=[run.pk]) for name in RUN_PAGES]
     files = [reverse("run-file", args=[run.pk, name]) for name in ("log.jsonl", "measurements.csv", "report.html")]
     network = [reverse(name, args=[site.network.pk]) for name in ("network", "network-state", "compared", "example")]
-    return [*pages, reverse("operator", args=[run.pk, 0]), *files, *network]
+    operator = [reverse(name, args=[run.pk, 0]) for name in ("operator", "operator-table")]
+    return [*pages, *operator, *files, *network]
 
 
 def test_everything_is_there_for_its_owner(site: Site, ada: Client, told: TuningRun) -> None:
     for address in ["/", "/networks/", "/storage/", "/targets/", "/runs/new", *addresses(site, told)]:
         assert ada.get(address).status_code == 200, address
+
+
+@pytest.mark.parametrize("name", ["home", "network"])
+def test_runs_are_shown_as_they_are_without_a_reload(site: Site, ada: Client, told: TuningRun, name: str) -> None:
+    address = reverse(name, args=[] if name == "home" else [site.network.pk])
+    for state, often in (("running", "4s"), ("done", "60s")):
+        Job.objects.filter(pk=told.job_id).update(state=state)
+        page = ada.get(address).content.decode()
+        assert re.findall(r'id="rows" hx-get="([^"]*)" hx-trigger="every (\w+)"', page) == [(address, often)]
+
+
+def test_a_network_that_is_being_read_is_asked_for_again(site: Site, ada: Client) -> None:
+    assert 'id="list" hx-get' not in ada.get("/networks/").content.decode()
+    Network.objects.update(state="inspecting")
+    assert 'id="list" hx-get="/networks/" hx-trigger="every 4s"' in ada.get("/networks/").content.decode()
 
 
 def test_networks_of_one_name_are_told_apart_where_one_is_chosen(site: Site, ada: Client) -> None:
@@ -570,6 +586,9 @@ def test_downloads_are_attachments_with_every_measurement(ada: Client, told: Tun
     assert table["Content-Disposition"].startswith("attachment")
     assert table["X-Content-Type-Options"] == "nosniff"
     assert len(b"".join(table).splitlines()) == 1 + told.measurements.count()
+    one = b"".join(ada.get(reverse("operator-table", args=[told.pk, 1])))
+    assert len(one.splitlines()) == 1 + told.measurements.filter(operator=1).count() == 2
+    assert ada.get(reverse("operator-table", args=[told.pk, 9])).status_code == 404
     log = b"".join(ada.get(reverse("run-file", args=[told.pk, "log.jsonl"])))
     assert log.count(b'"kind":"measurement"') == told.measurements.count()
     assert ada.get(reverse("run-file", args=[told.pk, "secret_key"])).status_code == 404

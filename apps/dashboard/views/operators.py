@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from apps.core.access import owned
-from apps.dashboard import figures, knobs, words
+from apps.dashboard import figures, humans, knobs, streams, words
 from apps.dashboard.chain_chart import fan
 from apps.dashboard.course import course
 from apps.dashboard.course_charts import PLACES, charts
@@ -25,13 +25,26 @@ SOON, LATER = 4, 60
 
 @require_GET
 def operator(request: HttpRequest, pk: UUID, index: int) -> HttpResponse:
+    run, found = _found(request, pk, index)
+    if request.GET.get("seen") == _seen(run):
+        return HttpResponse(status=204)  # the page has all of it
+    return render(request, "dashboard/operator.html", _told(run, found))
+
+
+@require_GET
+def measurements(request: HttpRequest, pk: UUID, index: int) -> HttpResponse:
+    """Every configuration of it that was tried."""
+    run, found = _found(request, pk, index)
+    name = f"{humans.stem(run.network.name)}-operator-{found.index}.csv"
+    return streams.attachment(request, streams.measurement_table(run, found.index), name, "text/csv")  # type: ignore[return-value]
+
+
+def _found(request: HttpRequest, pk: UUID, index: int) -> tuple[TuningRun, Operator]:
     run = owned(TuningRun.objects.select_related("job", "network", "target"), request.user, pk=pk)
     found = run.operators.filter(index=index).first()
     if found is None:
         raise Http404
-    if request.GET.get("seen") == _seen(run):
-        return HttpResponse(status=204)  # the page has all of it
-    return render(request, "dashboard/operator.html", _told(run, found))
+    return run, found
 
 
 def _seen(run: TuningRun) -> str:
