@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.proposer import Proposer
+from workers.engine.proposer import GuidedProposer
 from workers.engine.space import Configuration, Knob, Operator, Sketch
 
 WORK = 1e9
@@ -67,7 +67,7 @@ def measured(candidate: Candidate) -> Outcome:
     return Outcome(candidate, candidate.configuration, repr(candidate.configuration), seconds, cause=cause)
 
 
-def run(proposer: Proposer, trials: int, plan: int = 16) -> list[Outcome]:
+def run(proposer: GuidedProposer, trials: int, plan: int = 16) -> list[Outcome]:
     """Proposes and measures until `trials` outcomes or exhaustion."""
     outcomes: list[Outcome] = []
     while len(outcomes) < trials and (batch := proposer.propose(min(plan, trials - len(outcomes)))):
@@ -77,6 +77,6 @@ def run(proposer: Proposer, trials: int, plan: int = 16) -> list[Outcome]:
     return outcomes
 
 
-def reached(proposer: Proposer) -> float:
+def reached(proposer: GuidedProposer) -> float:
     """Best speed so far, FLOP/s."""
     return WORK / proposer.best.seconds if proposer.best and proposer.best.seconds else 0.0

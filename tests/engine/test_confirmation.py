@@ -14,7 +14,7 @@ from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.history import History
 from workers.engine.known import Known, Point
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.proposer import Proposer, Search
+from workers.engine.proposer import GuidedProposer, Search
 from workers.engine.sampler import Greedy
 from workers.engine.space import Configuration
 
@@ -147,15 +147,17 @@ class Noisy:
         return WORK / found if found else math.inf
 
 
-def made(seed: int, confirm: float = SHARE) -> Proposer:
+def made(seed: int, confirm: float = SHARE) -> GuidedProposer:
     def explorer(rng: np.random.Generator) -> SimulatedAnnealing:
         return SimulatedAnnealing(rng, chains=32, steps=30)
 
     rng = np.random.default_rng(seed)
-    return Proposer(convolution(), explorer, Greedy(), lambda: XGBoost(seed, rounds=20), rng, Search(confirm=confirm))
+    return GuidedProposer(
+        convolution(), explorer, Greedy(), lambda: XGBoost(seed, rounds=20), rng, Search(confirm=confirm)
+    )
 
 
-def search(proposer: Proposer, landscape: Noisy, trials: int) -> list[Outcome]:
+def search(proposer: GuidedProposer, landscape: Noisy, trials: int) -> list[Outcome]:
     outcomes: list[Outcome] = []
     while len(outcomes) < trials:
         answers = [landscape(candidate) for candidate in proposer.propose(8)]

@@ -13,25 +13,25 @@ from workers.engine.cost_model import RandomForest, XGBoost
 from workers.engine.errors import UnknownPart
 from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.ports import CostModel
-from workers.engine.proposer import Proposer, Search
+from workers.engine.proposer import GuidedProposer, Search
 from workers.engine.sampler import Greedy
 
 CONTEXTUAL: dict[str, Any] = {"contextual": True, "acquisition": "expected_improvement"}
 
 
-def made(seed: int = 0, cost_model: Any = RandomForest, **search: Any) -> Proposer:
+def made(seed: int = 0, cost_model: Any = RandomForest, **search: Any) -> GuidedProposer:
     def learned() -> CostModel:
         return cost_model(seed)  # type: ignore[no-any-return]
 
     def explorer(rng: np.random.Generator) -> SimulatedAnnealing:
         return SimulatedAnnealing(rng, chains=32, steps=20)
 
-    return Proposer(
+    return GuidedProposer(
         convolution(), explorer, Greedy(), learned, np.random.default_rng(seed), Search(**{**CONTEXTUAL, **search})
     )
 
 
-def shares(proposer: Proposer, plans: int) -> list[float]:
+def shares(proposer: GuidedProposer, plans: int) -> list[float]:
     """Mean share of chance in each plan of 16."""
     found, before = [], (0.0, 0.0)
     for _ in range(plans):

@@ -12,7 +12,7 @@ from tests.engine.synthetic_search import CONVOLUTION, WORK, convolution, measur
 from workers.engine.history import History
 from workers.engine.known import ALIKE, STARTS, Known, Point, known_points, space_of
 from workers.engine.methods import method
-from workers.engine.proposer import Proposer
+from workers.engine.proposer import GuidedProposer
 from workers.engine.space import Configuration, Knob, Operator, Sketch
 
 OPERATOR = convolution()
@@ -29,7 +29,7 @@ def drawn(count: int, seed: int = 5) -> Known:
     return Known(tuple(point(Configuration(0, tuple(row))) for row in rows.tolist()))
 
 
-def proposer(known: Known = Known(), operator: Operator = OPERATOR, seed: int = 3) -> Proposer:  # noqa: B008  (frozen)
+def proposer(known: Known = Known(), operator: Operator = OPERATOR, seed: int = 3) -> GuidedProposer:  # noqa: B008  (frozen)
     return method("round_robin").make_proposer(operator, seed, known)
 
 

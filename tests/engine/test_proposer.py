@@ -16,7 +16,7 @@ from workers.engine.cost_model import XGBoost
 from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, CostModel, Outcome, Prediction
-from workers.engine.proposer import Proposer, Search
+from workers.engine.proposer import GuidedProposer, Search
 from workers.engine.sampler import Greedy
 from workers.engine.space import Configuration, Features, Operator, Sketch
 from workers.messages.causes import LARGE
@@ -25,9 +25,9 @@ SEEDS = range(10)
 TRIALS = 160
 
 
-def made(seed: int = 0, operator: Operator | None = None, search: Search | None = None) -> Proposer:
+def made(seed: int = 0, operator: Operator | None = None, search: Search | None = None) -> GuidedProposer:
     rng = np.random.default_rng(seed)
-    return Proposer(operator or convolution(), SimulatedAnnealing, Greedy(), lambda: XGBoost(seed), rng, search)
+    return GuidedProposer(operator or convolution(), SimulatedAnnealing, Greedy(), lambda: XGBoost(seed), rng, search)
 
 
 def small(*sketches: Sketch, start: tuple[Configuration, ...] = ()) -> Operator:
@@ -171,7 +171,7 @@ def test_outcomes_of_another_operator_are_refused() -> None:
 
 @pytest.mark.parametrize(("sketches", "name"), [(1, "dynatune"), (3, "dynatune"), (2, "random")])
 def test_run_2n_equals_run_n_state_restore_replay_run_n(sketches: int, name: str) -> None:
-    def fresh() -> Proposer:
+    def fresh() -> GuidedProposer:
         return method(name).make_proposer(convolution(sketches), 11)
 
     whole = fresh()
@@ -240,7 +240,7 @@ def test_mutation_an_explorer_that_does_not_see_the_score_reaches_nothing() -> N
         def explore(self, sketch, score, count, visited):  # type: ignore[no-untyped-def]
             return super().explore(sketch, lambda choices: np.zeros(len(choices)), count, visited)
 
-    proposer = Proposer(convolution(), Blind, Greedy(), lambda: XGBoost(0), np.random.default_rng(0))
+    proposer = GuidedProposer(convolution(), Blind, Greedy(), lambda: XGBoost(0), np.random.default_rng(0))
     run(proposer, 64)
     assert proposer.counters["explorer"] > proposer.counters["reached"] == 0
 
@@ -263,7 +263,7 @@ def test_mutation_an_explorer_that_returns_its_starts_reaches_nothing_whatever_t
             return self.begun, steps
 
     search = Search(pool=4.0)
-    proposer = Proposer(convolution(), Still, sampler(), lambda: XGBoost(0), np.random.default_rng(0), search)
+    proposer = GuidedProposer(convolution(), Still, sampler(), lambda: XGBoost(0), np.random.default_rng(0), search)
     run(proposer, 64)
     assert proposer.counters["explorer"] > proposer.counters["reached"] == 0
     assert (proposer.counters["not_greedy"] > 0) == (sampler is Last)
@@ -279,7 +279,9 @@ def test_candidates_of_a_sketch_that_is_scored_whole_are_no_walk_s() -> None:
 
 def test_a_sampler_that_leaves_the_greedy_choice_is_counted() -> None:
     search = Search(pool=4.0, epsilon=0.0)
-    proposer = Proposer(convolution(), SimulatedAnnealing, Last(), lambda: XGBoost(0), np.random.default_rng(0), search)
+    proposer = GuidedProposer(
+        convolution(), SimulatedAnnealing, Last(), lambda: XGBoost(0), np.random.default_rng(0), search
+    )
     run(proposer, 64)
     assert proposer.counters["not_greedy"] == proposer.counters["explorer"] > 0
 
@@ -294,9 +296,9 @@ class Few(Greedy):
         return candidates[: min(count, self.TAKEN)]
 
 
-def sparing(operator: Operator, **search: float) -> Proposer:
+def sparing(operator: Operator, **search: float) -> GuidedProposer:
     numbers = Search(**{"pool": 4.0, "epsilon": 0.0, **search})  # type: ignore[arg-type]
-    return Proposer(operator, SimulatedAnnealing, Few(), lambda: XGBoost(0), np.random.default_rng(0), numbers)
+    return GuidedProposer(operator, SimulatedAnnealing, Few(), lambda: XGBoost(0), np.random.default_rng(0), numbers)
 
 
 def test_what_a_sampler_leaves_out_is_not_replaced() -> None:
@@ -332,7 +334,7 @@ def test_what_the_explorer_cannot_supply_is_filled_by_chance() -> None:
             return found[:5], steps
 
     search = Search(epsilon=0.0)
-    proposer = Proposer(convolution(), Lame, Greedy(), lambda: XGBoost(0), np.random.default_rng(0), search)
+    proposer = GuidedProposer(convolution(), Lame, Greedy(), lambda: XGBoost(0), np.random.default_rng(0), search)
     proposer.observe([measured(c) for c in proposer.propose(8)])
     assert Counter(c.origin for c in proposer.propose(16)) == {"explorer": 5, "random": 11}
     assert proposer.counters["left_out"] == 0
@@ -387,7 +389,7 @@ def clearly_wins(cost_model: Callable[[int], CostModel]) -> bool:
     """
     wins = losses = 0
     for seed in SEEDS:
-        guided = Proposer(
+        guided = GuidedProposer(
             convolution(),
             lambda rng: SimulatedAnnealing(rng, steps=60),
             Greedy(),

@@ -15,7 +15,7 @@ from workers.engine.history import History
 from workers.engine.known import Known, Point
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.proposer import Proposer, Search
+from workers.engine.proposer import GuidedProposer, Search
 from workers.engine.space import Configuration, Operator, Sketch
 from workers.engine.transfer import LEAST, LOANS, Neighbours, placed
 
@@ -50,7 +50,7 @@ def neighbours(*operators: Operator, count: int = 100) -> Neighbours:
 
 def proposer(
     operator: Operator, around: Neighbours | None = None, transfer: int = 128, twins: bool = False
-) -> Proposer:
+) -> GuidedProposer:
     chosen = method("round_robin")
     search = {**chosen.parameters.get("search", {}), "transfer": transfer, "twins": twins}
     return replace(chosen, parameters={**chosen.parameters, "search": search}).make_proposer(
@@ -65,7 +65,7 @@ def answered(candidate: Candidate, operator: Operator) -> Outcome:
     )
 
 
-def with_points(one: Proposer, count: int, seed: int = 6) -> Proposer:
+def with_points(one: GuidedProposer, count: int, seed: int = 6) -> GuidedProposer:
     for point in measured(one.operator, count, seed).points:
         one.observe([answered(Candidate(one.operator.index, point.configuration, "random"), one.operator)])
     return one
@@ -81,7 +81,7 @@ def test_after_its_first_points_a_search_follows_what_similar_operators_found() 
     assert typical["taught"] > 1.5 * typical["alone"]
 
 
-def of_earlier_runs(*known: Known) -> Proposer:
+def of_earlier_runs(*known: Known) -> GuidedProposer:
     """A search of LARGE that hears of others with its knobs."""
     return method("auto").make_proposer(LARGE, 3, Known(alike=known))
 

@@ -11,7 +11,7 @@ import pytest
 from tests.pipeline.simulated_run import OPERATORS
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.proposer import Proposer
+from workers.engine.proposer import GuidedProposer
 from workers.engine.scheduler import DynaTune
 from workers.engine.space import Sketch
 from workers.landscapes import Charged, Costs, SimulatedClock, SyntheticLandscape
@@ -28,8 +28,8 @@ CHOSEN = method("auto", {"explorer.chains": "8", "explorer.steps": "5"})
 UNIT = {"explorer": 1.0, "sampler": 0.5, "cost_model": 0.2, "scheduler": 0.0}
 COSTS = Costs({key_of(role, CHOSEN): dict.fromkeys(units, UNIT[role]) for role, units in UNITS.items()})
 SLOW = (
-    (DynaTune, "choose", 4.0), (DynaTune, "observe", 4.0), (Proposer, "propose", 2.0), (Proposer, "observe", 0.4),
-    (Proposer, "state", 2.0), (Books, "observe", 4.0), (Sketch, "features", 0.4),
+    (DynaTune, "choose", 4.0), (DynaTune, "observe", 4.0), (GuidedProposer, "propose", 2.0), (GuidedProposer, "observe", 0.4),
+    (GuidedProposer, "state", 2.0), (Books, "observe", 4.0), (Sketch, "features", 0.4),
 )  # fmt: skip
 """Parts that charge no clock of themselves, and seconds a call that they take here."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.pipeline.simulated_run import OPERATORS
 from workers.engine.methods import method
-from workers.engine.proposer import Proposer
+from workers.engine.proposer import GuidedProposer
 from workers.landscapes import SimulatedClock, SyntheticLandscape
 from workers.landscapes.synthetic import PEAK_FLOPS
 from workers.messages.events import Event
@@ -23,9 +23,9 @@ def between(patch: pytest.MonkeyPatch, making: float, telling: float) -> list[fl
     takes so long, `telling` of it so long until it is taken."""
     clock, told = SimulatedClock(), list[tuple[float, float]]()
     lengths: list[float] = []
-    state = Proposer.state
+    state = GuidedProposer.state
 
-    def slow(self: Proposer) -> dict[str, Any]:
+    def slow(self: GuidedProposer) -> dict[str, Any]:
         clock.advance(making / len(OPERATORS))
         return state(self)
 
@@ -36,7 +36,7 @@ def between(patch: pytest.MonkeyPatch, making: float, telling: float) -> list[fl
             clock.advance(telling)
             told.append((event["clock"], clock.now()))
 
-    patch.setattr(Proposer, "state", slow)
+    patch.setattr(GuidedProposer, "state", slow)
     backend = SyntheticLandscape(3, OPERATORS, clock)
     TuningLoop(backend, method("random"), Budget(seconds=400.0), 7, PEAK_FLOPS, clock, emit, lambda: "continue").run()
     gaps = [began - ended for (_, ended), (began, _) in pairwise(told[:-1])]

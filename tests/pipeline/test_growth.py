@@ -10,7 +10,7 @@ import pytest
 
 from workers.engine.methods import method
 from workers.engine.ports import Outcome
-from workers.engine.proposer import Proposer
+from workers.engine.proposer import GuidedProposer
 from workers.landscapes import SimulatedClock, SyntheticLandscape, synthetic_operators
 from workers.landscapes.synthetic import PEAK_FLOPS
 from workers.messages.events import Event, encode
@@ -50,11 +50,11 @@ def test_a_measurement_leaves_a_few_kilobytes() -> None:
 
 @pytest.mark.mutation
 def test_a_leak_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    observe, kept = Proposer.observe, list[bytes]()
+    observe, kept = GuidedProposer.observe, list[bytes]()
 
-    def leaking(self: Proposer, outcomes: Sequence[Outcome]) -> None:
+    def leaking(self: GuidedProposer, outcomes: Sequence[Outcome]) -> None:
         kept.extend(bytes(3 * ALLOWED) for _ in outcomes)
         observe(self, outcomes)
 
-    monkeypatch.setattr(Proposer, "observe", leaking)
+    monkeypatch.setattr(GuidedProposer, "observe", leaking)
     assert growth() > ALLOWED

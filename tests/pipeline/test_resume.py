@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, measurements, simulated
-from workers.engine.proposer import Proposer
+from workers.engine.proposer import GuidedProposer
 from workers.landscapes import synthetic_operators
 from workers.messages.events import decode
 
@@ -144,15 +144,15 @@ def test_a_resume_that_observes_nothing_is_noticed(tmp_path: Path, monkeypatch: 
     whole = sequence(unbroken("round_robin").measurements)
     first = simulated("round_robin", TRIALS, wish=Wish("pause", 12))
     history = kept(tmp_path, first.lines)
-    observe = Proposer.observe
+    observe = GuidedProposer.observe
     left = len(history.measurements)
 
-    def deaf(self: Proposer, outcomes: Any) -> None:
+    def deaf(self: GuidedProposer, outcomes: Any) -> None:
         nonlocal left
         left -= len(outcomes)
         if left < 0:
             observe(self, outcomes)
 
-    monkeypatch.setattr(Proposer, "observe", deaf)
+    monkeypatch.setattr(GuidedProposer, "observe", deaf)
     second = simulated("round_robin", TRIALS, history=history)
     assert sequence(measurements(first.events) + second.measurements) != whole

@@ -89,10 +89,10 @@ def test_a_scheduler_hears_what_another_operators_slot_brought(monkeypatch: pyte
 @pytest.mark.mutation
 def test_a_checkpoint_that_forgets_its_loans_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = unbroken()
-    restore = proposer.Proposer.restore
+    restore = proposer.GuidedProposer.restore
 
-    def forgetful(self: proposer.Proposer, state: dict[str, Any]) -> None:
+    def forgetful(self: proposer.GuidedProposer, state: dict[str, Any]) -> None:
         restore(self, {**state, "loans": [[] for _ in state["loans"]]})
 
-    monkeypatch.setattr(proposer.Proposer, "restore", forgetful)
+    monkeypatch.setattr(proposer.GuidedProposer, "restore", forgetful)
     assert any(sequence(in_two(tmp_path / str(n), n)) != whole for n in (27, 32, 38))

@@ -138,6 +138,38 @@ class Sampler(Protocol):
         ...
 
 
+class Proposer(Protocol):
+    """The search of one operator. `counters` count what it proposed, by the names of `search.COUNTERS`."""
+
+    counters: dict[str, float]
+
+    @property
+    def best(self) -> Outcome | None:
+        """The fastest outcome so far."""
+        ...
+
+    @property
+    def exhausted(self) -> bool:
+        """Nothing is left to propose."""
+        ...
+
+    def propose(self, count: int) -> list[Candidate]:
+        """At most `count` new candidates; fewer when fewer stand for all or the space runs out, none when `exhausted`."""
+        ...
+
+    def borrowed(self, most: int) -> list[Candidate]:
+        """At most so many that ride along beside any plan, of whichever operator: what is the best of a twin now."""
+        ...
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Learns. A run that goes on tells all outcomes since its start, in their order, after `restore`."""
+        ...
+
+    def state(self) -> State: ...
+
+    def restore(self, state: State) -> None: ...
+
+
 class Evaluator(Protocol):
     """Decides how often a program is timed. Called in the measuring process after every run."""
 

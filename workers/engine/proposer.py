@@ -18,8 +18,8 @@ from workers.engine.space import Configuration, Operator
 from workers.engine.transfer import Neighbours
 
 
-class Proposer:
-    """Proposes configurations of one operator and learns from what came of them.
+class GuidedProposer:
+    """See `Proposer`; explorer, sampler and cost model guide it.
 
     A plan holds, in this order: what was asked before a crash and never observed, a doubtful best and its rival for
     another round, the best of `known` (earlier runs, which also teach the cost model before anything is measured) and
@@ -178,4 +178,4 @@ class Proposer:
         return self._history.unvisited(self._starts)
 
 
-__all__ = ["Proposer", "Search"]
+__all__ = ["GuidedProposer", "Search"]

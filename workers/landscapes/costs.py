@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.engine.methods import Method
-from workers.engine.ports import CostModel, Explorer, Prediction, Sampler, Score
-from workers.engine.proposer import Proposer
+from workers.engine.ports import CostModel, Explorer, Prediction, Proposer, Sampler, Score
 from workers.engine.space import Choices, Features, Operator, Sketch
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import LandscapeError

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workers.engine.methods import Method
-from workers.engine.ports import Candidate, Outcome, State
-from workers.engine.proposer import Proposer
+from workers.engine.ports import Candidate, Outcome, Proposer, State
 from workers.engine.search import COUNTERS
 from workers.engine.space import Configuration, Knob, Operator, Sketch
 from workers.landscapes import files
@@ -170,7 +169,7 @@ class _Played(Method):
     def make_proposer(self, operator: Operator, seed: int, *given: Any, **named: Any) -> Proposer:
         assert self.landscape is not None
         search = self.landscape.searches[operator.index]
-        return cast(Proposer, RecordedProposer(operator, search, self.landscape.clock))  # all the loop asks of one
+        return RecordedProposer(operator, search, self.landscape.clock)
 
 
 class RecordedProposer:
@@ -178,7 +177,8 @@ class RecordedProposer:
 
     def __init__(self, operator: Operator, search: RecordedSearch, clock: SimulatedClock) -> None:
         self.operator, self._search, self._clock, self._next = operator, search, clock, 0
-        self.counters = dict.fromkeys(COUNTERS, 0)
+        self.counters: dict[str, float] = dict.fromkeys(COUNTERS, 0)
+        self.best: Outcome | None = None
 
     @property
     def exhausted(self) -> bool:
@@ -197,7 +197,9 @@ class RecordedProposer:
         return []
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """What came of a step is known already."""
+        """What came of a step is known already: the best is kept."""
+        ran = [outcome for outcome in (self.best, *outcomes) if outcome is not None and outcome.seconds is not None]
+        self.best = min(ran, key=lambda outcome: outcome.seconds or 0.0, default=None)
 
     def state(self) -> State:
         return {"next": self._next}

@@ -29,8 +29,7 @@ from workers.engine.explorer.evolutionary import METASCHEDULE
 from workers.engine.history import History
 from workers.engine.known import NOTHING, Known
 from workers.engine.methods import Method
-from workers.engine.ports import Candidate, Outcome, State
-from workers.engine.proposer import Proposer
+from workers.engine.ports import Candidate, Outcome, Proposer, State
 from workers.engine.search import COUNTERS
 from workers.engine.space import Configuration, Operator
 from workers.messages.causes import UNBUILT
@@ -83,8 +82,7 @@ class Evolving(Method):
         settings = Settings(
             seed, self.rhythm.plan, self.threads, {**METASCHEDULE, **self.parameters.get("explorer", {})}
         )
-        made: Any = EvolutionaryProposer(operator, workload, settings, self.model, known)
-        return made  # type: ignore[no-any-return]  # all the loop asks of one
+        return EvolutionaryProposer(operator, workload, settings, self.model, known)
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ class Settings:
 
 
 class EvolutionaryProposer:
-    """The verbs of `Proposer`. First come the operator's start configurations, as in every method.
+    """See `Proposer`. First come the operator's start configurations, as in every method.
 
     TVM keeps its population and random states to itself: a resumed run knows all that was measured and goes on with
     other luck.

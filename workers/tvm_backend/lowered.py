@@ -17,7 +17,7 @@ from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
 
 from workers.engine.methods import Method
-from workers.engine.proposer import Proposer
+from workers.engine.ports import Proposer
 from workers.engine.space import Choices, Features, Operator, Sketch
 from workers.tvm_backend.programs import Invalid, Workload
 

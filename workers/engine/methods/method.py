@@ -12,8 +12,8 @@ from workers.engine.cost_model import COST_MODELS
 from workers.engine.evaluator import EVALUATORS, evaluator_from
 from workers.engine.explorer import EXPLORERS
 from workers.engine.known import NOTHING, Known
-from workers.engine.ports import CostModel, Evaluator, Explorer, Sampler
-from workers.engine.proposer import Proposer, Search
+from workers.engine.ports import CostModel, Evaluator, Explorer, Proposer, Sampler
+from workers.engine.proposer import GuidedProposer, Search
 from workers.engine.registry import make
 from workers.engine.sampler import SAMPLERS
 from workers.engine.scheduler import SCHEDULERS
@@ -106,7 +106,7 @@ class Method:
     ) -> Proposer:
         """The inner search of `operator`, which may learn from `neighbours`; equal seeds, operators and knowledge
         propose equally."""
-        return Proposer(
+        return GuidedProposer(
             operator,
             lambda rng: self.make_explorer(operator, rng),
             self.make_sampler(operator, seed),
