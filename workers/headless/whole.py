@@ -12,7 +12,6 @@ def write_whole(path: Path, text: str) -> None:
     with partial.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
-        os.fsync(
-            file.fileno()
-        )  # a name that is on the disk before its content would be an empty file after a power cut
+        # Else a power cut could leave the name with nothing in it.
+        os.fsync(file.fileno())
     partial.replace(path)
