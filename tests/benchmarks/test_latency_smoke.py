@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
@@ -59,10 +60,11 @@ def test_every_library_gets_as_many_runs_and_the_module_computes_the_same(measur
     (path,) = (measured[0] / "cells").glob("*.json")
     cell = json.loads(path.read_text())
     assert cell["state"] == "done", cell["reason"]
+    broken = set() if shutil.which("g++") else {"torch.compile"}  # it wants a compiler
+    assert cell["errors"].keys() == broken, cell["errors"]
     assert {name: latency["runs"] for name, latency in cell["latencies"].items()} == dict.fromkeys(
-        {"TVM", "ONNX Runtime", "PyTorch", "torch.compile"} - cell["errors"].keys(), 200
+        {"TVM", "ONNX Runtime", "PyTorch", "torch.compile"} - broken, 200
     )
-    assert "PyTorch" in cell["latencies"]
     assert cell["torch"]["difference"] < 1e-5
     assert "other weights" not in measured[1]
 

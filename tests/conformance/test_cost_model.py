@@ -47,6 +47,15 @@ def test_a_fit_depends_on_seed_and_data_only(name: str) -> None:
     assert (fresh.predict(FEATURES).mean == used.predict(FEATURES).mean).all()
 
 
+def test_choices_are_answered_as_their_features_are_or_not_at_all(name: str) -> None:
+    model, none = COST_MODELS[name](1), np.zeros(0, dtype=np.float32)
+    model.fit(FEATURES, SPEEDS)
+    tables = CONVOLUTION.tables
+    assert tables is not None
+    opinion = model.tabled(tables, none)
+    assert opinion is None or opinion(CHOICES).mean == pytest.approx(model.predict(FEATURES).mean, abs=1e-4)
+
+
 def test_the_scale_of_speeds_does_not_matter(name: str) -> None:
     one, two = COST_MODELS[name](1), COST_MODELS[name](1)
     one.fit(FEATURES, SPEEDS)

@@ -335,8 +335,10 @@ async def test_a_line_that_breaks_makes_room(story: Any, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(consumers, "Ear", broken)
+        viewer = await line(run, site.ada)
+        await viewer.connect()
         with pytest.raises(ConnectionError):
-            await closes(await line(run, site.ada))
+            await viewer.wait(5)
     again = await line(run, site.ada)
     await again.connect()
     assert await again.receive_json_from(timeout=5)

@@ -166,7 +166,7 @@ def test_the_page_has_an_anchor_for_every_method_and_part_and_no_link_leads_nowh
     assert "Chameleon, Tables 7 and 9" in page
     assert "chains = 128" in page
     assert 'id="part-sampler-diverse"' in page
-    assert "sampling = walkers 40, steps 120, burn 100, samples 400, points 400" in page
+    assert "sampling = walkers 40, steps 120, burn 100, samples 400, points 10, again 60" in page
 
 
 def test_the_page_is_for_who_signed_in(db: None) -> None:

@@ -25,7 +25,7 @@ from workers.engine.belief.posterior import (
     starts,
     walk,
 )
-from workers.engine.belief.segments import cuts, points
+from workers.engine.belief.segments import Points, cuts, points
 from workers.engine.errors import UnknownPart
 
 PEAK = 1e12
@@ -87,13 +87,147 @@ def test_a_jump_over_20_percent_starts_a_segment_and_leading_failures_are_left_o
     assert cuts(np.zeros(3)) == []
 
 
-def test_thinned_points_keep_the_ends_the_weight_and_the_count() -> None:
+def test_a_plateaus_points_stand_for_all_of_it() -> None:
     speeds = staircase(np.random.default_rng(0), 3000)
-    part = points(speeds, 100, 24)
-    assert len(part.x) <= 30
+    part = points(speeds, 100, 10)
+    assert len(part.x) <= 10 * math.log(2900) + 2 * len(np.unique(speeds[100:]))
     assert part.x[0] == 1
-    assert part.x[-1] == part.length == part.weights.sum() == 2900
-    assert np.array_equal(part.y, speeds[100:][part.x.astype(int) - 1])
+    assert part.weights.sum() == 2900
+    assert np.array_equal(np.repeat(part.y, part.weights.astype(int)), speeds[100:])
+    # Each lies among the configurations that it stands for.
+    ends = np.cumsum(part.weights)
+    assert np.all((ends - part.weights + 1 <= part.x * (1 + 1e-9)) & (part.x <= ends * (1 + 1e-9)))
+
+
+def misfit(curve: Curve, theta: np.ndarray, part: Points) -> np.ndarray:
+    return ((curve(theta, part.x) - part.y) / part.y[-1]) ** 2 @ part.weights
+
+
+def misjudged(shift: float = 0.0, each: int = 10) -> float:
+    """How far misfits by thinned points are from those by all, at most: of curves whose mean misfit is under 5 %, as a share of
+    it, over 12 staircases. `shift` moves points from the middle of what they stand for to its end (1)."""
+    curve, worst = curve_named("log_power"), 0.0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        speeds = staircase(rng, int(rng.integers(50, 2000)), rng.uniform(0.1, 0.6), rng.uniform(0.5, 5)) / PEAK
+        theta = rng.uniform(curve.lower, [1.0, 6.0, 3.0], size=(4000, 3))
+        part, whole = points(speeds, 0, each), points(speeds, 0, None)
+        thinned = replace(part, x=part.x + shift * (np.cumsum(part.weights) - part.x))
+        exact = misfit(curve, theta, whole)
+        near = exact < 0.05**2 * len(speeds)
+        worst = max(worst, float(np.abs(misfit(curve, theta[near], thinned) / exact[near] - 1).max()))
+    return worst
+
+
+def test_thinned_points_judge_curves_as_all_do() -> None:
+    assert misjudged() < 0.02
+
+
+@pytest.mark.mutation
+def test_mutation_points_at_the_ends_of_what_they_stand_for_judge_otherwise() -> None:
+    assert misjudged(shift=1.0) > 0.04
+
+
+def plateaus(again: int | None, seed: int = 0) -> tuple[Belief, np.ndarray]:
+    """A belief of a search that found nothing for a long time, slot by slot, and its last curve."""
+    rng = np.random.default_rng(seed)
+    speeds = staircase(rng, 60, rng.uniform(0.1, 0.6), rng.uniform(0.5, 5))
+    belief = believe(speeds, replace(FAST, again=again), seed=seed)
+    for count in range(72, 301, 12):
+        speeds = np.append(speeds, np.full(count - len(speeds), speeds[-1]))
+        belief.observe(speeds, 8, PEAK)
+    return belief, speeds
+
+
+def strayed(again: int) -> float:
+    """Median, over 12 operators, of how far what a slot is believed to bring after such a time is from what a fit that begins
+    anew says, as a factor."""
+    factors = []
+    for seed in range(12):
+        belief, speeds = plateaus(again, seed)
+        assert belief.walked[0] == again
+        one, other = belief.forecast(8), believe(speeds, replace(FAST, again=None), seed=seed + 100).forecast(8)
+        assert one is not None
+        assert other is not None
+        factors.append(abs(math.log(one.rise / other.rise)))
+    return math.exp(float(np.median(factors)))
+
+
+def test_a_chain_that_goes_on_along_a_plateau_comes_to_the_same() -> None:
+    assert FAST.again is not None
+    assert strayed(FAST.again) < 1.25
+
+
+@pytest.mark.mutation
+def test_mutation_a_chain_that_hardly_goes_on_stays_behind() -> None:
+    assert strayed(10) > 1.25
+
+
+@pytest.mark.parametrize(
+    ("more", "anew"),
+    [([0.3] * 12, False), ([0.31] * 12, True), ([0.5] * 12, True), ([0.3] * 40, True)],
+    ids=["plateau", "step", "jump", "long"],
+)
+def test_only_along_a_plateau_does_a_chain_go_on(more: list[float], anew: bool) -> None:
+    assert FAST.again is not None
+    speeds = PEAK * np.r_[np.linspace(0.25, 0.3, 30), np.full(30, 0.3)]
+    belief = believe(speeds)
+    assert belief.walked == (FAST.steps, FAST.burn)
+    belief.observe(np.r_[speeds, PEAK * np.array(more)], 8, PEAK)
+    assert belief.walked == ((FAST.steps, FAST.burn) if anew else (FAST.again, FAST.again - 10))
+    twin = Belief(np.random.default_rng(0))
+    twin.restore(json.loads(json.dumps(belief.state())))
+    assert twin.walked == belief.walked
+
+
+def test_a_higher_peak_begins_a_chain_anew() -> None:
+    """All that is kept of one is in shares of it."""
+    speeds = PEAK * np.r_[np.linspace(0.25, 0.3, 30), np.full(30, 0.3)]
+    belief = believe(speeds)
+    belief.observe(np.append(speeds, np.full(6, speeds[-1])), 8, 1.5 * PEAK)
+    assert belief.walked == (FAST.steps, FAST.burn)
+
+
+@pytest.mark.parametrize("prior", [True, False])
+@pytest.mark.parametrize("name", sorted(CURVES))
+def test_a_chain_that_goes_on_is_allowed_by_what_it_goes_on_to(name: str, prior: bool) -> None:
+    """Where the next slot is expected to be much shorter, curves that ended on the best end under it."""
+    speeds = PEAK * np.r_[np.linspace(0.2, 0.25, 40), np.full(6, 0.29)]
+    one = believe(speeds, ahead=40, curve=name, prior=prior)
+    longer = np.append(speeds, np.full(4, speeds[-1]))
+    one.observe(longer, 2, PEAK)
+    other = believe(longer, replace(FAST, again=None), ahead=2, seed=1, curve=name, prior=prior)
+    told, fresh = one.forecast(2), other.forecast(2)
+    assert told is not None
+    assert fresh is not None
+    acceptance = one.diagnostics().acceptance
+    assert acceptance is not None
+    assert acceptance > 0.2
+    assert abs(told.mean - fresh.mean) < max(0.005 * fresh.mean, fresh.spread)
+
+
+def test_fewer_samples_than_walkers_begin_anew() -> None:
+    speeds = PEAK * np.r_[np.linspace(0.25, 0.3, 30), np.full(30, 0.3)]
+    belief = believe(speeds, replace(FAST, samples=6))
+    belief.observe(np.append(speeds, np.full(6, speeds[-1])), 8, PEAK)
+    assert belief.walked == (FAST.steps, FAST.burn)
+
+
+def test_a_restored_belief_goes_on_along_its_plateau_identically() -> None:
+    speeds = PEAK * np.r_[np.linspace(0.25, 0.3, 30), np.full(30, 0.3)]
+    belief, twin = believe(speeds), Belief(np.random.default_rng(0))
+    twin.restore(json.loads(json.dumps(belief.state())))
+    for one in (belief, twin):
+        one.observe(np.append(speeds, np.full(6, speeds[-1])), 8, PEAK)
+        assert one.walked[0] == FAST.again
+    assert belief.state() == twin.state()
+
+
+def test_after_a_few_points_a_chain_begins_anew() -> None:
+    """They leaned on a prior that more do not have."""
+    belief = believe(PEAK * np.full(4, 0.3))
+    belief.observe(PEAK * np.full(5, 0.3), 8, PEAK)
+    assert belief.walked == (FAST.steps, FAST.burn)
 
 
 def test_log_power_increases_to_its_ceiling() -> None:

@@ -371,6 +371,9 @@ class Shuffled:
         opinion = self._model.predict(features)
         return Prediction(self._rng.permutation(opinion.mean), opinion.spread)
 
+    def tabled(self, *given: object) -> None:
+        """Dealt anew at every call."""
+
 
 @cache
 def by_chance(seed: int) -> float:

@@ -144,6 +144,14 @@ def test_the_product_leaves_a_plateau_and_comes_back_to_it_when_all_are_at_their
     assert chosen(5000, 5000) in (0, 1)
 
 
+def test_proposals_that_are_not_measured_bring_an_operator_to_its_end_too() -> None:
+    """One whose space is used up measures nothing any more: it had each of a run's last 502 slots."""
+    scheduler = scheduler_named("dynatune-paper", Setting(0, PEAK))
+    one = progress(0, [2e-3] + [1e-3] * 100, 1)
+    assert scheduler.choose([replace(one, unbuilt=100)], 1.0) is not None
+    assert scheduler.choose([replace(one, unbuilt=101)], 1.0) is None
+
+
 def test_the_papers_rule_finishes_an_operator_after_200_configurations_without_improvement() -> None:
     scheduler = scheduler_named("dynatune-paper", Setting(0, PEAK))
     assert scheduler.choose([progress(0, [2e-3] + [1e-3] * 201, 1)], 1.0) is None

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from tests.engine.synthetic_search import CONVOLUTION, TINY, WORK, convolution, speed, tile
+from workers.engine import fitted_model
 from workers.engine.cost_model import XGBoost
 from workers.engine.history import History
 from workers.engine.known import Known, Point
@@ -17,7 +18,7 @@ from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.proposer import GuidedProposer, Search
 from workers.engine.space import Configuration, Operator, Sketch
-from workers.engine.transfer import LEAST, LOANS, Neighbours, placed
+from workers.engine.transfer import LEAST, LOANS, Neighbours, extents, placed
 
 
 def sized(index: int, channels: int, pixels: int) -> Operator:
@@ -206,6 +207,28 @@ def test_own_points_take_over() -> None:
     rows = LARGE.sketches[0].random(np.random.default_rng(9), 50)
     opinions = [one._sketches[0].model.predict(rows).mean for one in (taught, alone)]
     assert (opinions[0] == opinions[1]).all()
+
+
+@pytest.mark.parametrize("lenders", [(), (SMALL, MIDDLE)], ids=["alone", "taught"])
+def test_a_walk_hears_the_same_of_a_table(lenders: tuple[Operator, ...]) -> None:
+    """From its third call on, but for calls of many."""
+    model = with_points(proposer(LARGE, neighbours(*lenders), transfer=128), 40)._sketches[0].model
+    opinion, _ = model.frozen()
+    assert bool(model.loans) == bool(lenders)
+    rng = np.random.default_rng(9)
+    for count in (50, 2000, 50, 50, 50, 2000):
+        rows = LARGE.sketches[0].random(rng, count)
+        assert opinion(rows).mean == pytest.approx(model.predict(rows).mean, abs=1e-4)
+
+
+@pytest.mark.mutation
+def test_mutation_a_table_with_the_extents_of_another_operator_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = with_points(proposer(LARGE, neighbours(SMALL, MIDDLE), transfer=128), 40)._sketches[0].model
+    opinion, _ = model.frozen()
+    monkeypatch.setattr(fitted_model, "extents", lambda sketch: 0 * extents(sketch))
+    rows = LARGE.sketches[0].random(np.random.default_rng(9), 50)
+    told = [opinion(rows).mean for _ in range(4)]
+    assert np.abs(told[3] - told[0]).max() > 1e-2
 
 
 def test_without_transfer_nothing_is_borrowed() -> None:

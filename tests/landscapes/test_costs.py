@@ -90,6 +90,17 @@ def test_what_has_no_price_is_timed_beside_a_like_that_has() -> None:
     assert more.sources == {"explorer": "other code"}
 
 
+@pytest.mark.parametrize("changes", [{"cost_model.rounds": "30"}, {"cost_model.depth": "2"}], ids=str)
+def test_trees_that_nobody_timed_pay_for_their_tables(changes: dict[str, str]) -> None:
+    """Their like may have none, as TVM's deep trees."""
+    chosen, deep = method("auto", changes), METHODS["metaschedule"]
+    prices = {**dict.fromkeys(UNITS["cost_model"], 1e-3), "table": 0.0, "asked": 0.0, "asked_row": 0.0}
+    timed = {key: of for key, of in costs().seconds.items() if not key.startswith("cost_model xgboost")}
+    found = Costs({**timed, key_of("cost_model", deep): prices})
+    more = completed(found, [chosen]).of("cost_model", chosen)
+    assert min(more["table"], more["asked"]) > 0
+
+
 def test_who_knows_the_future_pays_nothing_whatever_its_parameters() -> None:
     """Prices of before it had one of them are as good."""
     for ahead in ("null", "1"):
@@ -122,6 +133,30 @@ def test_costs_remember_their_sources(tmp_path: Path) -> None:
     (tmp_path / "costs.json").write_text('{"machine": "", "seconds": {}}')
     with pytest.raises(LandscapeError, match=r"damaged.*landscape calibrate"):
         Costs.read(tmp_path / "costs.json")
+
+
+def test_prices_from_before_a_unit_was_timed_are_none() -> None:
+    chosen = METHODS["random"]
+    of = costs().of("cost_model", chosen)
+    older = {unit: price for unit, price in of.items() if unit != "table"}
+    with pytest.raises(LandscapeError, match=r"nobody timed cost_model none.*landscape calibrate"):
+        Costs({**costs().seconds, key_of("cost_model", chosen): older}).of("cost_model", chosen)
+
+
+@pytest.mark.mutation
+def test_a_table_is_charged_once_and_each_row_that_is_asked_of_it() -> None:
+    chosen, clock = METHODS["dynatune"], SimulatedClock()
+    dear = {**dict.fromkeys(UNITS["cost_model"], 0.0), "table": 100.0, "asked": 10.0, "asked_row": 1.0}
+    prices = Costs({**costs().seconds, key_of("cost_model", chosen): dear})
+    model = Charged.over(chosen, prices, clock).make_cost_model(OPERATORS[0], 0)
+    tables, none = (np.eye(4, dtype=np.float32),), np.zeros(0, dtype=np.float32)
+    assert model.tabled(tables, none) is None
+    model.fit(tables[0], np.arange(1.0, 5.0))
+    assert clock.now() == 0.0
+    opinion = model.tabled(tables, none)
+    assert opinion is not None
+    assert len(opinion(np.zeros((5, 1), dtype=np.int32)).mean) == 5
+    assert clock.now() == 115.0
 
 
 @pytest.mark.mutation

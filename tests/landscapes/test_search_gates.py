@@ -16,7 +16,7 @@ from workers.engine.explorer import PPO
 from workers.engine.explorer.ppo import Settings
 from workers.engine.ports import Prediction
 from workers.engine.sampler import Adaptive
-from workers.engine.space import Choices, Features
+from workers.engine.space import Choices
 from workers.landscapes import SpaceRecording
 from workers.landscapes.spaces import Measured
 
@@ -71,13 +71,13 @@ def test_a_cost_model_is_worth_more_than_chance(once: Play, space: Source) -> No
 
 @pytest.mark.mutation
 def test_shuffled_predictions_are_noticed(once: Play, space: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    predict, rng, chance = XGBoost.predict, np.random.default_rng(0), reached(once, space, "random")
+    opinion, rng, chance = XGBoost._opinion, np.random.default_rng(0), reached(once, space, "random")
 
-    def shuffled(self: XGBoost, features: Features) -> Prediction:
-        found = predict(self, features)
+    def shuffled(self: XGBoost, raw: Array) -> Prediction:
+        found = opinion(self, raw)
         return Prediction(rng.permutation(found.mean), found.spread)
 
-    monkeypatch.setattr(XGBoost, "predict", shuffled)
+    monkeypatch.setattr(XGBoost, "_opinion", shuffled)
     assert 1 - reached(anew, space, "round_robin") > WORTH * (1 - chance)
 
 

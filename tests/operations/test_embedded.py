@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from apps.operations import embedded
 from apps.operations.parts import Part, Plan
@@ -46,9 +48,11 @@ def test_only_this_user_reaches_the_server(client, tmp_path):
 
 def test_without_the_password_nothing_is_answered(server, tmp_path):
     path = socket_path(tmp_path)
-    with redis.Redis(unix_socket_path=str(path)) as stranger, pytest.raises(redis.AuthenticationError):
+    once = Retry(NoBackoff(), 0)
+    with redis.Redis(unix_socket_path=str(path), retry=once) as stranger, pytest.raises(redis.AuthenticationError):
         stranger.ping()
-    with redis.Redis.from_url(url_of(path, "guessed")) as stranger, pytest.raises(redis.AuthenticationError):
+    guessing = redis.Redis.from_url(url_of(path, "guessed"), retry=once)
+    with guessing as stranger, pytest.raises(redis.AuthenticationError):
         stranger.ping()
 
 

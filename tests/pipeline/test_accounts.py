@@ -29,7 +29,7 @@ UNIT = {"explorer": 1.0, "sampler": 0.5, "cost_model": 0.2, "scheduler": 0.0}
 COSTS = Costs({key_of(role, CHOSEN): dict.fromkeys(units, UNIT[role]) for role, units in UNITS.items()})
 SLOW = (
     (DynaTune, "choose", 4.0), (DynaTune, "observe", 4.0), (GuidedProposer, "propose", 2.0), (GuidedProposer, "observe", 0.4),
-    (GuidedProposer, "state", 2.0), (Books, "observe", 4.0), (Sketch, "features", 0.4),
+    (GuidedProposer, "state", 2.0), (Books, "observe", 4.0), (Sketch, "features", 1.5),
 )  # fmt: skip
 """Parts that charge no clock of themselves, and seconds a call that they take here."""
 

@@ -12,7 +12,6 @@ from workers.engine.cost_model.xgboost import XGBoost
 from workers.engine.methods import method
 from workers.engine.ports import Prediction, Progress
 from workers.engine.scheduler.dynatune import DynaTune, Index
-from workers.engine.space import Features
 from workers.landscapes import synthetic_operators
 
 OPERATORS = synthetic_operators(5, 8)
@@ -63,11 +62,11 @@ def test_a_constant_ucb_is_noticed(reached: dict[str, float], monkeypatch: pytes
 
 @pytest.mark.mutation
 def test_shuffled_predictions_are_noticed(reached: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    predict, rng = XGBoost.predict, np.random.default_rng(0)
+    opinion, rng = XGBoost._opinion, np.random.default_rng(0)
 
-    def shuffled(self: XGBoost, features: Features) -> Prediction:
-        found = predict(self, features)
+    def shuffled(self: XGBoost, raw: np.ndarray) -> Prediction:
+        found = opinion(self, raw)
         return Prediction(rng.permutation(found.mean), found.spread)
 
-    monkeypatch.setattr(XGBoost, "predict", shuffled)
+    monkeypatch.setattr(XGBoost, "_opinion", shuffled)
     assert slower("round_robin", 1.5 * reached["round_robin"])

@@ -125,6 +125,23 @@ def test_a_slot_measures_what_it_measures_and_not_the_warm_up() -> None:
     assert [books.progress(operator, False).measured for operator in (0, 1)] == [3, 0]
 
 
+def test_what_was_proposed_and_not_measured_counts_from_the_best_on() -> None:
+    books = Books(OPERATORS[:2], {}, SimulatedClock())
+
+    def came(choice: int, seconds: float | None, cause: str = "", round: int = 0) -> None:
+        asked = Candidate(0, Configuration(0, (choice,)), "explorer", round)
+        books.observe([Outcome(asked, asked.configuration, str(choice), seconds, cause=cause)])
+
+    told = []
+    for choice, outcome in enumerate(
+        [(2e-3,), (None, "duplicate"), (None, "large"), (3e-3,), (None, "run"), (1e-3,), (None, "duplicate"), (1e-3,)]
+    ):
+        came(choice, *outcome)
+        told.append(books.progress(0, False).unbuilt)
+    assert told == [0, 1, 2, 2, 2, 0, 1, 1]
+    assert books.progress(1, False).unbuilt == 0
+
+
 def test_a_target_latency_ends_the_run() -> None:
     long = simulated(trials=200)
     middle = next(e["latency"] for e in long.events if e["kind"] == "batch" and e["trials"] > 100)

@@ -101,7 +101,7 @@ def test_a_second_layout_that_does_not_hold_leaves_the_first(
 
 
 def test_an_operator_whose_first_configuration_fails_is_timed_by_its_next(zoo_cache: Path, tmp_path: Path) -> None:
-    from workers.tvm_backend.layouts import FIRST, Drawn
+    from workers.tvm_backend.layouts import Drawn
 
     backend = local_backend(zoo.tiny(zoo_cache), tmp_path)
     try:
@@ -119,7 +119,6 @@ def test_an_operator_whose_first_configuration_fails_is_timed_by_its_next(zoo_ca
         assert [candidate.operator for candidate in plans[1]] == [plans[0][0].operator]
         pool.measure = lambda plan, *rest: [replace(one, seconds=None) for one in measure(plan, *rest)]
         assert network.latency(pool, silent) == math.inf
-        assert FIRST > 1
     finally:
         del pool.measure
         backend.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,15 @@ from workers.engine.history import History
 from workers.engine.ports import CostModel, Prediction
 from workers.engine.search import Search
 from workers.engine.space import Choices, Features, Operator
-from workers.engine.transfer import AGREEMENT, Loan, Neighbours, agreement, placed
+from workers.engine.transfer import AGREEMENT, Loan, Neighbours, agreement, extents, placed
+
+Opinion = Callable[[Choices], Prediction]
+
+SEVERAL = 3
+"""Calls after which it is a walk: a sketch that is scored whole has one, and its sampler another. Tables take as long to make
+as fifteen calls without."""
+MANY = 512
+"""Configurations of a call from which on a table is no quicker: the library has less to do before it begins."""
 
 
 class FittedModel:
@@ -42,14 +51,22 @@ class FittedModel:
         model = self.refitted()
         return model.predict(self._features(choices))
 
-    def frozen(self) -> tuple[Callable[[Choices], Prediction], float]:
+    def frozen(self) -> tuple[Opinion, float]:
         """For one walk: the opinion of the model as it is now, and the best speed on its scale (log2)."""
         model = self.refitted()
+        table: Opinion | None = None
+        calls = count(1)
+
+        def opinion(choices: Choices) -> Prediction:
+            nonlocal table
+            few = len(choices) < MANY
+            if few and next(calls) == SEVERAL:
+                table = self._tabled(model)
+            return table(choices) if few and table is not None else model.predict(self._features(choices))
+
         # The model speaks relative to the best it was fitted on; a better one may have been found since.
         best = max(self._seen.speeds[: self.fitted], default=0.0)
-        return lambda choices: model.predict(self._features(choices)), math.log2(
-            self._seen.best / best
-        ) if best else 0.0
+        return opinion, math.log2(self._seen.best / best) if best else 0.0
 
     def refitted(self) -> CostModel:
         """The model, on all points if these have grown enough since the last fit."""
@@ -86,6 +103,12 @@ class FittedModel:
         rows = np.asarray(self._seen.choices, dtype=np.int32)
         opinion = model.predict(placed(self._sketch, rows)).mean
         return agreement(opinion, np.asarray(self._seen.speeds)) >= AGREEMENT
+
+    def _tabled(self, model: CostModel) -> Opinion | None:
+        """Not kept from walk to walk: those of hundreds of operators would fill the memory."""
+        tables = self._sketch.tables
+        fixed = extents(self._sketch) if self.loans else np.zeros(0, dtype=np.float32)
+        return None if tables is None else model.tabled(tables, fixed)
 
     def _features(self, choices: Choices) -> Features:
         """As the model was fitted on."""

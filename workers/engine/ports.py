@@ -96,6 +96,11 @@ class CostModel(Protocol):
         """Opinion on features (n, d); before the first fit, zeros."""
         ...
 
+    def tabled(self, tables: Sequence[Features], fixed: Features) -> Callable[[Choices], Prediction] | None:
+        """The same opinion of the last fit, on choices (n, knobs): their features are a row of each of `tables`, which has
+        those of a knob's options (options, columns), and then `fixed` (d,). None where `predict` is as quick."""
+        ...
+
 
 class Explorer(Protocol):
     """Walks a sketch, guided by a score, and returns the best it met.
@@ -190,6 +195,7 @@ class Evaluator(Protocol):
 class Progress:
     """An operator as its scheduler sees it; `curve` is the best time after each measured configuration (s, inf before),
     `measured` how many of them its own `slots` measured in `seconds`: others are of the warm-up and of twins' slots. None: all.
+    `unbuilt` were proposed since the best was found and not measured: programs known already, or too large.
     """
 
     operator: Operator
@@ -198,6 +204,7 @@ class Progress:
     seconds: float
     exhausted: bool
     measured: int | None = None
+    unbuilt: int = 0
 
     @property
     def best(self) -> float:

@@ -82,6 +82,12 @@ class Sketch:
         """Number of feature columns."""
         return sum(knob.features.shape[1] for knob in self.knobs)
 
+    @property
+    def tables(self) -> tuple[Features, ...] | None:
+        """Of each knob, the features (options, columns) of its options, which are those of a choice side by side; None where a
+        choice's are no such thing."""
+        return tuple(knob.features for knob in self.knobs)
+
     def features(self, choices: Choices) -> Features:
         """Features of `choices` (n, knobs), as (n, width)."""
         if not self.knobs:

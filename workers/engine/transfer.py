@@ -120,8 +120,13 @@ class Neighbours:
 def placed(sketch: Sketch, choices: NDArray[np.int32]) -> Features:
     """Features of choices (n, knobs) and, the same in every row, log2 of the extents of the tiles: what sets an
     operator apart from its like."""
-    extents = [np.log2(np.prod(knob.options[0])) for knob in sketch.knobs if knob.kind == "tile"]
-    return np.hstack([sketch.features(choices), np.tile(np.asarray(extents, dtype=np.float32), (len(choices), 1))])
+    return np.hstack([sketch.features(choices), np.tile(extents(sketch), (len(choices), 1))])
+
+
+def extents(sketch: Sketch) -> Features:
+    """(tiles,): log2 of their extents."""
+    found = [np.log2(np.prod(knob.options[0])) for knob in sketch.knobs if knob.kind == "tile"]
+    return np.asarray(found, dtype=np.float32)
 
 
 def agreement(opinion: NDArray[np.float64], speeds: NDArray[np.float64]) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.engine.methods import METHODS, REGISTRIES, Method
-from workers.engine.ports import Progress
+from workers.engine.ports import CostModel, Progress
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.space import Choices, Features, Knob, Operator, Sketch
 from workers.landscapes.costs import ORACLE, UNITS, Costs, key_of
@@ -68,15 +68,16 @@ def untimed(costs: Costs, methods: Iterable[Method]) -> list[tuple[str, Method, 
 
 
 def completed(costs: Costs, methods: Iterable[Method], now: Clock = time.perf_counter) -> Costs:
-    """`costs` with what is `untimed`: timed here beside its like, and the ratio applied to what that took there.
+    """`costs` with what is `untimed`: timed here beside its like, and taken to be as much slower there as that was.
 
     Seconds of one machine mean nothing on another; how much dearer a walk of twice the chains is does.
     """
     operator, seconds = _convolution(), dict(costs.seconds)
     for role, method, like in untimed(costs, methods):
         mine, known = TIMERS[role](method, operator, now), TIMERS[role](like, operator, now)
-        theirs, ratio = costs.of(role, like), _whole(role, mine) / max(_whole(role, known), 1e-12)
-        seconds[key_of(role, method)] = {unit: ratio * theirs[unit] for unit in UNITS[role]}
+        slower = _whole(role, costs.of(role, like)) / max(_whole(role, known), 1e-12)
+        # Of its own units: its like may have none of some, as deep trees have no table.
+        seconds[key_of(role, method)] = {unit: slower * mine[unit] for unit in UNITS[role]}
     return Costs(seconds, costs.machine, costs.sources)
 
 
@@ -88,6 +89,7 @@ def _whole(role: str, seconds: Mapping[str, float]) -> float:
         "fit_row": ROWS[-1],
         "predict_row": PREDICTED[-1],
         "feature_row": PREDICTED[-1],
+        "asked_row": PREDICTED[-1],
     }
     return sum(most.get(unit, 1) * seconds[unit] for unit in UNITS[role])
 
@@ -95,10 +97,11 @@ def _whole(role: str, seconds: Mapping[str, float]) -> float:
 def _alike(costs: Costs, role: str, method: Method) -> Method | None:
     """`method` with the first parameters of its part that were timed."""
     start = f"{role} {getattr(method, role)} "
-    timed = sorted(key for key in costs.seconds if key.startswith(start))
-    if not timed:
-        return None
-    return replace(method, parameters={**method.parameters, role: json.loads(timed[0].removeprefix(start))})
+    for key in sorted(key for key in costs.seconds if key.startswith(start)):
+        like = replace(method, parameters={**method.parameters, role: json.loads(key.removeprefix(start))})
+        if costs.known(role, like) is not None:
+            return like
+    return None
 
 
 def _convolution() -> Operator:
@@ -169,8 +172,27 @@ def _cost_model(method: Method, operator: Operator, now: Clock) -> dict[str, flo
     predict, predict_row = _line(PREDICTED, [min(predictions[i::2]) for i in (0, 1)])
     drawn = sketch.random(rng, WALKING)
     looked_up = min(_timed(now, lambda: sketch.features(drawn)) for _ in range(99))
-    found = {"fit": fit, "fit_row": fit_row, "predict": predict, "predict_row": predict_row}
-    return {**found, "feature_row": looked_up / WALKING}
+    return {
+        "fit": fit,
+        "fit_row": fit_row,
+        "predict": predict,
+        "predict_row": predict_row,
+        "feature_row": looked_up / WALKING,
+        **_tabled(model, sketch, rng, now),
+    }
+
+
+def _tabled(model: CostModel, sketch: Sketch, rng: np.random.Generator, now: Clock) -> dict[str, float]:
+    """Of a fitted model."""
+    tables, fixed = sketch.tables, np.zeros(0, dtype=np.float32)
+    assert tables is not None
+    if (opinion := model.tabled(tables, fixed)) is None:
+        return {"table": 0.0, "asked": 0.0, "asked_row": 0.0}
+    table = min(_timed(now, lambda: model.tabled(tables, fixed)) for _ in range(9))
+    drawn = [sketch.random(rng, count) for count in PREDICTED]
+    answers = [min(_timed(now, lambda rows=rows: opinion(rows)) for _ in range(9)) for rows in drawn]  # type: ignore[misc]
+    asked, asked_row = _line(PREDICTED, answers)
+    return {"table": table, "asked": asked, "asked_row": asked_row}
 
 
 def _scheduler(method: Method, operator: Operator, now: Clock) -> dict[str, float]:
@@ -179,8 +201,8 @@ def _scheduler(method: Method, operator: Operator, now: Clock) -> dict[str, floa
 
 
 def _decision(method: Method, operator: Operator, count: int, now: Clock) -> float:
-    """Mean over as many slots as there are operators, whose curves fall and flatten. In a run an operator is first fitted
-    after its first slot, as after each: what is fitted before the first one here is not counted."""
+    """Mean over as many slots as there are operators, whose curves fall: every fit begins anew. In a run an operator is first
+    fitted after its first slot, as after each: what is fitted before the first one here is not counted."""
     operators = [Operator(i, f"o{i}", str(i), 1, 1e8, 1e6, 1e8, operator.sketches, ()) for i in range(count)]
     setting = Setting(0, 1e12, trials=32 * count)
     scheduler = scheduler_named(method.scheduler, setting, **method.parameters.get("scheduler", {}))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -26,11 +26,12 @@ from workers.landscapes.sources import digests
 UNITS = {
     "explorer": ("step",),
     "sampler": ("candidate",),
-    "cost_model": ("fit", "fit_row", "predict", "predict_row", "feature_row"),
+    "cost_model": ("fit", "fit_row", "predict", "predict_row", "feature_row", "table", "asked", "asked_row"),
     "scheduler": ("decision", "decision_operator"),
 }
 """A decision costs "decision" and for each operator of the network "decision_operator"; every row that a model is fitted to or
-asked for costs "feature_row" too, for it is looked up first."""
+predicts costs "feature_row" too, for it is looked up first. A "table" of a model costs once, a call of it "asked" and each row
+"asked_row"; 0 of models that have none."""
 
 
 ORACLE = "oracle"
@@ -71,10 +72,11 @@ class Costs:
         return found
 
     def known(self, role: str, method: Method) -> Mapping[str, float] | None:
-        """The same, None for such a part."""
+        """The same, None for such a part, and for one that was timed before it had all its units."""
         if role == "scheduler" and method.scheduler == ORACLE:
             return FREE
-        return self.seconds.get(key_of(role, method))
+        found = self.seconds.get(key_of(role, method), {})
+        return found if found.keys() >= set(UNITS[role]) else None
 
     def decision(self, method: Method, operators: int) -> float:
         """Seconds of a decision for a network of so many operators."""
@@ -199,6 +201,18 @@ class _CostModel:
     def predict(self, features: Features) -> Prediction:
         self._advance("predict", len(features))
         return self._inner.predict(features)
+
+    def tabled(self, *given: Any) -> Callable[[Choices], Prediction] | None:
+        opinion = self._inner.tabled(*given)
+        if opinion is None:
+            return None
+        self._clock.advance(self._costs["table"])
+
+        def charged(choices: Choices) -> Prediction:
+            self._clock.advance(self._costs["asked"] + self._costs["asked_row"] * len(choices))
+            return opinion(choices)
+
+        return charged
 
     def _advance(self, work: str, rows: int) -> None:
         a_row = self._costs[f"{work}_row"] + self._costs["feature_row"]

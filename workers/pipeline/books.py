@@ -42,6 +42,7 @@ class Books:
         self.slots = [0] * len(operators)
         self.begin()
         self._measured = [0] * len(operators)
+        self._unbuilt = [0] * len(operators)
         self.seconds = [0.0] * len(operators)
         self.trials = 0
         self.failures = 0
@@ -76,14 +77,14 @@ class Books:
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """What was not built is no trial."""
         for outcome in outcomes:
-            asked = outcome.candidate
+            asked, operator = outcome.candidate, outcome.candidate.operator
             if asked.round > 0:
                 self.repeated += 1
-                self._rounds[asked.operator][asked.configuration] = asked.round
-            self.tried[outcome.candidate.operator] += 1
+                self._rounds[operator][asked.configuration] = asked.round
+            self.tried[operator] += 1
             if outcome.cause in UNBUILT:
+                self._unbuilt[operator] += 1
                 continue
-            operator = outcome.candidate.operator
             self.trials += 1
             self.runs += outcome.runs
             if outcome.stopped:
@@ -91,9 +92,10 @@ class Books:
             if outcome.seconds is None:
                 self.failures += 1
             else:
-                self._figures[operator][outcome.candidate.configuration] = outcome.seconds
-                self.best[operator] = min(self.best[operator], outcome.seconds)
-            if outcome.candidate.round == 0:
+                self._figures[operator][asked.configuration] = outcome.seconds
+                if outcome.seconds < self.best[operator]:
+                    self.best[operator], self._unbuilt[operator] = outcome.seconds, 0
+            if asked.round == 0:
                 self.curves[operator].append(self.best[operator])
             elif outcome.seconds is not None:
                 self._revise(operator)
@@ -130,6 +132,7 @@ class Books:
             self.seconds[operator],
             exhausted,
             self._measured[operator],
+            self._unbuilt[operator],
         )
 
     def spent(self) -> dict[str, float]:

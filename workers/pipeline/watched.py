@@ -41,7 +41,8 @@ class _Part:
 
 
 class _Explorer(_Part):
-    """Scoring is charged to "features": what it takes beyond the model's prediction is mostly looking them up."""
+    """Scoring is charged to "features": what it takes beyond the model's prediction is mostly looking them up, where no table
+    of the model does that."""
 
     _inner: Explorer
 
@@ -72,3 +73,14 @@ class _CostModel(_Part):
     def predict(self, features: Features) -> Prediction:
         with self._accounts.spending("search/predict"):
             return self._inner.predict(features)
+
+    def tabled(self, *given: Any) -> Callable[[Choices], Prediction] | None:
+        with self._accounts.spending("search/predict"):
+            opinion = self._inner.tabled(*given)
+
+        def watched(choices: Choices) -> Prediction:
+            assert opinion is not None
+            with self._accounts.spending("search/predict"):
+                return opinion(choices)
+
+        return watched if opinion is not None else None

@@ -42,6 +42,10 @@ class LoweredSketch(Sketch):
         """Number of feature columns."""
         return 2 * STORE
 
+    @property
+    def tables(self) -> None:
+        """None: a program's loops come of all its knobs together."""
+
     def features(self, choices: Choices) -> Features:
         """Features of `choices` (n, knobs), as (n, width)."""
         rows = [tuple(row) for row in choices.tolist()]

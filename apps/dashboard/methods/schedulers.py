@@ -9,7 +9,7 @@ from apps.dashboard.methods.words import Part, numbers
 _of = partial(numbers, "scheduler")
 
 _NEVER = _of("static: no operator is finished before it is exhausted (DynaTune, 5.2)", patience=None)
-_FINISHED = _of("DynaTune, 5.3: configurations without improvement that finish an operator", patience=200)
+_FINISHED = _of("DynaTune, 5.3: configurations proposed without improvement that finish an operator", patience=200)
 _RESCUE = "product: slots more than the others had, for an operator without a valid configuration"
 _SCORE = _of(
     "DynaTune, 4.2: the latency that a slot is expected to take off; speed, the predicted one, in its program",
@@ -26,7 +26,10 @@ RULE = (
     *_of("DynaTune, 4.2", c=2.0),
     *_of("product: a bonus of the rewards' size needs no 0.2 for fast networks", c_fast=2.0),
     *_of("DynaTune, 5, in seconds", fast_latency=1e-3),
-    *_of("product: configurations without improvement that finish an operator; 200 in DynaTune, 5.3", patience=400),
+    *_of(
+        "product: configurations proposed without improvement that finish an operator; 200 in DynaTune, 5.3",
+        patience=400,
+    ),
     *_of("product: when all are finished, the patience is doubled", onward=True),
     *_of("product: a first slot is judged by what is known of its operator", open=True),
     *_of("product: the reward is what the curve gains from now on", rise=True),
@@ -34,8 +37,8 @@ RULE = (
     *_of(_RESCUE, rescue=4),
     *_of("DynaTune, 4.3", curve="log_power"),
     *_of(
-        "product: chooses as the paper's sampling does, at a third of the cost",
-        sampling={"walkers": 40, "steps": 120, "burn": 100, "samples": 400, "points": 400},
+        "product: chooses as the paper's sampling does, at a fifth of the cost",
+        sampling={"walkers": 40, "steps": 120, "burn": 100, "samples": 400, "points": 10, "again": 60},
     ),
 )
 """The product's."""
@@ -53,7 +56,7 @@ _PAPER_RULE = (
     *_of("DynaTune, 4.3", curve="log_power"),
     *_of(
         "DynaTune, 5; the burn-in is its program's",
-        sampling={"walkers": 10, "steps": 500, "burn": 300, "samples": 200, "points": None},
+        sampling={"walkers": 10, "steps": 500, "burn": 300, "samples": 200, "points": None, "again": None},
     ),
 )
 

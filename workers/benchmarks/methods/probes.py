@@ -299,7 +299,15 @@ class _Played:
     def _of(self, index: int) -> Progress:
         search, done = self._searches[index], self._done[index]
         curve = search.best[:done][search.trials[:done]].tolist()
-        return Progress(self._operators[index], curve, self._slots[index], self._seconds[index], done == len(search))
+        since = int(np.argmin(search.best[:done])) if done else 0
+        return Progress(
+            self._operators[index],
+            curve,
+            self._slots[index],
+            self._seconds[index],
+            done == len(search),
+            unbuilt=int((~search.trials[since:done]).sum()),
+        )
 
 
 def _first(decision: Decision | None) -> int | None:

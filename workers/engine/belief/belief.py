@@ -21,6 +21,9 @@ FEW = 5
 WIDEN = 2.0
 """How much wider than the posterior of the segment before the prior of the next one is; chosen here."""
 
+NEARLY = 1.25
+"""Times as long a plateau is believed nearly as before: its chain goes on."""
+
 SAMPLED = (1e-8, 1 - 1e-3)
 """Bests, as shares of the peak, that leave something to sample; outside, the forecast is the best itself."""
 
@@ -81,10 +84,12 @@ class Belief:
     """The Bayesian learning-curve belief of DynaTune 4.3 for one operator.
 
     Call `observe` after each slot of the operator, then `forecast` as often as wanted. The curve is cut at jumps and
-    the last segment is fitted; a few points lean on the posterior of the segment before. Speeds are normalised by the
-    peak, which is raised to anything faster that is observed. A forecast stays within the segment; that it may end by
-    a jump is what `jump_chance` tells. Without a `prior` (the default of DynaTune's program) a curve may end under the best,
-    and few points lean on nothing: the limits of the parameters and the peak are all that is known before.
+    the last segment is fitted; a few points lean on the posterior of the segment before. Where all that came since the fit
+    before is more of its plateau, the chain goes on from there (`Sampling.again`); `walked` are the steps of the last chain,
+    and how many of them were thrown away. Speeds are normalised by the peak, which is raised to anything faster that is
+    observed. A forecast stays within the segment; that it may end by a jump is what `jump_chance` tells. Without a `prior`
+    (the default of DynaTune's program) a curve may end under the best, and few points lean on nothing: the limits of the
+    parameters and the peak are all that is known before.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class Belief:
         self._samples: Array | None = None
         self._inherited: Gaussian | None = None
         self._points = 0
+        self.walked = sampling.steps, sampling.burn
         self._acceptance: float | None = None
         self._autocorrelation: float | None = None
         self._trace: NDArray[np.float32] | None = None
@@ -120,6 +126,7 @@ class Belief:
             return
         if len(starts) > self._segments and self._samples is not None:
             self._inherited = self._widened()
+        level, length = self._level, self._length
         self._segments = len(starts)
         self._peak = max(peak, float(speeds[-1]))
         self._best = float(speeds[-1]) / self._peak
@@ -134,8 +141,9 @@ class Belief:
             prior = self._inherited if self._inherited is not None else Gaussian(*self._curve.broad())
         least = self._best if self._prior else 0.0
         problem = Problem(self._curve, part, self._best, self._length + max(1.0, ahead), least, prior)
-        sampled = sample(problem, self._sampling, self._rng)
-        self._samples = sampled.samples
+        nearly = level == self._level and length >= FEW and self._length <= NEARLY * length
+        sampled = sample(problem, self._sampling, self._rng, self._samples if nearly else None)
+        self._samples, self.walked = sampled.samples, (sampled.steps, sampled.burn)
         self._points, self._trace, self._fan = len(part.x), sampled.trace, sampled.fan
         self._acceptance, self._autocorrelation = sampled.acceptance, sampled.autocorrelation
 
@@ -214,6 +222,7 @@ class Belief:
             if self._inherited is None
             else [self._inherited.mean.tolist(), self._inherited.spread.tolist()],
             "points": self._points,
+            "walked": list(self.walked),
             "acceptance": self._acceptance,
             "autocorrelation": self._autocorrelation,
             "fan": _packed(self._fan),
@@ -227,11 +236,19 @@ class Belief:
         self._length, self._segments = state["length"], state["segments"]
         self._configurations, self._points = state["configurations"], state["points"]
         self._acceptance, self._autocorrelation = state["acceptance"], state["autocorrelation"]
+        if "walked" in state:  # checkpoints of earlier versions have none
+            steps, burn = state["walked"]
+            self.walked = steps, burn
         self._samples = _unpacked(state["samples"], columns)
         self._fan = _unpacked(state.get("fan"), len(QUANTILES))  # checkpoints of earlier versions have none
         inherited = state["inherited"]
         self._inherited = None if inherited is None else Gaussian(np.array(inherited[0]), np.array(inherited[1]))
         self._trace = None
+
+    @property
+    def _level(self) -> tuple[int, float, float]:
+        """What stays on a plateau."""
+        return self._segments, self._peak, self._best
 
     def _widened(self) -> Gaussian:
         """Prior of the next segment: the posterior of this one, relative to its best, wider."""

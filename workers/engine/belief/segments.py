@@ -13,12 +13,11 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True)
 class Points:
     """Points of one segment: x (m,) counts configurations in it from 1, y (m,) speeds, `weights` (m,) configurations a
-    point stands for. `length` is the number of configurations, whatever was left out."""
+    point stands for."""
 
     x: Array
     y: Array
     weights: Array
-    length: int
 
 
 JUMP = 0.2
@@ -36,21 +35,20 @@ def cuts(speeds: Array) -> list[int]:
     return [first, *(first + int(i) for i in jumps)]
 
 
-def points(speeds: Array, start: int, limit: int | None) -> Points:
-    """The segment of `speeds` from `start` to the end, thinned to about `limit` points (None: all).
+def points(speeds: Array, start: int, each: int | None) -> Points:
+    """The segment of `speeds` from `start` to the end, at most `each` points a plateau in every factor e of configurations
+    (None: each configuration is one).
 
-    A best-so-far curve is a staircase, so its information is where the steps are: the configurations on both sides of a
-    step and a few spaced ones in between; each stands for the configurations since the point before it.
+    A best-so-far curve is a staircase, and the curve families bend evenly in ln x: on a piece of a plateau that is short there
+    they are straight, and a point in its middle stands for all of its configurations.
     """
     y = speeds[start:]
     n = len(y)
-    if limit is None or n <= limit:
-        return Points(np.arange(1.0, n + 1), y, np.ones(n), n)
-    steps = np.flatnonzero(np.diff(y) > 0) + 1
-    corners = np.concatenate([steps - 1, steps])
-    if len(corners) > limit // 2:
-        corners = corners[np.linspace(0, len(corners) - 1, limit // 2).astype(np.int64)]
-    # Even in ln x, where the curve families bend evenly.
-    spaced = np.geomspace(1, n, limit - len(corners)).astype(np.int64) - 1
-    kept = np.unique(np.concatenate([corners, spaced, [0, n - 1]]))
-    return Points(kept + 1.0, y[kept], np.diff(kept, prepend=-1).astype(np.float64), n)
+    x = np.arange(1.0, n + 1)
+    if each is None:
+        return Points(x, y, np.ones(n))
+    places = np.log(x)
+    apart = (np.diff(y) > 0) | (np.diff(np.floor(each * places)) > 0)
+    first = np.flatnonzero(np.append(True, apart))
+    weights = np.diff(np.append(first, n)).astype(np.float64)
+    return Points(np.exp(np.add.reduceat(places, first) / weights), y[first], weights)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,3 +22,6 @@ class Constant:
 
     def predict(self, features: Features) -> Prediction:
         return Prediction(np.zeros(len(features)), np.zeros(len(features)))
+
+    def tabled(self, tables: Sequence[Features], fixed: Features) -> None:
+        """Nothing is looked up."""

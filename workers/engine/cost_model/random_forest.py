@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,9 @@ class RandomForest:
         if self._speed:
             return Prediction(np.maximum(mean, 2.0**self._floor), spread, "speed")
         return Prediction(mean, spread)
+
+    def tabled(self, tables: Sequence[Features], fixed: Features) -> None:
+        """Its trees are too deep for a table."""
 
     def _grown(self, rows: Features, wanted: Array, rng: np.random.Generator) -> list[Any]:
         """Fitted trees, each on a bootstrap sample of its own, which comes as weights."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.engine.cost_model.tabled_trees import DEPTH, TabledTrees
 from workers.engine.ports import Prediction
-from workers.engine.space import Features
+from workers.engine.space import Choices, Features
 from workers.without import without
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class XGBoost:
         self._floor, self._weighted = floor, weighted
         self._booster: xgb.Booster | None = None
         self._line = (1.0, 0.0)
+        self._depth = depth
         self._parameters = {
             "objective": OBJECTIVES[objective],
             "max_depth": depth,
@@ -109,14 +112,21 @@ class XGBoost:
             self._line = _line(self._booster.inplace_predict(features), logs)
 
     def predict(self, features: Features) -> Prediction:
-        spread = np.zeros(len(features))
         if self._booster is None or not len(features):
-            return Prediction(np.zeros(len(features)), spread)
-        raw = self._booster.inplace_predict(features, validate_features=False).astype(np.float64)
+            return Prediction(np.zeros(len(features)), np.zeros(len(features)))
+        return self._opinion(self._booster.inplace_predict(features, validate_features=False).astype(np.float64))
+
+    def tabled(self, tables: Sequence[Features], fixed: Features) -> Callable[[Choices], Prediction] | None:
+        if self._booster is None or not 0 < self._depth <= DEPTH:
+            return None
+        trees = TabledTrees(self._booster, tables, fixed)
+        return lambda choices: self._opinion(trees(choices))
+
+    def _opinion(self, raw: NDArray[np.float64]) -> Prediction:
         if self._speed:
             raw = np.log2(np.maximum(raw, 2.0**self._floor))
         slope, offset = self._line
-        return Prediction(slope * raw + offset, spread)
+        return Prediction(slope * raw + offset, np.zeros(len(raw)))
 
 
 def _line(scores: NDArray[np.float32], logs: NDArray[np.float64]) -> tuple[float, float]:

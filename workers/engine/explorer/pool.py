@@ -23,7 +23,7 @@ class Pool:
         powers = [pow(_MULTIPLIER, i + 1, 1 << 64) for i in range(knobs)]
         self._powers = np.asarray(powers, dtype=np.uint64)
         self._count = count
-        self._visited = self._hash(np.asarray(sorted(visited), dtype=np.int32).reshape(len(visited), knobs))
+        self._visited = np.sort(self._hash(np.asarray(list(visited), dtype=np.int32).reshape(len(visited), knobs)))
         self.rows: Choices = np.zeros((0, knobs), dtype=np.int32)
         self.scores: NDArray[np.float64] = np.zeros(0)
         self._keys: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
@@ -31,6 +31,13 @@ class Pool:
     def _hash(self, rows: Choices) -> NDArray[np.uint64]:
         keys: NDArray[np.uint64] = (rows.astype(np.uint64) * self._powers).sum(axis=1, dtype=np.uint64)
         return keys
+
+    def _is_visited(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        if not len(self._visited):
+            return np.zeros(len(keys), dtype=np.bool_)
+        places = np.searchsorted(self._visited, keys)
+        found: NDArray[np.bool_] = self._visited.take(places, mode="clip") == keys
+        return found
 
     def offer(self, rows: Choices, scores: NDArray[np.float64]) -> bool:
         """Takes what is better than the worst kept; True when the pool changed."""
@@ -40,7 +47,7 @@ class Pool:
                 return False
             rows, scores = rows[better], scores[better]
         keys, first = np.unique(self._hash(rows), return_index=True)
-        fresh = ~(np.isin(keys, self._visited) | np.isin(keys, self._keys))
+        fresh = ~(self._is_visited(keys) | (keys[:, None] == self._keys).any(axis=1))
         if not fresh.any():
             return False
         first = first[fresh]

@@ -20,7 +20,7 @@ from workers.engine.scheduler.setting import Factory, Setting
 from workers.engine.scheduler.softmax import Softmax
 
 FINISHED = 200
-"""Configurations without improvement after which dynamic allocation takes an operator as finished (DynaTune 5.3)."""
+"""Configurations proposed without improvement after which dynamic allocation takes an operator as finished (DynaTune 5.3)."""
 
 
 def _dynatune(rule: Rule) -> Factory:

@@ -180,7 +180,7 @@ class DynaTune:
             "decided_by_belief": not chosen.first and terms["decided_by_belief"],
             "differs_from_round_robin": chosen.operator != circular,
             "belief": self._told(one),
-            **(told_chain(belief, one, self._rule.sampling) if belief is not None else {}),
+            **(told_chain(belief, one) if belief is not None else {}),
         }
         return Decision(chosen.operator, rule, shown)
 

@@ -14,7 +14,7 @@ class Random:
     """Every operator that is not finished with the same chance.
 
     A slot that would fall on a finished operator is given to another one, as "dynamic allocation" does. Without
-    `patience` (configurations without improvement) only an exhausted operator is finished: the static rival.
+    `patience` (configurations proposed without improvement) only an exhausted operator is finished: the static rival.
     """
 
     def __init__(self, seed: int, patience: int | None = None) -> None:

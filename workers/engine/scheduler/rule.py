@@ -15,7 +15,8 @@ The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, a
            paper's uniform prior (which longer segments have) leaves such a fit undetermined.
   noise    Of the observations is sampled with the parameters ("all free parameters are taken care of by MCMC").
   ahead    A forecast is for the end of the slot: slot length over the mean time of a configuration (program).
-  finished After 200 configurations without improvement (5.3); the program stops after 50. The product waits for 400, since
+  finished After 200 configurations without improvement (5.3); the program stops after 50. Those count that were proposed,
+           measured or not (`stale`): the papers' programs measure again what they know. The product waits for 400, since
            large products gained after 200 that brought nothing, and does not end then: when all that are left are
            finished, so many configurations are twice as many, and so on.
   ceiling  A curve ends at the target's peak, which what is measured raises. What comes within a tenth of it, or over it
@@ -63,9 +64,9 @@ class Rule:
     With 30 operators and a network of 3 ms, sqrt(2 ln t / c) is 1 to 2 ms while a slot brings 0.01 to 0.1 ms, so the
     rule as written is round-robin there; hence "spread" for the product. Without the jumps (`surprise` 0) an operator
     on a plateau is hardly ever tried again: on simulated curves that takes half again as many slots.
-    An operator is finished after `patience` configurations without improvement (None: never); `onward`: they are doubled
-    when all are finished, else the run ends. `open`: no constant for a first slot. `rise`: the reward is the curve's rise,
-    not the improvement over the best. `prior`: as `Belief` takes it.
+    An operator is finished after `patience` configurations proposed without improvement (None: never); `onward`: they are
+    doubled when all are finished, else the run ends. `open`: no constant for a first slot. `rise`: the reward is the curve's
+    rise, not the improvement over the best. `prior`: as `Belief` takes it.
     `curve` names the belief's family, `sampling` how its posterior is sampled; C is `c_fast` for a network that was
     under `fast_latency` seconds after warm-up.
     """

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workers.engine.belief import Belief, Records, Sampling
+from workers.engine.belief import Belief, Records
 from workers.engine.ports import Decision, Progress, Scheduler
 from workers.messages.foretold import CHANCE
 
@@ -28,15 +28,20 @@ Factory = Callable[..., Scheduler]
 """Makes a scheduler from a `Setting` and parameters by name."""
 
 
-def stale(curve: Sequence[float]) -> int:
-    """Configurations measured since the best time was found (DynaTune 5.3 finishes an operator after 200). Bests so far never
-    rise, so that it is found by halves: every decision asks it of every operator."""
-    return len(curve) - 1 - bisect_left(curve, -curve[-1], key=lambda seconds: -seconds) if curve else 0
+def stale(one: Progress) -> int:
+    """Configurations proposed since the best time was found (DynaTune 5.3 finishes an operator after 200). Programs that are
+    known already, or too large to be worth compiling, count: most are where a space is nearly used up, and an operator that
+    measures next to nothing would never be finished.
+
+    Bests so far never rise, so that the best is found by halves: every decision asks it of every operator."""
+    curve = one.curve
+    measured = len(curve) - 1 - bisect_left(curve, -curve[-1], key=lambda seconds: -seconds) if curve else 0
+    return measured + one.unbuilt
 
 
 def active(progress: Sequence[Progress], patience: int | None) -> list[Progress]:
     """Operators that are not finished, by index."""
-    going = [one for one in progress if not one.exhausted and (patience is None or stale(one.curve) < patience)]
+    going = [one for one in progress if not one.exhausted and (patience is None or stale(one) < patience)]
     return sorted(going, key=lambda one: one.operator.index)
 
 
@@ -93,7 +98,7 @@ def told_low(records: Records, one: Progress, configurations: Sequence[int]) -> 
     return [float(f"{1e3 * records.least(one.curve, count, CHANCE):.6g}") for count in configurations]
 
 
-def told_chain(belief: Belief, one: Progress, sampling: Sampling) -> dict[str, Any]:
+def told_chain(belief: Belief, one: Progress) -> dict[str, Any]:
     """{"chain": ...} of the operator's last fit, {} where nothing was sampled: `ms`, of each of five quantiles over the walkers
     the best time that they expect after a slot, at every so many (`every`) of its steps, of which the first `burn` were
     thrown away. The slowest quantile comes first."""
@@ -102,7 +107,8 @@ def told_chain(belief: Belief, one: Progress, sampling: Sampling) -> dict[str, A
         return {}
     times = 1e3 * work(one) / speeds
     lines = [[short(time) for time in line] for line in times.T.tolist()]
-    return {"chain": {"every": -(-sampling.steps // len(speeds)), "burn": sampling.burn, "ms": lines}}
+    steps, burn = belief.walked
+    return {"chain": {"every": -(-steps // len(speeds)), "burn": burn, "ms": lines}}
 
 
 def short(value: float) -> float:
