@@ -7,15 +7,18 @@ import time
 from contextlib import suppress
 from functools import partial
 
+import psutil
 import pytest
 
 from tests.operations.running import MANAGE
 from tests.processes import eventually
 from tests.tries import quickest, seconds_of
+from workers.messages.names import WORKERS
 
 pytestmark = [pytest.mark.faults, pytest.mark.tvm, pytest.mark.timeout(600)]
 
 ENDED = ("done", "failed")
+PARTS = ("queue", "web", *WORKERS, "reconcile")
 STOP = 5.0
 """s from the word to the end of all that it is for; the better of two, for other tests run beside."""
 MEASURED = 60.0
@@ -221,12 +224,12 @@ def test_a_launcher_that_is_killed_leaves_nothing_and_the_next_start_goes_on(sit
 
 def test_a_launcher_starts_again_what_was_killed(site):
     launcher = _up(site)
-    eventually(lambda: len(site.processes()) >= 6, 20, "all parts")
-    for pid in site.processes():
-        if pid != launcher.pid:
-            kill(pid)
+    started = psutil.Process(launcher.pid).children
+    eventually(lambda: len(started()) == len(PARTS), 20, "all parts")
+    for part in started():
+        kill(part.pid)
     shutil.rmtree(site.data / "redis", ignore_errors=True)
-    eventually(lambda: site.log("up").count("was killed") >= 5, 20, "the news")
+    eventually(lambda: all(f"{name} was killed" in site.log("up") for name in PARTS), 20, f"the news of {PARTS}")
     key = site.run(trials=8)
     eventually(lambda: site.state(key) in ENDED, 90, "the run's end")
     assert site.state(key) == "done", site.logs()
