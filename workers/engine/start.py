@@ -87,6 +87,8 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.f
         if knob.kind == "location":
             places = np.asarray([option[0] for option in knob.options], dtype=np.float64)[choices[:, i]]
             penalty += 0.3 * np.abs(places - (1 if tiles else ROOT))
+        elif len(sketch.knobs) == 1 and knob.name == "structure":
+            penalty += choices[:, i]  # programs that a rule of ours wrote out, the best guess first
         elif knob.name == "structure":
             penalty += 0.5 * (choices[:, i] == 0)  # MetaSchedule's first one leaves the epilogue outside the tile
         elif knob.name in STOCK:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto, inliner
 
+from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
 from workers.networks.errors import one_line
@@ -32,6 +33,7 @@ from workers.networks.rewriting import (
     sums_to_additions,
 )
 from workers.networks.shapes import set_static_shapes
+from workers.networks.shuffling import shuffles_with_channels_last
 from workers.without import without
 
 Simplifier = Callable[[ModelProto], ModelProto]
@@ -57,6 +59,8 @@ PASSES: tuple[Pass, ...] = (
     # Once more: a Sum of one term leaves an Identity, and an output of the network may hide two in a row.
     drop_identities,
     fix_reshapes,
+    shuffles_with_channels_last,
+    constants_to_full_rank,
 )
 SKIPPED = (
     "fuse_attention", "fuse_gelu", "fuse_gqa", "fuse_lp_normalization", "fuse_rms_norm", "fuse_rope",

@@ -14,7 +14,7 @@ from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
 from workers.networks.recurrent import ACTIVATIONS, STEPS
-from workers.tvm_backend import constants, fast_math, layout_free, winograd
+from workers.tvm_backend import constants, fast_math, layout_free, permutations, reductions, winograd
 from workers.tvm_backend.hardware import vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
@@ -124,7 +124,7 @@ def _ways(kinds: set[str], layout: str, balance: float | None) -> list[Way]:
 def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tvm.IRModule, list[str]]:
     notes: list[str] = []
     if way.layout == "NHWC":
-        mod = relax.transform.ConvertLayout(NHWC)(mod)
+        mod = tvm.transform.Sequential([relax.transform.ConvertLayout(NHWC), permutations.Compose()])(mod)
     if way.balance is not None:
         mod, count = winograd.transformed(mod, vector_lanes(target), way.balance)
         notes += [f"convolutions computed by Winograd's minimal filtering: {count}"] if count else []
@@ -152,7 +152,8 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         relax.transform.AttachAttrLayoutFreeBuffers(),
     ]
     with target:
-        return layout_free.settle(tvm.transform.Sequential(passes)(mod))
+        lowered = layout_free.settle(tvm.transform.Sequential(passes)(mod))
+    return reductions.marked(lowered, int(target.attrs["num-cores"]))
 
 
 def last_line(error: Exception) -> str:

@@ -1,0 +1,114 @@
+"""What is permuted and permuted back is read where it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, helper
+
+from tests.networks.forms import drawn
+from tests.tvm_backend.local import reference, target
+from tests.tvm_backend.test_configurations import Compiled, drawn_input
+from tests.zoo import constant, model_of
+
+pytestmark = pytest.mark.tvm
+
+BACK = [0, 3, 1, 2]
+
+
+def permuted(*orders: list[int] | None) -> Any:
+    """x permuted by each in turn, all results summed up with the last one's."""
+    target()
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2, 3, 4, 5), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            found = x
+            for order in orders:
+                found = builder.emit(relax.op.permute_dims(found, order))
+            found = builder.emit_output(builder.emit(relax.op.nn.relu(found)))
+        builder.emit_func_output(found)
+    return builder.get()
+
+
+def left(mod: Any) -> list[list[int] | None]:
+    """The permutations of it once they are composed."""
+    from tvm import relax
+
+    from workers.tvm_backend.permutations import PERMUTED, Compose
+
+    orders: list[list[int] | None] = []
+
+    def visit(expr: Any) -> None:
+        if isinstance(expr, relax.Call) and getattr(expr.op, "name", "") == PERMUTED:
+            axes = expr.attrs.axes
+            orders.append(None if axes is None else [int(axis) for axis in axes])
+
+    relax.analysis.post_order_visit(Compose()(mod)["main"], visit)
+    return orders
+
+
+@pytest.mark.parametrize(
+    ("orders", "wanted"),
+    [
+        ([[0, 2, 3, 1], BACK], []),
+        ([[0, 1, 2, 3]], []),
+        ([None, None], []),
+        ([None], [None]),
+        ([None, BACK], [[3, 0, 2, 1]]),
+        ([[0, 2, 3, 1], [0, 2, 3, 1]], [[0, 3, 1, 2]]),
+        ([[0, 2, 3, 1], [0, 2, 3, 1], [0, 2, 3, 1]], []),
+        ([[1, 0, 3, 2], [0, 1, 3, 2], [2, 3, 0, 1]], [[2, 3, 1, 0]]),
+    ],
+)
+def test_those_that_follow_each_other_are_one(orders: list[list[int] | None], wanted: list[list[int]]) -> None:
+    assert left(permuted(*orders)) == wanted
+    if wanted and None not in wanted:
+        shape = np.empty((2, 3, 4, 5))
+        for order in orders:
+            shape = shape.transpose(order)
+        assert np.empty((2, 3, 4, 5)).transpose(wanted[0]).shape == shape.shape
+
+
+def unit() -> ModelProto:
+    """Of a ShuffleNet V2: what two convolutions found is shuffled, and the second half of it goes through a third."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"]),
+        helper.make_node("Conv", ["x", "w2"], ["b"]),
+        helper.make_node("Concat", ["a", "b"], ["c"], axis=1),
+        helper.make_node("Reshape", ["c", "grouped"], ["g"]),
+        helper.make_node("Transpose", ["g"], ["t"], perm=[0, 2, 1, 3, 4]),
+        helper.make_node("Reshape", ["t", "whole"], ["s"]),
+        helper.make_node("Split", ["s"], ["left", "right"], axis=1, num_outputs=2),
+        helper.make_node("Conv", ["right", "w3"], ["r"]),
+        helper.make_node("Concat", ["left", "r"], ["d"], axis=1),
+        helper.make_node("Reshape", ["d", "grouped"], ["g2"]),
+        helper.make_node("Transpose", ["g2"], ["t2"], perm=[0, 2, 1, 3, 4]),
+        helper.make_node("Reshape", ["t2", "whole"], ["s2"]),
+        helper.make_node("Conv", ["s2", "w4"], ["f"]),
+        helper.make_node("GlobalAveragePool", ["f"], ["y"]),
+    ]
+    weights = [
+        constant(f"w{place}", drawn(16, reads, 1, 1, seed=place)) for place, reads in ((1, 3), (2, 3), (3, 16), (4, 32))
+    ]
+    weights += [constant("grouped", np.asarray([1, 2, 16, 6, 6])), constant("whole", np.asarray([1, 32, 6, 6]))]
+    return model_of(nodes, {"x": [1, 3, 6, 6]}, {"y": None}, weights, opset=18)
+
+
+def test_a_shuffle_of_channels_costs_no_transposition(tmp_path: Path) -> None:
+    from workers.tvm_backend.importer import calls
+
+    path = tmp_path / "network.onnx"
+    path.write_bytes(unit().SerializeToString())
+    one = Compiled(path)
+    assert one.imported.layout == "NHWC"
+    alone = [name for name in calls(one.imported.mod) if name.rstrip("0123456789") == "transpose"]
+    assert len(alone) == 2, "the input's, which comes as NCHW, once for both convolutions, and the output's"
+    x = drawn_input(one.shape)
+    found = one.run(one.drawn(np.random.default_rng(0)), x)
+    np.testing.assert_allclose(found, reference(path, x), rtol=1e-4, atol=1e-5)

@@ -1,0 +1,50 @@
+"""Permutations of axes that follow each other."""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax
+from tvm.relax.expr_functor import PyExprMutator, mutator
+
+PERMUTED = "relax.permute_dims"
+
+
+@tvm.transform.module_pass(opt_level=0, name="ComposePermutations")
+class Compose:
+    """Two permutations become one, and what is permuted back is read where it was: the layout of convolutions meets that of
+    what was written with the channels last. What is permuted for several readers is so once."""
+
+    def transform_module(self, mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
+        composer = _Composer(mod)
+        for name, function in mod.functions_items():
+            if isinstance(function, relax.Function):
+                composer.builder_.update_func(name, composer.visit_expr(function))
+        once = [relax.transform.EliminateCommonSubexpr(), relax.transform.DeadCodeElimination()]
+        return tvm.transform.Sequential(once)(composer.builder_.finalize())
+
+
+@mutator
+class _Composer(PyExprMutator):  # type: ignore[misc]
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        call = super().visit_call_(call)
+        axes = _axes(call)
+        if axes is None:
+            return call
+        source = call.args[0]
+        before = self.lookup_binding(source) if isinstance(source, relax.Var) else None
+        inner = _axes(before)
+        if before is not None and inner is not None:
+            source, axes = before.args[0], [inner[axis] for axis in axes]
+        if axes == sorted(axes):
+            return source
+        return call if inner is None else self.builder_.normalize(relax.op.permute_dims(source, axes))
+
+
+def _axes(expr: relax.Expr | None) -> list[int] | None:
+    """Of a permutation, None for anything else."""
+    if not isinstance(expr, relax.Call) or not isinstance(expr.op, tvm.ir.Op) or expr.op.name != PERMUTED:
+        return None
+    axes = expr.attrs.axes
+    if axes is None:
+        return list(range(len(expr.args[0].ty.shape)))[::-1]
+    return [int(axis) for axis in axes]
