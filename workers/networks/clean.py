@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto, inliner
 
+from workers.networks.activations import hard_activations_to_clips
 from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
@@ -52,6 +53,7 @@ PASSES: tuple[Pass, ...] = (
     fold_batch_norms,
     sort_topk,
     sums_to_additions,
+    hard_activations_to_clips,
     clips_to_relus,
     pad_channels,
     pool_before_concatenation,

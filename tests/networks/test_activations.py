@@ -1,0 +1,58 @@
+"""Hard activations compute the same as clips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto, NodeProto, helper
+
+from tests.networks.forms import drawn
+from tests.zoo import constant, model_of
+from workers.networks.activations import hard_activations_to_clips
+from workers.networks.rewriting import clips_to_relus
+
+SWISH = helper.make_node("HardSwish", ["c"], ["y"])
+SIGMOID = helper.make_node("HardSigmoid", ["c"], ["y"])
+SLOPED = helper.make_node("HardSigmoid", ["c"], ["y"], alpha=1 / 6, beta=0.25)
+
+
+def activated(node: NodeProto, conv: bool = True) -> ModelProto:
+    """A convolution, and what follows it."""
+    before = helper.make_node("Conv", ["x", "w"], ["c"]) if conv else helper.make_node("Identity", ["x"], ["c"])
+    weights = [constant("w", 4 * drawn(6, 6, 1, 1))] if conv else []
+    return model_of([before, node], {"x": [1, 6, 9, 8]}, {"y": None}, weights)
+
+
+def result(model: ModelProto) -> Any:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": 4 * np.random.default_rng(0).standard_normal((1, 6, 9, 8)).astype("f")})[0]
+
+
+@pytest.mark.parametrize("node", [SWISH, SIGMOID, SLOPED], ids=["HardSwish", "HardSigmoid", "of another slope"])
+def test_they_compute_what_they_computed(node: NodeProto) -> None:
+    model = activated(node)
+    before = result(model)
+    assert before.min() <= 0, "values below the bounds"
+    assert before.max() >= 1, "and above"
+    assert hard_activations_to_clips(model) == "1 hard activations were written with Clip"
+    assert clips_to_relus(model)
+    assert {"Conv", "Relu", "Add"} <= {one.op_type for one in model.graph.node} <= {"Conv", "Relu", "Add", "Sub", "Mul"}
+    np.testing.assert_allclose(result(model), before, rtol=1e-6, atol=1e-6)
+
+
+def test_without_convolutions_they_stay() -> None:
+    assert hard_activations_to_clips(activated(SWISH, conv=False)) is None
+
+
+@pytest.mark.mutation
+def test_another_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.networks import activations
+
+    model = activated(SWISH)
+    before, right = result(model), activations._clip
+    monkeypatch.setattr(activations, "_clip", lambda *place: right(*place[:-1], 5.0))
+    assert hard_activations_to_clips(model)
+    assert not np.allclose(result(model), before, rtol=1e-6, atol=1e-6)
