@@ -19,6 +19,7 @@ from tvm_ffi import structural_hash
 from tvm_ffi.serialization import from_json_graph_str
 
 from workers.engine.space import Sketch
+from workers.tvm_backend.groups import channels_of_a_group
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
 from workers.tvm_backend.traces import Family, decided, families, read_back
 
@@ -46,7 +47,7 @@ class Workload:
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
-        return families(self.traces, int(self.target.attrs["num-cores"]))
+        return families(self.traces, int(self.target.attrs["num-cores"]), channels_of_a_group(self.mod["main"]))
 
     @property
     def sketches(self) -> tuple[Sketch, ...]:

@@ -30,6 +30,8 @@ ANNOTATIONS = {"meta_schedule.parallel": "parallel", "meta_schedule.vectorize": 
 VECTORS = (16, 32, 64, 128)
 PIECES = (1, 16, 256)  # times the cores
 
+SPATIAL = 4  # parts of a tile of what is not summed over
+
 # Where a block may be computed: -2 inlined, -1 at the root, 0.. under that loop of its consumer. More loops than a tiled
 # convolution has; what does not exist is read back as something that does.
 LOCATIONS = tuple((place,) for place in range(-2, 12))
@@ -68,9 +70,19 @@ def _factorisations(extent: int, parts: int) -> Iterator[tuple[int, ...]]:
                 yield (first, *rest)
 
 
-def knobs_of(trace: Trace, cores: int) -> tuple[Knob, ...]:
-    """The knobs of a trace. A tile whose extent has no allowed factorisation keeps the trace's own."""
-    return tuple(_knob(place, inst, trace, cores) for place, inst in enumerate(sampling(trace)))
+def knobs_of(trace: Trace, cores: int, group: int | None = None) -> tuple[Knob, ...]:
+    """The knobs of a trace. A tile whose extent has no allowed factorisation keeps the trace's own.
+
+    `group`: of a convolution in groups, how many of its last axis' channels are computed from the same inputs. A vector of
+    them is of one group: one of two or more, or of one and a part, was 3 to 15 times as slow.
+    """
+    knobs = [_knob(place, inst, trace, cores) for place, inst in enumerate(sampling(trace))]
+    outer = [place for place, knob in enumerate(knobs) if knob.kind == "tile" and len(knob.options[0]) == SPATIAL]
+    if group is not None and outer:
+        last = knobs[outer[-1]]
+        within = tuple(option for option in last.options if group % option[-1] == 0)
+        knobs[outer[-1]] = Knob(last.name, last.kind, within)
+    return tuple(knobs)
 
 
 @dataclass(frozen=True)
@@ -97,11 +109,11 @@ class Family:
         return (which, *choices) if self.branching else choices
 
 
-def families(traces: Sequence[Trace], cores: int) -> tuple[Family, ...]:
-    """The traces by their knobs, in order of first appearance."""
+def families(traces: Sequence[Trace], cores: int, group: int | None = None) -> tuple[Family, ...]:
+    """The traces by their knobs (see `knobs_of`), in order of first appearance."""
     groups: dict[tuple[Knob, ...], list[Trace]] = {}
     for trace in traces:
-        groups.setdefault(knobs_of(trace, cores), []).append(trace)
+        groups.setdefault(knobs_of(trace, cores, group), []).append(trace)
     return tuple(Family(tuple(group), _sketch(knobs, len(group))) for knobs, group in groups.items())
 
 

@@ -1,0 +1,25 @@
+"""Convolutions in groups, told from their programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+from tvm_ffi import structural_walk
+
+from workers.tvm_backend.layout_free import blocks
+
+
+def channels_of_a_group(function: tirx.PrimFunc) -> int | None:
+    """How many channels, its last axis, a convolution computes from the same inputs; None where that is all or one of them, or
+    they are another axis, and for other operators."""
+    for block in blocks(function):
+        kept = [one.var for one in block.iter_vars if one.iter_type == tirx.IterVar.DataPar]
+        if block.init is None or not kept:
+            continue
+        divisions: list[Any] = []
+        structural_walk(block.body, [(tirx.FloorDiv, divisions.append)])
+        for division in divisions:
+            if division.a.same_as(kept[-1]) and isinstance(division.b, tirx.IntImm):
+                return int(division.b)
+    return None
