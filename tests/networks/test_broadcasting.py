@@ -38,8 +38,8 @@ def sizes(model: ModelProto) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("shape", [(6, 1, 1), (5,), (4, 5), (6, 4, 5)])
-@pytest.mark.parametrize("kind", ["Add", "Sub", "Mul", "Div", "Max", "Min"])
+@pytest.mark.parametrize("shape", [(1,), (6, 1, 1), (5,), (4, 5), (6, 4, 5)])
+@pytest.mark.parametrize("kind", ["Add", "Sub", "Mul", "Div"])
 def test_they_compute_what_they_computed(kind: str, shape: tuple[int, ...], first: bool) -> None:
     model = scaled(kind, *shape, first=first)
     before = result(model)
@@ -57,8 +57,8 @@ def test_slopes_are_such_constants() -> None:
 
 @pytest.mark.parametrize(
     "model",
-    [scaled("Mul"), scaled("Mul", 1), scaled("Mul", 1, 6, 1, 1), scaled("Mul", 6, 1, 1, conv=False)],
-    ids=["a number", "one value", "as many axes", "no convolution"],
+    [scaled("Mul"), scaled("Mul", 1, 6, 1, 1), scaled("Mul", 6, 1, 1, conv=False)],
+    ids=["a number", "as many axes", "no convolution"],
 )
 def test_others_stay_as_they_are(model: ModelProto) -> None:
     before = model.SerializeToString()

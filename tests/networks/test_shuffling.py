@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, helper
 
+from tests.networks.forms import drawn
 from tests.zoo import constant, model_of
 from workers.networks.shuffling import SWAPPED, shuffles_with_channels_last
 
@@ -36,11 +37,11 @@ def shuffling(
     ]
     outputs: dict[str, Any] = {"y": None}
     if divided:
-        nodes.append(helper.make_node("Split", ["s", "parts"], ["a", "b"], axis=1))
-        nodes += [helper.make_node("Relu", ["a"], ["y"]), helper.make_node("Neg", ["b"], ["v"])]
+        nodes.append(helper.make_node("Split", ["s", "parts"], ["a", "b"], axis=-3))
+        nodes += [helper.make_node("Conv", ["a", "w"], ["y"]), helper.make_node("Neg", ["b"], ["v"])]
         outputs["v"] = None
     else:
-        nodes.append(helper.make_node("Relu", ["s"], ["y"]))
+        nodes.append(helper.make_node("Conv", ["s", "w"], ["y"]))
     if watched:
         outputs[watched] = None
     weights = [
@@ -48,6 +49,7 @@ def shuffling(
         constant("whole", np.asarray([1, channels, 5, 4], np.int64)),
         constant("parts", np.asarray([channels // 2 - 2, channels // 2 + 2], np.int64)),
     ]
+    weights.append(constant("w", drawn(3, channels // 2 - 2 if divided else channels, 1, 1)))
     return model_of(nodes, {"x": [1, 12, 5, 4], "z": [1, 12, 5, 4]}, outputs, weights, opset)
 
 

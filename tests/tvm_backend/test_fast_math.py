@@ -52,8 +52,17 @@ def test_what_has_no_root_is_not_a_number_and_squares_have_no_sign(tmp_path: Pat
 def test_others_are_computed_as_before(exponent: float, tmp_path: Path) -> None:
     network = compiled(one("Pow", [3, 50], 17, floats(exponent)), tmp_path)
     x = np.abs(drawn_input(network.shape)) + np.float32(0.1)
+    assert powers(network) == 1
     found = network.run(network.drawn(np.random.default_rng(0)), x)
     np.testing.assert_allclose(found, reference(tmp_path / "network.onnx", x), rtol=1e-5)
+
+
+def test_an_exponent_of_more_axes_gives_them_to_the_result(tmp_path: Path) -> None:
+    network = compiled(one("Pow", [3, 50], 17, np.full((1, 1, 1), 0.5, np.float32)), tmp_path)
+    x = np.abs(drawn_input(network.shape))
+    found = network.run(network.drawn(np.random.default_rng(0)), x)
+    assert found.shape == (1, 3, 50)
+    np.testing.assert_allclose(found, reference(tmp_path / "network.onnx", x), rtol=1e-6)
 
 
 def test_a_local_response_normalisation_calls_no_power(tmp_path: Path) -> None:

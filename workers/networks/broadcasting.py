@@ -7,7 +7,7 @@ from onnx import ModelProto
 from workers.networks.graph import Weights
 from workers.networks.shapes import tensor_shapes
 
-COMBINING = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "PRelu"})
+COMBINING = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "PRelu"})
 IMAGE = 4
 """Axes of what convolutions read."""
 
@@ -22,7 +22,7 @@ def constants_to_full_rank(model: ModelProto) -> str | None:
     if not any(node.op_type == "Conv" for node in graph.node):
         return None
     weights, shapes = Weights(graph), tensor_shapes(model)
-    lifted = 0
+    lifted: dict[str, str] = {}
     for node in graph.node:
         if node.op_type not in COMBINING or node.domain not in ("", "ai.onnx"):
             continue
@@ -30,9 +30,9 @@ def constants_to_full_rank(model: ModelProto) -> str | None:
         if len(ranks) != len(node.input) or max(ranks) != IMAGE:
             continue
         for place, (name, rank) in enumerate(zip(node.input, ranks, strict=True)):
-            values = weights.get(name) if name in weights and 0 < rank < IMAGE else None
-            if values is not None and values.size > 1:
-                full = values.reshape((1,) * (IMAGE - rank) + values.shape)
-                node.input[place] = weights.put(f"{name}__full", full)
-                lifted += 1
-    return f"{lifted} constants were given as many axes as what they are combined with" if lifted else None
+            if name in weights and 0 < rank < IMAGE:
+                if name not in lifted:
+                    values = weights.get(name)
+                    lifted[name] = weights.put(f"{name}__full", values.reshape((1,) * (IMAGE - rank) + values.shape))
+                node.input[place] = lifted[name]
+    return f"{len(lifted)} constants were given as many axes as what they are combined with" if lifted else None

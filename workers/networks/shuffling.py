@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, replace_nodes, uses
+from workers.networks.graph import Weights, attribute, replace_nodes, set_attributes, uses
 from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
@@ -39,7 +39,8 @@ def shuffles_with_channels_last(model: ModelProto) -> str | None:
     A convolution's layout does not pass through a Reshape, so that each shuffle was computed in NCHW: of a ShuffleNet V2
     one operator in four was a transposition. What is transposed and transposed back cancels once the layout is there.
     """
-    if opset(model) < 13:  # what Split divides is an attribute before
+    # What Split divides is an attribute before.
+    if opset(model) < 13 or not any(node.op_type == "Conv" for node in model.graph.node):
         return None
     graph, readers = model.graph, uses(model)
     makers = {name: node for node in graph.node for name in node.output}
@@ -92,10 +93,15 @@ def _shuffle(
     divided = reading.get(last.output[0]) if readers[last.output[0]] == 1 else None
     return _Shuffle(
         (first, swap, last),
-        joined if joined is not None and attribute(joined, "axis") == 1 else None,
-        divided if divided is not None and divided.op_type == "Split" and attribute(divided, "axis", 0) == 1 else None,
+        joined if joined is not None and _along_channels(joined) else None,
+        divided if divided is not None and divided.op_type == "Split" and _along_channels(divided) else None,
         tuple(grouped),
     )
+
+
+def _along_channels(node: NodeProto) -> bool:
+    """Of an image, where every output has a name."""
+    return attribute(node, "axis", 0) in (1, -3) and all(node.output)
 
 
 def _written(shuffle: _Shuffle, weights: Weights) -> list[NodeProto]:
@@ -125,7 +131,7 @@ def _written(shuffle: _Shuffle, weights: Weights) -> list[NodeProto]:
         copy.CopyFrom(shuffle.divided)
         copy.input[0] = shuffled
         copy.output[:] = found
-        next(one for one in copy.attribute if one.name == "axis").i = 3
+        set_attributes(copy, axis=3)
         made.append(copy)
     for one, result in zip(found, results, strict=True):
         add("Transpose", [one], [result], perm=TO_SECOND)

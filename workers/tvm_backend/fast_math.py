@@ -53,23 +53,24 @@ def _lowering(compute: Callable[[te.Tensor], te.Tensor]) -> Callable[[relax.Bloc
 def _power(builder: relax.BlockBuilder, call: relax.Call) -> Any:
     """A local response normalisation's power of 0.75 was a fifth of a GoogLeNet."""
     base, exponent = call.args
-    quarters = _quarters(exponent) if str(base.ty.dtype.dtype) == "float32" else None
+    quarters = _quarters(exponent, len(base.ty.shape)) if str(base.ty.dtype.dtype) == "float32" else None
     if quarters is None:
         return call.op.get_attr("FLegalize")(builder, call)
     return builder.call_te(_rooted, base, quarters, primfunc_name_hint="power")
 
 
-def _quarters(exponent: relax.Expr) -> int | None:
-    """How many a constant exponent has, where it has so many exactly and is none of 0 and beyond MOST."""
+def _quarters(exponent: relax.Expr, axes: int) -> int | None:
+    """How many a constant exponent has, where it has so many exactly, is none of 0 and beyond MOST, and leaves a base of so
+    many `axes` its shape."""
     value = exponent.value if isinstance(exponent, tvm.ir.GenericConst) else None
-    if not isinstance(value, tvm.runtime.Tensor) or math.prod(value.shape) != 1:
+    if not isinstance(value, tvm.runtime.Tensor) or math.prod(value.shape) != 1 or len(value.shape) > axes:
         return None
     quarters = 4 * float(np.asarray(value.numpy()).item())
     return int(quarters) if quarters.is_integer() and 0 < abs(quarters) <= 4 * MOST else None
 
 
 def _rooted(x: te.Tensor, quarters: int) -> te.Tensor:
-    """x to the power of quarters / 4."""
+    """x to the power of quarters / 4; of -0 and minus infinity what their roots give, where pow gives that of 0 and infinity."""
     whole, rest = divmod(abs(quarters), 4)
 
     def raised(*place: Any) -> Any:

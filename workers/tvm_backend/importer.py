@@ -124,7 +124,8 @@ def _ways(kinds: set[str], layout: str, balance: float | None) -> list[Way]:
 def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tvm.IRModule, list[str]]:
     notes: list[str] = []
     if way.layout == "NHWC":
-        mod = tvm.transform.Sequential([relax.transform.ConvertLayout(NHWC), permutations.Compose()])(mod)
+        mod = relax.transform.ConvertLayout(NHWC)(mod)
+    mod = tvm.transform.Sequential([permutations.Compose()])(mod)
     if way.balance is not None:
         mod, count = winograd.transformed(mod, vector_lanes(target), way.balance)
         notes += [f"convolutions computed by Winograd's minimal filtering: {count}"] if count else []

@@ -84,11 +84,10 @@ def _schedule(schedule: Schedule, block: Any) -> list[Schedule]:
     length = _length(_of(variables, variables, SUMMED))
     ways = [(pieces, width) for pieces in _pieces(length, cores) for width in _widths(channels)]
     ways.sort(key=lambda way: way[0] * (channels // way[1]) < cores)
-    return [_scheduled(schedule.copy(), found.name_hint, *way) for way in ways]
+    return [_scheduled(schedule.copy(), block, *way) for way in ways]
 
 
-def _scheduled(schedule: Schedule, name: str, pieces: int, width: int) -> Schedule:
-    block = schedule.get_sblock(name)
+def _scheduled(schedule: Schedule, block: Any, pieces: int, width: int) -> Schedule:
     variables, loops = schedule.get(block).iter_vars, schedule.get_loops(block)
     kept, summed = (schedule.fuse(*_of(loops, variables, kind)) for kind in (KEPT, SUMMED))
     if pieces > 1:
