@@ -70,7 +70,7 @@ def _quarters(exponent: relax.Expr, axes: int) -> int | None:
 
 
 def _rooted(x: te.Tensor, quarters: int) -> te.Tensor:
-    """x to the power of quarters / 4; of -0 and minus infinity what their roots give, where pow gives that of 0 and infinity."""
+    """x to the power of quarters / 4; of -0 and minus infinity it is what their roots are, not as pow has it."""
     whole, rest = divmod(abs(quarters), 4)
 
     def raised(*place: Any) -> Any:
