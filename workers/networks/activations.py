@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, replace_nodes
+from workers.networks.graph import Weights, attribute, has_convolutions, replace_nodes
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
@@ -18,7 +18,7 @@ def hard_activations_to_clips(model: ModelProto) -> str | None:
     for them, each with transpositions.
     """
     graph = model.graph
-    if opset(model) < 11 or not any(node.op_type == "Conv" for node in graph.node):
+    if opset(model) < 11 or not has_convolutions(model):
         return None
     weights, shapes = Weights(graph), tensor_shapes(model)
     nodes: list[NodeProto] = []

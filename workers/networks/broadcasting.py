@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import ModelProto
 
-from workers.networks.graph import Weights
+from workers.networks.graph import Weights, has_convolutions
 from workers.networks.shapes import tensor_shapes
 
 COMBINING = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "PRelu"})
@@ -19,7 +19,7 @@ def constants_to_full_rank(model: ModelProto) -> str | None:
     scales of its own was transposed before each of them, and back behind it.
     """
     graph = model.graph
-    if not any(node.op_type == "Conv" for node in graph.node):
+    if not has_convolutions(model):
         return None
     weights, shapes = Weights(graph), tensor_shapes(model)
     lifted: dict[str, str] = {}

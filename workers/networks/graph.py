@@ -66,6 +66,11 @@ def operator_types(model: ModelProto) -> set[str]:
     return {node.op_type for graph in nested(model.graph) for node in graph.node}
 
 
+def has_convolutions(model: ModelProto) -> bool:
+    """In its main graph."""
+    return any(node.op_type == "Conv" for node in model.graph.node)
+
+
 def rewired(node: NodeProto, inputs: Sequence[str], output: str) -> NodeProto:
     """The same operator between other tensors; it is named after its one output."""
     copy = NodeProto()

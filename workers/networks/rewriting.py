@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, rename, replace_nodes, uses
+from workers.networks.graph import Weights, attribute, has_convolutions, rename, replace_nodes, uses
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
@@ -140,7 +140,7 @@ def clips_to_relus(model: ModelProto) -> str | None:
     in the last place of c (2.4e-7 for c = 6): Clips beyond HIGHEST stay what they are.
     """
     graph = model.graph
-    if opset(model) < 7 or not any(node.op_type == "Conv" for node in graph.node):
+    if opset(model) < 7 or not has_convolutions(model):
         return None
     weights, shapes = Weights(graph), tensor_shapes(model)
     nodes: list[NodeProto] = []

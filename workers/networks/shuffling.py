@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, replace_nodes, set_attributes, uses
+from workers.networks.graph import Weights, attribute, has_convolutions, replace_nodes, set_attributes, uses
 from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
@@ -40,7 +40,7 @@ def shuffles_with_channels_last(model: ModelProto) -> str | None:
     one operator in four was a transposition. What is transposed and transposed back cancels once the layout is there.
     """
     # What Split divides is an attribute before.
-    if opset(model) < 13 or not any(node.op_type == "Conv" for node in model.graph.node):
+    if opset(model) < 13 or not has_convolutions(model):
         return None
     graph, readers = model.graph, uses(model)
     makers = {name: node for node in graph.node for name in node.output}

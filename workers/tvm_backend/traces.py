@@ -114,7 +114,7 @@ def families(traces: Sequence[Trace], cores: int, group: int | None = None) -> t
     groups: dict[tuple[Knob, ...], list[Trace]] = {}
     for trace in traces:
         groups.setdefault(knobs_of(trace, cores, group), []).append(trace)
-    return tuple(Family(tuple(group), _sketch(knobs, len(group))) for knobs, group in groups.items())
+    return tuple(Family(tuple(alike), _sketch(knobs, len(alike))) for knobs, alike in groups.items())
 
 
 def _sketch(knobs: tuple[Knob, ...], count: int) -> Sketch:
