@@ -8,13 +8,18 @@ from typing import Any
 import pytest
 
 from workers.benchmarks import ours
-from workers.benchmarks.tally import Tally
+from workers.benchmarks.tally import Tally, retold
 
 FREE = {"build_seconds": 0.0, "measure_seconds": 0.0}
 
 
 def tallied(*told: tuple[int, float | None], truth: Callable[[dict[str, Any]], float] | None = None) -> dict[str, Any]:
-    """Figures of one operator of weight 2, a measurement a second: (configuration, seconds), None for a duplicate."""
+    """Figures of `heard`."""
+    return heard(*told, truth=truth).figures()
+
+
+def heard(*told: tuple[int, float | None], truth: Callable[[dict[str, Any]], float] | None = None) -> Tally:
+    """Of one operator of weight 2, a measurement a second: (configuration, seconds), None for a duplicate."""
     tally = Tally([{"name": "a", "weight": 2}], truth)
     for clock, (number, seconds) in enumerate(told, 1):
         measurement = {
@@ -22,7 +27,7 @@ def tallied(*told: tuple[int, float | None], truth: Callable[[dict[str, Any]], f
             "cause": "" if seconds else "duplicate", "round": sum(n == number for n, _ in told[: clock - 1]), **FREE,
         }  # fmt: skip
         tally.hear({"kind": "batch", "clock": float(clock), "measurements": [measurement]})
-    return tally.figures()
+    return tally
 
 
 def test_a_tally_tells_the_truth_about_lucky_measurements() -> None:
@@ -41,6 +46,27 @@ def test_a_tally_follows_the_figure_that_a_later_round_corrected() -> None:
     assert (other["curve"], other["latency"]) == ([[1.0, 12.0], [2.0, 10.0], [5.0, 8.0]], 8.0)
     assert other["operators"][0]["series"] == [[1, 1.0, 0, 6.0], [2, 2.0, 0, 5.0], [4, 5.0, 0, 4.0]]
     assert other["trials"] == 4
+
+
+def held(*told: tuple[int, float | None]) -> tuple[dict[str, Any], list[list[Any]]]:
+    """Figures of `tallied` with what was held, and that."""
+    tally = heard(*told)
+    figures = tally.figures()
+    for row, found in zip(figures["operators"], tally.held(), strict=True):
+        row["held"] = found
+    return figures, figures["operators"][0]["held"]
+
+
+def test_what_was_held_is_told_from_when_on_it_was_the_best() -> None:
+    figures, found = held((0, 6.0), (1, 7.0), (2, 5.0), (2, 8.0), (1, 6.5))
+    assert [(row[0], row[-1]) for row in found] == [(1.0, "0 0")], "its second figure says that 2 never was"
+    figures, found = held((0, 6.0), (1, 3.0), (2, None), (3, 2.0))
+    assert [(row[0], row[-1]) for row in found] == [(1.0, "0 0"), (2.0, "0 1"), (4.0, "0 3")]
+    again = retold(figures, [[6.0, 3.0, 2.0]])
+    assert again == figures
+    other = retold(figures, [[4.0, 1.0, 1.5]])
+    assert (other["curve"], other["latency"]) == ([[1.0, 8.0], [2.0, 3.0]], 3.0)
+    assert other["operators"][0]["best"] == 1.5
 
 
 @pytest.mark.mutation

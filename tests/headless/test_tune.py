@@ -199,6 +199,18 @@ def test_a_directory_with_a_run_is_refused_and_resume_goes_on(told: Told, tuned:
     assert "seed" in errors.splitlines()[-1]
 
 
+def test_a_run_without_an_archive_is_given_one_by_resume(told: Told, zoo_cache: Path, tmp_path: Path) -> None:
+    network = zoo.tiny(zoo_cache)
+    arguments = ("tune", network, "--out", tmp_path / "out", "--trials", 12)
+    code, said, errors = told(*arguments, "--no-archive")
+    assert code == 0, errors
+    assert "--resume" in errors + said
+    assert not list((tmp_path / "out").glob("*.zip"))
+    code, _, errors = told(*arguments, "--resume")
+    assert code == 0, errors
+    assert (tmp_path / "out" / f"{network.stem}.zip").is_file()
+
+
 def truncated(path: Path) -> Path:
     path.write_bytes(path.read_bytes()[:-2000])
     return path

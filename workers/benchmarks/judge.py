@@ -1,24 +1,20 @@
-"""The best programs that a search left, timed as ours are while it runs: a JSON order on standard input, a result on
-standard output.
+"""The best programs that a search left, timed in turns: a JSON order on standard input, a result on standard output.
 
-TVM's runner leaves threads where Linux puts them and weights in the caches, ours does not (`Stopwatch`, `Arguments`): a
-sum by one instrument says little about a sum by the other. An order: {spec, layout, sets: of programs, each {records: the
-directory of a database in TVM's format, whole: whether it must hold every operator; ours leave some as they are} or {best:
-configurations as an order to compile has them}}. The result: {latencies: of each set the weighted sum in s, timed in turns
-with the others', key: of the operators, see `operators_key`}.
+An order: {spec, layout, sets: of programs, each {records: the directory of a database in TVM's format, whole: whether it must
+hold every operator; ours leave some as they are} or {best: configurations as an order to compile has them}}. The result:
+{latencies: of each set the weighted sum in s, timed in turns with the others', key: of the operators, see `operators_key`}.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from statistics import median
 from typing import Any
 
+from workers.benchmarks.bench import Bench
 from workers.benchmarks.identity import operators_key
 from workers.benchmarks.part import Tell, answer, leave
 from workers.benchmarks.stock import imported
 from workers.engine.evaluator.estimate import TURNS
-from workers.engine.methods import method
 from workers.messages.spec import RunSpec
 
 
@@ -31,37 +27,25 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     runtime.load(spec.target)
     import tvm
 
-    from workers.tvm_backend.arguments import Arguments
-    from workers.tvm_backend.handover import Handover
-    from workers.tvm_backend.moment import Moment
-    from workers.tvm_backend.operators import extract, footprint
-    from workers.tvm_backend.pool import QUIET
-    from workers.tvm_backend.programs import Workload, argument_tensors, compile_program, key_of
-    from workers.tvm_backend.stopwatch import Stopwatch, timed
+    from workers.tvm_backend.operators import extract
+    from workers.tvm_backend.programs import Workload, key_of
 
     target = tvm.target.Target(spec.target)
     module, _ = imported(order, spec, target)
     extracted = extract(module.mod, target)
-    workloads = [Workload(task.mod, (), target) for task in extracted]
+    bench = Bench(spec, target, extracted, [Workload(task.mod, (), target) for task in extracted])
     sets = []
     for one in order["sets"]:
         found = _configured(one["best"], module, target) if "best" in one else _recorded(one, extracted, target)
-        sets.append({name: (compile_program(s, target), argument_tensors(s.mod)) for name, s in found.items()})
-    evaluator, cores = method("auto").make_evaluator(), runtime.spread_threads()
-    handover, moment = Handover(target, spec.threads), Moment(target, spec.threads)
-    arguments = Arguments(footprint(extracted, workloads), handover)
+        places = ((index, found[task.name]) for index, task in enumerate(extracted) if task.name in found)
+        sets.append({index: bench.ready(index, schedule) for index, schedule in places})
     times: list[dict[int, list[float]]] = [{} for _ in sets]
-    with runtime.on_core(cores):
+    with bench.on_core():
         for _ in range(TURNS):
-            for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
+            for index in range(len(extracted)):
                 for programs, taken in zip(sets, times, strict=True):
-                    if task.name not in programs:
-                        continue
-                    program, shapes = programs[task.name]
-                    given = arguments.of(index, shapes, workload.weights, workload.batch)
-                    stopwatch = Stopwatch(program, given, handover)
-                    (runs, _), _ = moment.of(partial(timed, stopwatch, evaluator, None), QUIET)
-                    taken.setdefault(index, []).append(evaluator.estimate(runs)[0])
+                    if index in programs:
+                        taken.setdefault(index, []).append(bench.seconds(programs[index]))
     sums = [sum(extracted[index].weight * median(found) for index, found in taken.items()) for taken in times]
     return {"latencies": sums, "key": operators_key(key_of(task.mod) for task in extracted)}
 

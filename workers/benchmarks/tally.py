@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from workers.benchmarks.curve import settle, summed
@@ -25,11 +25,12 @@ ROUNDING = 1e-5
 @dataclass(frozen=True)
 class Told:
     """One measurement: its figure is (seconds, true time); its place (clock, trials, seconds spent in the operator,
-    steps walked)."""
+    steps walked); what was made of the program that was asked for is a sketch and choices too, as text."""
 
     program: Program
     figure: tuple[float, float]
     place: tuple[float, int, float, int]
+    made: str
 
 
 class Tally:
@@ -70,7 +71,7 @@ class Tally:
         """`curve`: (seconds of tuning, latency in s) where it fell. An operator's `series`: (trials, seconds spent in
         it, steps walked, its best in s) where it fell. And INTERVALS."""
         report = self._finished.get("report", {})
-        series = [_settled(told) for told in self._told]
+        series = [_settled((*told.place, told.figure[1]) for told in bests) for bests in self._bests()]
         curve = summed(series, [operator["weight"] for operator in self._operators])
         rows = [
             {
@@ -97,6 +98,13 @@ class Tally:
             "decided_by_belief": self._believed,
             **self._intervals,
         }
+
+    def held(self) -> list[list[list[Any]]]:
+        """By operator, each program that was its best for a while: its place in the run, and "sketch choices"."""
+        return [[[*told.place, told.made] for told in bests] for bests in self._bests()]
+
+    def _bests(self) -> list[list[Told]]:
+        return [_bests(told) for told in self._told]
 
     def _slot(self, event: Event) -> None:
         operator, decision = event["operator"], event["decision"]
@@ -133,16 +141,47 @@ class Tally:
         program = measurement["sketch"], *measurement.get("asked", measurement["choices"])
         spent = round(self._seconds[operator], 4)
         place = round(self._clock, 4), self._trials[operator], spent, self._steps(operator)
-        self._told[operator].append(Told(program, (measurement["seconds"], self._truth(measurement)), place))
+        figure = measurement["seconds"], self._truth(measurement)
+        made = " ".join(map(str, (measurement["sketch"], *measurement["choices"])))
+        self._told[operator].append(Told(program, figure, place, made))
 
 
-def _settled(measured: Sequence[Told]) -> list[list[Any]]:
-    """An operator's rows (*place, true time of its best) where that fell. A figure counts from when it was told, as the
-    slower of what it was then and of what it is at the end."""
-    last = {told.program: told.figure for told in measured}
+def retold(figures: dict[str, Any], truths: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """`figures` as they would have been with other true times: of each operator those of what it `held`, in that order."""
+    rows = [
+        _settled((*place, truth) for (*place, _), truth in zip(row["held"], found, strict=True))
+        for row, found in zip(figures["operators"], truths, strict=True)
+    ]
+    curve = summed(rows, [row["weight"] for row in figures["operators"]])
+    operators = [
+        {**row, "series": [one[1:] for one in settled], "best": settled[-1][-1] if settled else None}
+        for row, settled in zip(figures["operators"], rows, strict=True)
+    ]
+    return {
+        **figures,
+        "latency": curve.final,
+        "curve": [list(point) for point in curve.points],
+        "operators": operators,
+    }
+
+
+def _bests(measured: Sequence[Told]) -> list[Told]:
+    """Of an operator what was its best, from when on. A figure counts from when it was told, as the slower of what it was then
+    and of what it is at the end."""
+    last = {told.program: told for told in measured}
     figures: dict[Program, tuple[float, float]] = {}
-    rows: list[list[Any]] = []
+    bests: list[Told] = []
     for told in measured:
-        figures[told.program] = max(told.figure, last[told.program])
-        settle(rows, (*told.place, min(figures.values())[1]))
-    return rows
+        figures[told.program] = max(told.figure, last[told.program].figure)
+        best = min(figures, key=figures.__getitem__)
+        if not bests or (bests[-1].program, bests[-1].figure) != (best, figures[best]):
+            bests.append(replace(last[best], figure=figures[best], place=told.place))
+    return bests
+
+
+def _settled(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Rows (*place, true time of an operator's best) where that fell."""
+    found: list[list[Any]] = []
+    for row in rows:
+        settle(found, row)
+    return found

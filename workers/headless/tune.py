@@ -70,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--records", action="append", default=[], metavar="DIR",
         help="start from what an earlier run found: its --out; repeatable, the latest last (fixed when a run begins)",
     )  # fmt: skip
+    parser.add_argument(
+        "--no-archive", action="store_true", help="end when tuning does; --resume makes the archive of what was found"
+    )
     parser.add_argument("--resume", action="store_true", help="go on with the run that is in --out")
     parser.add_argument(
         "--profile", action="store_true", help="say at the end where every second and the memory went (profile.json)"
@@ -118,6 +121,10 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
         best = _best(ending, history.measurements, operators)
         name = Path(arguments.network).stem
         latency = latency_of(best, operators) if len(best) == len(operators) else None
+        if arguments.no_archive:
+            sum_of_operators = f"{1e3 * latency:.3f} ms" if latency else "not every operator works"
+            Display.say(f"{sum_of_operators} after {human(history.clock)}; --resume makes the archive")
+            return 0
         order = compile_order(spec.to_json(), directory.work_dir(), name, layout, best, latency, log, history.clock)
         with profile.process(ARTIFACT, history.clock, display.hear) as hear:
             result = ask(order, hear)

@@ -14,9 +14,10 @@ import pytest
 
 from tests.landscapes.recorded import HEADER, costs, curve_recording, space_recording
 from workers.benchmarks.identity import ROOT
-from workers.benchmarks.methods import live, probes, replayed
+from workers.benchmarks.methods import live, probes, replayed, retime
 from workers.benchmarks.methods.arms import arm_named
 from workers.benchmarks.methods.compare import older_prices, summary
+from workers.benchmarks.methods.one_clock import TIMING
 from workers.benchmarks.methods.parts import FOLDING, PLAYED, PROBING, REPLAYED
 from workers.benchmarks.methods.replayed import SPACE, Source, run_cell, sources
 from workers.engine.methods import METHODS
@@ -159,7 +160,19 @@ def _imported(path: Path) -> list[Path]:
     return found
 
 
-@pytest.mark.parametrize(("module", "rooms"), [(replayed, REPLAYED), (probes, PROBING), (live, PLAYED)])
+TIMED = (*TIMING, *PLAYED, "workers/benchmarks/part.py")
+"""What a clock tells is of runs of a version of theirs, whose cells are in its key."""
+
+
+@pytest.mark.parametrize(
+    ("module", "rooms"),
+    [
+        (replayed, REPLAYED),
+        (probes, PROBING),
+        (live, PLAYED),
+        (retime, TIMED),
+    ],
+)
 def test_the_version_of_a_cell_is_of_all_that_computes_it(module: ModuleType, rooms: Sequence[str]) -> None:
     assert not unversioned(module, rooms)
 

@@ -17,7 +17,8 @@ from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import older_prices, summary, versions_apart
 from workers.benchmarks.methods.figures import draw_all
 from workers.benchmarks.methods.landscape_figures import draw_landscape
-from workers.benchmarks.methods.parts import KIND, PROBE, Part, live_parts, replayed_parts
+from workers.benchmarks.methods.one_clock import CLOCK, Clock, by_one_clock
+from workers.benchmarks.methods.parts import KIND, PROBE, Part, clocks, live_parts, replayed_parts
 from workers.benchmarks.methods.replayed import Source
 from workers.benchmarks.process import PartFailed
 from workers.benchmarks.progress import Progress
@@ -71,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     broken = 0
     if arguments.live:
         broken = _fill(live_parts(arguments, out), cells, out)
+        broken += _timed_anew(clocks(arguments, cells), out)
     elif arguments.landscape:
         broken = _fill(replayed_parts(arguments, out, lambda source: _draw(source, out)), cells, out)
     report = _report(cells, out)
@@ -100,6 +102,22 @@ def _fill(parts: Sequence[Part], cells: Cells, out: Path) -> int:
             took = round(time.monotonic() - began, 2)
             cells.keep(part.key, part.name, {"state": DONE, "reason": "", "took": took, **figures})
         progress.end(_reached(figures))
+    return broken
+
+
+def _timed_anew(missing: Sequence[Clock], out: Path) -> int:
+    """Gives the live cells of each network one clock. How many broke off: cells keep their own figures then."""
+    progress, broken = Progress([clock.estimate for clock in missing]), 0
+    for clock in missing:
+        progress.begin(clock.label)
+        with _claimed(out / "begun" / clock.claim) as mine:
+            try:
+                if mine:
+                    clock.run(out / "live", progress)
+                progress.end("done" if mine else "left to another process")
+            except PartFailed as error:
+                broken += 1
+                progress.end(f"failed: {error}")
     return broken
 
 
@@ -133,8 +151,8 @@ def _draw(source: Source, out: Path) -> None:
 
 def _report(cells: Cells, out: Path) -> dict[str, Any]:
     """Pictures and report.json of all cells there are; another process may be at them."""
-    found, claims = cells.all(KIND), evaluated(cells.all(KIND), cells.all(PROBE))
-    report: dict[str, Any] = {"summary": summary(found), "claims": claims}
+    found = by_one_clock(cells.all(KIND), cells.all(CLOCK))
+    report: dict[str, Any] = {"summary": summary(found), "claims": evaluated(found, cells.all(PROBE))}
     with _claimed(out / "begun" / "report") as mine:
         if mine:
             report["figures"] = draw_all(found, out / FIGURES)

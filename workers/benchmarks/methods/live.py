@@ -24,12 +24,12 @@ def run_cell(
     show: Callable[[str], None],
     tick: Callable[[], None],
 ) -> dict[str, Any]:
-    """Tunes the operators `asked` for (see `RunSpec`) for `seconds`; raises PartFailed with the last line said. The library is
-    made, verified and measured too."""
+    """Tunes the operators `asked` for (see `RunSpec`) for `seconds`; raises PartFailed with the last line said. An operator
+    tells which programs it `held` too, see `Tally`: what they are worth beside other runs' tells `one_clock`."""
     base, changes = spelled(arm.name)
     arguments = [
         str(network.path), "--minutes", str(seconds / 60), "--seed", str(seed), "--method", base,
-        "--operators", asked,
+        "--operators", asked, "--no-archive",
         *(word for place, value in changes.items() for word in ("--part", f"{place}={value}")),
     ]  # fmt: skip
     told = run_tune(arguments, machine.cores, work, show, tick)
@@ -39,4 +39,7 @@ def run_cell(
     tally = Tally(operators)
     for event in told.events:
         tally.hear(event)
-    return tally.figures()
+    figures = tally.figures()
+    for row, operator, held in zip(figures["operators"], operators, tally.held(), strict=True):
+        row.update(key=operator["key"], held=held)
+    return figures

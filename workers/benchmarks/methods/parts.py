@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.benchmarks.cells import Key
+from workers.benchmarks.cells import Cells, Key
 from workers.benchmarks.identity import TUNING, product_version
 from workers.benchmarks.machine import Machine, all_opened
 from workers.benchmarks.methods import live, replayed
 from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition
+from workers.benchmarks.methods.one_clock import LIVE, Clock
 from workers.benchmarks.methods.probes import PROBES, Probe
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source
 from workers.benchmarks.progress import Progress
@@ -23,7 +24,7 @@ from workers.headless.errors import UserMistake
 from workers.landscapes.costs import ORACLE
 from workers.messages.spec import ALL
 
-KIND, PROBE, LIVE = "methods", "probe", "live"
+KIND, PROBE = "methods", "probe"
 FOLDING = tuple(
     f"workers/{part}.py" for part in ("benchmarks/tally", "benchmarks/curve", "messages/causes", "messages/foretold")
 )
@@ -173,6 +174,14 @@ def live_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
         for network in networks
         for name, arm in arms.items()
     ]
+
+
+def clocks(arguments: argparse.Namespace, cells: Cells) -> list[Clock]:
+    """Those that the live cells of every network lack."""
+    machine, version = Machine.here(), product_version(PLAYED)
+    networks = all_opened(_words(arguments.networks) or [])
+    found = [Clock(network, machine, version, cells, KIND) for network in networks]
+    return [clock for clock in found if clock.missing]
 
 
 def _known(names: Sequence[str]) -> dict[str, Method]:

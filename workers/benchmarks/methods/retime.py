@@ -1,0 +1,59 @@
+"""Configurations of a network's operators, those of one operator timed in turns with each other: a JSON order on standard
+input, events on standard output.
+
+An order: {spec, asked: {operator: {key, programs: ["sketch choices", ...]}}}. An event for each of them, {kind: operator,
+operator, seconds: [...]}, in its programs' order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from workers.benchmarks.bench import Bench
+from workers.benchmarks.part import Tell, answer, leave
+from workers.messages.spec import RunSpec
+from workers.sandbox.lock import MeasureLock
+
+TURNS = 5
+
+
+def retimed(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Raises ArtifactFailed where the network's operators are others than those that were tuned."""
+    from workers.tvm_backend import runtime
+
+    spec = RunSpec.from_json(order["spec"])
+    runtime.load(spec.target)
+    import tvm
+
+    from workers.child.artifact import configurations, import_cleaned
+    from workers.tvm_backend.library import Network
+
+    target = tvm.target.Target(spec.target)
+    network = Network.of(import_cleaned(spec, target, spec.layout, spec.balance)[0], target)
+    with MeasureLock().exclusive():
+        bench = Bench(spec, target, network.extracted, network.workloads)
+        for place, asked in order["asked"].items():
+            found = []
+            for program in asked["programs"]:
+                sketch, *choices = map(int, program.split())
+                best = {place: {"key": asked["key"], "sketch": sketch, "choices": choices, "seconds": math.inf}}
+                found.append(configurations(best, network)[int(place)][:2])
+            tell({"kind": "operator", "operator": place, "seconds": _in_turns(bench, network, int(place), found)})
+    return {}
+
+
+def _in_turns(bench: Bench, network: Any, operator: int, found: Sequence[tuple[int, tuple[int, ...]]]) -> list[float]:
+    ready = [bench.ready(operator, network.workloads[operator].schedule(*one)) for one in found]
+    times: list[list[float]] = [[] for _ in ready]
+    with bench.on_core():
+        for _ in range(TURNS):
+            for one, taken in zip(ready, times, strict=True):
+                taken.append(bench.seconds(one))
+    return [median(taken) for taken in times]
+
+
+if __name__ == "__main__":
+    leave(answer(retimed))
