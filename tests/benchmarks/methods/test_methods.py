@@ -300,9 +300,13 @@ def test_probes_are_asked_where_no_methods_are_named(landscapes: Path, tmp_path:
         return found
 
     probed = kinds("--seeds", "1,2")["probe"]
-    seeded = ("evaluators", "surrogate", "explorers", "belief", "decisions")
+    seeded = ("evaluators", "surrogate", "explorers", "samplers", "belief", "decisions")
     assert probed == {"timings 1", *(f"{name} {seed}" for name in seeded for seed in (1, 2))}
     assert "probe" not in kinds("--methods", "dynatune")
+    both = kinds("--methods", "dynatune,samplers", "--seeds", "1")
+    assert both["probe"] == {"samplers 1"}
+    assert both["methods"] == {"dynatune 1"}
+    assert "methods" not in kinds("--methods", "belief")
 
 
 def test_regret_is_of_what_the_slots_measured(curves: Path, tmp_path: Path, run: Run) -> None:

@@ -202,6 +202,8 @@ def probed(name: str, seed: int = 0, **figures: float) -> dict[str, Any]:
         ("belief", {"ends": 0.7, "n": 100}, "a curve with its noise", "yes"),
         ("explorers", {"own_paper": 2.88}, "own best score, PPO under annealing in every tiling", "yes"),
         ("explorers", {"own_product": 2.87}, "own best score, PPO under annealing in every tiling", "no"),
+        ("samplers", {"annealing_product": 1.98}, "synthetic speeds, annealing, ours", "yes"),
+        ("samplers", {"agent_paper": 2.32}, "synthetic speeds, PPO, the paper's numbers", "no"),
         ("decisions", {"same": 0.95, "n": 100}, "same operator first", "yes"),
         ("decisions", {"same": 0.94, "n": 100}, "same operator first", "no"),
         ("decisions", {"lost": 0.01, "n": 100}, "per cent of the index given up", "yes"),

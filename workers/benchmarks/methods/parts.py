@@ -36,7 +36,7 @@ REPLAYED = (
     *FOLDING,
     "workers/benchmarks/methods/replayed.py",
 )
-PROBING = (*REPLAYED, *(f"workers/benchmarks/methods/{part}.py" for part in ("probes", "walks")))
+PROBING = (*REPLAYED, *(f"workers/benchmarks/methods/{part}.py" for part in ("probes", "walks", "samplings")))
 PLAYED = (*TUNING, *FOLDING, "workers/benchmarks/methods/live.py", "workers/benchmarks/ours.py")
 GUESS = 5.0  # s of a replay
 OVERHEAD = 60.0  # s of a live cell beside its tuning
@@ -79,8 +79,11 @@ def replayed_parts(
         raise UserMistake("--seconds is for --live; a replay is told its --trials-per-operator")
     if arguments.trials_per_operator is not None and arguments.trials_per_operator < 1:
         raise UserMistake(f"--trials-per-operator {arguments.trials_per_operator} must be at least 1")
-    named = {name: arm_named(name) for name in _words(arguments.methods) or ()}
-    arms = {kind: named or _known(default) for kind, default in ((CURVE, SCHEDULING), (SPACE, SEARCHING))}
+    asked = _words(arguments.methods)
+    named = {name: arm_named(name) for name in asked or () if name not in PROBES}
+    defaults = ((CURVE, SCHEDULING), (SPACE, SEARCHING))
+    arms = {kind: _known(default) if asked is None else named for kind, default in defaults}
+    probes = {name: PROBES[name] for name in asked or PROBES if name in PROBES}
     every = [arm for of_kind in arms.values() for arm in of_kind.values()]
     version, probing, parts = product_version(REPLAYED), product_version(PROBING), list[Part]()
     words, seeds = _words(arguments.networks), seeds_of(arguments.seeds)
@@ -99,18 +102,17 @@ def replayed_parts(
                     )
                     for seed in seeds
                 ]
-        if not named:  # who names methods asks for these alone
-            parts += [
-                Part(
-                    source.name,
-                    _key(PROBE, source, name, seed, arguments.operators, probing),
-                    GUESS,
-                    _asked(probe, source, seed),
-                )
-                for name, probe in PROBES.items()
-                if probe.kind == source.kind
-                for seed in (seeds[:1] if probe.once else seeds)
-            ]
+        parts += [
+            Part(
+                source.name,
+                _key(PROBE, source, name, seed, arguments.operators, probing),
+                GUESS,
+                _asked(probe, source, seed),
+            )
+            for name, probe in probes.items()
+            if probe.kind == source.kind
+            for seed in (seeds[:1] if probe.once else seeds)
+        ]
     return parts
 
 

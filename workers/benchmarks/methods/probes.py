@@ -1,6 +1,6 @@
 """What is asked of a landscape itself, beside the runs: how long evaluators measure and how well they rank, how often a
-surrogate's and a belief's intervals hold, whether a belief that is sampled in a tenth of the time decides alike, and how soon
-explorers find the best of a large space."""
+surrogate's and a belief's intervals hold, whether a belief that is sampled in a tenth of the time decides alike, how soon
+explorers find the best of a large space, and how many measurements a sampler saves there."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from workers.benchmarks.methods.arms import AE
+from workers.benchmarks.methods.arms import AE, AE_AS, SA, SA_AS, arm_named
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source, run_cell
+from workers.benchmarks.methods.samplings import saved
 from workers.benchmarks.methods.walks import Gain, walks
 from workers.engine.belief import PAPER
 from workers.engine.cost_model.random_forest import Z
@@ -26,9 +27,11 @@ from workers.engine.explorer.ppo import Settings
 from workers.engine.methods import METHODS
 from workers.engine.ports import CostModel, Decision, Progress
 from workers.engine.scheduler import DynaTune, Setting, scheduler_named
+from workers.engine.space import Operator
 from workers.landscapes import CurveLandscape, CurveRecording, SimulatedClock, SpaceRecording
 from workers.landscapes.spaces import Draws, Measured
 from workers.messages.causes import UNBUILT
+from workers.messages.composition import POOL
 from workers.messages.events import Event
 
 Array = NDArray[np.float64]
@@ -58,6 +61,15 @@ TIMERS: dict[str, tuple[str, dict[str, Any]]] = {
     "product": ("adaptive", {}),
 }
 """Evaluators as `evaluator_from` takes them; the papers' scripts time programs 500 times, here twice."""
+OURS = f'+sampler=adaptive+sampler.mode="literal"+search.first=0+search.pool={POOL:g}'
+SAMPLED = {
+    "annealing_paper": (SA, SA_AS),
+    "annealing_product": (SA, f"{SA}{OURS}"),
+    "agent_paper": (AE, f"{AE_AS}+rhythm.slots=null"),
+    "agent_product": (AE, f"{AE}{OURS}"),
+}
+"""Greedy and adaptive sampling (Algorithm 1, of the first plan too) under annealing and under the agent: of a plan's candidates
+the rounded centroids, as the paper has it, and of POOL plans' the best of each cluster."""
 
 
 def evaluators(source: Source, seed: int) -> Figures:
@@ -224,14 +236,30 @@ def explorers(source: Source, seed: int) -> Figures:
     """Walks of Chameleon's agent against annealing's in every tiling of the largest operators' loops (`walks.Gain`), with the
     `paper`'s numbers and the `product`'s: medians of the walks."""
     assert isinstance(source.recording, SpaceRecording)
-    operators = sorted((part.operator for part in source.recording.parts), key=lambda one: -one.weight * one.work)
-    found: Figures = {"n": 0}
+    operators, found = _largest(source.recording), Figures(n=0)
     for words, agent in (("paper", METHODS[AE]), ("product", METHODS["chameleon"])):
-        gains = [gain for operator in operators[:WALKED] for gain in walks(operator, agent, seed)]
+        gains = [gain for operator in operators for gain in walks(operator, agent, seed)]
         medians = np.median(gains, axis=0)
         found |= {f"{name}_{words}": float(median) for name, median in zip(Gain._fields, medians, strict=True)}
         found["n"] = len(gains)
     return found
+
+
+def samplers(source: Source, seed: int) -> Figures:
+    """How many times fewer measurements adaptive sampling takes than greedy for the same best, in every tiling of the largest
+    operators' loops (`samplings`): medians of the operators, of each of SAMPLED."""
+    assert isinstance(source.recording, SpaceRecording)
+    operators = _largest(source.recording)
+    found: Figures = {"n": len(operators)}
+    for words, pair in SAMPLED.items():
+        base, sampled = map(arm_named, pair)
+        found[words] = float(np.median([saved(operator, base, sampled, seed) for operator in operators]))
+    return found
+
+
+def _largest(recording: SpaceRecording) -> list[Operator]:
+    """WALKED, the one with the most work first."""
+    return sorted((part.operator for part in recording.parts), key=lambda one: -one.weight * one.work)[:WALKED]
 
 
 @dataclass(frozen=True)
@@ -247,6 +275,7 @@ PROBES = {
     "evaluators": Probe(SPACE, evaluators),
     "surrogate": Probe(SPACE, surrogate),
     "explorers": Probe(SPACE, explorers),
+    "samplers": Probe(SPACE, samplers),
     "belief": Probe(CURVE, belief),
     "decisions": Probe(CURVE, decisions),
     "timings": Probe(CURVE, timings, once=True),
