@@ -52,9 +52,9 @@ def held(*told: tuple[int, float | None]) -> tuple[dict[str, Any], list[list[Any
     """Figures of `tallied` with what was held, and that."""
     tally = heard(*told)
     figures = tally.figures()
-    for row, found in zip(figures["operators"], tally.held(), strict=True):
-        row["held"] = found
-    return figures, figures["operators"][0]["held"]
+    for row, found in zip(figures["operators"], tally.bests(), strict=True):
+        row["bests"] = found
+    return figures, figures["operators"][0]["bests"]
 
 
 def test_what_was_held_is_told_from_when_on_it_was_the_best() -> None:

@@ -99,7 +99,7 @@ class Tally:
             **self._intervals,
         }
 
-    def held(self) -> list[list[list[Any]]]:
+    def bests(self) -> list[list[list[Any]]]:
         """By operator, each program that was its best for a while: its place in the run, and "sketch choices"."""
         return [[[*told.place, told.made] for told in bests] for bests in self._bests()]
 
@@ -147,9 +147,10 @@ class Tally:
 
 
 def retold(figures: dict[str, Any], truths: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """`figures` as they would have been with other true times: of each operator those of what it `held`, in that order."""
+    """`figures` as they would have been with other true times: of each operator those of its `bests`, in that order. What was
+    given up for something slower, by the luck of a figure, was not reached for good and does not count."""
     rows = [
-        _settled((*place, truth) for (*place, _), truth in zip(row["held"], found, strict=True))
+        _settled((*place, truth) for (*place, _), truth in zip(row["bests"], found, strict=True))
         for row, found in zip(figures["operators"], truths, strict=True)
     ]
     curve = summed(rows, [row["weight"] for row in figures["operators"]])

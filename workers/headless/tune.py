@@ -71,7 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="start from what an earlier run found: its --out; repeatable, the latest last (fixed when a run begins)",
     )  # fmt: skip
     parser.add_argument(
-        "--no-archive", action="store_true", help="end when tuning does; --resume makes the archive of what was found"
+        "--no-archive",
+        action="store_true",
+        help="end when tuning does; --resume makes the archive of what was found, and the summary",
     )
     parser.add_argument("--resume", action="store_true", help="go on with the run that is in --out")
     parser.add_argument(
@@ -80,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 when the archive is there; raises UserMistake or Failure."""
+    """0 when the archive is there, or all that was asked for; raises UserMistake or Failure."""
     profile = Profile(memory=arguments.profile)
     out = out_directory(arguments.out)
     spec = spec_of(arguments, out, profile)
@@ -97,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Profile, display: Display) -> int:
-    """The run's directory is held until the archive is there: what compiles works in it too."""
+    """The run's directory is held to the end: what compiles works in it too."""
     spending = profile.accounts.spending
 
     def attempt(order: Mapping[str, Any]) -> Ending:

@@ -17,7 +17,7 @@ from tests.command_line import Told
 from workers.benchmarks.cells import Cells, Key
 from workers.benchmarks.machine import Machine, Network
 from workers.benchmarks.methods import one_clock
-from workers.benchmarks.methods.one_clock import LIVE, Clock, asked_of, by_one_clock, digest_of
+from workers.benchmarks.methods.one_clock import LIVE, Clock, asked_of, by_one_clock, content_of, untimed
 from workers.benchmarks.process import PartFailed
 from workers.benchmarks.progress import Progress
 
@@ -32,7 +32,7 @@ def live(arm: str, seed: int, *told: tuple[float, str, float], **key: Any) -> di
     """A cell of one operator of weight 2: (clock, program, its figure in that run's minutes)."""
     held = [[clock, place, clock, 0, program] for place, (clock, program, _) in enumerate(told)]
     series = [[place, clock, 0, figure] for place, (clock, _, figure) in enumerate(told)]
-    operator = {"name": "a", "weight": 2, "key": "k", "held": held, "series": series, "best": told[-1][-1]}
+    operator = {"name": "a", "weight": 2, "key": "k", "bests": held, "series": series, "best": told[-1][-1]}
     return {
         "key": vars(replace(KEY, arm=arm, seed=seed, **key)), "name": "net", "state": "done", "ended": "2026-01-01",
         "operators": [operator], "curve": [[clock, 2 * figure] for clock, _, figure in told],
@@ -77,7 +77,11 @@ def kept(cells: Cells, *every: dict[str, Any]) -> None:
 
 
 def compared(cells: Cells) -> dict[str, Any]:
-    return {cell["key"]["arm"]: cell for cell in by_one_clock(cells.all("methods"), cells.all("clock"))}
+    return {cell["key"]["arm"]: cell for cell in told(cells)[0]}
+
+
+def told(cells: Cells) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    return by_one_clock(cells.all("methods"), cells.all("clock"))
 
 
 def test_what_a_busy_minute_told_is_told_anew(judge: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -93,11 +97,15 @@ def test_what_a_busy_minute_told_is_told_anew(judge: list[dict[str, Any]], tmp_p
 
 
 @pytest.mark.mutation
-def test_figures_of_other_minutes_would_name_the_wrong_one(judge: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_figures_of_other_minutes_name_the_wrong_one(
+    judge: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cells = Cells(tmp_path / "cells")
     kept(cells, QUIET, BUSY)
-    alone = {cell["key"]["arm"]: cell["latency"] for cell in by_one_clock(cells.all("methods"), [])}
-    assert alone["auto"] < alone["random"]
+    clocked(cells, tmp_path)
+    monkeypatch.setattr(one_clock, "retold", lambda cell, truths: cell)
+    found = compared(cells)
+    assert found["auto"]["latency"] < found["random"]["latency"]
 
 
 def test_each_program_is_asked_once_and_a_clock_is_kept(judge: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -110,27 +118,57 @@ def test_each_program_is_asked_once_and_a_clock_is_kept(judge: list[dict[str, An
     assert not list(tmp_path.glob("*.json"))
 
 
-def test_another_run_is_another_clock_and_one_without_is_left_out(judge: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_another_run_is_another_clock_and_until_then_left_out(judge: list[dict[str, Any]], tmp_path: Path) -> None:
     cells = Cells(tmp_path / "cells")
     kept(cells, QUIET, BUSY)
     clocked(cells, tmp_path)
-    later = live("random", 1, (2.0, "0 1", 9.0))
-    kept(cells, later)
-    assert len(by_one_clock(cells.all("methods"), cells.all("clock"))) == 2
+    kept(cells, live("random", 1, (2.0, "0 1", 9.0)))
+    timed_ones, apart = told(cells)
+    assert (len(timed_ones), len(apart)) == (2, 1)
+    assert "net (live): 1 runs" in untimed(apart)
     clocked(cells, tmp_path)
     assert len(judge) == 2
-    assert len(by_one_clock(cells.all("methods"), cells.all("clock"))) == 3
+    timed_ones, apart = told(cells)
+    assert (len(timed_ones), untimed(apart)) == (3, "")
 
 
-def test_replays_and_runs_of_other_code_are_left_as_they_are(judge: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_run_made_again_is_not_given_the_time_of_what_it_was(judge: list[dict[str, Any]], tmp_path: Path) -> None:
+    cells = Cells(tmp_path / "cells")
+    kept(cells, QUIET, BUSY)
+    clocked(cells, tmp_path)
+    kept(cells, live("random", 0, (1.0, "0 1", 8.0), (5.0, "0 3", 7.5), (7.0, "0 2", 6.0)))
+    assert len(told(cells)[1]) == 1
+    clocked(cells, tmp_path)
+    assert compared(cells)["random"]["latency"] == 6.0
+
+
+@pytest.mark.parametrize("other", [{"version": "0"}, {"cpu": "another"}, {"cores": 1}], ids=str)
+def test_a_clock_is_of_one_machine_and_one_version(
+    other: dict[str, Any], judge: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """What was made by others keeps its own figures, and `versions_apart` says so of versions."""
+    cells = Cells(tmp_path / "cells")
+    kept(cells, live("auto", 3, (1.0, "0 9", 2.0), **other), live("random", 3, (1.0, "0 9", 1.0), **other))
+    assert not clocked(cells, tmp_path).missing
+    assert not judge
+    kept(cells, QUIET, BUSY)
+    clocked(cells, tmp_path)
+    assert sorted(one["latency"] for one in told(cells)[0]) == [2.0, 4.0, 4.0, 6.0]
+
+
+def test_a_replay_has_a_clock_of_its_own(judge: list[dict[str, Any]], tmp_path: Path) -> None:
     cells = Cells(tmp_path / "cells")
     replay = {**live("auto", 0, (1.0, "0 1", 2.0)), "key": vars(replace(KEY, layout="curve"))}
-    kept(cells, live("auto", 3, (1.0, "0 9", 2.0), version="0"), live("random", 3, (1.0, "0 9", 1.0), version="0"))
-    assert not clocked(cells, tmp_path).missing
     kept(cells, QUIET, BUSY, replay)
     clocked(cells, tmp_path)
-    layouts = sorted(cell["key"]["layout"] for cell in by_one_clock(cells.all("methods"), cells.all("clock")))
-    assert layouts == ["curve", "live", "live"]
+    found = sorted((one["key"]["layout"], one["latency"]) for one in told(cells)[0])
+    assert found == [("curve", 4.0), ("live", 4.0), ("live", 6.0)]
+
+
+def test_runs_of_other_operators_are_not_compared() -> None:
+    other = {**BUSY, "operators": [{**BUSY["operators"][0], "key": "another"}]}
+    with pytest.raises(PartFailed, match="another than that of the others"):
+        asked_of([QUIET, other])
 
 
 def test_a_clock_that_broke_off_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -151,7 +189,7 @@ def test_a_clock_that_broke_off_goes_on_where_it_was(monkeypatch: pytest.MonkeyP
     clocked(cells, tmp_path)
     assert asked == [["0", "1"], ["1"]]
     assert compared(cells)["random"]["latency"] == 8.0
-    assert digest_of(two[0]) in cells.all("clock")[0]["cells"]
+    assert content_of(two[0]) in cells.all("clock")[0]["cells"]
 
 
 @pytest.mark.tvm

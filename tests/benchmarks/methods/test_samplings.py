@@ -10,7 +10,7 @@ from workers.benchmarks.methods.arms import arm_named
 from workers.benchmarks.methods.samplings import saved, searched
 from workers.engine.methods import Method
 
-SHORT = "autotvm+explorer.chains=16+explorer.steps=20+rhythm.plan=16"
+SHORT = "autotvm+explorer.chains=16+explorer.steps=20+rhythm.plan=16+search.first=16"
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +25,8 @@ def short() -> Method:
 
 def test_a_search_is_of_so_many_measurements_and_ends_when_it_has_enough(short: Method) -> None:
     series = searched(convolution(), short, 0)
+    assert 1 < len(series)
     assert series[-1][0] <= 64
-    assert [seconds for _, seconds in series] == sorted((seconds for _, seconds in series), reverse=True)
     enough = series[0][1] * 0.99
     ended = searched(convolution(), short, 0, enough)
     assert ended[-1][1] <= enough

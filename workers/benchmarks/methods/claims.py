@@ -205,7 +205,7 @@ CLAIMS = (
         Claim("Chameleon 4.2, Fig. 7b", f"the same in every tiling of the largest operators, synthetic speeds, {words}, "
               f"{numbers}", reported, "samplers", "samplers", probed(f"{explorer}_{kind}"), (SPACE,), median=median)
         for explorer, words, reported, median in (("annealing", "annealing", "1.98x", 1.98), ("agent", "PPO", "2.33x", 2.33))
-        for kind, numbers in (("paper", "the paper's numbers"), ("product", "ours"))
+        for kind, numbers in (("paper", "as the paper has it"), ("best", f"of {POOL:g} plans the best of each cluster"))
     ),
     *(
         Claim("Chameleon 4.2, Fig. 8", f"network at the end, adaptive over diverse sampling, {words}, both of {POOL:g} plans' "

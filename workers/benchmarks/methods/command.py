@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workers.benchmarks.cells import DONE, FAILED, Cells
+from workers.benchmarks.cells import DONE, FAILED, Cell, Cells
 from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import older_prices, summary, versions_apart
 from workers.benchmarks.methods.figures import draw_all
 from workers.benchmarks.methods.landscape_figures import draw_landscape
-from workers.benchmarks.methods.one_clock import CLOCK, Clock, by_one_clock
+from workers.benchmarks.methods.one_clock import CLOCK, Clock, by_one_clock, untimed
 from workers.benchmarks.methods.parts import KIND, PROBE, Part, clocks, live_parts, replayed_parts
+from workers.benchmarks.methods.probes import PROBES
 from workers.benchmarks.methods.replayed import Source
 from workers.benchmarks.process import PartFailed
 from workers.benchmarks.progress import Progress
@@ -38,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     place.add_argument("--live", action="store_true", help="tune on this machine")
     parser.add_argument("--networks", help="names of landscapes, or ONNX files with --live; separated by commas")
     parser.add_argument(
-        "--methods", help="presets, schedulers, or either with +ROLE=PART, separated by commas; "
-        "default: schedulers on curves, searches in spaces",
+        "--methods", help="presets, schedulers, or either with +ROLE=PART, separated by commas, and what is asked of a "
+        f"landscape itself ({', '.join(PROBES)}); default: schedulers on curves, searches in spaces, and all that is asked",
     )  # fmt: skip
     parser.add_argument("--seeds", default="0..4", help="like 0..4 or 0,2,7")
     parser.add_argument("--seconds", type=float, default=None, help="of tuning a live cell")
@@ -71,13 +72,19 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserMistake("name where to compare: --landscape DIR, or --live; --claims prints what is there")
     broken = 0
     if arguments.live:
-        broken = _fill(live_parts(arguments, out), cells, out)
-        broken += _timed_anew(clocks(arguments, cells), out)
+        parts = live_parts(arguments, out)
+        broken = _fill(parts, cells, out)
+        if all(cells.find(part.key, part.name) for part in parts):  # what others are still at would be another clock's
+            broken += _timed_anew(clocks(arguments, cells), out)
+        else:
+            sys.stderr.write(
+                "not all runs are there: the same command goes on, and times what they found by one clock\n"
+            )
     elif arguments.landscape:
         broken = _fill(replayed_parts(arguments, out, lambda source: _draw(source, out)), cells, out)
-    report = _report(cells, out)
+    report, apart = _report(cells, out)
     shown = table(report["claims"]) if arguments.claims else _rows(report["summary"])
-    sys.stdout.write(shown + versions_apart(report["summary"]) + older_prices(report["summary"]))
+    sys.stdout.write(shown + untimed(apart) + versions_apart(report["summary"]) + older_prices(report["summary"]))
     return min(1, broken)
 
 
@@ -106,13 +113,13 @@ def _fill(parts: Sequence[Part], cells: Cells, out: Path) -> int:
 
 
 def _timed_anew(missing: Sequence[Clock], out: Path) -> int:
-    """Gives the live cells of each network one clock. How many broke off: cells keep their own figures then."""
+    """Gives the live cells of each network one clock. How many broke off."""
     progress, broken = Progress([clock.estimate for clock in missing]), 0
     for clock in missing:
         progress.begin(clock.label)
         with _claimed(out / "begun" / clock.claim) as mine:
             try:
-                if mine:
+                if mine and clock.missing:
                     clock.run(out / "live", progress)
                 progress.end("done" if mine else "left to another process")
             except PartFailed as error:
@@ -149,9 +156,10 @@ def _draw(source: Source, out: Path) -> None:
             draw_landscape(source, out / FIGURES)
 
 
-def _report(cells: Cells, out: Path) -> dict[str, Any]:
-    """Pictures and report.json of all cells there are; another process may be at them."""
-    found = by_one_clock(cells.all(KIND), cells.all(CLOCK))
+def _report(cells: Cells, out: Path) -> tuple[dict[str, Any], list[Cell]]:
+    """Pictures and report.json of all cells there are, and those that are left out (`by_one_clock`); another process may be at
+    them."""
+    found, apart = by_one_clock(cells.all(KIND), cells.all(CLOCK))
     report: dict[str, Any] = {"summary": summary(found), "claims": evaluated(found, cells.all(PROBE))}
     with _claimed(out / "begun" / "report") as mine:
         if mine:
@@ -159,7 +167,7 @@ def _report(cells: Cells, out: Path) -> dict[str, Any]:
             partial = out / "report.partial"
             partial.write_text(json.dumps(report, indent=1, sort_keys=True))
             partial.replace(out / "report.json")
-    return report
+    return report, apart
 
 
 def _rows(rows: Sequence[dict[str, Any]]) -> str:

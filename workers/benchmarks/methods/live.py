@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def run_cell(
     tick: Callable[[], None],
 ) -> dict[str, Any]:
     """Tunes the operators `asked` for (see `RunSpec`) for `seconds`; raises PartFailed with the last line said. An operator
-    tells which programs it `held` too, see `Tally`: what they are worth beside other runs' tells `one_clock`."""
+    tells its `bests` too, see `Tally`: what they are worth beside other runs' tells `one_clock`."""
     base, changes = spelled(arm.name)
     arguments = [
         str(network.path), "--minutes", str(seconds / 60), "--seed", str(seed), "--method", base,
@@ -40,6 +41,7 @@ def run_cell(
     for event in told.events:
         tally.hear(event)
     figures = tally.figures()
-    for row, operator, held in zip(figures["operators"], operators, tally.held(), strict=True):
-        row.update(key=operator["key"], held=held)
+    for row, operator, bests in zip(figures["operators"], operators, tally.bests(), strict=True):
+        row.update(key=operator["key"], bests=bests)
+    shutil.rmtree(work, ignore_errors=True)
     return figures

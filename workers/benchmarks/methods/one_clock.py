@@ -16,7 +16,7 @@ from typing import Any
 from workers.benchmarks.cells import DONE, Cell, Cells, Key
 from workers.benchmarks.identity import product_version
 from workers.benchmarks.machine import Machine, Network
-from workers.benchmarks.process import environment, result_of
+from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
 from workers.benchmarks.tally import retold
 from workers.headless.whole import write_whole
@@ -24,8 +24,8 @@ from workers.tvm_backend import runtime
 
 CLOCK = "clock"
 LIVE = "live"
-A_PROGRAM = 0.25
-"""s for compiling one and timing it some times, until it was seen."""
+A_PROGRAM = 0.1
+"""s for compiling one and timing it some times, roughly."""
 TIMING = (
     "workers/networks",
     "workers/tvm_backend",
@@ -34,40 +34,63 @@ TIMING = (
 )
 
 Asked = dict[str, dict[str, Any]]
+Where = tuple[Any, ...]
 
 
-def by_one_clock(cells: Sequence[Cell], clocks: Sequence[Cell]) -> list[Cell]:
-    """`cells` with the figures of the clock of their network that timed most of them. Where there is one, live cells that it
-    did not time are left out: two clocks compare nothing."""
-    digests = {digest_of(cell) for cell in cells if cell["key"]["layout"] == LIVE}
-    largest: dict[str, Cell] = {}
-    for clock in sorted(clocks, key=lambda one: (len(digests & one["cells"].keys()), str(one["ended"]))):
-        largest[clock["key"]["network"]] = clock
-    found = []
+def by_one_clock(cells: Sequence[Cell], clocks: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+    """`cells` with the figures of a clock where there is one of runs of their network, machine and version, the one that timed
+    most of them; and those that this one did not time, which are none of the others: two clocks compare nothing."""
+    timed, apart = list[Cell](), list[Cell]()
+    largest: dict[Where, Cell] = {}
+    contents = {content_of(cell) for cell in cells if _is_live(cell)}
+    for clock in sorted(clocks, key=lambda one: (len(contents & one["cells"].keys()), str(one["ended"]))):
+        largest[_where(clock, clock["version_of_runs"])] = clock
     for cell in cells:
-        network, live = cell["key"]["network"], cell["key"]["layout"] == LIVE
-        if not live or network not in largest:
-            found.append(cell)
-        elif (truths := largest[network]["cells"].get(digest_of(cell))) is not None:
-            found.append(retold(cell, truths))
-    return found
+        theirs = largest.get(_where(cell, cell["key"]["version"])) if _is_live(cell) else None
+        if theirs is None or not contents & theirs["cells"].keys():
+            timed.append(cell)
+        elif (truths := theirs["cells"].get(content_of(cell))) is None:
+            apart.append(cell)
+        else:
+            timed.append(retold(cell, truths))
+    return timed, apart
 
 
-def digest_of(cell: Cell) -> str:
-    return Key(**cell["key"]).digest
+def untimed(apart: Sequence[Cell]) -> str:
+    """A line for each network of cells that a clock did not time."""
+    names = dict.fromkeys(cell["name"] for cell in apart)
+    counts = {name: sum(cell["name"] == name for cell in apart) for name in names}
+    return "".join(
+        f"{name} (live): {count} runs that the clock of the others did not time are left out; the same command times all anew\n"
+        for name, count in counts.items()
+    )
+
+
+def content_of(cell: Cell) -> str:
+    """Which run it is, and what that held."""
+    bests = [[row["key"], *(best[-1] for best in row["bests"])] for row in cell["operators"]]
+    text = json.dumps([Key(**cell["key"]).digest, bests])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _where(cell: Cell, version: str) -> Where:
+    return *(cell["key"][name] for name in ("network", "cpu", "cores")), version
+
+
+def _is_live(cell: Cell) -> bool:
+    return bool(cell["key"]["layout"] == LIVE and cell["state"] == DONE)
 
 
 class Clock:
-    """Of one network's live cells of one version of the code, all of them that are there."""
+    """Of one network's live cells of this machine and one version of the code, all of them that are there."""
 
     def __init__(self, network: Network, machine: Machine, version: str, cells: Cells, kind: str) -> None:
         """`kind` is that of the live cells, `version` theirs."""
-        self._network, self._machine, self._cells = network, machine, cells
-        every = (cell for cell in cells.all(kind) if cell["key"]["layout"] == LIVE and cell["state"] == DONE)
-        self._timed = [
-            cell for cell in every if (cell["key"]["network"], cell["key"]["version"]) == (network.sha256, version)
-        ]
-        together = hashlib.sha256("\n".join(sorted(map(digest_of, self._timed))).encode()).hexdigest()[:12]
+        self._network, self._machine, self._version, self._cells = network, machine, version, cells
+        here = network.sha256, machine.cpu, machine.cores, version
+        every = (cell for cell in cells.all(kind) if _is_live(cell))
+        self._timed = [cell for cell in every if _where(cell, cell["key"]["version"]) == here]
+        together = hashlib.sha256("\n".join(sorted(map(content_of, self._timed))).encode()).hexdigest()[:12]
         self._key = Key(
             CLOCK, network.sha256, "all", 0, LIVE, together, machine.cpu, machine.cores, product_version(TIMING)
         )
@@ -87,10 +110,12 @@ class Clock:
 
     @property
     def estimate(self) -> float:
-        return A_PROGRAM * sum(len(one["programs"]) for one in asked_of(self._timed).values())
+        rows = (row for cell in self._timed for row in cell["operators"])
+        return A_PROGRAM * len({(row["key"], best[-1]) for row in rows for best in row["bests"]})
 
     def run(self, work: Path, progress: Progress) -> None:
         """Alone on the machine; goes on where it was broken off. Raises PartFailed."""
+        work.mkdir(parents=True, exist_ok=True)
         kept = work / f"{self._key.digest}.json"
         seconds: dict[str, list[float]] = json.loads(kept.read_text()) if kept.is_file() else {}
         asked = asked_of(self._timed)
@@ -105,22 +130,27 @@ class Clock:
         env = environment(spec.threads, work) | runtime.environment(spec.threads)
         order = {"spec": spec.to_json(), "asked": left}
         result_of("workers.benchmarks.methods.retime", order, env, work / "retime.log", hear, progress.tick)
-        told = {digest_of(cell): _truths(cell, asked, seconds) for cell in self._timed}
-        self._cells.keep(self._key, self._network.name, {"state": DONE, "reason": "", "cells": told})
+        told = {content_of(cell): _truths(cell, asked, seconds) for cell in self._timed}
+        found = {"state": DONE, "reason": "", "cells": told, "version_of_runs": self._version}
+        self._cells.keep(self._key, self._network.name, found)
         kept.unlink(missing_ok=True)
 
 
 def asked_of(cells: Iterable[Cell]) -> Asked:
-    """By operator, every program that any of these runs held."""
+    """By operator, every program that any of these runs held. Raises PartFailed where their operators are not the same."""
     found: Asked = {}
     for cell in cells:
         for place, row in enumerate(cell["operators"]):
             one = found.setdefault(str(place), {"key": row["key"], "programs": []})
-            one["programs"] += [held[-1] for held in row["held"]]
+            if one["key"] != row["key"]:
+                raise PartFailed(
+                    f"operator {place} of one run is another than that of the others; run all of them again"
+                )
+            one["programs"] += [best[-1] for best in row["bests"]]
     return {place: {**one, "programs": sorted(set(one["programs"]))} for place, one in found.items()}
 
 
 def _truths(cell: Cell, asked: Asked, seconds: dict[str, list[float]]) -> list[list[float]]:
     """Of each operator the seconds of what it held, in that order."""
     by_program = {place: dict(zip(one["programs"], seconds[place], strict=True)) for place, one in asked.items()}
-    return [[by_program[str(place)][held[-1]] for held in row["held"]] for place, row in enumerate(cell["operators"])]
+    return [[by_program[str(place)][best[-1]] for best in row["bests"]] for place, row in enumerate(cell["operators"])]

@@ -12,7 +12,7 @@ from typing import Any
 
 from workers.benchmarks.cells import Cells, Key
 from workers.benchmarks.identity import TUNING, product_version
-from workers.benchmarks.machine import Machine, all_opened
+from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.methods import live, replayed
 from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition
 from workers.benchmarks.methods.one_clock import LIVE, Clock
@@ -36,10 +36,14 @@ REPLAYED = (
     *FOLDING,
     "workers/benchmarks/methods/replayed.py",
 )
-PROBING = (*REPLAYED, *(f"workers/benchmarks/methods/{part}.py" for part in ("probes", "walks", "samplings")))
+PROBING = (
+    *REPLAYED,
+    "workers/messages/composition.py",
+    *(f"workers/benchmarks/methods/{part}.py" for part in ("probes", "walks", "samplings", "arms")),
+)
 PLAYED = (*TUNING, *FOLDING, "workers/benchmarks/methods/live.py", "workers/benchmarks/ours.py")
 GUESS = 5.0  # s of a replay
-OVERHEAD = 60.0  # s of a live cell beside its tuning
+OVERHEAD = 5.0  # s of a live cell beside its tuning
 
 
 @dataclass(frozen=True)
@@ -148,34 +152,21 @@ def live_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
     networks, seeds = all_opened(_words(arguments.networks) or []), seeds_of(arguments.seeds)
     machine, version, seconds = Machine.here(), product_version(PLAYED), arguments.seconds
     limit = f"{seconds:g} s" if arguments.operators == ALL else f"{seconds:g} s, {arguments.operators}"
-    work = out / "live"
-    work.mkdir(parents=True, exist_ok=True)
 
-    def measured(network: Any, arm: Method, seed: int) -> Callable[[Progress], dict[str, Any]]:
-        asked = arguments.operators
-        return lambda p: live.run_cell(network, machine, arm, seed, seconds, asked, work, p.show, p.tick)
+    def part(network: Network, name: str, arm: Method, seed: int) -> Part:
+        budget = f"{limit} of {_digest(arm)}"
+        key = Key(KIND, network.sha256, name, seed, LIVE, budget, machine.cpu, machine.cores, version)
 
-    return [
-        Part(
-            network.name,
-            Key(
-                KIND,
-                network.sha256,
-                name,
-                seed,
-                LIVE,
-                f"{limit} of {_digest(arm)}",
-                machine.cpu,
-                machine.cores,
-                version,
-            ),
-            seconds + OVERHEAD,
-            measured(network, arm, seed),
-        )
-        for seed in seeds  # seeds outermost: a first answer on everything comes soonest
-        for network in networks
-        for name, arm in arms.items()
-    ]
+        def run(progress: Progress) -> dict[str, Any]:
+            work = out / "live" / key.digest
+            work.mkdir(parents=True, exist_ok=True)
+            asked, show, tick = arguments.operators, progress.show, progress.tick
+            return live.run_cell(network, machine, arm, seed, seconds, asked, work, show, tick)
+
+        return Part(network.name, key, seconds + OVERHEAD, run)
+
+    # Seeds outermost: a first answer on everything comes soonest.
+    return [part(network, name, arm, seed) for seed in seeds for network in networks for name, arm in arms.items()]
 
 
 def clocks(arguments: argparse.Namespace, cells: Cells) -> list[Clock]:

@@ -44,7 +44,7 @@ OPERATORS = 30
 KNOWN = 128
 """Configurations that a surrogate has seen, and as many that it is asked for."""
 WALKED = 3
-"""Operators of a network that explorers walk in: each takes a quarter of a minute."""
+"""Operators of a network that explorers and samplers search in: each takes a quarter of a minute."""
 DECISIONS = 100
 """That are made twice, of a run: with the paper's sampling each slot takes some tenths of a second."""
 FLOOR = -6.0
@@ -61,15 +61,16 @@ TIMERS: dict[str, tuple[str, dict[str, Any]]] = {
     "product": ("adaptive", {}),
 }
 """Evaluators as `evaluator_from` takes them; the papers' scripts time programs 500 times, here twice."""
-OURS = f'+sampler=adaptive+sampler.mode="literal"+search.first=0+search.pool={POOL:g}'
+WIDE = f"+search.pool={POOL:g}"
+BEST_OF_CLUSTER = f'+sampler=adaptive+sampler.mode="literal"+search.first=0{WIDE}'
 SAMPLED = {
     "annealing_paper": (SA, SA_AS),
-    "annealing_product": (SA, f"{SA}{OURS}"),
+    "annealing_best": (f"{SA}{WIDE}", f"{SA}{BEST_OF_CLUSTER}"),
     "agent_paper": (AE, f"{AE_AS}+rhythm.slots=null"),
-    "agent_product": (AE, f"{AE}{OURS}"),
+    "agent_best": (f"{AE}{WIDE}", f"{AE}{BEST_OF_CLUSTER}"),
 }
 """Greedy and adaptive sampling (Algorithm 1, of the first plan too) under annealing and under the agent: of a plan's candidates
-the rounded centroids, as the paper has it, and of POOL plans' the best of each cluster."""
+the rounded centroids, as the paper has it; and of POOL plans', clustered by their features, the best of each cluster."""
 
 
 def evaluators(source: Source, seed: int) -> Figures:

@@ -17,7 +17,8 @@ from workers.benchmarks.part import Tell, answer, leave
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 
-TURNS = 5
+ROUNDS = 5
+"""More than a run has for its own last figures (`estimate.TURNS`): these are all that is compared."""
 
 
 def retimed(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
@@ -33,23 +34,25 @@ def retimed(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
     target = tvm.target.Target(spec.target)
     network = Network.of(import_cleaned(spec, target, spec.layout, spec.balance)[0], target)
-    with MeasureLock().exclusive():
-        bench = Bench(spec, target, network.extracted, network.workloads)
-        for place, asked in order["asked"].items():
-            found = []
-            for program in asked["programs"]:
-                sketch, *choices = map(int, program.split())
-                best = {place: {"key": asked["key"], "sketch": sketch, "choices": choices, "seconds": math.inf}}
-                found.append(configurations(best, network)[int(place)][:2])
-            tell({"kind": "operator", "operator": place, "seconds": _in_turns(bench, network, int(place), found)})
+    bench, lock = Bench(spec, target, network.extracted, network.workloads), MeasureLock()
+    for place, asked in order["asked"].items():
+        found = []
+        for program in asked["programs"]:
+            sketch, *choices = map(int, program.split())
+            best = {place: {"key": asked["key"], "sketch": sketch, "choices": choices, "seconds": math.inf}}
+            found.append(configurations(best, network)[int(place)][:2])
+        tell({"kind": "operator", "operator": place, "seconds": _in_turns(bench, network, int(place), found, lock)})
     return {}
 
 
-def _in_turns(bench: Bench, network: Any, operator: int, found: Sequence[tuple[int, tuple[int, ...]]]) -> list[float]:
-    ready = [bench.ready(operator, network.workloads[operator].schedule(*one)) for one in found]
+def _in_turns(
+    bench: Bench, network: Any, operator: int, found: Sequence[tuple[int, tuple[int, ...]]], lock: MeasureLock
+) -> list[float]:
+    with lock.shared():
+        ready = [bench.ready(operator, network.workloads[operator].schedule(*one)) for one in found]
     times: list[list[float]] = [[] for _ in ready]
-    with bench.on_core():
-        for _ in range(TURNS):
+    with lock.exclusive(), bench.on_core():
+        for _ in range(ROUNDS):
             for one, taken in zip(ready, times, strict=True):
                 taken.append(bench.seconds(one))
     return [median(taken) for taken in times]

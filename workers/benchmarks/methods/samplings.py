@@ -3,19 +3,19 @@ plan often has one that is as good."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import Any
+from itertools import count
 
 import numpy as np
 
 from workers.benchmarks.methods.walks import widened
-from workers.benchmarks.tally import Tally
 from workers.engine.methods import Method
 from workers.engine.space import Configuration, Operator
 from workers.landscapes import SimulatedClock
-from workers.landscapes.files import described
 from workers.landscapes.parameters import walking
 from workers.landscapes.synthetic import PEAK_FLOPS, SyntheticLandscape
+from workers.messages.causes import UNBUILT
 from workers.messages.events import Event
 from workers.messages.spec import Budget
 from workers.pipeline import TuningLoop
@@ -32,7 +32,7 @@ Series = list[tuple[int, float]]
 def saved(operator: Operator, base: Method, sampled: Method, seed: int) -> float:
     """How many times fewer measurements `sampled` takes until its best is as good as that of `base` after TRIALS; 0 where it
     is not with as many. In every tiling of the operator's loops, by synthetic speeds (`Hill`) without faults."""
-    wide = replace(operator, index=0, sketches=(widened(operator.sketches[0]),), start=())
+    wide = replace(operator, sketches=(widened(operator.sketches[0]),), start=())
     theirs = searched(wide, base, seed)
     enough = theirs[-1][1] * (1 + SLACK)
     ours = searched(wide, sampled, seed, enough)
@@ -40,28 +40,27 @@ def saved(operator: Operator, base: Method, sampled: Method, seed: int) -> float
 
 
 def searched(operator: Operator, chosen: Method, seed: int, enough: float = 0.0) -> Series:
-    """A search of one operator, of TRIALS measurements or until its best takes no more than `enough`."""
+    """A search of one operator, of TRIALS measurements or until one takes no more than `enough`; figures without noise."""
+    # The hill's seed is another than the search's: else the first configuration that it draws is the top of the hill.
+    draw, hill = (int(one) for one in np.random.SeedSequence([seed, operator.index, *b"hill"]).generate_state(2))
     clock = SimulatedClock()
-    # Of another seed than the search: else the first configuration that it draws is the top of the hill.
-    (hill,) = np.random.SeedSequence([seed, *b"hill"]).generate_state(1)
-    landscape = SyntheticLandscape(int(hill), [operator], clock, faults={})
-
-    def truth(measurement: dict[str, Any]) -> float:
-        return landscape.seconds(0, Configuration(measurement["sketch"], tuple(measurement["choices"])))
-
-    tally = Tally([described(operator)], truth)
-    best = [float("inf")]
+    landscape = SyntheticLandscape(hill, [replace(operator, index=0)], clock, faults={})
+    series, measured = [(0, math.inf)], count(1)
 
     def hear(event: Event) -> None:
-        tally.hear(event)
-        if event["kind"] == "batch":
-            best.extend(truth(one) for one in event["measurements"] if one["seconds"] is not None)
+        for one in event["measurements"] if event["kind"] == "batch" else ():
+            if one["cause"] in UNBUILT or one["seconds"] is None:
+                continue
+            taken = landscape.seconds(0, Configuration(one["sketch"], tuple(one["choices"])))
+            number = next(measured)
+            if taken < series[-1][1]:
+                series.append((number, taken))
 
     def wanted() -> str:
-        return "stop" if min(best) <= enough else "continue"
+        return "stop" if series[-1][1] <= enough else "continue"
 
-    TuningLoop(landscape, walking(chosen), Budget(trials=TRIALS), seed, PEAK_FLOPS, clock, hear, wanted).run()
-    return [(row[0], row[-1]) for row in tally.figures()["operators"][0]["series"]]
+    TuningLoop(landscape, walking(chosen), Budget(trials=TRIALS), draw, PEAK_FLOPS, clock, hear, wanted).run()
+    return series[1:]
 
 
 def _first(series: Series, enough: float) -> int:
