@@ -6,14 +6,15 @@ sum by one instrument says little about a sum by the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from workers.engine.methods import method
 from workers.messages.spec import RunSpec
+from workers.tvm_backend import runtime
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,6 @@ class Bench:
 
     def __init__(self, spec: RunSpec, target: Any, extracted: Sequence[Any], workloads: Sequence[Any]) -> None:
         """Operators as `extract` gives them, and their workloads."""
-        from workers.tvm_backend import runtime
         from workers.tvm_backend.arguments import Arguments
         from workers.tvm_backend.handover import Handover
         from workers.tvm_backend.moment import Moment
@@ -46,13 +46,9 @@ class Bench:
 
         return Ready(operator, compile_program(schedule, self._target), argument_tensors(schedule.mod))
 
-    @contextmanager
-    def on_core(self) -> Iterator[None]:
+    def on_core(self) -> AbstractContextManager[None]:
         """Timings belong in here."""
-        from workers.tvm_backend import runtime
-
-        with runtime.on_core(self._cores):
-            yield
+        return runtime.on_core(self._cores)
 
     def seconds(self, one: Ready) -> float:
         """What it takes now."""

@@ -71,8 +71,6 @@ class Tally:
         """`curve`: (seconds of tuning, latency in s) where it fell. An operator's `series`: (trials, seconds spent in
         it, steps walked, its best in s) where it fell. And INTERVALS."""
         report = self._finished.get("report", {})
-        series = [_settled((*told.place, told.figure[1]) for told in bests) for bests in self._bests()]
-        curve = summed(series, [operator["weight"] for operator in self._operators])
         rows = [
             {
                 "name": operator["name"],
@@ -80,17 +78,13 @@ class Tally:
                 "trials": self._trials[i],
                 "seconds": round(self._seconds[i], 4),
                 "slots": self._slots[i],
-                "best": series[i][-1][-1] if series[i] else None,
-                "series": [row[1:] for row in series[i]],
             }
             for i, operator in enumerate(self._operators)
         ]
-        return {
+        found = {
             "reason": self._finished.get("reason", "cut off"),
             "seconds": self._clock,
             "trials": sum(self._trials),
-            "latency": curve.final,
-            "curve": [list(point) for point in curve.points],
             "operators": rows,
             "spent": report.get("spent", {}),
             "search": report.get("search", {}),
@@ -98,6 +92,7 @@ class Tally:
             "decided_by_belief": self._believed,
             **self._intervals,
         }
+        return _drawn(found, [_settled((*told.place, told.figure[1]) for told in bests) for bests in self._bests()])
 
     def bests(self) -> list[list[list[Any]]]:
         """By operator, each program that was its best for a while: its place in the run, and "sketch choices"."""
@@ -149,21 +144,25 @@ class Tally:
 def retold(figures: dict[str, Any], truths: Sequence[Sequence[float]]) -> dict[str, Any]:
     """`figures` as they would have been with other true times: of each operator those of its `bests`, in that order. What was
     given up for something slower, by the luck of a figure, was not reached for good and does not count."""
-    rows = [
-        _settled((*place, truth) for (*place, _), truth in zip(row["bests"], found, strict=True))
-        for row, found in zip(figures["operators"], truths, strict=True)
+    rows = zip(figures["operators"], truths, strict=True)
+    return _drawn(
+        figures,
+        [
+            _settled((*place, truth) for (*place, _), truth in zip(row["bests"], found, strict=True))
+            for row, found in rows
+        ],
+    )
+
+
+def _drawn(figures: dict[str, Any], series: Sequence[list[list[Any]]]) -> dict[str, Any]:
+    """`figures` with each operator's rows (*place, true time), and with what the network's curve is by them."""
+    operators = figures["operators"]
+    curve = summed(series, [row["weight"] for row in operators])
+    drawn = [
+        {**row, "best": settled[-1][-1] if settled else None, "series": [one[1:] for one in settled]}
+        for row, settled in zip(operators, series, strict=True)
     ]
-    curve = summed(rows, [row["weight"] for row in figures["operators"]])
-    operators = [
-        {**row, "series": [one[1:] for one in settled], "best": settled[-1][-1] if settled else None}
-        for row, settled in zip(figures["operators"], rows, strict=True)
-    ]
-    return {
-        **figures,
-        "latency": curve.final,
-        "curve": [list(point) for point in curve.points],
-        "operators": operators,
-    }
+    return {**figures, "latency": curve.final, "curve": [list(point) for point in curve.points], "operators": drawn}
 
 
 def _bests(measured: Sequence[Told]) -> list[Told]:

@@ -149,15 +149,20 @@ def _mended(
 def configurations(best: Mapping[str, Any], network: Network) -> dict[int, Configuration]:
     """By index, of `best` as an order or metadata.json has them; raises ArtifactFailed where the network's operators are others
     than those that were tuned."""
-    from workers.tvm_backend.programs import key_of
-
     configured = {}
     for index, found in best.items():
-        number = int(index)
-        if number >= len(network.extracted) or key_of(network.extracted[number].mod) != found["key"]:
-            raise ArtifactFailed(f"operator {index} is not the one that was tuned: the versions changed; tune again")
-        configured[number] = (found["sketch"], tuple(found["choices"]), found["seconds"])
+        configured[place_of(network, index, found["key"])] = found["sketch"], tuple(found["choices"]), found["seconds"]
     return configured
+
+
+def place_of(network: Network, index: str, key: str) -> int:
+    """Of the operator that has that key among the network's; raises ArtifactFailed where it is another."""
+    from workers.tvm_backend.programs import key_of
+
+    number = int(index)
+    if number >= len(network.extracted) or key_of(network.extracted[number].mod) != key:
+        raise ArtifactFailed(f"operator {index} is not the one that was tuned: the versions changed; tune again")
+    return number
 
 
 def _shipped(order: dict[str, Any], index: int, configuration: Configuration) -> dict[str, Any]:

@@ -77,10 +77,10 @@ def kept(cells: Cells, *every: dict[str, Any]) -> None:
 
 
 def compared(cells: Cells) -> dict[str, Any]:
-    return {cell["key"]["arm"]: cell for cell in told(cells)[0]}
+    return {cell["key"]["arm"]: cell for cell in parted(cells)[0]}
 
 
-def told(cells: Cells) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def parted(cells: Cells) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return by_one_clock(cells.all("methods"), cells.all("clock"))
 
 
@@ -123,12 +123,12 @@ def test_another_run_is_another_clock_and_until_then_left_out(judge: list[dict[s
     kept(cells, QUIET, BUSY)
     clocked(cells, tmp_path)
     kept(cells, live("random", 1, (2.0, "0 1", 9.0)))
-    timed_ones, apart = told(cells)
+    timed_ones, apart = parted(cells)
     assert (len(timed_ones), len(apart)) == (2, 1)
     assert "net (live): 1 runs" in untimed(apart)
     clocked(cells, tmp_path)
     assert len(judge) == 2
-    timed_ones, apart = told(cells)
+    timed_ones, apart = parted(cells)
     assert (len(timed_ones), untimed(apart)) == (3, "")
 
 
@@ -137,7 +137,7 @@ def test_a_run_made_again_is_not_given_the_time_of_what_it_was(judge: list[dict[
     kept(cells, QUIET, BUSY)
     clocked(cells, tmp_path)
     kept(cells, live("random", 0, (1.0, "0 1", 8.0), (5.0, "0 3", 7.5), (7.0, "0 2", 6.0)))
-    assert len(told(cells)[1]) == 1
+    assert len(parted(cells)[1]) == 1
     clocked(cells, tmp_path)
     assert compared(cells)["random"]["latency"] == 6.0
 
@@ -153,7 +153,7 @@ def test_a_clock_is_of_one_machine_and_one_version(
     assert not judge
     kept(cells, QUIET, BUSY)
     clocked(cells, tmp_path)
-    assert sorted(one["latency"] for one in told(cells)[0]) == [2.0, 4.0, 4.0, 6.0]
+    assert sorted(one["latency"] for one in parted(cells)[0]) == [2.0, 4.0, 4.0, 6.0]
 
 
 def test_a_replay_has_a_clock_of_its_own(judge: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_replay_has_a_clock_of_its_own(judge: list[dict[str, Any]], tmp_path: 
     replay = {**live("auto", 0, (1.0, "0 1", 2.0)), "key": vars(replace(KEY, layout="curve"))}
     kept(cells, QUIET, BUSY, replay)
     clocked(cells, tmp_path)
-    found = sorted((one["key"]["layout"], one["latency"]) for one in told(cells)[0])
+    found = sorted((one["key"]["layout"], one["latency"]) for one in parted(cells)[0])
     assert found == [("curve", 4.0), ("live", 4.0), ("live", 6.0)]
 
 

@@ -61,13 +61,13 @@ TIMERS: dict[str, tuple[str, dict[str, Any]]] = {
     "product": ("adaptive", {}),
 }
 """Evaluators as `evaluator_from` takes them; the papers' scripts time programs 500 times, here twice."""
-WIDE = f"+search.pool={POOL:g}"
-BEST_OF_CLUSTER = f'+sampler=adaptive+sampler.mode="literal"+search.first=0{WIDE}'
+POOLED = f"+search.pool={POOL:g}"
+BEST_OF_CLUSTER = f'+sampler=adaptive+sampler.mode="literal"+search.first=0{POOLED}'
 SAMPLED = {
     "annealing_paper": (SA, SA_AS),
-    "annealing_best": (f"{SA}{WIDE}", f"{SA}{BEST_OF_CLUSTER}"),
+    "annealing_best": (f"{SA}{POOLED}", f"{SA}{BEST_OF_CLUSTER}"),
     "agent_paper": (AE, f"{AE_AS}+rhythm.slots=null"),
-    "agent_best": (f"{AE}{WIDE}", f"{AE}{BEST_OF_CLUSTER}"),
+    "agent_best": (f"{AE}{POOLED}", f"{AE}{BEST_OF_CLUSTER}"),
 }
 """Greedy and adaptive sampling (Algorithm 1, of the first plan too) under annealing and under the agent: of a plan's candidates
 the rounded centroids, as the paper has it; and of POOL plans', clustered by their features, the best of each cluster."""

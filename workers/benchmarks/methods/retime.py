@@ -7,7 +7,6 @@ operator, seconds: [...]}, in its programs' order.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
@@ -29,27 +28,25 @@ def retimed(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     runtime.load(spec.target)
     import tvm
 
-    from workers.child.artifact import configurations, import_cleaned
+    from workers.child.artifact import import_cleaned, place_of
     from workers.tvm_backend.library import Network
 
     target = tvm.target.Target(spec.target)
     network = Network.of(import_cleaned(spec, target, spec.layout, spec.balance)[0], target)
     bench, lock = Bench(spec, target, network.extracted, network.workloads), MeasureLock()
     for place, asked in order["asked"].items():
-        found = []
-        for program in asked["programs"]:
-            sketch, *choices = map(int, program.split())
-            best = {place: {"key": asked["key"], "sketch": sketch, "choices": choices, "seconds": math.inf}}
-            found.append(configurations(best, network)[int(place)][:2])
-        tell({"kind": "operator", "operator": place, "seconds": _in_turns(bench, network, int(place), found, lock)})
+        operator = place_of(network, place, asked["key"])
+        seconds = _in_turns(bench, network.workloads[operator], operator, asked["programs"], lock)
+        tell({"kind": "operator", "operator": place, "seconds": seconds})
     return {}
 
 
-def _in_turns(
-    bench: Bench, network: Any, operator: int, found: Sequence[tuple[int, tuple[int, ...]]], lock: MeasureLock
-) -> list[float]:
+def _in_turns(bench: Bench, workload: Any, operator: int, programs: Sequence[str], lock: MeasureLock) -> list[float]:
     with lock.shared():
-        ready = [bench.ready(operator, network.workloads[operator].schedule(*one)) for one in found]
+        ready = []
+        for program in programs:
+            sketch, *choices = map(int, program.split())
+            ready.append(bench.ready(operator, workload.schedule(sketch, tuple(choices))))
     times: list[list[float]] = [[] for _ in ready]
     with lock.exclusive(), bench.on_core():
         for _ in range(ROUNDS):
