@@ -143,7 +143,7 @@ def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any
     def runs(longest: float) -> tuple[int, str]:
         handing = handover()
         given = Arguments(4 * size, handing).of(0, shapes, (1,))
-        times, why = timed(Stopwatch({"main": addition}, given, handing), FixedEvaluator(**PAPER), None, longest)
+        times, why = timed(Stopwatch(addition, given, handing), FixedEvaluator(**PAPER), None, longest)
         return len(times), why
 
     assert runs(60.0) == (500, "complete")
@@ -163,7 +163,7 @@ def test_what_is_handed_over_fills_a_run_and_is_not_in_its_seconds(monkeypatch: 
         return lambda *_: seconds.append(seconds[-1] + next(of))
 
     monkeypatch.setattr(stopwatch, "time", SimpleNamespace(perf_counter=lambda: seconds[-1]))
-    times = stopwatch.Stopwatch({"main": passing(calling)}, Given(repeat([]), ()), passing(handing)).runs(3)
+    times = stopwatch.Stopwatch(passing(calling), Given(repeat([]), ()), passing(handing)).runs(3)
     assert times == pytest.approx([1e-6, 2e-6, 2e-6])
     assert len(seconds) == 1 + 2 * (2 + 2 * 4)  # four calls fill the 200 microseconds of a run
 

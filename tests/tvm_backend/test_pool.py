@@ -50,6 +50,11 @@ def convolutions(backend: Any, seed: int, count: int = 6) -> list[Candidate]:
     return [Candidate(index, Configuration(0, tuple(row)), "random") for row in rows]
 
 
+def named(order: dict[str, Any]) -> list[int]:
+    """The candidates that an order is about."""
+    return [program["id"] for program in order.get("programs", [order]) if "id" in program]
+
+
 def signalled(
     monkeypatch: pytest.MonkeyPatch, verb: str, id: int, number: signal.Signals, times: int = 1, parent: bool = False
 ) -> list[int]:
@@ -59,7 +64,7 @@ def signalled(
     send, hit = Member.send, list[int]()
 
     def sending(self: Any, given: str, timeout: float, **arguments: Any) -> None:
-        if given == verb and arguments.get("id") == id and len(hit) < times:
+        if given == verb and id in named(arguments) and len(hit) < times:
             hit.append(self.parent.pid if parent else self.pid)
             os.kill(hit[-1], number)
         send(self, given, timeout, **arguments)
@@ -73,7 +78,7 @@ def test_a_crash_is_its_candidates_outcome_and_the_others_are_measured(
     backend: Any, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     candidates = convolutions(backend, seed=["apply", "compile", "run"].index(verb))
-    hit = signalled(monkeypatch, verb, 2, signal.SIGKILL)
+    hit = signalled(monkeypatch, verb, 2, signal.SIGKILL, times=2)  # in company and alone
     outcomes = backend.measure(candidates, {})
     assert hit
     assert [o.candidate for o in outcomes] == candidates
@@ -82,13 +87,62 @@ def test_a_crash_is_its_candidates_outcome_and_the_others_are_measured(
     assert all(o.seconds for place, o in enumerate(outcomes) if place != 2)
 
 
+def orders(monkeypatch: pytest.MonkeyPatch, verb: str) -> list[list[int]]:
+    """The candidates of every such order that is given from now on."""
+    from workers.tvm_backend.members import Member
+
+    send, given = Member.send, list[list[int]]()
+
+    def sending(self: Any, what: str, timeout: float, **arguments: Any) -> None:
+        if what == verb:
+            given.append(named(arguments))
+        send(self, what, timeout, **arguments)
+
+    monkeypatch.setattr(Member, "send", sending)
+    return given
+
+
+def test_programs_are_compiled_in_company_and_each_is_its_own(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates, given = convolutions(backend, seed=80, count=12), orders(monkeypatch, "compile")
+    outcomes = backend.measure(candidates, {})
+    built = [place for place, o in enumerate(outcomes) if o.build_seconds]
+    assert sorted(id for ids in given for id in ids) == built
+    assert max(map(len, given)) > 1
+    assert len(given[-1]) == 1, "whoever is last keeps the others waiting"
+    assert all(outcomes[place].seconds for place in built)
+    alone = [backend.measure(repeated([candidates[place]]), {})[0] for place in built]
+    assert [outcomes[place].identity for place in built] == [o.identity for o in alone]
+    taken = np.array([(outcomes[place].seconds, o.seconds) for place, o in zip(built, alone, strict=True)])
+    assert np.corrcoef(np.log(taken.T))[0, 1] > 0.8, "every entry is its own program's"
+
+
+def test_what_does_not_compile_costs_its_company_nothing(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend.members import Member
+
+    receive, given, company = Member.receive, orders(monkeypatch, "compile"), list[int]()
+
+    def failing(self: Any) -> dict[str, Any]:
+        answer, hand = receive(self), [task.id for task in self.hand]
+        if "seconds" not in answer or "spread" in answer:
+            return answer
+        if not company and len(hand) > 1:
+            company.extend(hand)
+        return {"error": "LLVM does not like it", "taken": 0.1} if company and company[-1] in hand else answer
+
+    monkeypatch.setattr(Member, "receive", failing)
+    outcomes = backend.measure(convolutions(backend, seed=81, count=12), {})
+    failed = [(place, o.cause, o.error) for place, o in enumerate(outcomes) if o.cause not in ("", "duplicate")]
+    assert failed == [(company[-1], "build", "LLVM does not like it")]
+    assert all([id] in given for id in company), "each once more, alone"
+
+
 @pytest.mark.parametrize("verb", ["compile", "run"])
 def test_a_hang_is_a_timeout_and_the_others_are_measured(
     backend: Any, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     monkeypatch.setattr("workers.tvm_backend.pool.RUN_TIMEOUT", 2.0)
     candidates = convolutions(backend, seed=10 + len(verb))
-    hit = signalled(monkeypatch, verb, 3, signal.SIGSTOP)
+    hit = signalled(monkeypatch, verb, 3, signal.SIGSTOP, times=2)
     monkeypatch.setattr(backend._pool, "thrift", Thrift())
     monkeypatch.setattr(backend._pool, "limit", CompileLimit())  # the backend's has learned from other tests
     outcomes = backend.measure(candidates, {})
@@ -97,7 +151,7 @@ def test_a_hang_is_a_timeout_and_the_others_are_measured(
     assert taken >= timeout, "its seconds are on nobody else's account"
     assert backend._pool.thrift._seconds >= sum(o.build_seconds for o in outcomes) - 1e-6
     assert all(o.seconds for place, o in enumerate(outcomes) if place != 3)
-    assert not Path(f"/proc/{hit[0]}").exists()
+    assert not [pid for pid in hit if Path(f"/proc/{pid}").exists()]
 
 
 def hurried(monkeypatch: pytest.MonkeyPatch, backend: Any, builds: list[float], operator: int) -> CompileLimit:
@@ -124,7 +178,7 @@ def test_who_compiles_much_longer_than_the_others_is_not_waited_for(
 ) -> None:
     candidates = convolutions(backend, seed=40)
     hurried(monkeypatch, backend, [0.05] * 200, candidates[0].operator)
-    signalled(monkeypatch, "compile", 3, signal.SIGSTOP)
+    signalled(monkeypatch, "compile", 3, signal.SIGSTOP, times=2)
     outcomes = backend.measure(candidates, {})
     assert (outcomes[3].cause, outcomes[3].error) == ("timeout", "the program did not finish within 1 s")
 
@@ -241,7 +295,7 @@ def test_a_worker_out_of_memory_says_so_and_lives(
     target()
     from workers.tvm_backend import worker
 
-    def exhausted(self: Any, id: int) -> Any:
+    def exhausted(self: Any, programs: list[Any]) -> Any:
         raise error
 
     monkeypatch.setattr(worker.Worker, "compile", exhausted)
@@ -250,7 +304,7 @@ def test_a_worker_out_of_memory_says_so_and_lives(
     thread = threading.Thread(target=worker.serve, args=(theirs, one, worker.WORKERS), daemon=True)
     thread.start()
     for verb in ("compile", "compile"):
-        ours.send_bytes(json.dumps({"verb": verb, "id": 0}).encode())
+        ours.send_bytes(json.dumps({"verb": verb, "programs": []}).encode())
         found = json.loads(ours.recv_bytes())
         assert found.pop("taken") >= 0
         assert found == answer
@@ -309,7 +363,7 @@ def test_running_out_of_memory_is_the_candidates_outcome(backend: Any, monkeypat
 
     def answered(self: Any) -> dict[str, Any]:
         answer = receive(self)
-        if self.task is not None and self.task.id == 1 and "seconds" in answer and "spread" in answer:
+        if [task.id for task in self.hand] == [1] and "seconds" in answer and "spread" in answer:
             raise Dead("memory", "out of memory")
         return answer
 
@@ -340,7 +394,7 @@ def test_repetitions_take_turns_and_their_figure_is_the_middle_one(
     def receiving(self: Any) -> dict[str, Any]:
         answer = receive(self)
         if "spread" in answer:
-            answered[self.task.id].append(answer["seconds"])
+            answered[self.hand[0].id].append(answer["seconds"])
         return answer
 
     monkeypatch.setattr(Member, "send", sending)
@@ -361,7 +415,8 @@ def test_who_dies_in_its_second_turn_costs_the_others_nothing(backend: Any, monk
 
     def sending(self: Any, given: str, timeout: float, **arguments: Any) -> None:
         if given == "compile":
-            turns[arguments["id"]].clear()
+            for id in named(arguments):
+                turns[id].clear()
         if given == "run":
             turns[arguments["id"]].append(arguments["last"])
             if arguments["id"] == 1 and len(turns[1]) == 2:

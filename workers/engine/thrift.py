@@ -35,7 +35,7 @@ class Thrift:
         """Whether to compile a new program of `operator`; always until one of its programs ran."""
         if not self._is_large(operator, size):
             return True
-        return self._large + self._expected(size) <= SHARE * self._seconds
+        return self._large + self.expected(size) <= SHARE * self._seconds
 
     def compiled(self, operator: int, size: float, seconds: float) -> None:
         if self._is_large(operator, size):
@@ -49,8 +49,8 @@ class Thrift:
 
     def _is_large(self, operator: int, size: float) -> bool:
         fastest = self._fastest.get(operator)
-        return fastest is not None and size > self._factor * fastest and self._expected(size) > FLOOR
+        return fastest is not None and size > self._factor * fastest and self.expected(size) > FLOOR
 
-    def _expected(self, size: float) -> float:
+    def expected(self, size: float) -> float:
         """Seconds to compile, at the mean rate so far."""
         return size * self._seconds / self._size if self._size else 0.0

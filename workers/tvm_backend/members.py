@@ -36,14 +36,14 @@ def in_words(status: int) -> str:
 
 @dataclass(eq=False)
 class Member:
-    """One process that takes orders, and the one it works on. `end` ends it and returns its exit status, negative for a
+    """One process that takes orders, and what it has in hand. `end` ends it and returns its exit status, negative for a
     signal's; `close` leaves nothing of it. `parent` is the process that it dies with, where that is not ours."""
 
     pid: int
     connection: Connection
     end: Callable[[], int]
     parent: Process | None = None
-    task: Task | None = None
+    hand: list[Task] = field(default_factory=list)
     timeout: float = float("inf")
     ordered: float = 0.0
 
@@ -95,8 +95,28 @@ class Task:
     outcome: Outcome | None = None
     spared: bool = False
     """Whether a worker that had this in hand died with its parent."""
+    alone: bool = False
+    """Whether it failed in company: then nobody knows yet whose fault that was."""
+    applier: Member | None = field(default=None, repr=False)
+    """Who has its scheduled program; another makes it anew."""
     size: float = 0.0
     times: tuple[float, ...] = ()
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """What a worker must know to apply or to compile it."""
+        configuration = self.candidate.configuration
+        return {
+            "id": self.id,
+            "operator": self.candidate.operator,
+            "sketch": configuration.sketch,
+            "choices": list(configuration.choices),
+        }
+
+    def applied(self, answer: dict[str, Any], by: Member) -> None:
+        """What a worker answered to "apply"."""
+        self.identity, self.size, self.applier = answer["identity"], answer["size"], by
+        self.choices = None if answer["choices"] is None else tuple(answer["choices"])
 
     def timed(self, answers: Sequence[dict[str, Any]]) -> None:
         """Ends with what workers answered to "run", turn by turn."""

@@ -1,9 +1,10 @@
 """The processes that compile and run candidates, and what happens when one of them dies.
 
-One batch: every candidate is applied and, when new, compiled on whichever worker is free; then all that compiled are
-timed one after the other, repetitions in turns, while the other workers rest. A worker that dies or is late takes the
-blame for the candidate it had in hand; what else it had compiled is compiled again elsewhere. One that died with what workers
-are made of takes none, but for a candidate to which that happens again.
+One batch: every candidate is applied and, when new, compiled on whichever worker is free, some in one module (`company`);
+then all that compiled are timed one after the other, repetitions in turns, while the other workers rest. A worker that dies
+or is late takes the blame for the candidate it had in hand; of several each is compiled again alone, and what else it had
+compiled in company again elsewhere. One that died with what workers are made of takes none, but for a candidate to which
+that happens again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from workers.engine.ports import Candidate, Outcome
 from workers.engine.thrift import Thrift
 from workers.messages.causes import DUPLICATE, LARGE
 from workers.sandbox.lock import MeasureLock
+from workers.tvm_backend.company import company
 from workers.tvm_backend.members import Dead, Member, Task
 from workers.tvm_backend.nursery import Nursery
 
@@ -109,66 +111,79 @@ class Pool:
         self._nursery.close()
 
     def _compile(self, tasks: Iterable[Task], seen: set[tuple[int, str]]) -> None:
-        queue = deque(task for task in tasks if task.member is None)
+        waiting = [task for task in tasks if task.member is None]
+        unknown, ready = (
+            deque(task for task in waiting if not task.identity),
+            [task for task in waiting if task.identity],
+        )
         idle: list[Member] = list(self.members)
         busy: list[Member] = []
-        while queue or busy:
-            while queue and idle:
+
+        def queue(lost: Iterable[Task]) -> None:
+            for task in lost:
+                (ready if task.identity else unknown).append(task)
+
+        while unknown or ready or busy:
+            while (unknown or ready) and idle:
                 member = idle.pop()
                 if member.orphaned:  # that is no fault of what it would be given
-                    queue.extend(self._lost(member))
+                    queue(self._lost(member))
                     member = self._replace(member)
-                member.task = queue.popleft()
-                configuration = member.task.candidate.configuration
-                member.send(
-                    "apply",
-                    ANSWER_TIMEOUT,
-                    id=member.task.id,
-                    operator=member.task.candidate.operator,
-                    sketch=configuration.sketch,
-                    choices=list(configuration.choices),
-                )
+                if unknown:
+                    self._give(member, "apply", [unknown.popleft()])
+                else:
+                    group = company(ready, member, len(self.members), self.thrift)
+                    ready = [task for task in ready if task not in group]
+                    self._give(member, "compile", group)
                 busy.append(member)
             for member in self._answered(busy):
+                busy.remove(member)
                 try:
-                    if self._advance(member, member.receive(), seen):
-                        busy.remove(member)
-                        idle.append(member)
+                    queue(self._advance(member, member.receive(), seen))
                 except Dead as dead:
-                    busy.remove(member)
-                    queue.extend(self._bury(member, dead))
-                    idle.append(self._replace(member))
+                    queue(self._bury(member, dead))
+                    member = self._replace(member)
+                idle.append(member)
 
-    def _advance(self, member: Member, answer: dict[str, Any], seen: set[tuple[int, str]]) -> bool:
-        """Takes a worker's answer to "apply" or "compile"; True when the worker is free again."""
-        task = member.task
-        assert task is not None
+    def _give(self, member: Member, verb: str, hand: list[Task]) -> None:
+        member.hand = hand
+        programs = [task.order for task in hand]
+        if verb == "apply":
+            member.send(verb, ANSWER_TIMEOUT, **programs[0])
+            return
+        # A repetition compiled once: what took long then is no worse for it.
+        hurried = self.thrift.limits and all(task.candidate.round == 0 for task in hand)
+        limit = max(self.limit.of(task.candidate.operator) for task in hand) if hurried else MOST
+        member.send(verb, limit, programs=programs)
+
+    def _advance(self, member: Member, answer: dict[str, Any], seen: set[tuple[int, str]]) -> list[Task]:
+        """Takes a worker's answer to "apply" or "compile"; what is to be compiled now."""
+        hand = member.hand
         if "seconds" in answer:
-            task.member = member
-            self.limit.took(task.candidate.operator, answer["seconds"])
-            self._built(task, answer["seconds"])
-            return True
+            share = answer["seconds"] / len(hand)
+            for task in hand:
+                task.member = member
+                self.limit.took(task.candidate.operator, share)
+                self._built(task, share)
+            return []
+        if len(hand) > 1:
+            return _alone(hand)
+        (task,) = hand
         if "identity" not in answer:
             if task.identity:
                 self._built(task, answer.get("taken", 0.0))
             cause = "invalid" if "invalid" in answer else "build"
             task.end(cause=cause, error=answer.get("invalid") or answer.get("error", ""))
-            return True
-        first = not task.identity
-        task.identity = answer["identity"]
-        task.choices = None if answer["choices"] is None else tuple(answer["choices"])
-        task.size = answer["size"]
+            return []
+        task.applied(answer, member)
         key = (task.candidate.operator, task.identity)
-        if first and task.candidate.round == 0:
+        if task.candidate.round == 0:
             unbuilt = DUPLICATE if key in seen else "" if self.thrift.worth(key[0], task.size) else LARGE
             if unbuilt:
                 task.end(cause=unbuilt)
-                return True
+                return []
         seen.add(key)
-        # A repetition compiled once: what took long then is no worse for it.
-        hurried = task.candidate.round == 0 and self.thrift.limits
-        member.send("compile", self.limit.of(key[0]) if hurried else MOST, id=task.id)
-        return False
+        return [task]
 
     def _built(self, task: Task, seconds: float) -> None:
         """Whether or not anything came of it."""
@@ -214,7 +229,7 @@ class Pool:
             self._lost(member)
             self._replace(member)
             return None
-        member.task = task
+        member.hand = [task]
         patience = min(QUIET, QUIET_SHARE * (time.monotonic() - self.made) - self.lost)
         member.send("run", RUN_TIMEOUT, id=task.id, incumbent=incumbent, patience=patience, last=last)
         try:
@@ -234,12 +249,17 @@ class Pool:
 
     def _bury(self, member: Member, dead: Dead) -> list[Task]:
         """Blames the task in hand; gives back what else was lost with the worker."""
-        if (task := member.task) is not None:
-            if dead.cause == "crash" and member.orphaned and not task.spared:
-                task.member, task.spared = member, True
-            else:
+        hand, again = member.hand, list[Task]()
+        if dead.cause == "crash" and member.orphaned and not any(task.spared for task in hand):
+            again = hand
+            for task in again:
+                task.spared = True
+        elif len(hand) > 1:
+            again = _alone(hand)
+        else:
+            for task in hand:
                 self._blame(task, dead, time.monotonic() - member.ordered)
-        return self._lost(member)
+        return [*(task for task in again if task.member is None), *self._lost(member)]
 
     def _lost(self, member: Member) -> list[Task]:
         """What was compiled there, which is to be compiled again."""
@@ -268,10 +288,16 @@ class Pool:
 
     def _ask_all(self, verb: str) -> None:
         for member in list(self.members):
-            member.task = None
+            member.hand = []
             member.send(verb, ANSWER_TIMEOUT)
         for member in list(self.members):
             try:
                 member.receive()
             except Dead:
                 self._replace(member)
+
+
+def _alone(tasks: list[Task]) -> list[Task]:
+    for task in tasks:
+        task.alone = True
+    return tasks

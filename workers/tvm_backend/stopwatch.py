@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from itertools import islice
-from typing import Any
 
 from workers.engine.evaluator.estimate import LONGEST_TIMING, SHORTEST_RUN
 from workers.engine.evaluator.timing import timed_runs
@@ -24,8 +24,8 @@ class Stopwatch:
     is not in its seconds, but fills a run: it takes several times as long as the shortest programs.
     """
 
-    def __init__(self, program: Any, given: Given, handover: Handover) -> None:
-        self._entry, self._given, self._handover = program["main"], given, handover
+    def __init__(self, entry: Callable[..., None], given: Given, handover: Handover) -> None:
+        self._entry, self._given, self._handover = entry, given, handover
         self._number = 0
 
     def runs(self, count: int) -> list[float]:

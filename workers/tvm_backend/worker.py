@@ -11,7 +11,7 @@ and to a worker, `begin` once:
 
 begin    {lately: looks at the machine's moment} -> {}
 apply    {id, operator, sketch, choices}       -> {identity, choices | null, size} or {invalid}
-compile  {id}                                  -> {seconds} or {error}
+compile  {programs: [as for apply]}            -> {seconds} or {error}: in one module
 run      {id, incumbent | null, patience, last} -> {seconds, spread, runs, stopped, taken, waited, looks, times} or {error}
 drop     {}                                    -> {}: forgets every program
 
@@ -61,7 +61,7 @@ class Worker:
         self.target = tvm.target.Target(target)
         self.lanes = vector_lanes(self.target)
         self.handover, self.moment = Handover(self.target, threads), Moment(self.target, threads)
-        self.schedules: dict[int, tuple[int, Any]] = {}
+        self.schedules: dict[int, Any] = {}
         self.programs: dict[int, tuple[int, Any, list[tuple[tuple[int, ...], str]]]] = {}
 
     def load(self, workloads: str, evaluator: dict[str, Any], footprint: int) -> Answer:
@@ -92,7 +92,7 @@ class Worker:
             schedule = workload.schedule(sketch, tuple(choices))
         except Invalid as error:
             return {"invalid": str(error)}
-        self.schedules[id] = (operator, schedule)
+        self.schedules[id] = schedule
         found = workload.read_back(schedule, sketch, tuple(choices))
         return {
             "identity": key_of(schedule.mod),
@@ -100,24 +100,28 @@ class Worker:
             "size": code_size(schedule.mod["main"], self.lanes),
         }
 
-    def compile(self, id: int) -> Answer:
-        from workers.tvm_backend.programs import argument_tensors, compile_program
+    def compile(self, programs: list[dict[str, Any]]) -> Answer:
+        from workers.tvm_backend.programs import argument_tensors, compile_programs
 
-        operator, schedule = self.schedules.pop(id)
+        schedules = [self._scheduled(**program) for program in programs]
         began = time.perf_counter()
-        program = compile_program(schedule, self.target)
-        program["main"]  # machine code is made on the first look-up
-        self.programs[id] = (operator, program, argument_tensors(schedule.mod))
+        entries = compile_programs(schedules, self.target)
+        for program, schedule, entry in zip(programs, schedules, entries, strict=True):
+            self.programs[program["id"]] = (program["operator"], entry, argument_tensors(schedule.mod))
         return {"seconds": time.perf_counter() - began}
+
+    def _scheduled(self, id: int, operator: int, sketch: int, choices: list[int]) -> Any:
+        """Made anew where another worker applied it."""
+        return self.schedules.pop(id, None) or self.workloads[operator].schedule(sketch, tuple(choices))
 
     def run(self, id: int, incumbent: float | None, patience: float, last: bool) -> Answer:
         from workers.tvm_backend.stopwatch import Stopwatch, timed
 
-        operator, program, shapes = self.programs.pop(id) if last else self.programs[id]
+        operator, entry, shapes = self.programs.pop(id) if last else self.programs[id]
         began = time.perf_counter()
         workload = self.workloads[operator]
         given = self.arguments.of(operator, shapes, workload.weights, workload.batch)
-        stopwatch = Stopwatch(program, given, self.handover)
+        stopwatch = Stopwatch(entry, given, self.handover)
         with runtime.on_core(self.cores):
             (times, stopped), waited = self.moment.of(partial(timed, stopwatch, self.evaluator, incumbent), patience)
         seconds, spread = self.evaluator.estimate(times)
