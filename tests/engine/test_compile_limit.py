@@ -26,3 +26,14 @@ def test_an_operator_whose_programs_take_long_has_its_time() -> None:
         limit.took(2, 0.05)
     limit.took(0, 0.8)
     assert limit.of(0) == pytest.approx(3.2)
+
+
+def test_programs_of_one_module_have_the_longest_of_their_limits_and_what_the_others_usually_take() -> None:
+    limit = CompileLimit()
+    for _ in range(150):
+        limit.took(2, 0.05)
+    assert limit.together([2, 2, 2]) == pytest.approx(1.0 + 2 * 2 * 0.05)
+    limit.took(0, 0.8)
+    assert limit.together([2, 0]) == limit.together([0, 2]) == pytest.approx(3.2 + 2 * 0.05)
+    assert limit.together([0, 1, 2]) == pytest.approx(4.0 + 2 * 0.8 + 2 * 0.05), "of the second nothing is known"
+    assert limit.together([1, 3]) == 2 * 4.0, "as without a limit"

@@ -9,7 +9,7 @@ import pytest
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
 from workers.engine.thrift import Thrift
-from workers.tvm_backend.company import MOST, company
+from workers.tvm_backend.company import COMPANY, company, shared
 from workers.tvm_backend.members import Member, Task
 
 
@@ -34,15 +34,26 @@ def rated(seconds: float) -> Thrift:
 
 
 def test_most_code_goes_first() -> None:
-    assert ids(company(tasks([1, 5, 3, 4, 2, 2]), member(), 2, Thrift())) == [1, 3]
+    assert ids(company(tasks([1, 5, 3, 4, 2, 2]), member(), 2, rated(0.001))) == [1, 3]
 
 
 @pytest.mark.parametrize(
     ("left", "members", "most"),
-    [(16, 2, 4), (9, 2, 3), (5, 2, 2), (4, 2, 1), (1, 2, 1), (16, 8, 1), (40, 2, MOST), (9, 1, 4)],
+    [
+        (16, 2, 4),
+        (9, 2, 3),
+        (5, 2, 2),
+        (4, 2, 1),
+        (1, 2, 1),
+        (16, 8, 1),
+        (40, 2, COMPANY),
+        (9, 1, 4),
+        (4, 1, 4),
+        (2, 1, 2),
+    ],
 )
 def test_a_share_of_what_is_left_so_that_all_end_together(left: int, members: int, most: int) -> None:
-    assert len(company(tasks([1.0] * left), member(), members, Thrift())) == most
+    assert len(company(tasks([1.0] * left), member(), members, rated(0.001))) == most
 
 
 def test_what_takes_long_has_no_company() -> None:
@@ -54,11 +65,21 @@ def test_what_takes_long_has_no_company() -> None:
 def test_each_takes_what_it_has_scheduled_itself() -> None:
     one, other = member(), member()
     own, foreign = tasks([1.0, 2.0], one), tasks([5.0] * 8, other)
-    assert company([*foreign, *own], one, 2, Thrift()) == [own[1], own[0], foreign[0]]
-    assert company(foreign, one, 2, Thrift()) == foreign[:2], "before it is idle"
+    assert company([*foreign, *own], one, 2, rated(0.001)) == [own[1], own[0], foreign[0]]
+    assert company(foreign, one, 2, rated(0.001)) == foreign[:2], "before it is idle"
 
 
 def test_what_failed_in_company_is_alone() -> None:
-    failed, others = tasks([3.0], alone=True), tasks([9.0, 1.0] * 8)
-    assert failed[0] not in company([*failed, *others], member(), 2, Thrift())
-    assert company([*failed, *others[1:2]], member(), 2, Thrift()) == failed
+    failed, others = tasks([3.0], alone=True), tasks([9.0, *[1.0] * 15])
+    assert [task.size for task in company([*failed, *others], member(), 2, rated(0.001))] == [9.0, 1.0, 1.0, 1.0]
+    assert len(company([*tasks([400.0], alone=True), *tasks([500.0, *[1.0] * 15])], member(), 2, rated(5e-4))) > 1
+    assert company([*failed, *others[1:2]], member(), 2, rated(0.001)) == failed
+
+
+def test_before_anything_is_known_programs_are_alone() -> None:
+    assert len(company(tasks([1.0] * 16), member(), 2, Thrift())) == 1
+
+
+def test_a_module_is_paid_for_by_code() -> None:
+    assert shared(0.6, tasks([0.0, 150.0])) == pytest.approx([0.2, 0.4])
+    assert shared(0.5, tasks([0.0])) == [0.5]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import deque
+from collections.abc import Sequence
 
 MOST = 4.0
 """Seconds. Most candidates compile in 0.1; one that takes forty times as long is code unrolled beyond any instruction cache."""
@@ -15,6 +16,8 @@ FACTOR = 10.0
 of those that were faster than what was known more than one and a half."""
 OWN = 4.0
 """Times the quickest of the operator's own."""
+USUALLY = 2.0
+"""Times the quickest of its operator: what most of its programs take at most."""
 LATELY = 200
 """Programs."""
 KNOWN = 20
@@ -38,3 +41,10 @@ class CompileLimit:
             return MOST
         usual = max(FACTOR * statistics.median(self._lately), OWN * self._quickest[operator])
         return min(MOST, max(LEAST, usual))
+
+    def together(self, operators: Sequence[int]) -> float:
+        """For programs of these in one module: the longest of their limits, and what the others usually take, but for none of
+        them more than MOST."""
+        one, *others = sorted(operators, key=self.of, reverse=True)
+        usual = (min(MOST, USUALLY * self._quickest.get(operator, MOST)) for operator in others)
+        return self.of(one) + sum(usual)

@@ -31,6 +31,11 @@ class Thrift:
         """Whether anything may not be worth it."""
         return math.isfinite(self._factor)
 
+    @property
+    def knows(self) -> bool:
+        """Whether anything was compiled, so that it can tell what programs take."""
+        return self._size > 0
+
     def worth(self, operator: int, size: float) -> bool:
         """Whether to compile a new program of `operator`; always until one of its programs ran."""
         if not self._is_large(operator, size):
@@ -53,4 +58,4 @@ class Thrift:
 
     def expected(self, size: float) -> float:
         """Seconds to compile, at the mean rate so far."""
-        return size * self._seconds / self._size if self._size else 0.0
+        return size * self._seconds / self._size if self.knows else 0.0

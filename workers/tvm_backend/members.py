@@ -1,4 +1,4 @@
-"""A worker process, and the candidate it has in hand."""
+"""A worker process, and the candidates that it has in hand."""
 
 from __future__ import annotations
 

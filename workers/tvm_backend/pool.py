@@ -1,10 +1,10 @@
 """The processes that compile and run candidates, and what happens when one of them dies.
 
-One batch: every candidate is applied and, when new, compiled on whichever worker is free, some in one module (`company`);
-then all that compiled are timed one after the other, repetitions in turns, while the other workers rest. A worker that dies
-or is late takes the blame for the candidate it had in hand; of several each is compiled again alone, and what else it had
-compiled in company again elsewhere. One that died with what workers are made of takes none, but for a candidate to which
-that happens again.
+One batch: every candidate is applied, and what is new is compiled on whichever worker is free, some in one module
+(`company`); then all that compiled are timed one after the other, repetitions in turns, while the other workers rest. A
+worker that dies or is late takes the blame for the candidate it had in hand; of several each is compiled again alone, and
+what else it had compiled again elsewhere. One that died with what workers are made of takes none, but for a candidate to
+which that happens again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from workers.engine.ports import Candidate, Outcome
 from workers.engine.thrift import Thrift
 from workers.messages.causes import DUPLICATE, LARGE
 from workers.sandbox.lock import MeasureLock
-from workers.tvm_backend.company import company
+from workers.tvm_backend.company import company, shared
 from workers.tvm_backend.members import Dead, Member, Task
 from workers.tvm_backend.nursery import Nursery
 
@@ -134,6 +134,10 @@ class Pool:
                 else:
                     group = company(ready, member, len(self.members), self.thrift)
                     ready = [task for task in ready if task not in group]
+                    group = [task for task in group if self._worth(task, seen)]
+                    if not group:
+                        idle.append(member)
+                        continue
                     self._give(member, "compile", group)
                 busy.append(member)
             for member in self._answered(busy):
@@ -153,17 +157,28 @@ class Pool:
             return
         # A repetition compiled once: what took long then is no worse for it.
         hurried = self.thrift.limits and all(task.candidate.round == 0 for task in hand)
-        limit = max(self.limit.of(task.candidate.operator) for task in hand) if hurried else MOST
-        member.send(verb, limit, programs=programs)
+        operators = [task.candidate.operator for task in hand]
+        member.send(verb, self.limit.together(operators) if hurried else MOST * len(hand), programs=programs)
+
+    def _worth(self, task: Task, seen: set[tuple[int, str]]) -> bool:
+        """Asked when its turn has come: what is compiled before it has been paid for then. What was compiled already and is
+        lost was worth it."""
+        operator = task.candidate.operator
+        if task.candidate.round or task.build_seconds or self.thrift.worth(operator, task.size):
+            return True
+        seen.discard((operator, task.identity))
+        task.end(cause=LARGE)
+        return False
 
     def _advance(self, member: Member, answer: dict[str, Any], seen: set[tuple[int, str]]) -> list[Task]:
         """Takes a worker's answer to "apply" or "compile"; what is to be compiled now."""
         hand = member.hand
         if "seconds" in answer:
-            share = answer["seconds"] / len(hand)
-            for task in hand:
+            alike = len({task.candidate.operator for task in hand}) == 1
+            for task, share in zip(hand, shared(answer["seconds"], hand), strict=True):
                 task.member = member
-                self.limit.took(task.candidate.operator, share)
+                # Of operators side by side nobody knows which took how long, and a limit must not be too low.
+                self.limit.took(task.candidate.operator, share if alike else answer["seconds"])
                 self._built(task, share)
             return []
         if len(hand) > 1:
@@ -177,11 +192,9 @@ class Pool:
             return []
         task.applied(answer, member)
         key = (task.candidate.operator, task.identity)
-        if task.candidate.round == 0:
-            unbuilt = DUPLICATE if key in seen else "" if self.thrift.worth(key[0], task.size) else LARGE
-            if unbuilt:
-                task.end(cause=unbuilt)
-                return []
+        if task.candidate.round == 0 and key in seen:
+            task.end(cause=DUPLICATE)
+            return []
         seen.add(key)
         return [task]
 
@@ -248,7 +261,7 @@ class Pool:
         return answer
 
     def _bury(self, member: Member, dead: Dead) -> list[Task]:
-        """Blames the task in hand; gives back what else was lost with the worker."""
+        """Blames the task in hand where it may be its fault; gives back what else was lost with the worker."""
         hand, again = member.hand, list[Task]()
         if dead.cause == "crash" and member.orphaned and not any(task.spared for task in hand):
             again = hand
@@ -282,6 +295,8 @@ class Pool:
 
     def _answered(self, busy: list[Member]) -> list[Member]:
         """Members with an answer, or whose time is over."""
+        if not busy:
+            return []
         now = time.monotonic()
         ready = wait([member.connection for member in busy], timeout=max(0.0, min(m.late for m in busy) - now))
         return [m for m in busy if m.connection in ready or m.late <= time.monotonic()]
@@ -298,6 +313,7 @@ class Pool:
 
 
 def _alone(tasks: list[Task]) -> list[Task]:
+    """What they took in company is on nobody's account."""
     for task in tasks:
         task.alone = True
     return tasks

@@ -91,10 +91,11 @@ class Workload:
             for postproc in postprocs:
                 if not postproc.apply(schedule):
                     raise Invalid(f"{type(postproc).__name__} refused the program")
-        except Invalid:
+        except (Invalid, MemoryError):
             raise
         except Exception as error:  # TVM raises whatever its C++ throws
-            raise Invalid(str(error).strip().splitlines()[-1][:300] or type(error).__name__) from None
+            *_, last = ["", *str(error).strip().splitlines()]
+            raise Invalid(last[:300] or type(error).__name__) from None
         if self.sums_of_sums and repeats_a_sum(schedule.mod["main"]):
             raise Invalid("a sum within another's loops would be added up again and again")
         return schedule
@@ -145,7 +146,7 @@ def compile_programs(schedules: Sequence[Schedule], target: tvm.target.Target) -
     once, when the network is compiled.
 
     So are the checks of the arguments, which are ours: they were an eighth of the time to compile. A module takes 10 to 17 ms
-    besides what is in it, a seventh to a third of a program's time.
+    besides what is in it, a ninth to a third of what a program takes alone.
     """
     unpacked = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)
     names = [f"main{number}" for number in range(len(schedules))]
