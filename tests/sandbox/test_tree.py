@@ -125,12 +125,11 @@ def test_nothing_of_a_storm_of_forks_is_left(words: tuple[str, ...]) -> None:
 
 @pytest.mark.mutation
 def test_a_storm_that_is_not_stopped_first_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    began = time.monotonic()
     with monkeypatch.context() as blunt:
         blunt.setattr(os, "killpg", os.kill)
         blunt.setattr(tree, "_STORM", 0.5)
-        assert outlived("comet")
-    time.sleep(max(0.0, 6 - (time.monotonic() - began)))  # until its time is over: nobody finds a comet
+        assert any(outlived("comet") for _ in range(5)), "by luck one may be met"
+    time.sleep(6)  # until its time is over: nobody finds a comet
 
 
 # It holds 64 MiB, and so does another that it becomes two of; the second ends or closes itself, if it should.

@@ -258,6 +258,7 @@ def test_workers_killed_between_batches_are_replaced(backend: Any) -> None:
 
 def test_who_takes_a_place_is_a_fork_of_what_has_loaded_already_and_knows_what_the_machine_does(backend: Any) -> None:
     pool = backend._pool
+    pool._nursery.lately.clear()  # of which it keeps so many, and other tests have looked too
     backend.measure(convolutions(backend, seed=21, count=2), {})
     nursery, looks = pool._nursery._process.pid, len(pool._nursery.lately)
     assert looks >= 4, "before and after each of two"
