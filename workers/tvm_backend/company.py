@@ -40,4 +40,5 @@ def company(ready: Sequence[Task], member: Member, members: int, thrift: Thrift)
 def shared(seconds: float, group: Sequence[Task]) -> list[float]:
     """What each of a module's programs took of its `seconds`, by their code."""
     code = [EMPTY + task.size for task in group]
-    return [seconds * one / sum(code) for one in code]
+    rate = seconds / sum(code)
+    return [rate * one for one in code]

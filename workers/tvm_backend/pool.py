@@ -111,18 +111,15 @@ class Pool:
         self._nursery.close()
 
     def _compile(self, tasks: Iterable[Task], seen: set[tuple[int, str]]) -> None:
-        waiting = [task for task in tasks if task.member is None]
-        unknown, ready = (
-            deque(task for task in waiting if not task.identity),
-            [task for task in waiting if task.identity],
-        )
+        unknown, ready = deque[Task](), list[Task]()
         idle: list[Member] = list(self.members)
         busy: list[Member] = []
 
-        def queue(lost: Iterable[Task]) -> None:
-            for task in lost:
+        def queue(waiting: Iterable[Task]) -> None:
+            for task in waiting:
                 (ready if task.identity else unknown).append(task)
 
+        queue(task for task in tasks if task.member is None)
         while unknown or ready or busy:
             while (unknown or ready) and idle:
                 member = idle.pop()
