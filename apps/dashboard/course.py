@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 
-from apps.tuning.history import History, repeated
+from apps.tuning.history import History
 from apps.tuning.live import thinned
 from apps.tuning.models import Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number
@@ -115,13 +115,13 @@ def course(run: TuningRun, operator: Operator) -> Course:
 
 def _measured(run: TuningRun, operator: Operator) -> tuple[History, dict[int, int], Counter[str]]:
     """The best so far, the configurations known at the end of each slot, and failures by cause."""
-    history, reached, failures, known = History([operator], repeated(run)), dict[int, int](), Counter[str](), 0
+    history, reached, failures, known = History([operator]), dict[int, int](), Counter[str](), 0
     tried = Measurement.objects.filter(run=run, operator=operator.index).exclude(cause__in=UNBUILT)
     rows = by_number(tried, "clock", "seconds", "configuration", "cause", "round", "slot")
     for clock, batch in groupby(rows, key=itemgetter(1)):
         seen = []
         for _, _, seconds, configuration, cause, round_, slot in batch:
-            seen.append((operator.index, seconds, configuration))
+            seen.append((operator.index, seconds, configuration, round_))
             known += round_ == 0
             reached[slot] = known
             if seconds is None:

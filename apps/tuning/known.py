@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from django.db.models import F
 
 from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.transitions import Numbers
-from workers.messages.known import FEWEST, LASTING, Name, Point, point_of, records, share
+from workers.messages.known import FEWEST, LASTING, Name, Point, points_of, records, share
 
 SOURCES = 12
 """Earlier runs that are asked, those of the same network first, then the latest."""
@@ -33,10 +32,8 @@ def known_records(run: TuningRun) -> list[dict[str, Any]]:
     # An operator that many runs have needs less of each.
     most = max(FEWEST, share(distinct) * distinct // max(len(names), 1))
     for source, seq in sources.items():
-        indices = [index for run_, index in names if run_ == source]
-        for row in _rows(UUID(source), seq, indices, most):
-            if (point := point_of(row)) is not None:
-                found[names[source, row["operator"]]].append(point)
+        for index in (index for run_, index in names if run_ == source):
+            found[names[source, index]] += points_of(_rows(UUID(source), seq, index, most))[::-1]
     return records(found)
 
 
@@ -66,20 +63,19 @@ def _machine(machine: dict[str, Any]) -> tuple[Any, Any]:
     return machine["tvm"], machine["threads"]
 
 
-def _rows(run: UUID, until: int, operators: Iterable[int], most: int) -> list[dict[str, Any]]:
-    """Of each of these operators its fastest and its newest measurements up to a number, newest first: among these are the
-    later rounds of a run's end.
+def _rows(run: UUID, until: int, operator: int, most: int) -> list[dict[str, Any]]:
+    """The operator's fastest and its newest measurements up to a number, in their order: among these are the later rounds of
+    a run's end.
 
     Operator by operator, as the index is: ranked in one query, all measurements of all runs would be sorted, and
     whoever writes to SQLite would wait for it. `number` is no column, or SQLite would take the index of the numbers and
     look through the whole run for each operator.
     """
-    columns = ("seq", "operator", "sketch", "choices", "seconds", "identity", "cause", "round")
+    columns = ("seq", "sketch", "choices", "seconds", "identity", "cause", "round")
+    rows = Measurement.objects.filter(run=run, operator=operator, cause__in=("", *LASTING))
+    rows = rows.alias(number=F("seq") + 0).filter(number__lte=until)
+    fastest = rows.filter(seconds__isnull=False).order_by("seconds", "seq")[: (most + 1) // 2]
     found: dict[int, dict[str, Any]] = {}
-    for operator in operators:
-        rows = Measurement.objects.filter(run=run, operator=operator, cause__in=("", *LASTING))
-        rows = rows.alias(number=F("seq") + 0).filter(number__lte=until)
-        fastest = rows.filter(seconds__isnull=False).order_by("seconds", "seq")[: (most + 1) // 2]
-        for some in (fastest, rows.order_by("-number")[:most]):
-            found.update((row["seq"], row) for row in some.values(*columns))
-    return [found[seq] for seq in sorted(found, reverse=True)]
+    for some in (fastest, rows.order_by("-number")[:most]):
+        found.update((row["seq"], row) for row in some.values(*columns))
+    return [found[seq] for seq in sorted(found)]

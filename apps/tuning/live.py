@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from django.db.models import F, Q, Sum
 
-from apps.tuning.history import History, repeated
+from apps.tuning.history import History
 from apps.tuning.journal import ordered, slot_row
 from apps.tuning.models import Event, Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number
@@ -43,9 +43,9 @@ def frames(run: TuningRun, after_seq: int, limit: int = 200) -> tuple[list[dict[
 
 def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
     operators = list(run.operators.all())
-    history, scatter = History(operators, repeated(run)), _Scatter()
+    history, scatter = History(operators), _Scatter()
     measured = Measurement.objects.filter(run=run, seq__lte=seq).exclude(cause__in=UNBUILT)
-    rows = by_number(measured, "clock", "operator", "seconds", "configuration", "cause")
+    rows = by_number(measured, "clock", "operator", "seconds", "configuration", "cause", "round")
     for clock, batch in groupby(rows, key=itemgetter(1)):
         history.add(clock, (scatter.seen(row) for row in batch))
     gains = _gains(run, seq)
@@ -174,15 +174,15 @@ class _Scatter:
         self._better: _Sample[tuple[int, list[Any]]] = _Sample(POINTS)
         self._rest: _Sample[tuple[int, list[Any]]] = _Sample(POINTS)
 
-    def seen(self, row: tuple[Any, ...]) -> tuple[int, float | None, str]:
-        """Takes note of a measurement (seq, clock, operator, seconds, configuration, cause) on its way to the history."""
-        _, clock, operator, seconds, configuration, cause = row
+    def seen(self, row: tuple[Any, ...]) -> tuple[int, float | None, str, int]:
+        """Takes note of a measurement (seq, clock, operator, seconds, configuration, cause, round) for the history."""
+        _, clock, operator, seconds, configuration, cause, round_ = row
         better = seconds is not None and seconds < self._best.get(operator, float("inf"))
         if better and seconds is not None:
             self._best[operator] = seconds
         (self._better if better else self._rest).add((self._count, [clock, operator, seconds, cause]))
         self._count += 1
-        return operator, seconds, configuration
+        return operator, seconds, configuration, round_
 
     def points(self) -> list[list[Any]]:
         better, rest = self._better.kept, self._rest.kept

@@ -12,7 +12,7 @@ from django.conf import settings
 from apps.tuning.known import known_records
 from apps.tuning.models import Checkpoint, Job, TuningRun
 from apps.tuning.paging import by_number
-from apps.tuning.rounds import settled
+from apps.tuning.rounds import believed
 from workers.messages.known import encode_known
 from workers.messages.orders import best_of, compile_order, latency_of, tune_order
 from workers.messages.spec import AUTO
@@ -106,7 +106,7 @@ def best(run: TuningRun) -> dict[str, dict[str, Any]]:
     """The fastest configuration of each operator, by its index as text."""
     operators = list(run.operators.values("index", "key"))
     columns = ("operator", "round", "sketch", "choices", "seconds")
-    rows = (settled(run).filter(operator=operator["index"]).values(*columns).first() for operator in operators)
+    rows = (believed(run, operator["index"]).values(*columns).first() for operator in operators)
     return best_of([row for row in rows if row is not None], operators)
 
 

@@ -58,8 +58,9 @@ def held(*told: tuple[int, float | None]) -> tuple[dict[str, Any], list[list[Any
 
 
 def test_what_was_held_is_told_from_when_on_it_was_the_best() -> None:
-    figures, found = held((0, 6.0), (1, 7.0), (2, 5.0), (2, 8.0), (1, 6.5))
-    assert [(row[0], row[-1]) for row in found] == [(1.0, "0 0")], "its second figure says that 2 never was"
+    figures, found = held((0, 6.0), (1, 7.0), (2, 5.0), (2, 8.0), (0, 6.5))
+    assert [(row[0], row[-1]) for row in found] == [(1.0, "0 0"), (3.0, "0 2"), (5.0, "0 0")]
+    assert figures["curve"] == [[1.0, 16.0], [5.0, 13.0]], "what was held for a while took 8, and nobody knew"
     figures, found = held((0, 6.0), (1, 3.0), (2, None), (3, 2.0))
     assert [(row[0], row[-1]) for row in found] == [(1.0, "0 0"), (2.0, "0 1"), (4.0, "0 3")]
     again = retold(figures, [[6.0, 3.0, 2.0]])
@@ -113,8 +114,8 @@ def test_a_correction_moves_no_improvement_of_another_operator() -> None:
 
 
 def test_a_correction_moves_no_improvement_by_another_configuration() -> None:
-    found = tallied((0, 6.0), (1, 1.0), (2, 3.0), (1, 5.0))
-    assert found["curve"] == [[1.0, 12.0], [2.0, 10.0], [3.0, 6.0]]
+    found = tallied((0, 6.0), (1, 1.0), (2, 3.0), (1, 5.0), (2, 3.0))
+    assert found["curve"] == [[1.0, 12.0], [2.0, 10.0], [5.0, 6.0]]
 
 
 def told_slots(*slots: tuple[float, float, float], failures: int = 0) -> dict[str, Any]:

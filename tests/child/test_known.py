@@ -15,7 +15,7 @@ from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
 from workers.child.tune import tune
 from workers.messages.channel import ControlReader
-from workers.messages.known import Name, Point, encode_known, point_of, records
+from workers.messages.known import Name, Point, encode_known, points_of, records
 from workers.messages.spec import COMPUTE, Budget
 
 pytestmark = pytest.mark.tvm
@@ -43,7 +43,7 @@ def test_an_operator_tells_how_many_points_are_its_own_and_how_many_others_lend_
         if any(knob["kind"] == "tile" for sketch in one["knobs"] for knob in sketch)
         and any(row["operator"] == one["index"] and row["seconds"] for row in measured)
     )  # fmt: skip
-    points = [point for row in measured if row["operator"] == one["index"] and (point := point_of(row))]
+    points = points_of(row for row in measured if row["operator"] == one["index"])
     for names, told in (
         (["another"], (0, 1)),
         (["another", "a third"], (0, 2)),

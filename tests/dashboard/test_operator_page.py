@@ -80,10 +80,10 @@ def test_a_figure_that_was_measured_again_counts_as_it_was_found_then(site: Site
     run, write, told = kept(site)
     lucky = told.measurement(0, 1e-3, choices=[7])
     again = told.measurement(0, 3e-3, choices=[7], round=1)
-    for measured in ([lucky], [told.measurement(0, 2e-3)], [again]):
+    for measured in ([lucky], [told.measurement(0, 2e-3)], [again], [told.measurement(0, 2.5e-3, choices=[9])]):
         write([told.batch() | {"measurements": measured}])
     found = of(run)
-    assert [step.seconds for step in found.steps] == [1e-3, 2e-3]
+    assert [step.seconds for step in found.steps] == [1e-3, 3e-3, 2.5e-3], "2 ms were told before, and not asked again"
     assert found.steps[-1].seconds == run.operators.get().best_seconds
 
 

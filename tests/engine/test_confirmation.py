@@ -97,10 +97,12 @@ def test_a_third_one_that_comes_to_the_front_is_doubted_next_and_rounds_count_on
     assert rounds(history(*confirmed, outcome(4, 1.0))) == [(4, 1), (2, 2)]
 
 
-def test_a_round_that_failed_leaves_the_figure_and_is_not_tried_for_ever() -> None:
-    found = history(outcome(2, 1.0), outcome(3, 0.97), outcome(3, None, at=1), outcome(2, 1.0, at=1))
+def test_a_round_that_failed_leaves_the_figure_until_a_rival_s_and_is_not_tried_for_ever() -> None:
+    found = history(outcome(2, 1.0), outcome(3, 0.97), outcome(3, None, at=1))
     assert found.best is not None
     assert found.best.seconds == 0.97
+    found.add(outcome(2, 1.02, at=1))
+    assert found.best.seconds == 1.02
     assert rounds(found) == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.messages.known import POINTS, TOTAL, chosen, decode_known, encode_known, point_of, records, share
+from workers.messages.known import POINTS, TOTAL, chosen, decode_known, encode_known, points_of, records, share
 
 CAUSES = ("duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device")
 
@@ -46,15 +46,24 @@ def test_it_is_bounded_distinct_and_never_without_the_fastest(drawn: list[tuple[
 
 
 def test_duplicates_and_later_rounds_that_failed_are_no_points() -> None:
-    assert point_of(measurement()) == point_of(measurement(round=1)) == [0, [1], 0.5, "i"]
-    for said_nothing in ({"cause": "duplicate"}, {"round": 1, "seconds": None, "cause": "build"}):
-        assert point_of(measurement(**said_nothing)) is None
+    assert points_of([measurement()]) == points_of([measurement(round=1)]) == [[0, [1], 0.5, "i"]]
+    nothing = ({"cause": "duplicate", "seconds": None}, {"round": 1, "seconds": None, "cause": "build"})
+    assert points_of([measurement(**said) for said in nothing]) == []
+
+
+def test_what_a_run_ended_with_is_the_first_that_the_next_one_measures() -> None:
+    lucky = measurement(choices=[2], seconds=0.3, identity="lucky")
+    shipped, rival = measurement(choices=[3], identity="shipped"), measurement(choices=[4], identity="rival")
+    told = [lucky, shipped, rival, shipped | {"round": 1, "seconds": 0.45}, rival | {"round": 1, "seconds": 0.47}]
+    found = points_of(told)
+    assert [point[2] for point in found] == [0.45, 0.5, 0.5, 0.45, 0.47], "nobody believes 0.3 any longer"
+    assert [point[3] for point in chosen(found[::-1], 4)[:2]] == ["shipped", "lucky"]
 
 
 def test_a_failure_is_a_point_only_where_the_configuration_alone_is_to_blame() -> None:
     for cause in CAUSES:
-        point = point_of(measurement(seconds=None, cause=cause))
-        assert point == ([0, [1], None, "i"] if cause in ("invalid", "build") else None), cause
+        points = points_of([measurement(seconds=None, cause=cause)])
+        assert points == ([[0, [1], None, "i"]] if cause in ("invalid", "build") else []), cause
 
 
 def test_many_operators_share_the_file() -> None:

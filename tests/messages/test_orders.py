@@ -13,7 +13,7 @@ OPERATORS = [{"index": 0, "key": "a", "weight": 2}, {"index": 1, "key": "b", "we
 
 
 def measured(operator: int, seconds: float | None, choice: int = 0) -> dict[str, Any]:
-    return {"operator": operator, "sketch": 0, "choices": [choice], "seconds": seconds, "identity": "i"}
+    return {"operator": operator, "sketch": 0, "choices": [choice], "seconds": seconds, "identity": "i", "round": 0}
 
 
 def test_the_best_is_the_fastest_valid_one_and_of_equals_the_first() -> None:

@@ -194,12 +194,36 @@ def test_a_run_paused_in_its_last_turn_goes_on_with_it(tmp_path: Path) -> None:
     assert second.events[-1]["latency"] == whole.events[-1]["latency"]
 
 
+def test_a_latency_that_was_asked_for_is_reached_when_it_was_measured_twice() -> None:
+    """What is told first is up to a tenth too low: a target a little below the end of a run is missed at first."""
+    goal = 0.98 * float(last_turn(landscape=lucky).events[-1]["latency"])
+    run = last_turn(landscape=lucky, budget=Budget(seconds=20 * SECONDS, target_latency=goal))
+    ended = run.events[-1]
+    assert ended["reason"] == "target"
+    assert ended["latency"] <= goal
+    assert abs(flattery(run)) < 1e-9
+    phases = [event["name"] for event in run.events if event["kind"] == "phase"]
+    assert phases[-1] == "confirming"
+    assert phases.count("confirming") > 1, "it was missed at first"
+    told = run.report["phases"]
+    assert sum(sum(phase.values()) for phase in told.values()) == pytest.approx(ended["clock"], abs=1e-3)
+
+
+@pytest.mark.mutation
+def test_a_target_that_luck_reaches_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    goal = 0.98 * float(last_turn(landscape=lucky).events[-1]["latency"])
+    monkeypatch.setattr(turns, "UNHURRIED", ("seconds", "gain", "exhausted"))
+    run = last_turn(landscape=lucky, budget=Budget(seconds=20 * SECONDS, target_latency=goal))
+    assert run.events[-1]["reason"] == "target"
+    assert flattery(run) > 0.02
+
+
 @pytest.mark.parametrize(
     ("reason", "fields", "turn"),
     [
         ("stopped", {"wish": Wish("stop", 4)}, False),
         ("trials", {"budget": Budget(trials=60)}, False),
-        ("target", {"budget": Budget(target_latency=1.0)}, False),
+        ("target", {"budget": Budget(target_latency=1.0)}, True),
         ("gain", {"budget": Budget(seconds=1e6, min_gain=0.2)}, True),
         ("exhausted", {"budget": Budget(seconds=1e6), "operators": SMALL, "faults": {}}, True),
         ("seconds", {"budget": Budget(seconds=0.5), "faults": {"build": 1.0}}, False),

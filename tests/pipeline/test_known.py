@@ -18,7 +18,7 @@ from workers.engine.known import Known, known_points, space_of
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
 from workers.landscapes import SimulatedClock, SyntheticLandscape
-from workers.messages.known import point_of, records
+from workers.messages.known import points_of, records
 from workers.messages.spec import Budget
 from workers.pipeline import searches
 
@@ -31,10 +31,10 @@ WHOLE = method("dynatune")
 def known_of(run: Simulation) -> dict[int, Known]:
     """What a run leaves, the way its journal does."""
     found = defaultdict(list)
-    for measurement in reversed(run.measurements):
-        if (point := point_of(measurement)) is not None:
-            found[OPERATORS[measurement["operator"]].key, SPACES[measurement["operator"]]].append(point)
-    return known_points(records(found), OPERATORS, SPACES)
+    for measurement in run.measurements:
+        found[OPERATORS[measurement["operator"]].key, SPACES[measurement["operator"]]].append(measurement)
+    newest = {name: points_of(measurements)[::-1] for name, measurements in found.items()}
+    return known_points(records(newest), OPERATORS, SPACES)
 
 
 @pytest.fixture(scope="module")

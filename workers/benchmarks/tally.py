@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workers.benchmarks.curve import settle, summed
+from workers.messages.believed import Believed
 from workers.messages.causes import UNBUILT
 from workers.messages.events import Event
 from workers.messages.foretold import foretold
@@ -31,14 +32,15 @@ class Told:
     figure: tuple[float, float]
     place: tuple[float, int, float, int]
     made: str
+    round: int
 
 
 class Tally:
     """Hears a run's events in order. `truth` gives the time of a measured program without the luck of its measurement;
     `steps` how many an operator's explorers have walked.
 
-    The figure of a configuration is its latest: when another round makes a lucky best slower, or another one the best,
-    the operator's time follows, and its curve was never below that.
+    What is best is what is `Believed`: when another round makes a lucky best slower, or another one the best, the operator's
+    time follows, and its curve was never below that.
     """
 
     def __init__(
@@ -138,7 +140,7 @@ class Tally:
         place = round(self._clock, 4), self._trials[operator], spent, self._steps(operator)
         figure = measurement["seconds"], self._truth(measurement)
         made = " ".join(map(str, (measurement["sketch"], *measurement["choices"])))
-        self._told[operator].append(Told(program, figure, place, made))
+        self._told[operator].append(Told(program, figure, place, made, measurement["round"]))
 
 
 def retold(figures: dict[str, Any], truths: Sequence[Sequence[float]]) -> dict[str, Any]:
@@ -169,11 +171,12 @@ def _bests(measured: Sequence[Told]) -> list[Told]:
     """Of an operator what was its best, from when on. A figure counts from when it was told, as the slower of what it was then
     and of what it is at the end."""
     last = {told.program: told for told in measured}
-    figures: dict[Program, tuple[float, float]] = {}
+    believed, figures = Believed[Program](), dict[Program, tuple[float, float]]()
     bests: list[Told] = []
     for told in measured:
         figures[told.program] = max(told.figure, last[told.program].figure)
-        best = min(figures, key=figures.__getitem__)
+        believed.add(told.program, told.figure[0], told.round)
+        best = believed.best or told.program
         if not bests or (bests[-1].program, bests[-1].figure) != (best, figures[best]):
             bests.append(replace(last[best], figure=figures[best], place=told.place))
     return bests

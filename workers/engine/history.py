@@ -11,6 +11,7 @@ from workers.engine.evaluator.estimate import TURNS
 from workers.engine.known import NOTHING, Known
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
+from workers.messages.believed import Believed
 from workers.messages.causes import LARGE, UNBUILT
 
 INVALID = "invalid"
@@ -41,8 +42,8 @@ class History:
         self._operator = operator
         self._identities: set[str] = set()
         self.sketches = [SketchHistory() for _ in operator.sketches]
-        self.best: Outcome | None = None
         self._programs: dict[Configuration, Outcome] = {}
+        self._believed = Believed[Configuration]()
         self._rounds: dict[Configuration, int] = {}
         self._seconds = self._repeating = 0.0
         self.duplicates = 0
@@ -52,6 +53,11 @@ class History:
         self._lent = [seen.best for seen in self.sketches]
         for start in known.starts:
             self.sketches[start.sketch].visited.discard(start.choices)
+
+    @property
+    def best(self) -> Outcome | None:
+        """The fastest that is believed."""
+        return None if self._believed.best is None else self._programs[self._believed.best]
 
     def visit(self, configuration: Configuration) -> None:
         """Marks as not to be proposed (again). What lies outside the space, as a read-back may, is ignored."""
@@ -95,7 +101,7 @@ class History:
         self._point(at, outcome.seconds)
         if outcome.seconds:
             self._programs[outcome.candidate.configuration] = outcome
-            self.best = min(self.best or outcome, outcome, key=_seconds)
+            self._believed.add(outcome.candidate.configuration, outcome.seconds, 0)
 
     def _point(self, at: Configuration, seconds: float | None) -> None:
         speed = self._operator.work / seconds if seconds else 0.0
@@ -112,7 +118,7 @@ class History:
         self._rounds[asked] = max(outcome.candidate.round, self._rounds.get(asked, 0))
         if outcome.seconds and asked in self._programs:
             self._programs[asked] = outcome
-            self.best = min(self._programs.values(), key=_seconds)
+            self._believed.add(asked, outcome.seconds, outcome.candidate.round)
             self._revise(outcome.configuration.sketch)
 
     def _revise(self, sketch: int) -> None:
@@ -121,7 +127,8 @@ class History:
         self.sketches[sketch].best = max([self._lent[sketch], *(self._operator.work / time for time in times)])
 
     def doubtful(self, share: float) -> list[Candidate]:
-        """The best program and the one it overtook, to be measured once more side by side; [] when there is no doubt.
+        """The program that was told to be fastest and the one it overtook, to be measured once more side by side; [] when
+        there is no doubt.
 
         Of many programs the best figure is also the luckiest (winner's curse): where the lead may be
         chance and the best was measured once, both get a new round. [] too while that would take repetitions

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from workers.headless.errors import UserMistake
 from workers.headless.whole import write_whole
-from workers.messages.known import Name, Point, encode_known, point_of, records
+from workers.messages.known import Name, Point, encode_known, points_of, records
 from workers.supervision.directory import DamagedJournal, events_in
 
 
@@ -31,13 +32,12 @@ def keep_records(directories: Sequence[str], run: str, path: Path) -> None:
 def _measured(path: Path) -> dict[Name, list[Point]]:
     """Points of one journal, oldest first. A run of before operators named their space gives none."""
     names: dict[int, Name] = {}
-    found: defaultdict[Name, list[Point]] = defaultdict(list)
+    told: defaultdict[Name, list[dict[str, Any]]] = defaultdict(list)
     for event in events_in(path):
         if event["kind"] == "operators":
             names = {row["index"]: (row["key"], row["space"]) for row in event["operators"] if row.get("space")}
         elif event["kind"] == "batch":
             for measurement in event["measurements"]:
-                name, point = names.get(measurement["operator"]), point_of(measurement)
-                if name is not None and point is not None:
-                    found[name].append(point)
-    return found
+                if (name := names.get(measurement["operator"])) is not None:
+                    told[name].append(measurement)
+    return {name: points_of(measurements) for name, measurements in told.items()}

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from workers.messages.believed import Believed
+
 POINTS = 300
 """Of one operator: as many as its cost model still learns from in less time than a trial takes."""
 TOTAL = 20_000
@@ -28,12 +30,22 @@ def share(operators: int) -> int:
     return max(FEWEST, min(POINTS, TOTAL // max(operators, 1)))
 
 
-def point_of(measurement: Mapping[str, Any]) -> Point | None:
-    """A measurement as a point; None for what says nothing: duplicates, and failures that need not last or come in a later
-    round. A later round's figure is newer than the first one's, which may have been luck."""
-    if measurement["cause"] and (measurement["round"] or measurement["cause"] not in LASTING):
-        return None
-    return [measurement[name] for name in ("sketch", "choices", "seconds", "identity")]
+def points_of(measurements: Iterable[Mapping[str, Any]]) -> list[Point]:
+    """Of one operator's measurements in one run, in the order in which they were told, those that say something: no duplicates,
+    nor failures that need not last or come in a later round. Nothing is faster than what the run `Believed` in the end: what
+    that was comes before the lucky figures of others, and is measured again first."""
+    believed, points = Believed[tuple[int, ...]](), list[Point]()
+    for measurement in measurements:
+        if measurement["cause"] and (measurement["round"] or measurement["cause"] not in LASTING):
+            continue
+        if measurement["seconds"] is not None:
+            configuration = measurement["sketch"], *measurement["choices"]
+            believed.add(configuration, measurement["seconds"], measurement["round"])
+        points.append([measurement[name] for name in ("sketch", "choices", "seconds", "identity")])
+    for point in points:
+        if point[2] is not None:
+            point[2] = max(point[2], believed.seconds)
+    return points
 
 
 def chosen(points: Iterable[Point], most: int) -> list[Point]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workers.messages.believed import Believed
 from workers.messages.spec import AUTO
 
 Row = Mapping[str, Any]
@@ -16,16 +17,21 @@ FUTILE = 4
 
 
 def best_of(measurements: Iterable[Row], operators: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """The fastest configuration of each operator, by its index as text; of equals the first. Of what was
-    measured in several rounds the latest figure counts: a best that was luck is not built.
+    """The fastest configuration of each operator that has one, by its index as text: of those that are `Believed`, so that a
+    best that was luck is not built.
     """
+    rows: dict[tuple[Any, ...], Row] = {}
+    believed = {operator["index"]: Believed[tuple[Any, ...]]() for operator in operators}
+    for found in measurements:
+        if found["seconds"] is not None:
+            configuration = _configuration(found)
+            rows[configuration] = found
+            believed[found["operator"]].add(configuration, found["seconds"], found["round"])
     best: dict[str, dict[str, Any]] = {}
-    keys = {operator["index"]: operator["key"] for operator in operators}
-    for found in latest(measurements):
-        index = str(found["operator"])
-        if index not in best or found["seconds"] < best[index]["seconds"]:
-            kept = {name: found[name] for name in ("sketch", "choices", "seconds")}
-            best[index] = {"key": keys[found["operator"]], **kept}
+    for operator in operators:
+        if (fastest := believed[operator["index"]].best) is not None:
+            kept = {name: rows[fastest][name] for name in ("sketch", "choices", "seconds")}
+            best[str(operator["index"])] = {"key": operator["key"], **kept}
     return best
 
 
@@ -43,12 +49,16 @@ def latest(measurements: Iterable[Row]) -> list[Row]:
     """Of each configuration that ran, the measurement of the latest round, in the order of the first ones."""
     kept: dict[tuple[Any, ...], Row] = {}
     for found in measurements:
-        asked = found.get("asked") or found["choices"]
-        configuration = (found["operator"], found["sketch"], *asked)
+        configuration = _configuration(found)
         known = kept.get(configuration)
         if found["seconds"] is not None and (known is None or found["round"] >= known["round"]):
             kept[configuration] = found
     return list(kept.values())
+
+
+def _configuration(found: Row) -> tuple[Any, ...]:
+    """What was asked for; TVM may have made something else of it."""
+    return found["operator"], found["sketch"], *(found.get("asked") or found["choices"])
 
 
 def latency_of(best: Mapping[str, Row], operators: Sequence[Row]) -> float:

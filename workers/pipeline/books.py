@@ -10,6 +10,7 @@ from typing import Any
 from workers.engine.history import LUCK
 from workers.engine.ports import Candidate, Clock, Outcome, Progress
 from workers.engine.space import Configuration, Operator
+from workers.messages.believed import Believed
 from workers.messages.causes import UNBUILT
 from workers.pipeline.accounts import Accounts, grouped, parts, since
 
@@ -36,6 +37,8 @@ class Books:
         self.accounts.claim("start/backend", max(0.0, clock.now() - self._turned))
         self.best = [INFINITE] * len(operators)
         self.curves: list[list[float]] = [[] for _ in operators]
+        self._told: list[list[float]] = [[] for _ in operators]
+        self._believed = [Believed[Configuration]() for _ in operators]
         self._figures: list[dict[Configuration, float]] = [{} for _ in operators]
         self._rounds: list[dict[Configuration, int]] = [{} for _ in operators]
         self.tried = [0] * len(operators)
@@ -61,12 +64,25 @@ class Books:
         """Best time of each operator that has one."""
         return {i: best for i, best in enumerate(self.best) if best != INFINITE}
 
-    def by_time(self) -> list[int]:
-        """Operators, those that take most of the network's time first."""
-        return sorted(range(len(self.best)), key=lambda i: self._operators[i].weight * self.best[i], reverse=True)
+    def by_doubt(self) -> list[int]:
+        """Operators: those whose best was not measured again, and of these first what takes most of the network's time; then
+        the others, those first of which most was told that is not believed."""
+
+        def doubt(index: int) -> tuple[bool, float]:
+            seconds = self.best[index]
+            if self.confirmed(index):
+                seconds -= min(self._figures[index].values())
+            return not self.confirmed(index), self._operators[index].weight * seconds
+
+        return sorted(range(len(self.best)), key=doubt, reverse=True)
+
+    def confirmed(self, operator: int) -> bool:
+        """Whether its best was measured again."""
+        return self._believed[operator].best in self._rounds[operator]
 
     def doubted(self, operator: int) -> list[Candidate]:
-        """Its best and those over which that may lead by luck, for another round; [] where the best had one."""
+        """What was told to be its fastest and those over which that may lead by luck, for another round; [] where that had
+        one."""
         figures, rounds = self._figures[operator], self._rounds[operator]
         fastest = heapq.nsmallest(1 + RIVALS, figures, key=figures.__getitem__)
         if not fastest or fastest[0] in rounds:
@@ -94,19 +110,23 @@ class Books:
             else:
                 self._figures[operator][asked.configuration] = outcome.seconds
                 if outcome.seconds < self.best[operator]:
-                    self.best[operator], self._unbuilt[operator] = outcome.seconds, 0
+                    self._unbuilt[operator] = 0
+                self._believed[operator].add(asked.configuration, outcome.seconds, asked.round)
+                self.best[operator] = self._believed[operator].seconds
             if asked.round == 0:
+                told = self._told[operator]
+                told.append(min(outcome.seconds or INFINITE, told[-1] if told else INFINITE))
                 self.curves[operator].append(self.best[operator])
             elif outcome.seconds is not None:
                 self._revise(operator)
 
     def _revise(self, operator: int) -> None:
-        """After another round: the figure of a configuration is its latest, and a curve was never below what is true now.
+        """After another round (`Believed`): a curve was never below what is true now.
 
         A round is a trial, for it costs as much, but no configuration: it has no point on the curve.
         """
-        best = self.best[operator] = min(self._figures[operator].values())
-        self.curves[operator] = [max(point, best) for point in self.curves[operator]]
+        best = self.best[operator]
+        self.curves[operator] = [max(point, best) for point in self._told[operator]]
         self.curves[operator][-1] = best
 
     def begin(self) -> None:
@@ -164,6 +184,8 @@ class Books:
         """Seconds of this attempt by phase and account, "unaccounted" what nobody claims; they sum up to its clock."""
         claimed = since(self.accounts.of(), self._before)
         claimed["unaccounted"] = self._clock.now() - self._turned - sum(claimed.values())
+        for account, seconds in self._phases.get(self._phase, {}).items():  # after a last turn there may be slots again
+            claimed[account] = claimed.get(account, 0.0) + seconds
         return {**self._phases, self._phase: {account: round(s, 6) for account, s in sorted(claimed.items())}}
 
     def totals(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from apps.dashboard.chain_chart import fan
 from apps.dashboard.course import course
 from apps.dashboard.course_charts import PLACES, charts
 from apps.tuning.models import Operator, TuningRun
-from apps.tuning.rounds import settled
+from apps.tuning.rounds import believed
 from apps.tuning.states import ACTIVE, OVER
 from workers.messages.causes import UNBUILT
 
@@ -55,7 +55,7 @@ def _seen(run: TuningRun) -> str:
 def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
     told = course(run, found)
     drawn = {size: charts(run, told, size) for size in PLACES}
-    best = settled(run).filter(operator=found.index).first()
+    best = believed(run, found.index).first()
     own_rows = run.measurements.filter(operator=found.index)
     first = own_rows.filter(configuration=best.configuration, round=0).first() if best and best.round else best
     last = run.slots.filter(operator=found.index).order_by("number").last()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from apps.core.ids import digest
 from apps.tuning.journal.inserting import insert
 from apps.tuning.models import Measurement, TuningRun
-from apps.tuning.rounds import settled
+from apps.tuning.rounds import believed
 from workers.messages import Event as Told
 
 Identity = tuple[int, str, int]
@@ -84,9 +84,9 @@ class Measured:
         return rows
 
     def best(self, operator: int) -> float:
-        """Seconds of its fastest configuration, what is not flushed yet included."""
+        """Seconds of its fastest configuration that is believed, what is not flushed yet included."""
         self.flush()
-        seconds = settled(self._run).filter(operator=operator).values_list("seconds", flat=True).first()
+        seconds = believed(self._run, operator).values_list("seconds", flat=True).first()
         assert seconds is not None
         return seconds
 

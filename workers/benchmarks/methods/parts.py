@@ -26,7 +26,8 @@ from workers.messages.spec import ALL
 
 KIND, PROBE = "methods", "probe"
 FOLDING = tuple(
-    f"workers/{part}.py" for part in ("benchmarks/tally", "benchmarks/curve", "messages/causes", "messages/foretold")
+    f"workers/{part}.py"
+    for part in ("benchmarks/tally", "benchmarks/curve", "messages/believed", "messages/causes", "messages/foretold")
 )
 """What makes a cell of a run's events."""
 REPLAYED = (
