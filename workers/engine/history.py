@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,8 @@ that."""
 
 @dataclass
 class SketchHistory:
-    """Points of one sketch in the order of observation; `best` is their highest speed, by the latest figure of each;
+    """Points of one sketch in the order of observation; `best` is their highest speed, by the latest figure of each, whether or
+    not that is believed: it guides a search whose model was shown those figures;
     `streak` counts duplicates and invalid ones since the last program. What has too much code to be compiled now is
     neither: it says nothing of what the sketch has left."""
 
@@ -127,16 +127,16 @@ class History:
         self.sketches[sketch].best = max([self._lent[sketch], *(self._operator.work / time for time in times)])
 
     def doubtful(self, share: float) -> list[Candidate]:
-        """The program that was told to be fastest and the one it overtook, to be measured once more side by side; [] when
-        there is no doubt.
+        """The best program and the one it overtook, to be measured once more side by side; [] when there is no doubt.
 
         Of many programs the best figure is also the luckiest (winner's curse): where the lead may be
         chance and the best was measured once, both get a new round. [] too while that would take repetitions
         over `share` of this operator's seconds, builds and timed runs.
         """
-        if self.best is None or self.best.candidate.configuration in self._rounds or len(self._programs) < 2:
+        first = self.best
+        if first is None or first.candidate.configuration in self._rounds or len(self._programs) < 2:
             return []
-        first, second = heapq.nsmallest(2, self._programs.values(), key=_seconds)
+        second = min((one for one in self._programs.values() if one is not first), key=_seconds)
         error = DOUBT * math.hypot(first.spread, second.spread)
         if _seconds(second) - _seconds(first) > max(error, LUCK * _seconds(first)):
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from workers.engine.history import LUCK
@@ -37,7 +38,7 @@ class Books:
         self.accounts.claim("start/backend", max(0.0, clock.now() - self._turned))
         self.best = [INFINITE] * len(operators)
         self.curves: list[list[float]] = [[] for _ in operators]
-        self._told: list[list[float]] = [[] for _ in operators]
+        self._order: list[list[Configuration]] = [[] for _ in operators]
         self._believed = [Believed[Configuration]() for _ in operators]
         self._figures: list[dict[Configuration, float]] = [{} for _ in operators]
         self._rounds: list[dict[Configuration, int]] = [{} for _ in operators]
@@ -69,25 +70,23 @@ class Books:
         the others, those first of which most was told that is not believed."""
 
         def doubt(index: int) -> tuple[bool, float]:
-            seconds = self.best[index]
-            if self.confirmed(index):
-                seconds -= min(self._figures[index].values())
-            return not self.confirmed(index), self._operators[index].weight * seconds
+            seconds, again = self.best[index], self._believed[index].best in self._rounds[index]
+            if again:
+                seconds -= min(self._figures[index].values(), default=seconds)
+            return not again, self._operators[index].weight * seconds
 
         return sorted(range(len(self.best)), key=doubt, reverse=True)
 
-    def confirmed(self, operator: int) -> bool:
-        """Whether its best was measured again."""
-        return self._believed[operator].best in self._rounds[operator]
-
     def doubted(self, operator: int) -> list[Candidate]:
-        """What was told to be its fastest and those over which that may lead by luck, for another round; [] where that had
-        one."""
-        figures, rounds = self._figures[operator], self._rounds[operator]
+        """What was told to be its fastest and those over which that may lead by luck, its best among them, for another round;
+        [] where both had one."""
+        figures, rounds, best = self._figures[operator], self._rounds[operator], self._believed[operator].best
         fastest = heapq.nsmallest(1 + RIVALS, figures, key=figures.__getitem__)
-        if not fastest or fastest[0] in rounds:
+        if best is None or {best, *fastest[:1]} <= rounds.keys():
             return []
-        close = (one for one in fastest if figures[one] <= (1 + LUCK) * figures[fastest[0]])
+        close = [one for one in fastest if figures[one] <= (1 + LUCK) * figures[fastest[0]]]
+        if best not in close and best not in rounds:  # or it would count no longer without having been asked
+            close[RIVALS:] = [best]
         return [Candidate(operator, one, "confirm", 1 + rounds.get(one, 0)) for one in close]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
@@ -107,6 +106,7 @@ class Books:
                 self.stopped[outcome.stopped] += 1
             if outcome.seconds is None:
                 self.failures += 1
+                self._figures[operator].pop(asked.configuration, None)
             else:
                 self._figures[operator][asked.configuration] = outcome.seconds
                 if outcome.seconds < self.best[operator]:
@@ -114,8 +114,7 @@ class Books:
                 self._believed[operator].add(asked.configuration, outcome.seconds, asked.round)
                 self.best[operator] = self._believed[operator].seconds
             if asked.round == 0:
-                told = self._told[operator]
-                told.append(min(outcome.seconds or INFINITE, told[-1] if told else INFINITE))
+                self._order[operator].append(asked.configuration)
                 self.curves[operator].append(self.best[operator])
             elif outcome.seconds is not None:
                 self._revise(operator)
@@ -125,8 +124,9 @@ class Books:
 
         A round is a trial, for it costs as much, but no configuration: it has no point on the curve.
         """
-        best = self.best[operator]
-        self.curves[operator] = [max(point, best) for point in self._told[operator]]
+        best, figures = self.best[operator], self._figures[operator]
+        latest = accumulate((figures.get(one, INFINITE) for one in self._order[operator]), min)
+        self.curves[operator] = [max(point, best) for point in latest]
         self.curves[operator][-1] = best
 
     def begin(self) -> None:
@@ -184,8 +184,6 @@ class Books:
         """Seconds of this attempt by phase and account, "unaccounted" what nobody claims; they sum up to its clock."""
         claimed = since(self.accounts.of(), self._before)
         claimed["unaccounted"] = self._clock.now() - self._turned - sum(claimed.values())
-        for account, seconds in self._phases.get(self._phase, {}).items():  # after a last turn there may be slots again
-            claimed[account] = claimed.get(account, 0.0) + seconds
         return {**self._phases, self._phase: {account: round(s, 6) for account, s in sorted(claimed.items())}}
 
     def totals(self) -> dict[str, Any]:

@@ -13,9 +13,8 @@ LAST = 0.3
 """Seconds for each operator that are left for it, at most, however long the run."""
 AT_ONCE = 8
 """Programs in a batch of it, or some more: before each it is asked whether there is time."""
-UNHURRIED = ("seconds", "gain", "exhausted", "target")
-"""Ends after which there is time for it: whoever stops a run, or asks for so many trials, gets just that. A latency that was
-asked for is reached when it was measured twice."""
+UNHURRIED = ("seconds", "gain", "exhausted")
+"""Ends after which there is time for it: whoever stops a run, or asks for a latency or for so many trials, gets just that."""
 
 
 class LastTurn:
@@ -29,13 +28,12 @@ class LastTurn:
         """Whether it comes after slots that ended for this `reason`."""
         return self._share > 0 and reason in UNHURRIED
 
-    def plan(self, reason: str) -> list[Candidate]:
-        """Its next batch, by doubt; from outcomes alone, so that a resumed run goes on in it. Of a latency that was asked for
-        ("target") each best is measured again; for others what was told to be faster is too, while there is time."""
+    def plan(self) -> list[Candidate]:
+        """Its next batch, by doubt; from outcomes alone, so that a resumed run goes on in it."""
         plan: list[Candidate] = []
         for operator in self._books.by_doubt():
             if len(plan) >= AT_ONCE:
                 break
-            if operator in self._tuned and not (reason == "target" and self._books.confirmed(operator)):
+            if operator in self._tuned:
                 plan += self._books.doubted(operator)
         return plan

@@ -116,12 +116,8 @@ class TuningLoop:
     def run(self) -> str:
         """Tunes; returns why it ended: "seconds", "trials", "target", "gain", "exhausted", "stopped" or "paused"."""
         reason = self._warm_up() or self._slots()
-        while self._last_turn.follows(reason):
-            broken_off = self._confirm(reason)
-            if broken_off or reason != "target" or self._on_target:
-                reason = broken_off or reason
-                break
-            reason = self._slots()
+        if self._last_turn.follows(reason):
+            reason = self._confirm() or reason
         last = {**self._books.totals(), "spent": self._books.spent()}
         self._tell("batch", saving=True, slot=self._slot, measurements=[], **last)
         self._tell("finished", reason=reason, **self._books.totals(), report=self.report())
@@ -170,15 +166,14 @@ class TuningLoop:
         ]
         return sorted(waiting, key=lambda i: books.tried[i])[: self._room(rhythm.plan)]
 
-    def _confirm(self, reason: str) -> str | None:
-        """The last turn of slots that ended for this `reason`. Why it was broken off, if the user wanted that."""
+    def _confirm(self) -> str | None:
+        """The last turn. Why it was broken off, if it was."""
         self._books.turn("confirming")
         told = False
-        while candidates := self._last_turn.plan(reason):
-            if self._ended():
-                return self._ended()
-            if self._spent(self._deadline):
-                return None
+        while candidates := self._last_turn.plan():
+            reason = self._over(self._deadline)
+            if reason not in (None, "gain"):  # that stays so
+                return reason if reason in ("paused", "stopped") else None
             if not told:
                 told = True
                 self._tell("phase", name="confirming", text="measuring the best of every operator once more")
@@ -272,22 +267,17 @@ class TuningLoop:
 
     def _over(self, until: float) -> str | None:
         """Why it is, where it is; `until` is in seconds of the run."""
-        on_target = "target" if self._on_target else None
-        return self._ended() or on_target or self._spent(until) or ("gain" if self._gain.holds else None)
-
-    def _ended(self) -> str | None:
-        """By the user."""
-        return {"continue": None, "pause": "paused"}.get(self._wanted(), "stopped")
-
-    @property
-    def _on_target(self) -> bool:
-        target = self._budget.target_latency
-        return target is not None and self._books.latency <= target
-
-    def _spent(self, until: float) -> str | None:
-        if self._budget.trials is not None and self._books.trials >= self._budget.trials:
+        wanted = self._wanted()
+        if wanted != "continue":
+            return "paused" if wanted == "pause" else "stopped"
+        budget = self._budget
+        if budget.target_latency is not None and self._books.latency <= budget.target_latency:
+            return "target"
+        if budget.trials is not None and self._books.trials >= budget.trials:
             return "trials"
-        return "seconds" if self._clock.now() >= until else None
+        if self._clock.now() >= until:
+            return "seconds"
+        return "gain" if self._gain.holds else None
 
     def _progress(self, operator: int) -> Progress:
         done = operator not in self._tuned and self._books.best[operator] != INFINITE

@@ -1,4 +1,5 @@
-"""Of runs of before, too, what was not measured again counts no longer: their curves are drawn so."""
+"""Of runs of before, too, what was not measured again counts no longer: their own pages draw their curves so. What was told while
+they ran stays as it was told."""
 
 from typing import Any
 
