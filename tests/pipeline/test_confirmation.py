@@ -1,4 +1,4 @@
-"""Rounds in a run: the latest figure counts everywhere, and a resumed run is the run that never stopped."""
+"""Rounds in a run: what is believed counts everywhere, and a resumed run is the run that never stopped."""
 
 from __future__ import annotations
 
