@@ -73,6 +73,38 @@ def test_onnx_runtime_is_told_the_sizes_that_are_compiled_for(
     assert {node.op_type for node in onnx.load(kept).graph.node} == {"Add"}
 
 
+def steps_off(folder: Path, *, exact: bool = True) -> float:
+    """How far the reference of a product of whole numbers is from what they are, at most."""
+    weights = np.full((64, 8), 127, np.int8)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("MatMulInteger", ["q", "w", "z"], ["p"]),
+        helper.make_node("Cast", ["p"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    constants = [constant("s", np.float32(0.02)), constant("z", np.uint8(128)), constant("w", weights)]
+    path = folder / "network.onnx"
+    path.write_bytes(model_of(nodes, {"x": [4, 64]}, {"y": [4, 8]}, constants).SerializeToString())
+    if exact:
+        answer = next(measured(Order(str(path), str(folder / "out"), seeds=(0,), runs=0)))
+        inputs, outputs = load_reference(answer["references"]["0"])
+    else:
+        inputs = seeded_inputs(inspect(path), 0)
+        outputs = OnnxRuntimeSession(path, 1).run(inputs)
+    quantised = np.clip(np.rint(inputs["x"] / np.float32(0.02)) + 128, 0, 255).astype(np.int64) - 128
+    return float(np.abs(outputs["y"] - quantised @ weights.astype(np.int64)).max())
+
+
+def test_references_of_whole_numbers_are_exact_on_every_processor(tmp_path: Path) -> None:
+    assert steps_off(tmp_path) == 0
+
+
+@pytest.mark.mutation
+def test_a_reference_that_clips_sums_is_noticed(tmp_path: Path) -> None:
+    if "vnni" in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor has VNNI, with which nothing is clipped")
+    assert steps_off(tmp_path, exact=False) > 1000
+
+
 @pytest.mark.parametrize(
     ("name", "order", "code", "words"),
     [

@@ -89,6 +89,13 @@ def test_equal_programs_are_one_start() -> None:
     assert known.settled == set()
 
 
+@pytest.mark.parametrize(("step", "count"), [(0.01, STARTS), (0.04, 3), (0.06, 2), (0.2, 1)])
+def test_programs_that_may_be_the_fastest_contend(step: float, count: int) -> None:
+    known = Known(tuple(Point(Configuration(0, (n,)), 1.0 + n * step, str(n)) for n in range(6)))
+    assert known.contenders == count
+    assert Known().contenders == 0
+
+
 def test_records_reach_the_operator_of_their_key_and_space() -> None:
     known = drawn(20)
     assert known_points([recorded(known)], [OPERATOR], [space_of(OPERATOR)]) == {0: known}

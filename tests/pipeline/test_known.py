@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, simulated
 from tests.pipeline.test_resume import sequence
 from workers.engine.history import History
-from workers.engine.known import Known, known_points, space_of
+from workers.engine.known import STARTS, Known, known_points, space_of
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
+from workers.engine.space import Configuration
 from workers.landscapes import SimulatedClock, SyntheticLandscape
 from workers.messages.known import points_of, records
 from workers.messages.spec import Budget
@@ -157,6 +159,65 @@ def test_paused_between_both_looks_and_resumed_is_the_whole_run(tmp_path: Path, 
     assert sequence(begun.measurements + rest.measurements) == sequence(whole.measurements)
 
 
+@pytest.fixture(scope="module")
+def close(known: dict[int, Known]) -> dict[int, Known]:
+    """As if all starts of an operator but the last were some per cent apart."""
+
+    def told(points: Known) -> Known:
+        near = {start: (1 + 0.02 * turn) * points.best for turn, start in enumerate(points.starts[:-1])}
+        return Known(tuple(replace(p, seconds=near.get(p.configuration, p.seconds)) for p in points.points))
+
+    return {index: told(points) for index, points in known.items()}
+
+
+def before_slots(run: Simulation) -> set[tuple[int, Configuration]]:
+    """(operator, configuration) asked for in the warm-up."""
+    batches = [event for event in run.events if event["kind"] == "batch" and event["slot"] == 0]
+    count = sum(len(batch["measurements"]) for batch in batches)
+    return {(one.operator, one.configuration) for one in run.asked[:count]}
+
+
+def starts(known: Mapping[int, Known], most: int = 3) -> set[tuple[int, Configuration]]:
+    """(operator, configuration) of the fastest of each."""
+    return {(index, start) for index, points in known.items() for start in points.starts[:most]}
+
+
+def largest(known: dict[int, Known]) -> dict[int, Known]:
+    """The fewest that take nine tenths of the network's time, by what is known."""
+    times = {index: OPERATORS[index].weight * known[index].best for index in known}
+    order = sorted(times, key=times.__getitem__, reverse=True)
+    sums = list(accumulate(times[index] for index in order))
+    return {index: known[index] for index, upto in zip(order, [0.0, *sums], strict=False) if upto < 0.9 * sums[-1]}
+
+
+def test_what_may_be_the_best_of_the_largest_operators_is_measured_before_the_first_slot(
+    close: dict[int, Known],
+) -> None:
+    assert 1 < len(largest(close)) < len(close)
+    assert before_slots(simulated("dynatune", 100, known=close)) == starts(largest(close)) | starts(close, 1)
+
+
+@pytest.mark.mutation
+def test_without_contenders_their_lack_is_noticed(close: dict[int, Known], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searches, "MOST", 0.0)
+    assert before_slots(simulated("dynatune", 100, known=close)) == starts(close, 1)
+
+
+def test_operators_that_get_no_slots_have_no_contenders(close: dict[int, Known]) -> None:
+    one, *others = largest(close)
+    small = next(index for index in close if index not in (one, *others))
+    measured = before_slots(simulated("dynatune", 100, known=close, tuned=[one, small]))
+    assert {operator for operator, _ in measured - starts(close, 1)} == {one}
+
+
+def test_paused_before_contenders_and_resumed_is_the_whole_run(tmp_path: Path, close: dict[int, Known]) -> None:
+    whole = simulated("dynatune", 60, known=close)
+    begun = simulated("dynatune", 60, known=close, wish=Wish("pause", 1))
+    assert before_slots(begun) < before_slots(whole)
+    rest = simulated("dynatune", 60, known=close, history=kept(tmp_path, begun.lines))
+    assert sequence(begun.measurements + rest.measurements) == sequence(whole.measurements)
+
+
 def test_an_operator_nobody_knows_is_searched_as_ever(known: dict[int, Known]) -> None:
     some = {index: points for index, points in known.items() if index != 2}
     second = simulated("round_robin", 200, known=some)
@@ -221,6 +282,5 @@ def test_a_history_that_takes_known_points_for_its_own_is_noticed(
 
     monkeypatch.setattr(History, "__init__", boastful)
     second = simulated("dynatune", 60, known=known)
-    starts = {(index, start) for index, points in known.items() for start in points.starts}
     asked = {(c.operator, c.configuration) for c in second.asked}
-    assert not starts <= asked
+    assert not starts(known, STARTS) <= asked

@@ -1,12 +1,16 @@
-"""What a scheduled program is compiled for."""
+"""What a scheduled program is compiled for, and that a configuration means the same program on all processors."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import helper
 
+from tests.networks.forms import drawn
 from tests.tvm_backend.local import target
+from tests.zoo import constant, model_of
 
 pytestmark = pytest.mark.tvm
 
@@ -29,3 +33,41 @@ def test_what_llvm_does_not_compile_has_no_level():
 
     written = made({"kind": "c"})
     assert quickly(written) is written
+
+
+def sums(folder: Path) -> list[Any]:
+    """Modules of a convolution, of a mean by a rule of ours, and of a norm that TVM's rules may break into pieces."""
+    from tests.tvm_backend.test_configurations import Compiled
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("ReduceMean", ["c"], ["m"], axes=(2, 3)),
+        helper.make_node("Softmax", ["m"], ["y"], axis=1),
+    ]
+    path = folder / "network.onnx"
+    model = model_of(nodes, {"x": [1, 3, 14, 14]}, {"y": None}, [constant("w", drawn(32, 3, 1, 1))])
+    path.write_bytes(model.SerializeToString())
+    return [workload.mod for workload in Compiled(path).workloads]
+
+
+def scripts(mods: list[Any], processor: str) -> list[list[str]]:
+    from workers.tvm_backend.programs import Workload
+
+    wanted = made({**target(), "mcpu": processor})
+    return [[str(trace) for trace in Workload.generate(mod, wanted).traces] for mod in mods]
+
+
+def test_programs_of_an_operator_come_in_one_order_on_all_processors(tmp_path: Path) -> None:
+    mods = sums(tmp_path)
+    orders = scripts(mods, "skylake-avx512")
+    assert max(map(len, orders)) > 3
+    assert scripts(mods, "haswell") == scripts(mods, "znver3") == orders
+
+
+@pytest.mark.mutation
+def test_rules_as_tvm_has_them_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend import programs
+
+    mods = sums(tmp_path)
+    monkeypatch.setattr(programs, "_in_one_order", lambda rules: rules)
+    assert scripts(mods, "haswell") != scripts(mods, "skylake-avx512")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from workers.engine.evaluator.estimate import TURNS
-from workers.engine.known import NOTHING, Known
+from workers.engine.known import LUCK, NOTHING, Known
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
 from workers.messages.believed import Believed
@@ -15,10 +15,8 @@ from workers.messages.causes import LARGE, UNBUILT
 
 INVALID = "invalid"
 DEVICE = "device"
-DOUBT, LUCK = 3.0, 0.1
-"""A lead of fewer standard errors than `DOUBT`, or of a smaller part of the time than `LUCK`, may be chance: frequency
-and the placement of pages move a program by several per cent between two measurements, and its own runs tell nothing of
-that."""
+DOUBT = 3.0
+"""A lead of fewer standard errors may be chance, and so may one within `LUCK`."""
 
 
 @dataclass

@@ -9,12 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from workers.engine.space import SPACE_VERSION, Configuration, Operator
 
 STARTS = 4
 """The best known programs a run measures again: the fastest figure of an earlier run is partly luck."""
+LUCK = 0.1
+"""A lead of a smaller part of the time may be chance: frequency and the placement of pages move a program by several per cent
+between two measurements, and its own runs tell nothing of that."""
 FALLEN = 1.25
 """Times what an earlier run found: the same program is not that much slower, but the moment may have been. Where somebody else
 works on the other halves of the same cores, programs of two threads take up to twice as long."""
@@ -50,11 +54,24 @@ class Known:
     @cached_property
     def starts(self) -> tuple[Configuration, ...]:
         """Configurations of the fastest programs, best first: measured again at once."""
+        return tuple(self._fastest)
+
+    @cached_property
+    def contenders(self) -> int:
+        """How many of `starts` may as well be the fastest: what they are behind may be luck."""
+        return sum(seconds <= (1 + LUCK) * self.best for seconds in self._fastest.values())
+
+    @cached_property
+    def _fastest(self) -> dict[Configuration, float]:
+        """Seconds of the fastest programs, best first."""
         fastest = sorted((p for p in self.points if p.seconds), key=lambda p: p.seconds or math.inf)
-        programs: dict[Any, Configuration] = {}
+        programs: dict[Any, Point] = {}
         for point in fastest:
-            programs.setdefault(point.identity or point.configuration, point.configuration)
-        return tuple(dict.fromkeys(programs.values()))[:STARTS]
+            programs.setdefault(point.identity or point.configuration, point)
+        figures = dict[Configuration, float]()
+        for point in programs.values():
+            figures.setdefault(point.configuration, point.seconds or math.inf)
+        return dict(islice(figures.items(), STARTS))
 
     def tried_first(self, rules: Sequence[Configuration]) -> tuple[Configuration, ...]:
         """What an operator begins with for which `rules` say these: what is known of itself, then one that is meant for it,

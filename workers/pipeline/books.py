@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from workers.engine.history import LUCK
+from workers.engine.known import LUCK
 from workers.engine.ports import Candidate, Clock, Outcome, Progress
 from workers.engine.space import Configuration, Operator
 from workers.messages.believed import Believed

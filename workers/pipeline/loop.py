@@ -142,7 +142,7 @@ class TuningLoop:
 
     def _warm_up(self) -> str | None:
         """Measures first configurations of all operators together until each has a valid one, then once more those that
-        earlier runs found to be much faster."""
+        earlier runs found to be much faster, and what these found to be as good."""
         self._books.turn("warm-up")
         self._tell("phase", name="warm-up", text="measuring a first configuration of every operator")
         while candidates := self._first_tries():
@@ -154,7 +154,17 @@ class TuningLoop:
     def _first_tries(self) -> list[Candidate]:
         """The next batch of the warm-up; from outcomes alone, so that a resumed run goes on in the middle of it."""
         first = [candidate for operator in self._cold() for candidate in self._searches.propose(operator, 1)]
-        return first or self._searches.fallen(self._room(self._method.rhythm.plan))
+        return first or self._searches.fallen(self._room(self._method.rhythm.plan)) or self._contenders()
+
+    def _contenders(self) -> list[Candidate]:
+        """What earlier runs found to be about as fast as the best of the operators that take most of the time: in slots of
+        their own, of three programs each, they would come one operator after the other."""
+        plan, room = list[Candidate](), self._room(self._method.rhythm.plan)
+        for operator, count in self._searches.contended.items():
+            missing = min(count - self._books.tried[operator], room - len(plan))
+            if operator in self._tuned and missing > 0:
+                plan += self._searches.propose(operator, missing)
+        return plan
 
     def _cold(self) -> list[int]:
         """Operators without a valid configuration, least tried first, as many as a batch has."""

@@ -8,13 +8,20 @@ from dataclasses import replace
 from workers.engine.known import FALLEN, NOTHING, Known
 from workers.engine.methods import Method
 from workers.engine.ports import Backend, Candidate, Outcome, State
+from workers.engine.space import Operator
 from workers.engine.transfer import Neighbours
 from workers.pipeline.accounts import Accounts
 from workers.pipeline.watched import watched
 
+MOST = 0.9
+"""The part of a network's time, by what earlier runs found, that the operators take whose contenders come first."""
+
 
 class Searches:
-    """A proposer for each of the backend's operators, by its index. `known` is what earlier runs found."""
+    """A proposer for each of the backend's operators, by its index. `known` is what earlier runs found.
+
+    `contended` says of the operators that by this take `MOST` of the time, largest first, how many programs may be their best.
+    """
 
     def __init__(
         self, backend: Backend, method: Method, seed: int, known: Mapping[int, Known], accounts: Accounts
@@ -26,6 +33,7 @@ class Searches:
             own.make_proposer(operator, seed, known.get(operator.index, NOTHING), neighbours)
             for operator in backend.operators()
         ]
+        self.contended = _contended(known, backend.operators())
         for operator, points in known.items():
             for identity in sorted(points.settled):
                 backend.remember(operator, identity)
@@ -77,3 +85,13 @@ class Searches:
             self._fallen.pop(asked.operator, None)
         elif asked.configuration in known.starts[:1] and (outcome.seconds or 0.0) > FALLEN * known.best:
             self._fallen[asked.operator] = replace(asked, origin="confirm", round=1)
+
+
+def _contended(known: Mapping[int, Known], operators: Sequence[Operator]) -> dict[int, int]:
+    times = {i: operators[i].weight * found.best for i, found in known.items() if found.contenders}
+    left, contended = MOST * sum(times.values()), dict[int, int]()
+    for index in sorted(times, key=times.__getitem__, reverse=True):
+        if left > 0:
+            contended[index] = known[index].contenders
+        left -= times[index]
+    return contended
