@@ -9,8 +9,11 @@ import numpy as np
 import tvm
 from tvm.script import tirx as T
 
-LANES = 16
-ACCUMULATORS = 12  # more than latency x issue width asks for, and it still fits AVX2's 16 registers
+from workers.tvm_backend.hardware import vector_lanes
+
+ACCUMULATORS = (
+    12  # vectors: more than latency x issue width asks for, and with two factors they fit AVX2's 16 registers
+)
 STEPS = 1 << 20
 COPIED = 1 << 25  # float32: 128 MiB each way, beyond any cache
 
@@ -26,14 +29,15 @@ class Peak:
 def measure_peak(target: dict[str, Any], threads: int, repeats: int = 40) -> Peak:
     """Best of `repeats` for both: a ceiling is what the machine can do when nobody disturbs it. Takes about 2 s."""
     device, compiled_for = tvm.cpu(), tvm.target.Target(target)
-    arithmetic = tvm.tirx.build(_arithmetic(threads), target=compiled_for)
-    factors = tvm.runtime.tensor(np.full(LANES, 0.999, "float32"), device)
-    sums = tvm.runtime.empty((threads, ACCUMULATORS * LANES), "float32", device)
+    lanes = vector_lanes(compiled_for)
+    arithmetic = tvm.tirx.build(_arithmetic(threads, lanes), target=compiled_for)
+    factors = tvm.runtime.tensor(np.full(lanes, 0.999, "float32"), device)
+    sums = tvm.runtime.empty((threads, ACCUMULATORS * lanes), "float32", device)
     fastest = _fastest(arithmetic, repeats, factors, sums)
-    copy = tvm.tirx.build(_copy(threads), target=compiled_for)
+    copy = tvm.tirx.build(_copy(threads, lanes), target=compiled_for)
     source, sink = (tvm.runtime.tensor(np.ones(COPIED, "float32"), device) for _ in range(2))
     copied = _fastest(copy, repeats, source, sink)
-    return Peak(2.0 * threads * ACCUMULATORS * LANES * STEPS / fastest, 8.0 * COPIED / copied)
+    return Peak(2.0 * threads * ACCUMULATORS * lanes * STEPS / fastest, 8.0 * COPIED / copied)
 
 
 def _fastest(program: tvm.runtime.Module, repeats: int, *arguments: Any) -> float:
@@ -41,50 +45,51 @@ def _fastest(program: tvm.runtime.Module, repeats: int, *arguments: Any) -> floa
     return float(min(timed(*arguments).results))
 
 
-def _arithmetic(threads: int) -> tvm.IRModule:
-    """One accumulator a buffer: a larger one would be put on the heap, and its stores would be what is measured."""
+def _arithmetic(threads: int, lanes: int) -> tvm.IRModule:
+    """One accumulator of so many `lanes` a buffer: a larger one would be put on the heap, and its stores would be what is
+    measured. So it would be with more lanes than a register has: twice as many and half of the accumulators lie in memory."""
     names = [f"held{k}" for k in range(ACCUMULATORS)]
-    allocate = [f"{name} = T.sblock_alloc_buffer(({LANES},), 'float32', scope='local')" for name in names]
+    allocate = [f"{name} = T.sblock_alloc_buffer(({lanes},), 'float32', scope='local')" for name in names]
     begin = [f"{name}[lane] = factors[lane] * T.float32({k})" for k, name in enumerate(names)]
     step = [f"{name}[lane] = {name}[lane] * scale[lane] + shift[lane]" for name in names]
-    end = [f"sums[thread, {k * LANES} + lane] = {name}[lane]" for k, name in enumerate(names)]
+    end = [f"sums[thread, {k * lanes} + lane] = {name}[lane]" for k, name in enumerate(names)]
     lines = [
         "@T.prim_func(s_tir=True)",
-        f"def main(factors: T.Buffer(({LANES},), 'float32'), sums: T.Buffer(({threads}, {ACCUMULATORS * LANES}), 'float32')):",
+        f"def main(factors: T.Buffer(({lanes},), 'float32'), sums: T.Buffer(({threads}, {ACCUMULATORS * lanes}), 'float32')):",
         "    T.func_attr({'tirx.noalias': True})",
         f"    for thread in T.parallel({threads}):",
         "        with T.sblock('work'):",
         f"            t = T.axis.spatial({threads}, thread)",
-        "            T.reads(factors[0:16])",
-        f"            T.writes(sums[t, 0:{ACCUMULATORS * LANES}])",
+        f"            T.reads(factors[0:{lanes}])",
+        f"            T.writes(sums[t, 0:{ACCUMULATORS * lanes}])",
         *(
             f"            {line}"
             for line in [
                 *allocate,
-                *(f"{n} = T.sblock_alloc_buffer(({LANES},), 'float32', scope='local')" for n in ("scale", "shift")),
+                *(f"{n} = T.sblock_alloc_buffer(({lanes},), 'float32', scope='local')" for n in ("scale", "shift")),
             ]
         ),
-        *_vectorized(["scale[lane] = factors[lane]", "shift[lane] = factors[lane]"], 3),
-        *_vectorized(begin, 3),
+        *_vectorized(["scale[lane] = factors[lane]", "shift[lane] = factors[lane]"], 3, lanes),
+        *_vectorized(begin, 3, lanes),
         f"            for _step in T.serial({STEPS}):",
-        *_vectorized(step, 4),
-        *_vectorized([line.replace("thread", "t") for line in end], 3),
+        *_vectorized(step, 4, lanes),
+        *_vectorized([line.replace("thread", "t") for line in end], 3, lanes),
     ]
     return tvm.IRModule({"main": tvm.script.from_source("\n".join(lines), {"T": T})})
 
 
-def _vectorized(statements: list[str], depth: int) -> list[str]:
+def _vectorized(statements: list[str], depth: int, lanes: int) -> list[str]:
     pad = "    " * depth
-    return [line for s in statements for line in (f"{pad}for lane in T.vectorized({LANES}):", f"{pad}    {s}")]
+    return [line for s in statements for line in (f"{pad}for lane in T.vectorized({lanes}):", f"{pad}    {s}")]
 
 
-def _copy(threads: int) -> tvm.IRModule:
-    place = f"(thread * {COPIED // threads // LANES} + i) * {LANES} + lane"
+def _copy(threads: int, lanes: int) -> tvm.IRModule:
+    place = f"(thread * {COPIED // threads // lanes} + i) * {lanes} + lane"
     lines = [
         "@T.prim_func(s_tir=True)",
         f"def main(source: T.Buffer(({COPIED},), 'float32'), sink: T.Buffer(({COPIED},), 'float32')):",
         f"    for thread in T.parallel({threads}):",
-        f"        for i in T.serial({COPIED // threads // LANES}):",
-        *_vectorized([f"sink[{place}] = source[{place}]"], 3),
+        f"        for i in T.serial({COPIED // threads // lanes}):",
+        *_vectorized([f"sink[{place}] = source[{place}]"], 3, lanes),
     ]
     return tvm.IRModule({"main": tvm.script.from_source("\n".join(lines), {"T": T})})
