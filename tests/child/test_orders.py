@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -212,6 +213,17 @@ def test_baselines_are_taken_without_any_tuning(tuned: tuple[Path, str], tmp_pat
     assert all(seconds > 0 for _, seconds in told)
     assert not [event for event in heard if event["kind"] == "log"]
     assert told[1][1] <= told[0][1], "the line that stays is the quickest turns'"
+
+
+def test_baselines_leave_a_run_its_head_start(tuned: tuple[Path, str], tmp_path: Path) -> None:
+    """ONNX Runtime, which was timed beside what the run loads, is timed again when it is over."""
+    order = {"task": "baseline", "spec": tuned[1], "name": "tiny", "work_dir": str(tmp_path), "head_start": 0.7}
+    told: list[tuple[str, float]] = []
+    ask(order, lambda event: told.append((event.get("name", event["kind"]), time.monotonic())))
+    names = [name for name, _ in told]
+    first, second, compiling = names.index("ONNX Runtime"), names.index("ONNX Runtime", 2), names.index("baseline", 2)
+    assert first < second < compiling
+    assert told[second][1] - told[first][1] >= 0.7
 
 
 def test_an_import_that_computes_something_else_is_told_before_the_tuning_is_over(

@@ -4,6 +4,7 @@ plain loops."""
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,23 @@ WRONG = (
 
 
 def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
-    """An order: {spec, name, work_dir}. Tells a `baseline` event as soon as ONNX Runtime has run once, both when the turns are
-    over (a later event replaces an earlier one of its name), an error in the log where TVM computes something else, and an
-    empty result."""
+    """An order: {spec, name, work_dir, head_start | absent}. Tells a `baseline` event as soon as ONNX Runtime has run once,
+    again when `head_start` seconds are over, in which a run that begins meanwhile has the cores for itself, and both when the
+    turns are over (a later event replaces an earlier one of its name), an error in the log where TVM computes something else,
+    and an empty result."""
     spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
     pulse.patience, lock = PATIENCE, TurnLock(pulse)
     pulse.tell("phase", name="baseline", text="measuring ONNX Runtime")
     with lock.exclusive():
-        with onnxruntime(spec, work) as peer:
-            theirs = [peer.seconds(0)]
-    tell_baseline(pulse, spec, ONNX_RUNTIME, undisturbed(theirs))
+        peer = onnxruntime(spec, work)
+    with peer:
+        theirs = [peer.seconds(0)]
+        tell_baseline(pulse, spec, ONNX_RUNTIME, undisturbed(theirs))
+        if head_start := order.get("head_start", 0.0):
+            time.sleep(head_start)
+            with lock.exclusive():
+                theirs.append(peer.seconds(1))  # a run that loads beside the first one makes it look three times slower
+            tell_baseline(pulse, spec, ONNX_RUNTIME, undisturbed(theirs))
     pulse.tell("phase", name="baseline", text="compiling the network untuned")
     folder = work / "untuned"
     shutil.rmtree(folder, ignore_errors=True)

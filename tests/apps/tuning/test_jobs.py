@@ -663,6 +663,13 @@ def test_of_runs_that_wait_for_equal_baselines_one_measures_them(site: Any, queu
         assert [line["seconds"] for line in told] == [0.5, 0.5]
 
 
+@pytest.mark.parametrize(("tuned", "left"), [(0.0, 10.0), (4.0, 6.0), (60.0, 0.0)])
+def test_a_run_has_the_cores_for_itself_for_its_first_seconds(site: Any, tuned: float, left: float, tmp_path: Path) -> None:
+    run = site.run()
+    TuningRun.objects.filter(pk=run.pk).update(clock=tuned)
+    assert orders.order(baseline_of(run).pk, "baseline", tmp_path / "work")["head_start"] == left
+
+
 def test_whose_baselines_are_of_other_work_or_failed_elsewhere_measures_its_own(site: Any) -> None:
     first, second = site.run(), site.run()
     Network.objects.update(shapes={"x": [2, 3, 8, 8]})
