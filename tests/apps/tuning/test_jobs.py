@@ -664,7 +664,9 @@ def test_of_runs_that_wait_for_equal_baselines_one_measures_them(site: Any, queu
 
 
 @pytest.mark.parametrize(("tuned", "left"), [(0.0, 10.0), (4.0, 6.0), (60.0, 0.0)])
-def test_a_run_has_the_cores_for_itself_for_its_first_seconds(site: Any, tuned: float, left: float, tmp_path: Path) -> None:
+def test_a_run_has_the_cores_for_itself_for_its_first_seconds(
+    site: Any, tuned: float, left: float, tmp_path: Path
+) -> None:
     run = site.run()
     TuningRun.objects.filter(pk=run.pk).update(clock=tuned)
     assert orders.order(baseline_of(run).pk, "baseline", tmp_path / "work")["head_start"] == left
