@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.messages.known import POINTS, TOTAL, chosen, decode_known, encode_known, points_of, records, share
+from workers.messages.known import HAIR, POINTS, TOTAL, chosen, decode_known, encode_known, points_of, records, share
 
 CAUSES = ("duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device")
 
@@ -56,7 +56,8 @@ def test_what_a_run_ended_with_is_the_first_that_the_next_one_measures() -> None
     shipped, rival = measurement(choices=[3], identity="shipped"), measurement(choices=[4], identity="rival")
     told = [lucky, shipped, rival, shipped | {"round": 1, "seconds": 0.45}, rival | {"round": 1, "seconds": 0.47}]
     found = points_of(told)
-    assert [round(point[2], 5) for point in found] == [0.45, 0.5, 0.5, 0.45, 0.47], "nobody believes 0.3 any longer"
+    behind = 0.45 + HAIR * 0.3
+    assert [point[2] for point in found] == [behind, 0.5, 0.5, 0.45, 0.47], "nobody believes 0.3 any longer"
     assert [point[3] for point in chosen(found[::-1], 4)[:2]] == ["shipped", "lucky"]
 
 

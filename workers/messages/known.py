@@ -22,6 +22,7 @@ LASTING = ("invalid", "build")
 went away may be the hour's: what failed so is no point, and may be tried again."""
 
 HAIR = 1e-6
+"""Of what was told and is not believed: what comes right behind the best keeps its order there."""
 
 Point = list[Any]
 Name = tuple[str, str]

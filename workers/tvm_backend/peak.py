@@ -11,9 +11,8 @@ from tvm.script import tirx as T
 
 from workers.tvm_backend.hardware import vector_lanes
 
-ACCUMULATORS = (
-    12  # vectors: more than latency x issue width asks for, and with two factors they fit AVX2's 16 registers
-)
+ACCUMULATORS = 12
+"""Vectors: more than latency x issue width asks for, and with two factors they fit AVX2's 16 registers."""
 STEPS = 1 << 20
 COPIED = 1 << 25  # float32: 128 MiB each way, beyond any cache
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -106,24 +106,25 @@ class Workload:
 
 
 def _context(mod: tvm.IRModule, target: tvm.target.Target) -> ms.TuneContext:
-    def generating(spaces: Any) -> ms.TuneContext:
-        return ms.TuneContext(
-            mod=mod,
-            target=target,
-            space_generator=spaces,
-            search_strategy="replay-trace",
-            task_name="main",
-            rand_state=SEED,
-            num_threads=1,
-        )
+    return ms.TuneContext(
+        mod=mod,
+        target=target,
+        space_generator=_spaces(target).clone(),
+        search_strategy="replay-trace",
+        task_name="main",
+        rand_state=SEED,
+        num_threads=1,
+    )
 
-    context = generating("post-order-apply")
-    stock = context.space_generator
-    rules = _in_one_order(stock.sch_rules)
-    if len(rules) == len(stock.sch_rules):
-        return context
-    return generating(
-        ms.space_generator.PostOrderApply(sch_rules=rules, postprocs=stock.postprocs, mutator_probs=stock.mutator_probs)
+
+@lru_cache(maxsize=4)
+def _spaces(target: tvm.target.Target) -> ms.space_generator.PostOrderApply:
+    """TVM's rules for this target, for contexts to take a copy of: they point into theirs."""
+    stock = ms.TuneContext(
+        tvm.IRModule(), target=target, space_generator="post-order-apply", num_threads=1
+    ).space_generator
+    return ms.space_generator.PostOrderApply(
+        sch_rules=_in_one_order(stock.sch_rules), postprocs=stock.postprocs, mutator_probs=stock.mutator_probs
     )
 
 
@@ -132,9 +133,9 @@ def _in_one_order(rules: Sequence[Any]) -> list[Any]:
     before it gave around, and with AVX-512 it has one more, for products of whole numbers. Elsewhere one is done twice."""
     tiling = [isinstance(rule, ms.schedule_rule.MultiLevelTiling) for rule in rules].index(True)
     of_integers = sum(isinstance(rule, ms.schedule_rule.MultiLevelTilingWithIntrin) for rule in rules)
-    again = (
-        [] if of_integers % 2 else [rule for rule in rules if isinstance(rule, ms.schedule_rule.InlineConstantScalars)]
-    )
+    if of_integers % 2:
+        return list(rules)
+    again = [rule for rule in rules if isinstance(rule, ms.schedule_rule.InlineConstantScalars)]
     return [*rules[:tiling], *again, *rules[tiling:]]
 
 
