@@ -29,6 +29,8 @@ from apps.tuning.models import Artifact, Job, TuningRun  # noqa: E402
 from tests.browser import journal  # noqa: E402
 from workers.actors.journal import DatabaseJournal  # noqa: E402
 from workers.messages import Budget  # noqa: E402
+from workers.messages.events import decode, encode  # noqa: E402
+from workers.supervision import batch as supervision_batch  # noqa: E402
 from workers.supervision import supervise  # noqa: E402
 
 INSPECTION = {
@@ -127,13 +129,16 @@ class Storyteller:
                 time.sleep(max(0.0, began + (number + at_once) / a_second - time.monotonic()))
         return self.figures(run)
 
-    def relay(self, run: str, operators: int, slots: int) -> dict[str, Any]:
-        """A child that tells so many slots as fast as it can, supervised as any: seconds until all is kept."""
+    def relay(self, run: str, operators: int, slots: int, batch: int) -> dict[str, Any]:
+        """A child that tells so many slots as fast as it can, supervised as any: seconds until all is kept, and of this
+        process's processor; beside them `plain`, what saying and reading those events as JSON takes in the same moments."""
         writes = _Counted(DatabaseJournal(self.runs[run]["held"], threading.Event()))
+        supervision_batch.BATCH_EVENTS = batch
         argv = (sys.executable, "-m", "tests.browser.quick_child")
         began, busy = time.monotonic(), time.process_time()
         ending = supervise({"operators": operators, "slots": slots}, writes, argv=argv)
-        took = {"seconds": time.monotonic() - began, "processor": time.process_time() - busy}
+        took = {"seconds": time.monotonic() - began, "processor": time.process_time() - busy - writes.plain}
+        took["plain"] = writes.plain
         assert ending.kind == "finished", (ending, ending.log)
         return {**took, "events": ending.events, "writes": writes.count, **self.figures(run)}
 
@@ -216,14 +221,18 @@ class Storyteller:
 
 
 class _Counted:
-    """A journal that counts its writes."""
+    """A journal that counts its writes, and the processor's seconds that their events take as JSON alone."""
 
     def __init__(self, journal: DatabaseJournal) -> None:
-        self._journal, self.count = journal, 0
+        self._journal, self.count, self.plain = journal, 0, 0.0
 
     def write(self, events: Any) -> None:
         self.count += 1
         self._journal.write(events)
+        began = time.process_time()
+        for event in events:
+            decode(encode(event))
+        self.plain += time.process_time() - began
 
     def heartbeat(self) -> Any:
         return self._journal.heartbeat()
