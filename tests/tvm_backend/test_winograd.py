@@ -13,7 +13,10 @@ from onnx import helper
 from tests import zoo
 from tests.tvm_backend.local import reference, target
 from tests.tvm_backend.test_configurations import Compiled, drawn_input
+from workers.baselines.session import OnnxRuntimeSession
+from workers.baselines.verify import compare
 from workers.networks.clean import cleaned
+from workers.networks.tolerance import tolerances
 
 pytestmark = pytest.mark.tvm
 
@@ -167,7 +170,7 @@ def test_sums_of_whole_numbers_are_left_alone(tmp_path: Path) -> None:
     assert not any("winograd" in task.name for task in Compiled(tmp_path / "network.onnx", model).extracted)
 
 
-def test_nor_are_those_of_a_network_quantised_at_run_time(tmp_path: Path) -> None:
+def test_those_of_a_network_quantised_at_run_time_are_filtered_exactly(tmp_path: Path) -> None:
     """TVM's import rounds there: no operator of the graph is named Round."""
     path = tmp_path / "dynamic.onnx"
     path.write_bytes(zoo._quantised(network(tmp_path / "network.onnx", 64, (56, 56), [1, 1, 1, 1]), "dynamic", False))
@@ -175,4 +178,15 @@ def test_nor_are_those_of_a_network_quantised_at_run_time(tmp_path: Path) -> Non
     kinds = {node.op_type for node in model.graph.node}
     assert {"DynamicQuantizeLinear", "Conv"} <= kinds
     assert "Round" not in kinds
-    assert not any("winograd" in task.name for task in Compiled(path, model).extracted)
+    compiled = Compiled(path, model)
+    names = [task.name for task in compiled.extracted]
+    assert any("winograd" in name for name in names), names
+    assert any("matmul_pairs" in name for name in names), names
+    drawn = compiled.drawn(np.random.default_rng(3))
+    filtering = {i: drawn[i] for i, name in enumerate(names) if "winograd" in name or "matmul_pairs" in name}
+    x = drawn_input(compiled.shape)
+    found = compiled.run(filtering, x)
+    verdict = compare(
+        {"y": found}, OnnxRuntimeSession(path, 1, exact=True).run({"x": x}), tolerances(onnx.load(str(path)))
+    )
+    assert verdict.passed, verdict.reason

@@ -9,7 +9,18 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_IMPORTING = ("importer.py", "constants.py", "fast_math.py", "layout_free.py", "library.py", "hardware.py", "winograd")
+_IMPORTING = (
+    "importer.py",
+    "constants.py",
+    "fast_math.py",
+    "layout_free.py",
+    "library.py",
+    "hardware.py",
+    "mutation.py",
+    "pairs",
+    "permutations.py",
+    "winograd",
+)
 IMPORT = ("workers/networks", *(f"workers/tvm_backend/{part}" for part in _IMPORTING))
 STOCK = tuple(f"workers/benchmarks/{part}.py" for part in ("stock", "stock_runner", "warm_builder"))
 RECORDS = ("workers/headless/records.py", "workers/messages/known.py")

@@ -35,6 +35,9 @@ SMALLEST_TYPE = 127
 DRAWN = 1 << 20
 """Values; larger tensors repeat them."""
 
+RANDOM = frozenset({"float32", "uint32", "int16"})
+"""Types of which nothing is an index, so that any bits will do: numbers, pairs of weights, and what is multiplied with them."""
+
 Tensors = list[Any]
 
 
@@ -78,10 +81,10 @@ class Arguments:
         """`weights` are the places of constant tensors; of a `batch` every member is shared out among the cores."""
         output = len(shapes) - 1
         moving = {
-            place: (ring, shapes[place][0])
+            place: (ring, shapes[place])
             for ring, least, places in ((self._read, MOVED, weights), (self._written, LARGE, [output]))
             for place in places
-            if shapes[place][1] == "float32" and least <= tensor_bytes(*shapes[place]) <= ring.size // 2
+            if shapes[place][1] in RANDOM and least <= tensor_bytes(*shapes[place]) <= ring.size // 2
         }
         below = indices_below(shapes)
         rest = [(p, *shape, p in weights) for p, shape in enumerate(shapes) if p not in moving]
@@ -96,9 +99,11 @@ class Arguments:
             return Given(repeat([resting[place] for place in range(len(shapes))]), handed)
         return Given(self._calls(resting, moving), handed)
 
-    def _calls(self, resting: dict[int, Any], moving: dict[int, tuple[_Ring, tuple[int, ...]]]) -> Iterator[Tensors]:
+    def _calls(
+        self, resting: dict[int, Any], moving: dict[int, tuple[_Ring, tuple[tuple[int, ...], str]]]
+    ) -> Iterator[Tensors]:
         while True:
-            tensors = {**resting, **{place: ring.next(shape) for place, (ring, shape) in moving.items()}}
+            tensors = {**resting, **{place: ring.next(*shape) for place, (ring, shape) in moving.items()}}
             yield [tensors[place] for place in sorted(tensors)]
 
     def _rest(
@@ -150,13 +155,13 @@ class _Ring:
         self.size = size
         self._storage, self._cursor = _aligned(values, size), 0
 
-    def next(self, shape: tuple[int, ...]) -> Any:
+    def next(self, shape: tuple[int, ...], dtype: str) -> Any:
         """A tensor of its own: of a view with an offset, compiled programs would read the storage's beginning."""
-        size = -(-4 * math.prod(shape) // ALIGNED) * ALIGNED
+        size = tensor_bytes(shape, dtype)
         if self._cursor + size > self.size:
             self._cursor = 0
-        begin, self._cursor = self._cursor // 4, self._cursor + size
-        return tvm_ffi.from_dlpack(self._storage[begin : begin + math.prod(shape)].reshape(shape))
+        begin, self._cursor = self._cursor, self._cursor + -(-size // ALIGNED) * ALIGNED
+        return tvm_ffi.from_dlpack(self._storage.view(np.uint8)[begin : begin + size].view(dtype).reshape(shape))
 
 
 def _aligned(values: NDArray[np.float32], size: int) -> NDArray[np.float32]:

@@ -13,7 +13,9 @@ import numpy as np
 import tvm
 from numpy.typing import NDArray
 from tvm import relax
-from tvm.relax.expr_functor import PyExprMutator, mutator
+from tvm.relax.expr_functor import mutator
+
+from workers.tvm_backend.mutation import Rewriter, static_shape
 
 Array = NDArray[Any]
 
@@ -46,19 +48,15 @@ class Fold:
     """What this pass does not know, FoldConstant folds later."""
 
     def transform_module(self, mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
-        folder = _Folder(mod)
-        for name, function in mod.functions_items():
-            if isinstance(function, relax.Function):
-                folder.builder_.update_func(name, folder.visit_expr(function))
-        return folder.builder_.finalize()
+        return _Folder(mod).rewritten(mod)
 
 
 @mutator
-class _Folder(PyExprMutator):  # type: ignore[misc]
+class _Folder(Rewriter):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
         evaluate = EVALUATED.get(call.op.name) if isinstance(call.op, tvm.ir.Op) else None
-        if evaluate is None or not _is_static(call.ty):
+        if evaluate is None or static_shape(call) is None:
             return call
         values = [self._value(one) for one in call.args if not isinstance(one, relax.ShapeExpr)]
         if any(value is None for value in values):
@@ -73,13 +71,8 @@ class _Folder(PyExprMutator):  # type: ignore[misc]
 
     def _value(self, expr: relax.Expr) -> Array | None:
         """Of a constant, or of a variable that stands for one."""
-        bound = self.lookup_binding(expr) if isinstance(expr, relax.Var) else expr
+        bound = self.bound(expr)
         held = bound.value if isinstance(bound, tvm.ir.GenericConst) else None
         if not isinstance(held, tvm.runtime.Tensor) or str(held.dtype) not in np.sctypeDict:
             return None
         return np.from_dlpack(held)  # no copy: half a gigabyte for one weight of a VGG
-
-
-def _is_static(kind: Any) -> bool:
-    shape = kind.shape if isinstance(kind, relax.TensorType) else None
-    return isinstance(shape, relax.ShapeExpr) and all(isinstance(n, tvm.tirx.IntImm) for n in shape.values)

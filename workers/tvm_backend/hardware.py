@@ -70,6 +70,12 @@ def vector_lanes(target: tvm.target.Target) -> int:
     return 16 if "avx512f" in features else 8 if "avx" in features else 4
 
 
+def pair_widths(target: tvm.target.Target) -> tuple[int, ...]:
+    """How many sums of two products of 16 bits the target makes at once, the most first; none without such an instruction."""
+    found = {16: "avx512bw", 8: "avx2", 4: "sse2"}
+    return tuple(lanes for lanes, feature in found.items() if feature in _features(target))
+
+
 def vector_registers(target: tvm.target.Target) -> int:
     """Of the target: AVX-512 and NEON have 32, SSE and AVX 16."""
     return 32 if _features(target) & {"avx512f", "neon"} else 16

@@ -14,7 +14,7 @@ from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
 from workers.networks.recurrent import ACTIVATIONS, STEPS
-from workers.tvm_backend import constants, fast_math, layout_free, permutations, reductions, winograd
+from workers.tvm_backend import constants, fast_math, layout_free, pairs, permutations, reductions, winograd
 from workers.tvm_backend.hardware import vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
@@ -37,11 +37,13 @@ class Imported:
 
 @dataclass(frozen=True)
 class Way:
-    """How convolutions are laid out; with a machine's `balance` those that it pays for are transformed."""
+    """How convolutions are laid out; with a machine's `balance` those that it pays for are transformed, and `exactly` if sums
+    are whole numbers, which others would blur."""
 
     name: str
     layout: str
     balance: float | None = None
+    exactly: bool = False
 
 
 def unsupported(operators: Iterable[str]) -> list[str]:
@@ -115,9 +117,9 @@ def _ways(kinds: set[str], layout: str, balance: float | None) -> list[Way]:
     ways = [Way("NCHW", "NCHW")]
     if layout != "NCHW":
         ways.insert(0, Way("NHWC", "NHWC"))
-        # A quantised network's sums are whole numbers, and the transforms would blur them.
-        if balance is not None and not kinds & {"Round", "DynamicQuantizeLinear"}:
-            ways.insert(0, Way("NHWC with Winograd's minimal filtering", "NHWC", balance))
+        if balance is not None:
+            quantised = bool(kinds & {"Round", "DynamicQuantizeLinear"})
+            ways.insert(0, Way("NHWC with Winograd's minimal filtering", "NHWC", balance, quantised))
     return ways
 
 
@@ -126,9 +128,15 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
     if way.layout == "NHWC":
         mod = relax.transform.ConvertLayout(NHWC)(mod)
     mod = tvm.transform.Sequential([permutations.Compose()])(mod)
-    if way.balance is not None:
-        mod, count = winograd.transformed(mod, vector_lanes(target), way.balance)
-        notes += [f"convolutions computed by Winograd's minimal filtering: {count}"] if count else []
+    filtered = 0
+    if way.balance is not None and not way.exactly:
+        mod, filtered = winograd.transformed(mod, vector_lanes(target), way.balance)
+    mod, paired, exactly = pairs.rewritten(mod, target, way.balance)
+    counts = {
+        "convolutions computed by Winograd's minimal filtering": filtered + exactly,
+        "convolutions and products of whole numbers, two at a time": paired,
+    }
+    notes += [f"{what}: {count}" for what, count in counts.items() if count]
     return _lower(mod, target), notes
 
 

@@ -15,7 +15,7 @@ from tvm.s_tir import meta_schedule as ms
 from workers.messages.linker import ADVICE, ZIG, find_linker
 from workers.tvm_backend.importer import Imported
 from workers.tvm_backend.operators import Extracted, extract, with_spaces
-from workers.tvm_backend.programs import Workload, quickly
+from workers.tvm_backend.programs import COMMON_LEFT, Workload, quickly
 
 Configuration = tuple[int, tuple[int, ...], float]
 """Of an operator: sketch, choices, and the seconds it took when it was timed alone."""
@@ -83,7 +83,7 @@ def compile_network(
         relax.transform.LiftTransformParams(),
         relax.transform.FoldConstant(),
     ]
-    with target:
+    with target, tvm.transform.PassContext(config=COMMON_LEFT):
         mod = tvm.transform.Sequential(passes if records is not None else [])(mod)
         return tvm.compile(mod, target=code or target)
 

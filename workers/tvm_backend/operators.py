@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tvm
-from tvm.s_tir.analysis import estimate_tir_flops
 from tvm.s_tir.meta_schedule.relax_integration import extract_tasks
 
 from workers.engine.space import Operator
@@ -70,7 +69,7 @@ def operators(
     """The engine's view; `work` is max(FLOPs, bytes x machine balance)."""
     found = []
     for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
-        flops, size = float(estimate_tir_flops(task.mod)), float(workload.touched)
+        flops, size = workload.flops, float(workload.touched)
         found.append(
             Operator(
                 index=index,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tvm
 from tvm import relax
-from tvm.relax.expr_functor import PyExprMutator, mutator
+from tvm.relax.expr_functor import mutator
+
+from workers.tvm_backend.mutation import Rewriter, is_call
 
 PERMUTED = "relax.permute_dims"
 
@@ -15,16 +17,12 @@ class Compose:
     what was written with the channels last. What is permuted for several readers is so once."""
 
     def transform_module(self, mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
-        composer = _Composer(mod)
-        for name, function in mod.functions_items():
-            if isinstance(function, relax.Function):
-                composer.builder_.update_func(name, composer.visit_expr(function))
         once = [relax.transform.EliminateCommonSubexpr(), relax.transform.DeadCodeElimination()]
-        return tvm.transform.Sequential(once)(composer.builder_.finalize())
+        return tvm.transform.Sequential(once)(_Composer(mod).rewritten(mod))
 
 
 @mutator
-class _Composer(PyExprMutator):  # type: ignore[misc]
+class _Composer(Rewriter):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
         axes = _axes(call)
@@ -42,7 +40,7 @@ class _Composer(PyExprMutator):  # type: ignore[misc]
 
 def _axes(expr: relax.Expr | None) -> list[int] | None:
     """Of a permutation, None for anything else."""
-    if not isinstance(expr, relax.Call) or not isinstance(expr.op, tvm.ir.Op) or expr.op.name != PERMUTED:
+    if expr is None or not is_call(expr, PERMUTED):
         return None
     axes = expr.attrs.axes
     if axes is None:

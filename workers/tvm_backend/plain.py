@@ -40,7 +40,8 @@ class Plain:
 
     def _run(self, mod: tvm.IRModule) -> list[Array]:
         tensors = [tvm.runtime.tensor(array) for array in self._given]
-        tvm.tirx.build(mod, target=quickly(self._workload.target))["main"](*tensors)
+        with self._workload.target:
+            tvm.tirx.build(mod, target=quickly(self._workload.target))["main"](*tensors)
         return [tensor.numpy() for tensor in tensors]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import tvm
 from tvm.s_tir import Schedule
 from tvm.s_tir import meta_schedule as ms
+from tvm.s_tir.analysis import estimate_tir_flops
 from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.schedule import Trace
 from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
@@ -21,10 +22,13 @@ from tvm_ffi.serialization import from_json_graph_str
 
 from workers.engine.space import Sketch
 from workers.tvm_backend.groups import channels_of_a_group
+from workers.tvm_backend.pairs.instruction import uncounted
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
 from workers.tvm_backend.traces import Family, decided, families, read_back
 
 LEVEL = 2  # of LLVM's optimisation, 0 to 3
+COMMON_LEFT = {"tirx.disable_cse_tir": True}
+"""TVM does not look for common subexpressions: LLVM does too, and pairs of numbers are no longer seen to be such."""
 SEED = 1  # sampling instructions have all their decisions: nothing is drawn from it, but TVM wants one
 
 
@@ -58,6 +62,11 @@ class Workload:
     def weights(self) -> tuple[int, ...]:
         """Places of the arguments that are constants of the network, whose layout a program may choose."""
         return tuple(int(place) for place in self.mod["main"].attrs.get("layout_free_buffers", ()))
+
+    @cached_property
+    def flops(self) -> float:
+        """Of one call."""
+        return float(estimate_tir_flops(self.mod)) + uncounted(self.mod["main"])
 
     @cached_property
     def touched(self) -> int:
@@ -177,7 +186,7 @@ def compile_programs(schedules: Sequence[Schedule], target: tvm.target.Target) -
     mod = tvm.IRModule(
         {name: program.with_attr("global_symbol", name) for name, program in zip(names, programs, strict=True)}
     )
-    with tvm.transform.PassContext(config={"tirx.disable_assert": True, "tirx.disable_cse_tir": True}):
+    with target, tvm.transform.PassContext(config={"tirx.disable_assert": True, **COMMON_LEFT}):
         built = tvm.tirx.build(mod, target=quickly(target))
     return [built[name] for name in names]  # machine code is made on the first look-up
 

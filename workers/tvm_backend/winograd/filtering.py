@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +62,21 @@ F4 = Filtering(
 
 
 @dataclass(frozen=True)
+class Arithmetic:
+    """What numbers cost: a FLOP as part of one on float32, and bytes of a weight, of an input and of a product."""
+
+    flop: float
+    weight: int
+    data: int
+    product: int
+
+
+SINGLES = Arithmetic(1.0, 4, 4, 4)
+PAIRS = Arithmetic(0.5, 2, 2, 4)
+"""Of whole numbers of 16 bits, two at a time."""
+
+
+@dataclass(frozen=True)
 class Convolution:
     """A 3 x 3 convolution with stride 1, in NHWC."""
 
@@ -71,6 +87,7 @@ class Convolution:
     filters: int
     padding: tuple[int, int, int, int]
     """Top, left, bottom, right."""
+    arithmetic: Arithmetic = SINGLES
 
     @property
     def outputs(self) -> tuple[int, int]:
@@ -87,17 +104,23 @@ class Convolution:
         """Of the plain convolution, in FLOP: its own, or `balance` for each byte of its weights, whichever is more: they come
         from memory while it computes."""
         weights = KERNEL**2 * self.channels * self.filters
-        return max(2.0 * weights * self.batch * math.prod(self.outputs), balance * 4 * weights)
+        return self._products(weights, self.batch * math.prod(self.outputs), balance)
 
     def cost(self, filtering: Filtering, balance: float) -> float:
         """The same of the transformed one, and of its tiles, which are written and read twice."""
         places, tiles = filtering.inputs**2, self.batch * math.prod(self.tiles(filtering))
         weights = places * self.channels * self.filters
-        moved = 2 * 4 * places * tiles * (self.channels + self.filters)
-        return max(2.0 * weights * tiles, balance * 4 * weights) + CACHED * moved
+        numbers = self.arithmetic
+        moved = 2 * places * tiles * (self.channels * numbers.data + self.filters * numbers.product)
+        return self._products(weights, tiles, balance) + CACHED * moved
+
+    def _products(self, weights: int, times: int, balance: float) -> float:
+        return max(2.0 * self.arithmetic.flop * weights * times, balance * self.arithmetic.weight * weights)
 
 
-def chosen(convolution: Convolution, lanes: int, balance: float) -> Filtering | None:
+def chosen(
+    convolution: Convolution, lanes: int, balance: float, among: Sequence[Filtering] = (F2, F4)
+) -> Filtering | None:
     """The cheapest filtering where it is worth it; None for the plain convolution.
 
     `balance` is rounded to a power of two: a target measured again must come to the same operators. Channels must be whole
@@ -106,13 +129,13 @@ def chosen(convolution: Convolution, lanes: int, balance: float) -> Filtering | 
     if convolution.channels % lanes or convolution.filters % lanes:
         return None
     rounded = 2.0 ** round(math.log2(min(balance, LARGEST)))
-    best = min((F2, F4), key=lambda filtering: convolution.cost(filtering, rounded))
+    best = min(among, key=lambda filtering: convolution.cost(filtering, rounded))
     return best if convolution.cost(best, rounded) <= WORTH * convolution.plain_cost(rounded) else None
 
 
-def weights_transformed(weights: NDArray[np.float32], filtering: Filtering) -> NDArray[np.float32]:
-    """G g G' of (3, 3, channels, filters), as (places, channels, filters); computed in double."""
-    kernel = filtering.kernel
+def weights_transformed(weights: NDArray[np.float32], filtering: Filtering, times: float = 1.0) -> NDArray[np.float32]:
+    """(t G) g (t G)' of (3, 3, channels, filters), t being `times`, as (places, channels, filters); computed in double."""
+    kernel = times * filtering.kernel
     found: NDArray[np.float64] = np.einsum(
         "xr,rsio,ys->xyio", kernel, weights.astype(np.float64), kernel, optimize=True
     )

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import tvm
-from numpy.typing import NDArray
 from tvm import relax
-from tvm.relax.expr_functor import PyExprMutator, mutator
+from tvm.relax.expr_functor import mutator
 
+from workers.tvm_backend.mutation import FUSABLE, OPAQUE, Rewriter, constant, is_call
 from workers.tvm_backend.winograd import schedules
-from workers.tvm_backend.winograd.filtering import KERNEL, Convolution, chosen, weights_transformed
+from workers.tvm_backend.winograd.filtering import KERNEL, SINGLES, Arithmetic, Convolution, chosen, weights_transformed
 from workers.tvm_backend.winograd.transform import Transform
-
-OPAQUE, FUSABLE = 8, 4
-"""TVM's kinds of operators: fused with nothing; with elementwise ones after it."""
 
 
 def transformed(mod: tvm.IRModule, lanes: int, balance: float) -> tuple[tvm.IRModule, int]:
     """`mod`, in NHWC and before it is lowered, with the convolutions that are worth it rewritten; and how many were."""
     rewriter = _Rewriter(mod, lanes, balance)
-    for name, function in mod.functions_items():
-        if isinstance(function, relax.Function):
-            rewriter.builder_.update_func(name, rewriter.visit_expr(function))
-    return rewriter.builder_.finalize(), rewriter.count
+    return rewriter.rewritten(mod), rewriter.count
 
 
 @mutator
-class _Rewriter(PyExprMutator):  # type: ignore[misc]
+class _Rewriter(Rewriter):
     def __init__(self, mod: tvm.IRModule, lanes: int, balance: float) -> None:
         super().__init__(mod)
         self._lanes, self._balance = lanes, balance
@@ -36,9 +27,9 @@ class _Rewriter(PyExprMutator):  # type: ignore[misc]
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
-        if not isinstance(call.op, tvm.ir.Op) or call.op.name != "relax.nn.conv2d":
+        if not is_call(call, "relax.nn.conv2d"):
             return call
-        convolution, weights = _convolution(call), self._constant(call.args[1])
+        convolution, weights = convolution_of(call), constant(call.args[1], self.bound)
         if convolution is None or weights is None:
             return call
         filtering = chosen(convolution, self._lanes, self._balance)
@@ -60,25 +51,9 @@ class _Rewriter(PyExprMutator):  # type: ignore[misc]
             primfunc_attrs={"op_pattern": FUSABLE},
         )
 
-    def _constant(self, expr: relax.Expr) -> NDArray[np.float32] | None:
-        """The value of a constant that the layout conversion may have turned, HWIO."""
-        axes: Sequence[int] | None = None
-        expr = self._bound(expr)
-        if isinstance(expr, relax.Call) and expr.op == tvm.ir.Op.get("relax.permute_dims"):
-            axes = [int(axis) for axis in expr.attrs.axes]
-            expr = self._bound(expr.args[0])
-        if not isinstance(expr, tvm.ir.GenericConst):
-            return None
-        value: NDArray[np.float32] = expr.value.numpy()
-        return value.transpose(axes) if axes is not None else value
 
-    def _bound(self, expr: relax.Expr) -> relax.Expr:
-        """What a variable stands for."""
-        return self.lookup_binding(expr) if isinstance(expr, relax.Var) else expr
-
-
-def _convolution(call: relax.Call) -> Convolution | None:
-    """What a call computes when it can be transformed: float32, NHWC, 3 x 3, stride and dilation 1, one group."""
+def convolution_of(call: relax.Call, arithmetic: Arithmetic = SINGLES) -> Convolution | None:
+    """What a call computes when it can be transformed: float32 outside, NHWC, 3 x 3, stride and dilation 1, one group."""
     attributes, (data, kernel) = call.attrs, (argument.ty for argument in call.args)
     fits = (
         str(attributes.data_layout) == "NHWC"
@@ -96,4 +71,4 @@ def _convolution(call: relax.Call) -> Convolution | None:
     if (high, wide) != (KERNEL, KERNEL):
         return None
     top, left, bottom, right = (int(n) for n in attributes.padding)
-    return Convolution(batch, height, width, channels, filters, (top, left, bottom, right))
+    return Convolution(batch, height, width, channels, filters, (top, left, bottom, right), arithmetic)

@@ -37,6 +37,7 @@ def _schedule_output(schedule: Schedule, block: Any) -> list[Schedule]:
     step, lanes = _numbers(schedule, block)
     while consumers := schedule.get_consumers(block):
         if len(consumers) == 1:
+            _read_by(schedule, consumers[0], block)
             schedule.reverse_compute_inline(consumers[0])
         else:  # x * sigmoid(x): what is read again first becomes part of what reads it
             schedule.compute_inline(next(one for one in consumers if schedule.get_consumers(one)))
@@ -53,6 +54,13 @@ def _schedule_output(schedule: Schedule, block: Any) -> list[Schedule]:
     _unrolled(schedule, [below, beside, vector])
     schedule.parallel(schedule.fuse(image, y, x))
     return [schedule]
+
+
+def _read_by(schedule: Schedule, consumer: Any, block: Any) -> None:
+    """Makes what else a consumer reads, such as the other term of a sum, part of it."""
+    name = schedule.get(block).name_hint
+    while others := [one for one in schedule.get_producers(consumer) if schedule.get(one).name_hint != name]:
+        schedule.compute_inline(others[0])
 
 
 def _numbers(schedule: Schedule, block: Any) -> tuple[int, int]:

@@ -1,0 +1,57 @@
+"""What all rewritings of a network need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tvm
+from numpy.typing import NDArray
+from tvm import relax
+from tvm.relax.expr_functor import PyExprMutator
+
+OPAQUE, FUSABLE = 8, 4
+"""TVM's kinds of operators: fused with nothing; with elementwise ones after it."""
+
+
+class Rewriter(PyExprMutator):  # type: ignore[misc]
+    """A mutator over all functions of a module, before it is lowered."""
+
+    def rewritten(self, mod: tvm.IRModule) -> tvm.IRModule:
+        """`mod` with its functions as they are visited."""
+        for name, function in mod.functions_items():
+            if isinstance(function, relax.Function):
+                self.builder_.update_func(name, self.visit_expr(function))
+        return self.builder_.finalize()
+
+    def bound(self, expr: Any) -> Any:
+        """What a variable stands for; any other expression itself, and an input of the network."""
+        found = self.lookup_binding(expr) if isinstance(expr, relax.Var) else None
+        return expr if found is None else found
+
+
+def constant(expr: Any, bound: Callable[[Any], Any]) -> NDArray[Any] | None:
+    """The value of a constant that the layout conversion may have turned; `bound` says what a variable stands for."""
+    axes: Sequence[int] | None = None
+    expr = bound(expr)
+    if is_call(expr, "relax.permute_dims"):
+        kept = expr.attrs.axes
+        axes = range(len(expr.ty.shape))[::-1] if kept is None else [int(axis) for axis in kept]
+        expr = bound(expr.args[0])
+    if not isinstance(expr, tvm.ir.GenericConst):
+        return None
+    value: NDArray[Any] = expr.value.numpy()
+    return value.transpose(axes) if axes is not None else value
+
+
+def is_call(expr: Any, name: str) -> bool:
+    """Whether an expression calls TVM's operator of that name."""
+    return isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op) and expr.op.name == name
+
+
+def static_shape(expr: Any) -> tuple[int, ...] | None:
+    """Of a tensor whose sizes are all known."""
+    shape = expr.ty.shape if isinstance(expr.ty, relax.TensorType) else None
+    if not isinstance(shape, relax.ShapeExpr) or not all(isinstance(n, tvm.tirx.IntImm) for n in shape.values):
+        return None
+    return tuple(int(n) for n in shape.values)

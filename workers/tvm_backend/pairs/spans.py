@@ -1,0 +1,67 @@
+"""Which tensors hold whole numbers, and between which they lie, told from how they are computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+Span = tuple[float, float]
+Bound = Callable[[Any], Any]
+"""What a variable stands for, any other expression itself."""
+
+_MOVED = frozenset(
+    f"relax.{name}" for name in ("permute_dims", "reshape", "flatten", "squeeze", "expand_dims", "nn.max_pool2d")
+)
+"""What hands on some of the values that it reads."""
+
+
+def whole_span(expr: Any, bound: Bound) -> Span | None:
+    """The least and the greatest value of a tensor of whole numbers; None where it may hold others."""
+    expr = bound(expr)
+    if isinstance(expr, tvm.ir.GenericConst):
+        values = expr.value.numpy()
+        return _span(values) if values.size and np.array_equal(values, np.rint(values)) else None
+    name = expr.op.name if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op) else ""
+    if name == "relax.round":
+        return -math.inf, math.inf
+    if name == "relax.astype":
+        return _cast(whole_span(expr.args[0], bound), _held(expr.args[0]), _held(expr))
+    if name in _MOVED or name == "relax.nn.relu":
+        found = whole_span(expr.args[0], bound)
+        return found if name in _MOVED else found and (max(found[0], 0.0), max(found[1], 0.0))
+    if name in ("relax.add", "relax.subtract"):
+        one, other = (whole_span(term, bound) for term in expr.args)
+        if one is None or other is None:
+            return None
+        low, high = other if name == "relax.add" else (-other[1], -other[0])
+        return one[0] + low, one[1] + high
+    return None
+
+
+def _held(expr: Any) -> Span | None:
+    """What a short type of integers holds."""
+    dtype = str(expr.ty.dtype.dtype)
+    if dtype not in ("int8", "uint8", "int16"):
+        return None
+    found = np.iinfo(dtype)
+    return float(found.min), float(found.max)
+
+
+def _cast(found: Span | None, before: Span | None, after: Span | None) -> Span | None:
+    """Of `found` in a type that holds `before`, cast to one that holds `after`: where that is too short, numbers come round."""
+    if found is None or (before is not None and not _contains(before, found)):
+        found = before
+    return after if after is not None and (found is None or not _contains(after, found)) else found
+
+
+def _contains(outer: Span, inner: Span) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _span(values: Any) -> Span:
+    return float(values.min()), float(values.max())
