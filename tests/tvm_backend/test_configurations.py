@@ -18,7 +18,7 @@ from workers.networks.clean import cleaned
 
 pytestmark = pytest.mark.tvm
 
-SAMPLES = 20
+SAMPLES = 10
 
 
 class Compiled:
