@@ -18,7 +18,7 @@ from workers.networks.clean import cleaned
 
 pytestmark = pytest.mark.tvm
 
-SAMPLES = 10
+SAMPLES = 20
 
 
 class Compiled:

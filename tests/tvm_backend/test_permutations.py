@@ -40,7 +40,8 @@ def left(mod: Any) -> list[list[int] | None]:
     """The permutations of it once they are composed."""
     from tvm import relax
 
-    from workers.tvm_backend.permutations import PERMUTED, Compose
+    from workers.tvm_backend.mutation import PERMUTED
+    from workers.tvm_backend.permutations import Compose
 
     orders: list[list[int] | None] = []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tvm
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator
 
+PERMUTED = "relax.permute_dims"
 OPAQUE, FUSABLE = 8, 4
 """TVM's kinds of operators: fused with nothing; with elementwise ones after it."""
 
@@ -24,6 +25,10 @@ class Rewriter(PyExprMutator):  # type: ignore[misc]
                 self.builder_.update_func(name, self.visit_expr(function))
         return self.builder_.finalize()
 
+    def computed(self, sums: Callable[..., Any], name: str, *read: relax.Expr, pattern: int = FUSABLE) -> relax.Call:
+        """A call of an operator that a tensor expression writes out."""
+        return self.builder_.call_te(sums, *read, primfunc_name_hint=name, primfunc_attrs={"op_pattern": pattern})
+
     def bound(self, expr: Any) -> Any:
         """What a variable stands for; any other expression itself, and an input of the network."""
         found = self.lookup_binding(expr) if isinstance(expr, relax.Var) else None
@@ -32,16 +37,22 @@ class Rewriter(PyExprMutator):  # type: ignore[misc]
 
 def constant(expr: Any, bound: Callable[[Any], Any]) -> NDArray[Any] | None:
     """The value of a constant that the layout conversion may have turned; `bound` says what a variable stands for."""
-    axes: Sequence[int] | None = None
     expr = bound(expr)
-    if is_call(expr, "relax.permute_dims"):
-        kept = expr.attrs.axes
-        axes = range(len(expr.ty.shape))[::-1] if kept is None else [int(axis) for axis in kept]
+    axes = permutation(expr)
+    if axes is not None:
         expr = bound(expr.args[0])
     if not isinstance(expr, tvm.ir.GenericConst):
         return None
     value: NDArray[Any] = expr.value.numpy()
     return value.transpose(axes) if axes is not None else value
+
+
+def permutation(expr: Any) -> list[int] | None:
+    """Axes of a permutation, None for anything else."""
+    if not is_call(expr, PERMUTED):
+        return None
+    axes = expr.attrs.axes
+    return list(range(len(expr.args[0].ty.shape)))[::-1] if axes is None else [int(axis) for axis in axes]
 
 
 def is_call(expr: Any, name: str) -> bool:

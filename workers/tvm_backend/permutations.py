@@ -6,9 +6,7 @@ import tvm
 from tvm import relax
 from tvm.relax.expr_functor import mutator
 
-from workers.tvm_backend.mutation import Rewriter, is_call
-
-PERMUTED = "relax.permute_dims"
+from workers.tvm_backend.mutation import Rewriter, permutation
 
 
 @tvm.transform.module_pass(opt_level=0, name="ComposePermutations")
@@ -25,24 +23,14 @@ class Compose:
 class _Composer(Rewriter):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
-        axes = _axes(call)
+        axes = permutation(call)
         if axes is None:
             return call
         source = call.args[0]
         before = self.lookup_binding(source) if isinstance(source, relax.Var) else None
-        inner = _axes(before)
+        inner = permutation(before)
         if before is not None and inner is not None:
             source, axes = before.args[0], [inner[axis] for axis in axes]
         if axes == sorted(axes):
             return source
         return call if inner is None else self.builder_.normalize(relax.op.permute_dims(source, axes))
-
-
-def _axes(expr: relax.Expr | None) -> list[int] | None:
-    """Of a permutation, None for anything else."""
-    if expr is None or not is_call(expr, PERMUTED):
-        return None
-    axes = expr.attrs.axes
-    if axes is None:
-        return list(range(len(expr.args[0].ty.shape)))[::-1]
-    return [int(axis) for axis in axes]

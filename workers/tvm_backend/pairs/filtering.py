@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import relax
 
-from workers.tvm_backend.pairs.bounds import MOST, ROOM
+from workers.tvm_backend.pairs.sums import MOST, ROOM
 from workers.tvm_backend.winograd.filtering import F2, PAIRS, chosen, weights_transformed
 from workers.tvm_backend.winograd.rewriting import convolution_of
 from workers.tvm_backend.winograd.transform import Transform

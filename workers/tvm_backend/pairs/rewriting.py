@@ -13,10 +13,9 @@ from tvm.relax.expr_functor import mutator
 
 from workers.tvm_backend.hardware import pair_widths, vector_lanes
 from workers.tvm_backend.mutation import FUSABLE, OPAQUE, Rewriter, constant, is_call, static_shape
-from workers.tvm_backend.pairs.bounds import MOST, ROOM
 from workers.tvm_backend.pairs.filtering import Filtered, filtered
 from workers.tvm_backend.pairs.spans import Bound, whole_span
-from workers.tvm_backend.pairs.sums import Convolution, matrix_sums, packed
+from workers.tvm_backend.pairs.sums import MOST, ROOM, Convolution, matrix_sums, packed
 from workers.tvm_backend.winograd import schedules
 
 
@@ -82,9 +81,8 @@ class _Rewriter(Rewriter):
             return None
         return filtered(call, weights, largest, self._lanes, self._balance)
 
-    def _emit(self, computed: Callable[..., Any], name: str, *read: relax.Expr, pattern: int = FUSABLE) -> relax.Var:
-        call = self.builder_.call_te(computed, *read, primfunc_name_hint=name, primfunc_attrs={"op_pattern": pattern})
-        return self.builder_.emit(call)
+    def _emit(self, sums: Callable[..., Any], name: str, *read: relax.Expr, pattern: int = FUSABLE) -> relax.Var:
+        return self.builder_.emit(self.computed(sums, name, *read, pattern=pattern))
 
 
 def _factors(call: Any, bound: Bound) -> tuple[NDArray[np.float32], float] | None:
@@ -92,12 +90,14 @@ def _factors(call: Any, bound: Bound) -> tuple[NDArray[np.float32], float] | Non
     convolution = is_call(call, "relax.nn.conv2d")
     if not (Convolution.fits(call) if convolution else is_call(call, "relax.matmul")):
         return None
-    weights, span = constant(call.args[1], bound), whole_span(call.args[0], bound)
-    if weights is None or span is None or not isinstance(call.args[0], relax.Var) or static_shape(call.args[0]) is None:
-        return None
+    span = whole_span(call.args[0], bound)
+    if span is None or not isinstance(call.args[0], relax.Var) or static_shape(call.args[0]) is None:
+        return None  # before its weights are copied: all of a network in float32 would be
+    weights = constant(call.args[1], bound)
     # One matrix only: in a batch of them each would have pairs of its own.
     if (
-        weights.ndim != (4 if convolution else 2)
+        weights is None
+        or weights.ndim != (4 if convolution else 2)
         or weights.dtype != np.float32
         or not np.array_equal(weights, np.rint(weights))
     ):

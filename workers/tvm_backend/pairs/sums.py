@@ -13,6 +13,11 @@ from tvm.tirx import all, const, if_then_else
 
 from workers.tvm_backend.pairs.instruction import product_of_pairs
 
+MOST = 2**15 - 1
+"""Of a factor. The least number of 16 bits is left out: two products of it by itself have no room."""
+ROOM = 2**31 - 1
+"""Of a sum."""
+
 
 @dataclass(frozen=True)
 class Convolution:

@@ -6,7 +6,7 @@ import tvm
 from tvm import relax
 from tvm.relax.expr_functor import mutator
 
-from workers.tvm_backend.mutation import FUSABLE, OPAQUE, Rewriter, constant, is_call
+from workers.tvm_backend.mutation import OPAQUE, Rewriter, constant, is_call, static_shape
 from workers.tvm_backend.winograd import schedules
 from workers.tvm_backend.winograd.filtering import KERNEL, SINGLES, Arithmetic, Convolution, chosen, weights_transformed
 from workers.tvm_backend.winograd.transform import Transform
@@ -37,38 +37,22 @@ class _Rewriter(Rewriter):
             return call
         self.count += 1
         transform = Transform(convolution, filtering, self._lanes)
-        data = self.builder_.emit_te(
-            transform.input,
-            call.args[0],
-            primfunc_name_hint=schedules.INPUT,
-            primfunc_attrs={"op_pattern": OPAQUE},
-        )
+        data = self.builder_.emit(self.computed(transform.input, schedules.INPUT, call.args[0], pattern=OPAQUE))
         product = self.builder_.emit(relax.op.matmul(data, relax.const(weights_transformed(weights, filtering))))
-        return self.builder_.call_te(
-            transform.output,
-            product,
-            primfunc_name_hint=schedules.OUTPUT,
-            primfunc_attrs={"op_pattern": FUSABLE},
-        )
+        return self.computed(transform.output, schedules.OUTPUT, product)
 
 
 def convolution_of(call: relax.Call, arithmetic: Arithmetic = SINGLES) -> Convolution | None:
     """What a call computes when it can be transformed: float32 outside, NHWC, 3 x 3, stride and dilation 1, one group."""
-    attributes, (data, kernel) = call.attrs, (argument.ty for argument in call.args)
+    attributes, (data, kernel) = call.attrs, (static_shape(argument) for argument in call.args)
     fits = (
         str(attributes.data_layout) == "NHWC"
         and str(attributes.kernel_layout) == "HWIO"
         and [int(n) for n in (*attributes.strides, *attributes.dilation, attributes.groups)] == [1] * 5
-        and data.dtype.dtype == kernel.dtype.dtype == "float32"
-        and isinstance(data.shape, relax.ShapeExpr)
-        and isinstance(kernel.shape, relax.ShapeExpr)
+        and all(argument.ty.dtype.dtype == "float32" for argument in call.args)
     )
-    if not fits:
-        return None
-    (batch, height, width, channels), (high, wide, _, filters) = (
-        tuple(int(n) for n in shape.values) for shape in (data.shape, kernel.shape)
-    )
-    if (high, wide) != (KERNEL, KERNEL):
+    if not fits or data is None or kernel is None or kernel[:2] != (KERNEL, KERNEL):
         return None
     top, left, bottom, right = (int(n) for n in attributes.padding)
-    return Convolution(batch, height, width, channels, filters, (top, left, bottom, right), arithmetic)
+    batch, height, width, channels = data
+    return Convolution(batch, height, width, channels, kernel[-1], (top, left, bottom, right), arithmetic)
