@@ -17,7 +17,7 @@ _IMPORTING = (
     "library.py",
     "hardware.py",
     "mutation.py",
-    "pairs",
+    "integers",
     "permutations.py",
     "winograd",
 )

@@ -35,8 +35,8 @@ SMALLEST_TYPE = 127
 DRAWN = 1 << 20
 """Values; larger tensors repeat them."""
 
-RANDOM = frozenset({"float32", "uint32", "int16"})
-"""Types of which nothing is an index, so that any bits will do: numbers, pairs of weights, and what is multiplied with them."""
+RANDOM = frozenset({"float32", "uint32", "int16", "uint8"})
+"""Types of which nothing is an index, so that any bits will do: numbers, groups of weights, what is multiplied with those."""
 
 Tensors = list[Any]
 

@@ -70,10 +70,16 @@ def vector_lanes(target: tvm.target.Target) -> int:
     return 16 if "avx512f" in features else 8 if "avx" in features else 4
 
 
-def pair_widths(target: tvm.target.Target) -> tuple[int, ...]:
-    """How many sums of two products of 16 bits the target makes at once, the most first; none without such an instruction."""
-    found = {16: "avx512bw", 8: "avx2", 4: "sse2"}
-    return tuple(lanes for lanes, feature in found.items() if feature in _features(target))
+def product_widths(target: tvm.target.Target, count: int) -> tuple[int, ...]:
+    """How many sums of so many products of whole numbers, 2 of 16 bits or 4 of 8, the target makes at once, the most first;
+    none without such an instruction."""
+    features = _features(target)
+    of_four = "avxvnni" in features or {"avx512vnni", "avx512vl"} <= features
+    found = {
+        2: {16: "avx512bw" in features, 8: "avx2" in features, 4: "sse2" in features},
+        4: {16: "avx512vnni" in features, 8: of_four, 4: of_four},
+    }
+    return tuple(lanes for lanes, there in found[count].items() if there)
 
 
 def vector_registers(target: tvm.target.Target) -> int:

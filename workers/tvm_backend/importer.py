@@ -14,7 +14,7 @@ from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
 from workers.networks.recurrent import ACTIVATIONS, STEPS
-from workers.tvm_backend import constants, fast_math, layout_free, pairs, permutations, reductions, winograd
+from workers.tvm_backend import constants, fast_math, integers, layout_free, permutations, reductions, winograd
 from workers.tvm_backend.hardware import vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
@@ -131,10 +131,11 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
     filtered = 0
     if way.balance is not None and not way.exactly:
         mod, filtered = winograd.transformed(mod, vector_lanes(target), way.balance)
-    mod, paired, exactly = pairs.rewritten(mod, target, way.balance)
+    mod, whole = integers.rewritten(mod, target, way.balance)
     counts = {
-        "convolutions computed by Winograd's minimal filtering": filtered + exactly,
-        "convolutions and products of whole numbers, two at a time": paired,
+        "convolutions computed by Winograd's minimal filtering": filtered + whole["filtered"],
+        "convolutions and products of whole numbers, four at a time": whole["fours"],
+        "convolutions and products of whole numbers, two at a time": whole["pairs"],
     }
     notes += [f"{what}: {count}" for what, count in counts.items() if count]
     return _lower(mod, target), notes

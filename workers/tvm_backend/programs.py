@@ -22,13 +22,13 @@ from tvm_ffi.serialization import from_json_graph_str
 
 from workers.engine.space import Sketch
 from workers.tvm_backend.groups import channels_of_a_group
-from workers.tvm_backend.pairs.instruction import uncounted
+from workers.tvm_backend.integers.instruction import uncounted
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
 from workers.tvm_backend.traces import Family, decided, families, read_back
 
 LEVEL = 2  # of LLVM's optimisation, 0 to 3
 COMMON_LEFT = {"tirx.disable_cse_tir": True}
-"""TVM does not look for common subexpressions: LLVM does too, and pairs of numbers are no longer seen to be such."""
+"""TVM does not look for common subexpressions: LLVM does too, and numbers that lie together are no longer seen to."""
 SEED = 1  # sampling instructions have all their decisions: nothing is drawn from it, but TVM wants one
 
 

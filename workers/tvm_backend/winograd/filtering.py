@@ -72,7 +72,7 @@ class Arithmetic:
 
 
 SINGLES = Arithmetic(1.0, 4, 4, 4)
-PAIRS = Arithmetic(0.5, 2, 2, 4)
+SHORTS = Arithmetic(0.5, 2, 2, 4)
 """Of whole numbers of 16 bits, two at a time."""
 
 

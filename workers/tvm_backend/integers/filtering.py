@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import relax
 
-from workers.tvm_backend.pairs.sums import MOST, ROOM
-from workers.tvm_backend.winograd.filtering import F2, PAIRS, chosen, weights_transformed
+from workers.tvm_backend.integers.grouping import PAIRS, ROOM
+from workers.tvm_backend.winograd.filtering import F2, SHORTS, chosen, weights_transformed
 from workers.tvm_backend.winograd.rewriting import convolution_of
 from workers.tvm_backend.winograd.transform import Transform
 
@@ -32,7 +32,7 @@ class Filtered:
 
 def filtered(call: relax.Call, weights: NDArray[Any], largest: float, lanes: int, balance: float) -> Filtered | None:
     """None where it does not pay, or where numbers may not fit. `largest`: of what is read; `lanes` of float32."""
-    convolution = convolution_of(call, PAIRS)
+    convolution = convolution_of(call, SHORTS)
     if convolution is None or chosen(convolution, 2 * lanes, balance, (F2,)) is None:
         return None
     transformed = weights_transformed(weights, F2, times=2.0)
@@ -40,6 +40,6 @@ def filtered(call: relax.Call, weights: NDArray[Any], largest: float, lanes: int
     sums = read * np.abs(transformed, dtype=np.float64).sum(axis=1).reshape(F2.inputs, F2.inputs, -1)
     sides = np.abs(F2.product)
     most = np.einsum("ay,yxf,bx->abf", sides, sums, sides).max()
-    if max(read, np.abs(transformed).max()) > MOST or most > ROOM:
+    if max(read, np.abs(transformed).max()) > PAIRS.data[1] or most > ROOM:
         return None
     return Filtered(Transform(convolution, F2, 2 * lanes), Transform(convolution, F2, lanes, SHIFT), transformed)

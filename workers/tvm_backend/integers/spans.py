@@ -10,7 +10,8 @@ import numpy as np
 import tvm
 from tvm import relax
 
-Span = tuple[float, float]
+from workers.tvm_backend.integers.grouping import Span
+
 Bound = Callable[[Any], Any]
 """What a variable stands for, any other expression itself."""
 

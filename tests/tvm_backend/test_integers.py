@@ -1,4 +1,4 @@
-"""Convolutions and products of whole numbers, two at a time: the instruction, what is rewritten, and what comes out."""
+"""Convolutions and products of whole numbers, two or four at a time: the instructions, what is rewritten, what comes out."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.tvm_backend.test_configurations import Compiled
 
 pytestmark = pytest.mark.tvm
 
-LEVELS = 255
-PRODUCT = re.compile("vpmaddwd|vpdpwssd")
+BYTES, LEVELS = 255, 511
+PRODUCT = re.compile("vpmaddwd|vpdpwssd|vpdpbusd")
 STORE = re.compile(r"vmov\w+\s+%[yz]mm\d+, .*\(")
 
 
@@ -30,43 +30,65 @@ def _runtime() -> None:
     target()
 
 
-def numbers(seed: int, *shape: int) -> NDArray[np.int16]:
-    """The ends among them, without the least."""
-    drawn = np.random.default_rng(seed).integers(-(2**15) + 1, 2**15, shape).astype(np.int16)
-    drawn.flat[:2] = -(2**15) + 1, 2**15 - 1
+GROUPED = ["pairs", "fours"]
+
+
+def grouping(name: str) -> Any:
+    from workers.tvm_backend.integers.grouping import GROUPINGS
+
+    return next(one for one in GROUPINGS if one.name == name)
+
+
+def numbers(seed: int, ends: tuple[float, float], dtype: str, *shape: int) -> NDArray[Any]:
+    """The ends among them."""
+    low, high = (int(end) for end in ends)
+    drawn = np.random.default_rng(seed).integers(low, high + 1, shape).astype(dtype)
+    drawn.flat[:2] = low, high
     return drawn
 
 
-def vector_program(lanes: int) -> Any:
-    """`sums[lane]` of a pair that all lanes have, and of a pair of each."""
+def vector_program(one: Any, lanes: int, groups: int) -> Any:
+    """`sums[lane]` of a few groups that all lanes have, and of as many of each; of one group without a sum so far."""
     from tvm import te
     from tvm.s_tir import Schedule
 
-    from workers.tvm_backend.pairs.instruction import product_of_pairs
+    from workers.tvm_backend.integers.instruction import product, total
 
-    data = te.placeholder((2,), "int16", "data")
-    weights = te.placeholder((lanes,), "uint32", "weights")
-    sums = te.compute((lanes,), lambda lane: product_of_pairs(data[0], data[1], weights[lane]), name="sums")
-    schedule = Schedule(te.create_prim_func([data, weights, sums]))
-    schedule.vectorize(*schedule.get_loops(schedule.get_sblock("sums")))
+    data = te.placeholder((groups * one.count,), one.dtype, "data")
+    weights = te.placeholder((groups, lanes), "uint32", "weights")
+    g = te.reduce_axis((0, groups), "g")
+
+    def products(lane: Any, group: Any) -> Any:
+        return product(one, [data[group * one.count + place] for place in range(one.count)], weights[group, lane])
+
+    summed = te.compute((lanes,), lambda lane: total(products(lane, g), axis=[g]), name="sums")
+    single = te.compute((lanes,), lambda lane: products(lane, 0), name="sums")
+    schedule = Schedule(te.create_prim_func([data, weights, summed if groups > 1 else single]))
+    block = schedule.get_sblock("sums")
+    lane, *others = schedule.get_loops(block)
+    schedule.reorder(*others, lane)
+    schedule.vectorize(lane)
+    if others:
+        schedule.decompose_reduction(block, others[0])
     return schedule.mod
 
 
 @pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("lanes", [1, 2, 3, 4, 5, 8, 12, 16, 24, 29])
-def test_the_instruction_adds_two_products_a_lane(lanes: int, told: bool) -> None:
+@pytest.mark.parametrize("name", GROUPED)
+def test_the_instruction_adds_products_a_lane(name: str, lanes: int, groups: int, told: bool) -> None:
     """Whatever widths it is made of, and number by number where nobody tells for what."""
     import tvm
 
-    from workers.tvm_backend.pairs.sums import packed
-
-    machine = tvm.target.Target(target())
+    one, machine = grouping(name), tvm.target.Target(target())
     with machine if told else contextlib.nullcontext():
-        built = tvm.tirx.build(vector_program(lanes), target=machine)["main"]
-    data, weights = numbers(1, 2), numbers(2, 2, lanes)
+        built = tvm.tirx.build(vector_program(one, lanes, groups), target=machine)["main"]
+    data = numbers(1, one.data, one.dtype, groups * one.count)
+    weights = numbers(2, one.weights, "int64", groups * one.count, lanes)
     found = tvm.runtime.tensor(np.zeros(lanes, np.int32))
-    built(*(tvm.runtime.tensor(one) for one in (data, packed(weights.astype(np.float32))[0])), found)
-    assert found.numpy().tolist() == (data.astype(np.int64) @ weights.astype(np.int64)).tolist()
+    built(*(tvm.runtime.tensor(given) for given in (data, one.packed(weights.astype(np.float32)))), found)
+    assert found.numpy().tolist() == (data.astype(np.int64) @ weights).astype(np.int32).tolist()
 
 
 def chain(
@@ -98,14 +120,18 @@ def whole(seed: int, *shape: int) -> NDArray[Any]:
     return np.random.default_rng(seed).integers(-127, 128, shape).astype(np.float32)
 
 
-CASES: dict[str, Callable[[], ModelProto]] = {
-    "padded": lambda: chain([1, 16, 9, 11], whole(0, 24, 16, 3, 3), pads=[1, 1, 1, 1]),
-    "strided, one side padded": lambda: chain([2, 6, 12, 10], whole(1, 20, 6, 5, 3), pads=[2, 0, 1, 1], strides=[2, 3]),
-    "an odd number of channels": lambda: chain([1, 3, 14, 14], whole(2, 16, 3, 7, 7), pads=[3] * 4, strides=[2, 2]),
-    "dilated": lambda: chain([1, 8, 12, 12], whole(3, 10, 8, 3, 3), dilations=[2, 3]),
-    "of one place": lambda: chain([1, 32, 7, 7], whole(4, 33, 32, 1, 1)),
-    "matrix": lambda: chain([5, 24], whole(5, 24, 40)),
-    "matrices by one": lambda: chain([2, 3, 7], whole(6, 7, 12)),
+CASES: dict[str, Callable[[float], ModelProto]] = {
+    "padded": lambda levels: chain([1, 16, 9, 11], whole(0, 24, 16, 3, 3), levels, pads=[1, 1, 1, 1]),
+    "strided, one side padded": lambda levels: chain(
+        [2, 6, 12, 10], whole(1, 20, 6, 5, 3), levels, pads=[2, 0, 1, 1], strides=[2, 3]
+    ),
+    "an odd number of channels": lambda levels: chain(
+        [1, 3, 14, 14], whole(2, 16, 3, 7, 7), levels, pads=[3] * 4, strides=[2, 2]
+    ),
+    "dilated": lambda levels: chain([1, 8, 12, 12], whole(3, 10, 8, 3, 3), levels, dilations=[2, 3]),
+    "of one place": lambda levels: chain([1, 32, 7, 7], whole(4, 33, 32, 1, 1), levels),
+    "matrix": lambda levels: chain([5, 24], whole(5, 24, 40), levels),
+    "matrices by one": lambda levels: chain([2, 3, 7], whole(6, 7, 12), levels),
 }
 
 
@@ -115,8 +141,18 @@ def compiled(model: ModelProto, folder: Path) -> Compiled:
     return Compiled(path, onnx.load(str(path)))
 
 
-def rewritten(one: Compiled) -> int:
-    return sum("_pairs" in task.name for task in one.extracted)
+def rewritten(one: Compiled, *names: str) -> int:
+    """Operators of these groupings, of any unless given."""
+    return sum(any(f"_{name}" in task.name for name in names or GROUPED) for task in one.extracted)
+
+
+def has(name: str) -> bool:
+    """Whether this machine has the instruction."""
+    import tvm
+
+    from workers.tvm_backend.hardware import product_widths
+
+    return bool(product_widths(tvm.target.Target(target()), grouping(name).count))
 
 
 def given(one: Compiled) -> NDArray[np.float32]:
@@ -124,11 +160,13 @@ def given(one: Compiled) -> NDArray[np.float32]:
     return (np.random.default_rng(7).standard_normal(one.shape) * LEVELS).astype(np.float32)
 
 
+@pytest.mark.parametrize("name", GROUPED)
 @pytest.mark.parametrize("case", CASES)
-def test_networks_compute_exactly_the_same(case: str, tmp_path: Path) -> None:
-    model = CASES[case]()
+def test_networks_compute_exactly_the_same(case: str, name: str, tmp_path: Path) -> None:
+    """Four at a time where the machine has it: of numbers that need 9 bits, two."""
+    model = CASES[case](BYTES if name == "fours" else LEVELS)
     one, random = compiled(model, tmp_path), np.random.default_rng(3)
-    assert rewritten(one) == 1
+    assert rewritten(one, name if has(name) else "pairs") == 1
     x = given(one)
     wanted = reference(model, x)
     for best in ({}, one.drawn(random), one.drawn(random), one.drawn(random)):
@@ -138,14 +176,14 @@ def test_networks_compute_exactly_the_same(case: str, tmp_path: Path) -> None:
 FILTERED: dict[str, Callable[[], ModelProto]] = {
     "whole tiles": lambda: chain([1, 32, 12, 12], whole(0, 32, 32, 3, 3), pads=[1] * 4, residual=True),
     "tiles over the edge": lambda: chain([2, 64, 9, 11], whole(1, 32, 64, 3, 3), pads=[1, 0, 2, 1]),
-    "the largest there are": lambda: chain([1, 32, 8, 8], np.full((32, 32, 3, 3), -127.0), levels=3.0, pads=[1] * 4),
+    "the largest there are": lambda: chain([1, 32, 8, 8], np.full((32, 32, 3, 3), -127.0), levels=300.0, pads=[1] * 4),
 }
 
 
 @pytest.fixture
 def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small networks too."""
-    from workers.tvm_backend.pairs import filtering
+    from workers.tvm_backend.integers import filtering
 
     monkeypatch.setattr(filtering, "chosen", lambda *_: filtering.F2)
 
@@ -177,7 +215,7 @@ def test_what_may_not_fit_when_it_is_filtered_is_not(tmp_path: Path) -> None:
 @pytest.mark.mutation
 @pytest.mark.usefixtures("_worth_it")
 def test_a_shift_left_out_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.tvm_backend.pairs import filtering
+    from workers.tvm_backend.integers import filtering
 
     monkeypatch.setattr(filtering, "SHIFT", 1)
     model = FILTERED["whole tiles"]()
@@ -187,20 +225,37 @@ def test_a_shift_left_out_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.mutation
-@pytest.mark.parametrize("broken", ["swapped", "shifted"])
-def test_pairs_put_together_wrongly_are_noticed(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.tvm_backend.pairs import rewriting
+@pytest.mark.parametrize("name", GROUPED)
+@pytest.mark.parametrize("broken", ["swapped", "shifted", "blank", "constant"])
+def test_products_put_together_wrongly_are_noticed(
+    broken: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.tvm_backend.integers import rewriting
+    from workers.tvm_backend.integers.sums import Convolution
 
-    right = rewriting.packed
-    wrong: dict[str, Callable[[Any], Any]] = {
-        "swapped": lambda weights: (right(weights) >> 16) | (right(weights) << 16),
-        "shifted": lambda weights: right(np.roll(weights, 1, axis=-2)),
+    if broken in ("blank", "constant") and (name == "pairs" or not has(name)):
+        pytest.skip("nothing is taken off numbers of 16 bits")
+    right, sums = rewriting._packed, Convolution.sums
+    swapped = {"pairs": [1, 0, 3, 2], "fours": [1, 0, 2, 3]}[name]
+    wrong: dict[str, Callable[[Any, Any], Any]] = {
+        "swapped": lambda grouping, weights: right(grouping, _permuted(weights, swapped)),
+        "shifted": lambda grouping, weights: right(grouping, np.roll(weights, 1, axis=-2)),
+        "constant": lambda grouping, weights: right(grouping, np.where(weights == weights.max(), 0, weights)),
     }
-    monkeypatch.setattr(rewriting, "packed", wrong[broken])
-    model = CASES["padded"]()
+    if broken == "blank":
+        monkeypatch.setattr(Convolution, "sums", lambda self, grouping, _, *read: sums(self, grouping, 0, *read))
+    else:
+        monkeypatch.setattr(rewriting, "_packed", wrong[broken])
+    model = CASES["padded"](BYTES if name == "fours" else LEVELS)
     one = compiled(model, tmp_path)
     x = given(one)
     assert not np.array_equal(one.run({}, x), reference(model, x))
+
+
+def _permuted(weights: NDArray[Any], order: list[int]) -> NDArray[Any]:
+    """Four channels after four in another order."""
+    at = np.arange(weights.shape[-2]).reshape(-1, 4)[:, order].ravel()
+    return weights[..., at, :]
 
 
 @pytest.mark.parametrize("case", ["weights", "sums", "data", "groups", "many matrices"])
@@ -220,10 +275,11 @@ def test_what_may_not_fit_stays_in_float32(case: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(one.run({}, x), reference(model, x), rtol=1e-4, atol=1.0)
 
 
-def test_what_others_read_too_is_kept_short(tmp_path: Path) -> None:
+@pytest.mark.parametrize("levels", [BYTES, LEVELS])
+def test_what_others_read_too_is_kept_short(levels: float, tmp_path: Path) -> None:
     """A sum of what a convolution reads and what it gives: no operator writes both forms, or casts and nothing else. The third
     turns the layout back."""
-    model = chain([1, 16, 9, 9], whole(0, 16, 16, 1, 1), residual=True)
+    model = chain([1, 16, 9, 9], whole(0, 16, 16, 1, 1), levels, residual=True)
     one = compiled(model, tmp_path)
     assert rewritten(one) == 1
     assert len(one.extracted) == 3, [task.name for task in one.extracted]
@@ -235,7 +291,7 @@ def test_spans() -> None:
     from tvm import relax
     from tvm.relax import op
 
-    from workers.tvm_backend.pairs.spans import whole_span
+    from workers.tvm_backend.integers.spans import whole_span
 
     x = relax.Var("x", relax.TensorType((2, 4), "float32"))
     bytes_ = relax.Var("b", relax.TensorType((2, 4), "uint8"))
@@ -269,17 +325,18 @@ def test_spans() -> None:
         builder.emit_func_output(x)
 
 
-def stores_a_product(lanes: int, **config: Any) -> float:
+def stores_a_product(one: Any, lanes: int, **config: Any) -> float:
     """Vectors written between the first and the last product of a convolution in its first configuration, over products."""
     import tvm
     from tvm import te
 
     from workers.engine.start import Machine, first_configurations
-    from workers.tvm_backend.pairs.sums import Convolution
+    from workers.tvm_backend.integers.sums import Convolution
     from workers.tvm_backend.programs import Workload
 
-    data, weights = te.placeholder((1, 56, 56, 64), "int16"), te.placeholder((3, 3, 32, 64), "uint32")
-    sums = Convolution((1, 1), (1, 1), (1, 1, 1, 1)).sums(data, weights)
+    data = te.placeholder((1, 56, 56, 64), one.dtype)
+    weights = te.placeholder((3, 3, 64 // one.count, 64), "uint32")
+    sums = Convolution((1, 1), (1, 1), (1, 1, 1, 1)).sums(one, 0, data, weights)
     mod = tvm.IRModule({"main": te.create_prim_func([data, weights, sums]).with_attr("layout_free_buffers", [1])})
     machine = tvm.target.Target(target())
     workload = Workload.generate(mod, machine)
@@ -297,15 +354,16 @@ def _parts(module: Any) -> list[Any]:
     return [inner, *(part for child in inner.imports for part in _parts(child))]
 
 
-def test_a_pair_is_read_at_once() -> None:
-    """Accumulators stay in registers then. With TVM's common subexpressions pairs are no longer seen, and they do not."""
+@pytest.mark.parametrize("name", GROUPED)
+def test_a_group_is_read_at_once(name: str) -> None:
+    """Accumulators stay in registers then. With TVM's common subexpressions groups are no longer seen, and they do not."""
     import tvm
 
-    from workers.tvm_backend.hardware import pair_widths, vector_lanes
+    from workers.tvm_backend.hardware import product_widths
     from workers.tvm_backend.programs import COMMON_LEFT
 
     machine = tvm.target.Target(target())
-    if 8 not in pair_widths(machine):
-        pytest.skip("no AVX2 here")
-    lanes = vector_lanes(machine)
-    assert stores_a_product(lanes, **COMMON_LEFT) < stores_a_product(lanes) / 2
+    one = grouping(name)
+    if 8 not in product_widths(machine, one.count):
+        pytest.skip("no such instruction here")
+    assert stores_a_product(one, 8, **COMMON_LEFT) < stores_a_product(one, 8) / 2
