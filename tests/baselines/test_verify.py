@@ -14,7 +14,7 @@ from workers.baselines.inputs import seeded_inputs
 from workers.baselines.session import OnnxRuntimeSession
 from workers.baselines.verify import Verdict, compare
 from workers.networks.inspect import inspect_model
-from workers.networks.tolerance import HALF, QUANTISED, Tolerance
+from workers.networks.tolerance import HALF, QUANTISED, Tolerance, rounded_anew
 
 Y = {"y": np.random.default_rng(0).standard_normal((1, 8, 8, 4)).astype(np.float32)}
 
@@ -251,7 +251,9 @@ def test_the_figures_and_the_tolerance_are_in_the_verdict() -> None:
 
 
 @pytest.mark.mutation
-@pytest.mark.parametrize("tolerance", [HALF, QUANTISED, STEPPED], ids=["half", "quantised", "steps"])
+@pytest.mark.parametrize(
+    "tolerance", [HALF, QUANTISED, STEPPED, rounded_anew(48)], ids=["half", "quantised", "steps", "dynamic"]
+)
 def test_swapped_axes_and_dropped_scales_are_noticed_in_every_precision(tolerance: Tolerance) -> None:
     reference = {"y": np.round(Y["y"] * 40) / 4}
     for broken in (reference["y"].transpose(0, 2, 1, 3), reference["y"] * 1.1):

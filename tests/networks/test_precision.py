@@ -14,7 +14,7 @@ from workers.networks import quantized_operators
 from workers.networks.errors import NetworkError
 from workers.networks.inspect import inspect, inspect_model
 from workers.networks.precision import INTEGER_OPERATORS, how_computed
-from workers.networks.tolerance import HALF, QUANTISED, ROUNDED, SINGLE, Tolerance, tolerances
+from workers.networks.tolerance import HALF, QUANTISED, ROUNDED, SINGLE, STEPS, Tolerance, tolerances
 
 
 def test_precisions_are_named(zoo_cache: Path) -> None:
@@ -119,6 +119,26 @@ def test_weights_that_alone_are_quantised_allow_no_more() -> None:
     model = model_of(nodes, {"x": [4, 8]}, {"y": [4, 8]}, weights)
     assert inspect_model(model).precision == "float32"
     assert how_computed(model) == []
+
+
+@pytest.mark.parametrize("layers", [1, 4, 5, 24])
+def test_roundings_in_a_row_whose_scales_move_add_up(layers: int) -> None:
+    """Each of two branches: the longer counts, once."""
+    nodes: list[onnx.NodeProto] = []
+    weights = [constant("w", np.eye(8, dtype=np.int8)), constant("one", np.float32(0.1))]
+    name = "x"
+    for layer in range(layers):
+        made = [f"{what}{layer}" for what in ("q", "s", "z")]
+        nodes += [
+            helper.make_node("DynamicQuantizeLinear", [name], made),
+            helper.make_node("MatMulInteger", [made[0], "w", made[2]], [f"i{layer}"]),
+            helper.make_node("Cast", [f"i{layer}"], [f"f{layer}"], to=TensorProto.FLOAT),
+            helper.make_node("Mul", [f"f{layer}", made[1]], [f"r{layer}"]),
+        ]
+        name = f"r{layer}"
+    found = of([*nodes, helper.make_node("Add", [name, "r0"], ["y"])], weights)
+    assert found.relative == pytest.approx(max(STEPS, np.sqrt(2 * layers)) / 255)
+    assert ("in a row" in found.reason) == (layers > 4)
 
 
 def pairs(*behind: onnx.NodeProto, axis: int = 1, scales: int = 8) -> tuple[list[onnx.NodeProto], list[TensorProto]]:

@@ -173,6 +173,43 @@ def test_networks_compute_exactly_the_same(case: str, name: str, tmp_path: Path)
         assert np.array_equal(one.run(best, x), wanted)
 
 
+def dynamic(kind: str, data: list[int], *weights: int, **attributes: Any) -> ModelProto:
+    """Quantised with a scale and a zero that are found when it runs; sums, and what was summed beside them."""
+    made = np.random.default_rng(4).integers(-128, 128, weights).astype(np.int8)
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "scale", "zero"]),
+        helper.make_node(kind, ["q", "w", "zero"], ["s"], **attributes),
+        helper.make_node("Cast", ["s"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    return zoo.model_of(nodes, {"x": data}, {"y": [f"n{n}" for n in range(len(data))]}, [zoo.constant("w", made)])
+
+
+@pytest.mark.parametrize("mutated", [False, pytest.param(True, marks=pytest.mark.mutation)])
+@pytest.mark.parametrize("case", ["matrix", "an odd one", "convolution"])
+def test_a_zero_that_is_found_when_the_network_runs(
+    case: str, mutated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Is taken off a product's sums; around a convolution's input it cannot lie."""
+    from workers.tvm_backend.integers import rewriting
+
+    if mutated:
+        monkeypatch.setattr(rewriting.relax.op, "negative", rewriting.relax.op.abs)
+    model = {
+        "matrix": lambda: dynamic("MatMulInteger", [5, 24], 24, 40),
+        "an odd one": lambda: dynamic("MatMulInteger", [5, 27], 27, 33),
+        "convolution": lambda: dynamic("ConvInteger", [1, 16, 9, 9], 20, 16, 3, 3, pads=[1] * 4),
+    }[case]()
+    path = tmp_path / "network.onnx"
+    path.write_bytes(zoo._bytes(model))
+    one, quickest = Compiled(path), "fours" if has("fours") and case != "convolution" else "pairs"
+    assert rewritten(one, quickest) == 1
+    x = np.random.default_rng(5).standard_normal(one.shape).astype(np.float32)
+    wanted = reference(model, x)
+    for best in ({}, one.drawn(np.random.default_rng(6))):
+        same = np.array_equal(one.run(best, x), wanted)
+        assert same is not (mutated and quickest == "fours")
+
+
 FILTERED: dict[str, Callable[[], ModelProto]] = {
     "whole tiles": lambda: chain([1, 32, 12, 12], whole(0, 32, 32, 3, 3), pads=[1] * 4, residual=True),
     "tiles over the edge": lambda: chain([2, 64, 9, 11], whole(1, 32, 64, 3, 3), pads=[1, 0, 2, 1]),

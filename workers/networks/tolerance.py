@@ -75,6 +75,26 @@ without its fusions, and 22 to 28 % by one or two between it and this product. N
 to the next step take one in a thousand three steps away."""
 TIES = "a number halfway between two quantisation steps may be rounded to either, and what follows passes the step on"
 QUANTISED = Tolerance(STEPS / 255, f"{TIES}; behind the last quantisation, {STEPS} steps of an 8-bit range are allowed")
+_DYNAMIC = "DynamicQuantizeLinear"
+
+
+def rounded_anew(times: int) -> Tolerance:
+    """Behind so many quantisations in a row whose scale is found when the network runs.
+
+    With the largest number all are rounded to other steps, so that two orders of adding draw two roundings, one behind the
+    other. Of transformers of 1, 2, 4, 6 and 12 layers, 4 quantisations each, quantising moves the output by 1.7, 2.9, 3.5, 4.6
+    and 6.9 255ths of its largest value, which is the square root of their number; inputs that differ by 2^-22 of themselves
+    move ONNX Runtime's own by up to 0.4, 1.4, 3.2, 5.0 and 5.7. Two that are drawn apart differ by the square root of 2 of what
+    each is off.
+    """
+    steps = math.sqrt(2 * times)
+    if steps <= STEPS:
+        return QUANTISED
+    return Tolerance(
+        steps / 255,
+        f"{times} quantisations in a row have scales that are found when the network runs: each may round all its numbers to "
+        "other steps, by a 255th of the largest value, and such differences add up as a random walk does",
+    )
 
 
 ROUNDED = Tolerance(
@@ -98,14 +118,15 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
     blocks = not quantised and _has_blocks(model, shapes)
     constants = dict(_constants(model)) if quantised else {}
     makers = {name: node for node in model.graph.node for name in node.output}
+    times = _times(model) if quantised else {}
     found = {}
     for value in model.graph.output:
         dtype = shapes[value.name].dtype if value.name in shapes else value.type.tensor_type.elem_type
         if dtype not in _REAL:
             numbers = "quantised" if quantised else "float16" if half else "float32"
-            found[value.name] = _stored(value.name, makers, numbers)
+            found[value.name] = _stored(value.name, makers, numbers, rounded_anew(times.get(value.name, 0)))
         elif quantised:
-            found[value.name] = _quantised(value.name, makers, constants)
+            found[value.name] = _quantised(value.name, makers, constants, rounded_anew(times.get(value.name, 0)))
         else:
             found[value.name] = (
                 BLOCKS if blocks else HALF if half else ROUNDED if dtype == TensorProto.FLOAT16 else SINGLE
@@ -120,36 +141,49 @@ def _has_blocks(model: ModelProto, shapes: Mapping[str, TensorShape]) -> bool:
     return any(attribute(node, "block_size", 0) or node.input[0] in few for node in read)
 
 
-def _stored(name: str, makers: dict[str, NodeProto], numbers: str) -> Tolerance:
-    """Of an output of integers or truth values: measurements where a quantisation made them, else labels."""
+def _times(model: ModelProto) -> dict[str, int]:
+    """By tensor, how many quantisations in a row are before it whose scale is found when the network runs."""
+    found: dict[str, int] = {value.name: 0 for value in model.graph.input}
+    for node in model.graph.node:
+        before = max((found.get(name, 0) for name in node.input), default=0)
+        found |= dict.fromkeys(node.output, before + (node.op_type == _DYNAMIC))
+    return found
+
+
+def _stored(name: str, makers: dict[str, NodeProto], numbers: str, summed: Tolerance) -> Tolerance:
+    """Of an output of integers or truth values: measurements where a quantisation made them, `summed` where they are sums of
+    such, else labels."""
     source = _source(name, makers)
     maker = makers.get(source)
     if maker is not None and maker.op_type in _SUMMING:
-        return QUANTISED
+        return summed
     if maker is not None and maker.op_type in ROUNDING and maker.output[0] == source:
         return Tolerance(0.0, TIES, 1.0, STEPS, SHARE)
     reason = "of two numbers that differ by less than their rounding either may be taken for the larger"
     return Tolerance(0.0, reason, share=LABELS[numbers], labels=True)
 
 
-def _quantised(output: str, makers: dict[str, NodeProto], constants: dict[str, Array]) -> Tolerance:
+def _quantised(output: str, makers: dict[str, NodeProto], constants: dict[str, Array], without: Tolerance) -> Tolerance:
+    """`without` a step that is known."""
     name = _source(output, makers)
     behind = makers.get(name)
     if behind is not None and behind.op_type == "Softmax":
-        return _probabilities(_source(behind.input[0], makers), makers, constants)
+        return _probabilities(_source(behind.input[0], makers), makers, constants, without)
     step = _step(name, makers, constants)
     if step is None:
-        return QUANTISED
+        return without
     if step.size == 1 or step.ndim > 1 or name != output:
         return Tolerance(0.0, TIES, float(step.max()), STEPS, SHARE)
     return Tolerance(0.0, TIES, tuple(step.tolist()), STEPS, SHARE, attribute(makers[name], "axis", 1))
 
 
-def _probabilities(exponents: str, makers: dict[str, NodeProto], constants: dict[str, Array]) -> Tolerance:
+def _probabilities(
+    exponents: str, makers: dict[str, NodeProto], constants: dict[str, Array], without: Tolerance
+) -> Tolerance:
     """Behind a Softmax: a step of an exponent is a step of the logarithm, however large a share of the probability."""
     step = _step(exponents, makers, constants)
     if step is None:
-        return QUANTISED
+        return without
     size, steps = float(step.max()), STEPS + 1  # those allowed in an exponent, and one in all the others
     relative = max(QUANTISED.relative, math.expm1(min(steps * size, _MOST)))
     return Tolerance(relative, f"{TIES}; Softmax takes the exponent of it", size, steps, 1.0, logarithms=True)

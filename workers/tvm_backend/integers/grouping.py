@@ -46,14 +46,15 @@ class Grouping:
             return 0.0 if self.data[0] <= low and high <= self.data[1] else None
         return low if high - low <= self.data[1] else None
 
-    def takes(self, weights: NDArray[np.float32], data: Span) -> bool:
-        """Whether sums of numbers of this span with weights (..., channels, filters) fit, whatever is read."""
+    def takes(self, weights: NDArray[np.float32], data: Span, zero: Span = (0.0, 0.0)) -> bool:
+        """Whether sums of numbers of this span with weights (..., channels, filters) fit, whatever is read, and still do
+        when a `zero` is taken off each number."""
         offset = self.offset(data)
         if offset is None or weights.min() < self.weights[0] or weights.max() > self.weights[1]:
             return False
         largest = max(data[1] - offset, offset - data[0])
         sums = np.abs(weights, dtype=np.float64).sum(axis=tuple(range(weights.ndim - 1)))
-        return bool((largest + abs(offset)) * sums.max() <= ROOM)
+        return bool((largest + max(abs(offset), -zero[0], zero[1])) * sums.max() <= ROOM)
 
     def packed(self, weights: NDArray[np.float32]) -> NDArray[np.uint32]:
         """Whole numbers (..., channels, filters) as uint32 (..., groups, filters): channels one behind the other, the last

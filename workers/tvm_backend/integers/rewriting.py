@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tvm
@@ -29,15 +29,16 @@ FILTERED = "filtered"
 @dataclass(frozen=True)
 class _Factors:
     """Of an operator that is rewritten: its constant (..., channels, filters), and what the numbers that it reads lie
-    between."""
+    between. With a `zero`, found only when the network runs, it reads those less the zero."""
 
     grouping: Grouping
     weights: NDArray[np.float32]
     data: Span
+    zero: relax.Expr | None = None
 
     @property
     def offset(self) -> int:
-        """What is taken off what is read."""
+        """What is taken off the numbers to keep them."""
         offset = self.grouping.offset(self.data)
         assert offset is not None
         return int(offset)
@@ -45,11 +46,11 @@ class _Factors:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A tensor as it is kept: `var` holds whole numbers less `offset`."""
+    """A tensor as it is kept: whole numbers less `offset`, which may be a tensor of one float32."""
 
     grouping: Grouping
     var: relax.Var
-    offset: int
+    offset: int | relax.Var
 
 
 def rewritten(mod: tvm.IRModule, target: tvm.target.Target, balance: float | None) -> tuple[tvm.IRModule, Counter[str]]:
@@ -98,24 +99,33 @@ class _Rewriter(Rewriter):
         if factors is None:
             super().visit_var_binding_(binding)
             return
-        value = self.builder_.emit(self.visit_expr(binding.value))
-        kept = self._shifted(value, -factors.offset, factors.grouping.dtype)
-        self._kept[binding.var] = _Kept(factors.grouping, kept, factors.offset)
-        self.set_var_remap(binding.var, self._unshifted(kept, factors.offset, "float32"))
+        emit, dtype = self.builder_.emit, factors.grouping.dtype
+        if factors.zero is None:
+            value = emit(self.visit_expr(binding.value))
+            by = factors.offset
+            moved = emit(relax.op.subtract(value, relax.const(np.float32(by)))) if by else value
+            kept = _Kept(factors.grouping, emit(relax.op.astype(moved, dtype)), by)
+        else:
+            numbers, zero = (self.visit_expr(term) for term in binding.value.args)
+            kept = _Kept(factors.grouping, emit(relax.op.astype(numbers, dtype)), emit(relax.op.negative(zero)))
+        self._kept[binding.var] = kept
+        self.set_var_remap(binding.var, self._read_as(kept, "float32"))
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         factors = self._products.get(call)
         kept = self._kept.get(call.args[0]) if factors else None
         if factors is None or kept is None:
             return super().visit_call_(call)
-        data = kept.var
-        if kept.grouping is not factors.grouping:  # a quicker one for another reader
-            data = self._unshifted(kept.var, kept.offset, factors.grouping.dtype)
         self.counts[factors.grouping.name] += 1
-        return self.builder_.normalize(relax.op.astype(self._summed(call, factors, data), "float32"))
+        if kept.grouping is factors.grouping:
+            sums = self._summed(call, factors, kept.var, kept.offset)
+        else:  # a quicker one for another reader
+            sums = self._summed(call, factors, self._read_as(kept, factors.grouping.dtype), 0)
+        return self.builder_.normalize(relax.op.astype(sums, "float32"))
 
-    def _summed(self, call: relax.Call, factors: _Factors, data: relax.Var) -> relax.Expr:
-        grouping, weights, offset = factors.grouping, factors.weights, factors.offset
+    def _summed(self, call: relax.Call, factors: _Factors, data: relax.Var, offset: int | relax.Var) -> relax.Expr:
+        """Of what `data` and the `offset` come to."""
+        grouping, weights, emit = factors.grouping, factors.weights, self.builder_.emit
         way = self._filtered(call, factors)
         if way is not None:
             self.counts[FILTERED] += 1
@@ -127,13 +137,17 @@ class _Rewriter(Rewriter):
         kind, sums = "matmul", matrix_sums
         if not is_call(call, "relax.matmul"):
             kind, sums = "conv2d", Convolution.of(call).sums
-        found = self._emit(
-            partial(sums, grouping, -offset), f"{kind}_{grouping.name}", data, _packed(grouping, weights)
-        )
-        if not offset:
+        blank = 0 if isinstance(offset, relax.Var) else -offset
+        found = self._emit(partial(sums, grouping, blank), f"{kind}_{grouping.name}", data, _packed(grouping, weights))
+        totals = weights.sum(axis=tuple(range(weights.ndim - 1)), dtype=np.float64)
+        if isinstance(offset, relax.Var):
+            whole = emit(relax.op.astype(offset, "int32"))
+            more = emit(relax.op.multiply(whole, relax.const(totals.astype(np.int32))))
+        elif offset:
+            more = relax.const((totals * offset).astype(np.int32))
+        else:
             return found
-        constant = weights.sum(axis=tuple(range(weights.ndim - 1)), dtype=np.float64) * offset
-        return self.builder_.emit(relax.op.add(found, relax.const(constant.astype(np.int32))))
+        return emit(relax.op.add(found, more))
 
     def _filtered(self, call: relax.Call, factors: _Factors) -> Filtered | None:
         if self._balance is None or factors.grouping is not PAIRS:
@@ -141,14 +155,13 @@ class _Rewriter(Rewriter):
         largest = max(-factors.data[0], factors.data[1])
         return filtered(call, factors.weights, largest, self._lanes, self._balance)
 
-    def _shifted(self, value: relax.Expr, by: int, dtype: str) -> relax.Var:
-        """Whole numbers of float32, and `by`."""
-        moved = self.builder_.emit(relax.op.add(value, relax.const(np.float32(by)))) if by else value
-        return self.builder_.emit(relax.op.astype(moved, dtype))
-
-    def _unshifted(self, kept: relax.Var, offset: int, dtype: str) -> relax.Var:
-        wider = self.builder_.emit(relax.op.astype(kept, dtype))
-        return self.builder_.emit(relax.op.add(wider, relax.const(np.asarray(offset, dtype)))) if offset else wider
+    def _read_as(self, kept: _Kept, dtype: str) -> relax.Var:
+        """The numbers themselves."""
+        emit = self.builder_.emit
+        wider = emit(relax.op.astype(kept.var, dtype))
+        if isinstance(kept.offset, relax.Var):
+            return emit(relax.op.add(wider, emit(relax.op.astype(kept.offset, dtype))))
+        return emit(relax.op.add(wider, relax.const(np.asarray(kept.offset, dtype)))) if kept.offset else wider
 
     def _emit(self, sums: Callable[..., Any], name: str, *read: relax.Expr, pattern: int = FUSABLE) -> relax.Var:
         return self.builder_.emit(self.computed(sums, name, *read, pattern=pattern))
@@ -175,4 +188,28 @@ def _factors(call: Any, bound: Bound, among: list[Grouping]) -> _Factors | None:
         or not np.array_equal(weights, np.rint(weights))
     ):
         return None
-    return next((_Factors(one, weights, span) for one in among if one.takes(weights, span)), None)
+    # Around a convolution's input such a zero cannot lie: what is padded with is a constant.
+    moving = None if convolution else _less_a_zero(call.args[0], bound)
+    for one in among:
+        if one.takes(weights, span):
+            return _Factors(one, weights, span)
+        if moving is not None and one.takes(weights, moving.data, moving.zero):
+            return _Factors(one, weights, moving.data, moving.expr)
+    return None
+
+
+class _LessAZero(NamedTuple):
+    """Whole numbers between `data` less one between `zero`, which `expr` tells."""
+
+    data: Span
+    zero: Span
+    expr: relax.Expr
+
+
+def _less_a_zero(expr: Any, bound: Bound) -> _LessAZero | None:
+    """As networks have it that are quantised while they run."""
+    expr = bound(expr)
+    if not is_call(expr, "relax.subtract") or static_shape(expr.args[1]) not in ((), (1,)):
+        return None
+    data, zero = (whole_span(term, bound) for term in expr.args)
+    return _LessAZero(data, zero, expr.args[1]) if data and zero else None
