@@ -324,6 +324,30 @@ def test_what_others_read_too_is_kept_short(levels: float, tmp_path: Path) -> No
     assert np.array_equal(one.run(one.drawn(np.random.default_rng(0)), x), reference(model, x))
 
 
+def test_layers_that_differ_by_a_scale_are_one_operator(tmp_path: Path) -> None:
+    nodes, weights, name = [], [zoo.constant("zero", np.float32(0)), zoo.constant("most", np.float32(BYTES))], "x"
+    for layer, scale in enumerate((1 / 64, 1 / 32, 1 / 16)):
+        weights.append(zoo.constant(f"w{layer}", whole(layer, 16, 16, 3, 3)))
+        weights.append(zoo.constant(f"scale{layer}", np.float32(scale)))
+        nodes += [
+            helper.make_node("Clip", [name, "zero", "most"], [f"c{layer}"]),
+            helper.make_node("Round", [f"c{layer}"], [f"r{layer}"]),
+            helper.make_node("Sub", ["most", f"r{layer}"], [f"left{layer}"]),
+            helper.make_node("Relu", [f"left{layer}"], [f"room{layer}"]),
+            helper.make_node("Sub", ["most", f"room{layer}"], [f"held{layer}"]),
+            helper.make_node("Relu", [f"held{layer}"], [f"q{layer}"]),
+            helper.make_node("Conv", [f"q{layer}", f"w{layer}"], [f"s{layer}"], pads=[1] * 4),
+            helper.make_node("Mul", [f"s{layer}", f"scale{layer}"], [f"m{layer}"]),
+        ]
+        name = f"m{layer}"
+    nodes.append(helper.make_node("Relu", [name], ["y"]))
+    model = zoo.model_of(nodes, {"x": [1, 16, 12, 12]}, {"y": ["a", "b", "c", "d"]}, weights)
+    one = compiled(model, tmp_path)
+    assert sorted(task.weight for task in one.extracted if "conv2d" in task.name) == [1, 2]
+    x = given(one)
+    assert np.array_equal(one.run(one.drawn(np.random.default_rng(0)), x), reference(model, x))
+
+
 def test_spans() -> None:
     from tvm import relax
     from tvm.relax import op

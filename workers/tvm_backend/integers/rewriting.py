@@ -115,13 +115,25 @@ class _Rewriter(Rewriter):
         factors = self._products.get(call)
         kept = self._kept.get(call.args[0]) if factors else None
         if factors is None or kept is None:
-            return super().visit_call_(call)
+            return self._scaled(super().visit_call_(call))
         self.counts[factors.grouping.name] += 1
         if kept.grouping is factors.grouping:
             sums = self._summed(call, factors, kept.var, kept.offset)
         else:  # a quicker one for another reader
             sums = self._summed(call, factors, self._read_as(kept, factors.grouping.dtype), 0)
         return self.builder_.normalize(relax.op.astype(sums, "float32"))
+
+    def _scaled(self, call: relax.Call) -> relax.Expr:
+        """Products with a scale take it as an argument: as a number in the program, each layer's would be a program of its
+        own, to be tuned by itself."""
+        if not any(is_call(call, name) for name in ("relax.multiply", "relax.divide")):
+            return call
+        value, scale = call.args
+        if not isinstance(scale, tvm.ir.GenericConst) or static_shape(scale) != () or static_shape(value) is None:
+            return call
+        given = relax.Call(call.op, [value, relax.const(scale.value.numpy().reshape(1))], call.attrs)
+        scaled = self.builder_.normalize(given)
+        return scaled if static_shape(value) else relax.op.reshape(self.builder_.emit(scaled), ())
 
     def _summed(self, call: relax.Call, factors: _Factors, data: relax.Var, offset: int | relax.Var) -> relax.Expr:
         """Of what `data` and the `offset` come to."""
