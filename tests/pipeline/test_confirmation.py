@@ -225,7 +225,7 @@ def test_a_run_paused_in_its_last_turn_goes_on_with_it(tmp_path: Path) -> None:
     [
         ("stopped", {"wish": Wish("stop", 4)}, False),
         ("trials", {"budget": Budget(trials=60)}, False),
-        ("target", {"budget": Budget(target_latency=1.0)}, False),
+        ("target", {"budget": Budget(target_latency=1.0)}, True),
         ("gain", {"budget": Budget(seconds=1e6, min_gain=0.2)}, True),
         ("exhausted", {"budget": Budget(seconds=1e6), "operators": SMALL, "faults": {}}, True),
         ("seconds", {"budget": Budget(seconds=0.5), "faults": {"build": 1.0}}, False),
@@ -236,6 +236,20 @@ def test_a_run_that_was_not_cut_off_has_a_last_turn(reason: str, fields: dict[st
     assert run.events[-1]["reason"] == reason
     assert any(m["round"] for m in run.measurements) is turn
     assert ("confirming" in [event.get("name") for event in run.events]) is turn
+
+
+@pytest.mark.parametrize("last", [0.2, pytest.param(0.0, marks=pytest.mark.mutation)])
+def test_a_latency_that_was_asked_for_is_reached_by_more_than_luck(last: float) -> None:
+    whole = last_turn(landscape=lucky, budget=Budget(seconds=4 * SECONDS))
+    wanted = 1.02 * whole.events[-1]["latency"]
+    run = last_turn(last, landscape=lucky, budget=Budget(seconds=40 * SECONDS, target_latency=wanted))
+    assert run.events[-1]["reason"] == "target"
+    true = (1 + flattery(run)) * run.events[-1]["latency"]
+    assert (true <= wanted) is (last > 0)
+    phases = [event["name"] for event in run.events if event["kind"] == "phase"]
+    assert (phases.count("tuning") > 1) is (last > 0), "slots follow where it was luck"
+    spent = sum(seconds for phase in run.report["phases"].values() for seconds in phase.values())
+    assert spent == pytest.approx(run.events[-1]["clock"], abs=1e-3)
 
 
 def test_operators_that_get_no_slots_have_no_last_turn() -> None:

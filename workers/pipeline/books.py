@@ -184,7 +184,9 @@ class Books:
         """Seconds of this attempt by phase and account, "unaccounted" what nobody claims; they sum up to its clock."""
         claimed = since(self.accounts.of(), self._before)
         claimed["unaccounted"] = self._clock.now() - self._turned - sum(claimed.values())
-        return {**self._phases, self._phase: {account: round(s, 6) for account, s in sorted(claimed.items())}}
+        before = Counter(self._phases.get(self._phase, {}))  # which slots may come back to
+        before.update(claimed)
+        return {**self._phases, self._phase: {account: round(s, 6) for account, s in sorted(before.items())}}
 
     def totals(self) -> dict[str, Any]:
         latency = self.latency

@@ -13,8 +13,9 @@ LAST = 0.3
 """Seconds for each operator that are left for it, at most, however long the run."""
 AT_ONCE = 8
 """Programs in a batch of it, or some more: before each it is asked whether there is time."""
-UNHURRIED = ("seconds", "gain", "exhausted")
-"""Ends after which there is time for it: whoever stops a run, or asks for a latency or for so many trials, gets just that."""
+UNHURRIED = ("seconds", "gain", "exhausted", "target")
+"""Ends after which there is time for it: whoever stops a run, or asks for so many trials, gets just that. Where a latency was
+asked for and does not hold, slots follow again."""
 
 
 class LastTurn:

@@ -116,8 +116,12 @@ class TuningLoop:
     def run(self) -> str:
         """Tunes; returns why it ended: "seconds", "trials", "target", "gain", "exhausted", "stopped" or "paused"."""
         reason = self._warm_up() or self._slots()
-        if self._last_turn.follows(reason):
-            reason = self._confirm() or reason
+        while self._last_turn.follows(reason):
+            confirmed = self._confirm(reason)
+            if confirmed is not None:
+                reason = confirmed
+                break
+            reason = self._slots()
         last = {**self._books.totals(), "spent": self._books.spent()}
         self._tell("batch", saving=True, slot=self._slot, measurements=[], **last)
         self._tell("finished", reason=reason, **self._books.totals(), report=self.report())
@@ -176,19 +180,21 @@ class TuningLoop:
         ]
         return sorted(waiting, key=lambda i: books.tried[i])[: self._room(rhythm.plan)]
 
-    def _confirm(self) -> str | None:
-        """The last turn. Why it was broken off, if it was."""
+    def _confirm(self, ended: str) -> str | None:
+        """The last turn of slots that `ended` so. Why the run ends; None where the latency that was asked for was luck."""
         self._books.turn("confirming")
         told = False
         while candidates := self._last_turn.plan():
             reason = self._over(self._deadline)
-            if reason not in (None, "gain"):  # that stays so
-                return reason if reason in ("paused", "stopped") else None
+            if reason in ("paused", "stopped"):
+                return reason
+            if reason not in (None, "gain", "target") or (ended == "target" != reason):
+                break
             if not told:
                 told = True
                 self._tell("phase", name="confirming", text="measuring the best of every operator once more")
             self._measure(candidates, 0)
-        return None
+        return None if ended == "target" and not self._arrived() else ended
 
     def _slots(self) -> str:
         self._books.turn("tuning")
@@ -280,14 +286,19 @@ class TuningLoop:
         wanted = self._wanted()
         if wanted != "continue":
             return "paused" if wanted == "pause" else "stopped"
-        budget = self._budget
-        if budget.target_latency is not None and self._books.latency <= budget.target_latency:
+        if self._arrived():
             return "target"
+        budget = self._budget
         if budget.trials is not None and self._books.trials >= budget.trials:
             return "trials"
         if self._clock.now() >= until:
             return "seconds"
         return "gain" if self._gain.holds else None
+
+    def _arrived(self) -> bool:
+        """Whether the network is as fast as was asked for."""
+        wanted = self._budget.target_latency
+        return wanted is not None and self._books.latency <= wanted
 
     def _progress(self, operator: int) -> Progress:
         done = operator not in self._tuned and self._books.best[operator] != INFINITE
