@@ -324,28 +324,78 @@ def test_what_others_read_too_is_kept_short(levels: float, tmp_path: Path) -> No
     assert np.array_equal(one.run(one.drawn(np.random.default_rng(0)), x), reference(model, x))
 
 
-def test_layers_that_differ_by_a_scale_are_one_operator(tmp_path: Path) -> None:
-    nodes, weights, name = [], [zoo.constant("zero", np.float32(0)), zoo.constant("most", np.float32(BYTES))], "x"
-    for layer, scale in enumerate((1 / 64, 1 / 32, 1 / 16)):
-        weights.append(zoo.constant(f"w{layer}", whole(layer, 16, 16, 3, 3)))
-        weights.append(zoo.constant(f"scale{layer}", np.float32(scale)))
-        nodes += [
-            helper.make_node("Clip", [name, "zero", "most"], [f"c{layer}"]),
-            helper.make_node("Round", [f"c{layer}"], [f"r{layer}"]),
-            helper.make_node("Sub", ["most", f"r{layer}"], [f"left{layer}"]),
-            helper.make_node("Relu", [f"left{layer}"], [f"room{layer}"]),
-            helper.make_node("Sub", ["most", f"room{layer}"], [f"held{layer}"]),
-            helper.make_node("Relu", [f"held{layer}"], [f"q{layer}"]),
-            helper.make_node("Conv", [f"q{layer}", f"w{layer}"], [f"s{layer}"], pads=[1] * 4),
-            helper.make_node("Mul", [f"s{layer}", f"scale{layer}"], [f"m{layer}"]),
+def network(*layers: tuple[str, NDArray[Any] | None, dict[str, Any]]) -> ModelProto:
+    """Each layer of whole numbers between `low` and `low` + 255, and times another power of two."""
+    nodes, name = [], "x"
+    held = {"zero": 0.0, "most": float(BYTES)}
+    weights = []
+    for number, (kind, factors, attributes) in enumerate(layers):
+        steps = [
+            ("Clip", [name, "zero", "most"]),
+            ("Round", ["0"]),
+            ("Sub", ["most", "1"]),
+            ("Relu", ["2"]),
+            ("Sub", ["most", "3"]),
+            ("Relu", ["4"]),
+            ("Sub", ["5", f"low{number}"]),
         ]
-        name = f"m{layer}"
-    nodes.append(helper.make_node("Relu", [name], ["y"]))
-    model = zoo.model_of(nodes, {"x": [1, 16, 12, 12]}, {"y": ["a", "b", "c", "d"]}, weights)
+        for step, (operator, read) in enumerate(steps):
+            named = [f"{one}_{number}" if one.isdigit() else one for one in read]
+            nodes.append(helper.make_node(operator, named, [f"{step}_{number}"]))
+        held |= {
+            f"low{number}": 3.0 * (number % 2),
+            f"scale{number}": 1.0 if factors is None else 2.0 ** -(7 + number % 3),
+        }
+        read = [f"6_{number}"]
+        if factors is not None:
+            weights.append(zoo.constant(f"w{number}", factors.astype(np.float32)))
+            read.append(f"w{number}")
+        nodes.append(helper.make_node(kind, read, [f"s{number}"], **attributes))
+        nodes.append(helper.make_node("Mul", [f"s{number}", f"scale{number}"], [f"m{number}"]))
+        name = f"m{number}"
+    nodes.append(helper.make_node("Abs", [name], ["y"]))
+    constants = [zoo.constant(name, np.float32(value)) for name, value in held.items()]
+    return zoo.model_of(nodes, {"x": [1, 16, 12, 12]}, {"y": ["a", "b", "c", "d"]}, [*constants, *weights])
+
+
+def test_layers_that_differ_by_a_scale_are_one_operator(tmp_path: Path) -> None:
+    padded = {"pads": [1] * 4}
+    model = network(*(("Conv", whole(layer, 16, 16, 3, 3), padded) for layer in (0, 2, 4)))
+    for node in model.graph.node:  # the same numbers are taken off
+        if node.op_type == "Sub" and node.input[1].startswith("low"):
+            node.input[1] = "low0"
     one = compiled(model, tmp_path)
     assert sorted(task.weight for task in one.extracted if "conv2d" in task.name) == [1, 2]
     x = given(one)
     assert np.array_equal(one.run(one.drawn(np.random.default_rng(0)), x), reference(model, x))
+
+
+@pytest.mark.parametrize("mutated", [False, pytest.param(True, marks=pytest.mark.mutation)])
+def test_what_convolutions_in_groups_and_poolings_read_is_kept_short(
+    mutated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether something is taken off the numbers or not; around them lie zeros."""
+    from workers.tvm_backend.integers.sums import Convolution
+    from workers.tvm_backend.programs import argument_tensors
+
+    if mutated:
+        right = Convolution.in_groups
+        monkeypatch.setattr(Convolution, "in_groups", lambda self, _, *read: right(self, 0, *read))
+    model = network(
+        ("Conv", whole(0, 16, 16, 1, 1), {}),
+        ("Conv", whole(1, 16, 1, 3, 3), {"pads": [1] * 4, "group": 16}),
+        ("Conv", whole(2, 32, 4, 3, 3), {"pads": [0, 1, 0, 1], "strides": [2, 1], "group": 4}),
+        ("MaxPool", None, {"kernel_shape": [2, 2]}),
+        ("Conv", whole(4, 8, 32, 1, 1), {}),
+    )
+    one = compiled(model, tmp_path)
+    kept = [[dtype for _, dtype in argument_tensors(workload.mod)] for workload in one.workloads]
+    assert sum(dtypes[0] == "uint8" for dtypes in kept) == 5, kept
+    x = given(one)
+    wanted = reference(model, x)
+    assert len(np.unique(wanted)) > 50
+    for best in ({}, one.drawn(np.random.default_rng(0)), one.drawn(np.random.default_rng(1))):
+        assert np.array_equal(one.run(best, x), wanted) is not mutated
 
 
 def test_spans() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,17 +22,17 @@ from workers.tvm_backend.integers.sums import Convolution, matrix_sums
 from workers.tvm_backend.mutation import FUSABLE, OPAQUE, Rewriter, constant, is_call, static_shape
 from workers.tvm_backend.winograd import schedules
 
+_POOLING = ("pool_size", "strides", "padding", "dilation", "ceil_mode", "layout", "out_layout")
 FILTERED = "filtered"
 """Counted beside the names of groupings."""
 
 
 @dataclass(frozen=True)
-class _Factors:
-    """Of an operator that is rewritten: its constant (..., channels, filters), and what the numbers that it reads lie
-    between. With a `zero`, found only when the network runs, it reads those less the zero."""
+class _Form:
+    """How a tensor is kept whose numbers are whole and lie in a span. With a `zero`, found only when the network runs, it is
+    those numbers less the zero."""
 
     grouping: Grouping
-    weights: NDArray[np.float32]
     data: Span
     zero: relax.Expr | None = None
 
@@ -42,6 +42,14 @@ class _Factors:
         offset = self.grouping.offset(self.data)
         assert offset is not None
         return int(offset)
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """Of an operator that is rewritten: what it reads, and its constant (..., channels, filters)."""
+
+    read: _Form
+    weights: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -57,70 +65,114 @@ def rewritten(mod: tvm.IRModule, target: tvm.target.Target, balance: float | Non
     """`mod`, in NHWC and before it is lowered; how many operators were rewritten, by the name of their grouping, and how many
     of them by Winograd's minimal filtering, for which it takes the machine's `balance`. Those are that read whole numbers,
     whose factors fit a grouping, and whose sums fit 32 bits whatever is read. What they read is kept as the grouping has it,
-    for others too."""
+    for others too; and what convolutions in groups and poolings read, as shortly as it can be."""
     among = [grouping for grouping in GROUPINGS if product_widths(target, grouping.count)]
-    found: dict[Any, _Factors] = {}
+    products: dict[Any, _Factors] = {}
+    forms: dict[Any, _Form] = {}
     for _, function in mod.functions_items():
         if among and isinstance(function, relax.Function):
-            found |= _products(function, among)
-    rewriter = _Rewriter(mod, found, vector_lanes(target), balance)
-    return (rewriter.rewritten(mod) if found else mod), rewriter.counts
+            _find(function, among, products, forms)
+    rewriter = _Rewriter(mod, products, forms, vector_lanes(target), balance)
+    return (rewriter.rewritten(mod) if products else mod), rewriter.counts
 
 
-def _products(function: relax.Function, among: list[Grouping]) -> Iterator[tuple[Any, _Factors]]:
-    """The calls of a function that are rewritten."""
+def _find(
+    function: relax.Function, among: list[Grouping], products: dict[Any, _Factors], forms: dict[Any, _Form]
+) -> None:
+    """The calls of a function that are rewritten; by variable, how the quickest of its readers wants it, or how it is
+    shortest."""
     values = relax.analysis.get_var2val(function)
 
     def bound(expr: Any) -> Any:
         return values[expr] if isinstance(expr, relax.Var) and expr in values else expr
 
+    def wanted(var: Any, form: _Form) -> None:
+        had = forms.setdefault(var, form)
+        if GROUPINGS.index(form.grouping) < GROUPINGS.index(had.grouping):
+            forms[var] = form
+
     for call in values.values():
         if factors := _factors(call, bound, among):
-            yield call, factors
+            products[call] = factors
+            wanted(call.args[0], factors.read)
+    for call in values.values():
+        if (_in_groups(call) or _is_pooling(call)) and isinstance(call.args[0], relax.Var):
+            span = whole_span(call.args[0], bound)
+            shortest = span and next((one for one in GROUPINGS if one.offset(span) is not None), None)
+            if span and shortest and call.args[0] not in forms:
+                forms[call.args[0]] = _Form(shortest, span)
+
+
+def _in_groups(call: Any) -> bool:
+    return is_call(call, "relax.nn.conv2d") and Convolution.fits(call) and int(call.attrs.groups) > 1
+
+
+def _is_pooling(call: Any) -> bool:
+    return is_call(call, "relax.nn.max_pool2d")
 
 
 @mutator
 class _Rewriter(Rewriter):
-    def __init__(self, mod: tvm.IRModule, products: dict[Any, _Factors], lanes: int, balance: float | None) -> None:
+    def __init__(
+        self,
+        mod: tvm.IRModule,
+        products: dict[Any, _Factors],
+        forms: dict[Any, _Form],
+        lanes: int,
+        balance: float | None,
+    ) -> None:
         super().__init__(mod)
-        self._products, self._lanes, self._balance = products, lanes, balance
-        ranks = {grouping: rank for rank, grouping in enumerate(GROUPINGS)}
-        self._read: dict[Any, _Factors] = {}
-        """By variable, the first reader of those with the quickest grouping."""
-        for call, factors in products.items():
-            had = self._read.setdefault(call.args[0], factors)
-            if ranks[factors.grouping] < ranks[had.grouping]:
-                self._read[call.args[0]] = factors
+        self._products, self._forms, self._lanes, self._balance = products, forms, lanes, balance
         self._kept: dict[Any, _Kept] = {}
         self.counts: Counter[str] = Counter()
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
-        factors = self._read.get(binding.var)
-        if factors is None:
+        form = self._forms.get(binding.var)
+        pooled = self._pooled(binding.value)
+        if pooled is not None and (form is None or (form.grouping, form.offset) == (pooled.grouping, pooled.offset)):
+            kept = pooled
+        elif form is not None:
+            kept = self._shortened(form, binding.value if pooled is None else self._read_as(pooled, "float32"))
+        else:
             super().visit_var_binding_(binding)
             return
-        emit, dtype = self.builder_.emit, factors.grouping.dtype
-        if factors.zero is None:
-            value = emit(self.visit_expr(binding.value))
-            by = factors.offset
-            moved = emit(relax.op.subtract(value, relax.const(np.float32(by)))) if by else value
-            kept = _Kept(factors.grouping, emit(relax.op.astype(moved, dtype)), by)
-        else:
-            numbers, zero = (self.visit_expr(term) for term in binding.value.args)
-            kept = _Kept(factors.grouping, emit(relax.op.astype(numbers, dtype)), emit(relax.op.negative(zero)))
         self._kept[binding.var] = kept
         self.set_var_remap(binding.var, self._read_as(kept, "float32"))
 
+    def _pooled(self, call: Any) -> _Kept | None:
+        """The largest of numbers as they are kept: less what is taken off them they are in the same order."""
+        kept = self._kept.get(call.args[0]) if _is_pooling(call) else None
+        if kept is None:
+            return None
+        attributes = {name: getattr(call.attrs, name) for name in _POOLING}
+        return replace(kept, var=self.builder_.emit(relax.op.nn.max_pool2d(kept.var, **attributes)))
+
+    def _shortened(self, form: _Form, value: relax.Expr) -> _Kept:
+        emit, dtype, offset = self.builder_.emit, form.grouping.dtype, form.offset
+        if form.zero is not None:
+            numbers, zero = (self.visit_expr(term) for term in value.args)
+            return _Kept(form.grouping, emit(relax.op.astype(numbers, dtype)), emit(relax.op.negative(zero)))
+        whole = emit(self.visit_expr(value))
+        moved = emit(relax.op.subtract(whole, relax.const(np.float32(offset)))) if offset else whole
+        return _Kept(form.grouping, emit(relax.op.astype(moved, dtype)), offset)
+
     def visit_call_(self, call: relax.Call) -> relax.Expr:
+        kept = self._kept.get(call.args[0]) if call.args else None
         factors = self._products.get(call)
-        kept = self._kept.get(call.args[0]) if factors else None
-        if factors is None or kept is None:
-            return self._scaled(super().visit_call_(call))
-        self.counts[factors.grouping.name] += 1
-        if kept.grouping is factors.grouping:
+        if kept is not None and factors is not None:
+            return self._multiplied(call, factors, kept)
+        if kept is not None and _in_groups(call) and not isinstance(kept.offset, relax.Var):
+            sums = partial(Convolution.of(call).in_groups, kept.offset)
+            return self.computed(sums, "conv2d", kept.var, self.visit_expr(call.args[1]))
+        return self._scaled(super().visit_call_(call))
+
+    def _multiplied(self, call: relax.Call, factors: _Factors, kept: _Kept) -> relax.Expr:
+        grouping = factors.read.grouping
+        self.counts[grouping.name] += 1
+        if kept.grouping is grouping:
             sums = self._summed(call, factors, kept.var, kept.offset)
         else:  # a quicker one for another reader
-            sums = self._summed(call, factors, self._read_as(kept, factors.grouping.dtype), 0)
+            sums = self._summed(call, factors, self._read_as(kept, grouping.dtype), 0)
         return self.builder_.normalize(relax.op.astype(sums, "float32"))
 
     def _scaled(self, call: relax.Call) -> relax.Expr:
@@ -137,7 +189,7 @@ class _Rewriter(Rewriter):
 
     def _summed(self, call: relax.Call, factors: _Factors, data: relax.Var, offset: int | relax.Var) -> relax.Expr:
         """Of what `data` and the `offset` come to."""
-        grouping, weights, emit = factors.grouping, factors.weights, self.builder_.emit
+        grouping, weights, emit = factors.read.grouping, factors.weights, self.builder_.emit
         way = self._filtered(call, factors)
         if way is not None:
             self.counts[FILTERED] += 1
@@ -162,9 +214,9 @@ class _Rewriter(Rewriter):
         return emit(relax.op.add(found, more))
 
     def _filtered(self, call: relax.Call, factors: _Factors) -> Filtered | None:
-        if self._balance is None or factors.grouping is not PAIRS:
+        if self._balance is None or factors.read.grouping is not PAIRS:
             return None  # of 8 bits there is no room for the transforms' sums
-        largest = max(-factors.data[0], factors.data[1])
+        largest = max(-factors.read.data[0], factors.read.data[1])
         return filtered(call, factors.weights, largest, self._lanes, self._balance)
 
     def _read_as(self, kept: _Kept, dtype: str) -> relax.Var:
@@ -186,7 +238,7 @@ def _packed(grouping: Grouping, weights: NDArray[np.float32]) -> relax.Expr:
 def _factors(call: Any, bound: Bound, among: list[Grouping]) -> _Factors | None:
     """Of an operator that is rewritten; else None."""
     convolution = is_call(call, "relax.nn.conv2d")
-    if not (Convolution.fits(call) if convolution else is_call(call, "relax.matmul")):
+    if not (Convolution.fits(call) if convolution else is_call(call, "relax.matmul")) or _in_groups(call):
         return None
     span = whole_span(call.args[0], bound)
     if span is None or not isinstance(call.args[0], relax.Var) or static_shape(call.args[0]) is None:
@@ -204,9 +256,9 @@ def _factors(call: Any, bound: Bound, among: list[Grouping]) -> _Factors | None:
     moving = None if convolution else _less_a_zero(call.args[0], bound)
     for one in among:
         if one.takes(weights, span):
-            return _Factors(one, weights, span)
+            return _Factors(_Form(one, span), weights)
         if moving is not None and one.takes(weights, moving.data, moving.zero):
-            return _Factors(one, weights, moving.data, moving.expr)
+            return _Factors(_Form(one, moving.data, moving.expr), weights)
     return None
 
 
