@@ -158,11 +158,12 @@ class Speed:
     of_peak: float | None
 
 
-def speed(run: TuningRun, weight: float, flops: float, best: float | None) -> Speed:
-    """Of an operator of the run by its best time in seconds; one that only moves data has no FLOP/s."""
+def speed(run: TuningRun, weight: float, flops: float, best: float | None, at_once: int) -> Speed:
+    """Of an operator of the run by its best time in seconds; one that only moves data has no FLOP/s. The peak is float32's,
+    of which whole numbers have so many more products `at_once`."""
     rate, peak = flops / best if flops and best else None, run.machine["peak_flops"]
     return Speed(
         share=weight * best / run.latency if best and run.latency else None,
         rate=rate,
-        of_peak=rate / peak if rate and peak else None,
+        of_peak=rate / (at_once * peak) if rate and peak else None,
     )

@@ -143,6 +143,7 @@ def _operator(operator: Operator, gain: float, spark: list[list[float]]) -> dict
         "weight": operator.weight,
         "flops": operator.flops,
         "work": operator.work,
+        "at_once": operator.at_once,
         "configurations": operator.configurations,
         "known": operator.known,
         "alike": operator.alike,

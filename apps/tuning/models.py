@@ -157,7 +157,8 @@ class TuningRun(models.Model):
 
 
 class Operator(models.Model):
-    """One tunable tensor program of a run. `best_seconds` is of one call; it counts `weight` times.
+    """One tunable tensor program of a run. `best_seconds` is of one call; it counts `weight` times. Of whole numbers `at_once`
+    products take what one of float32 does.
 
     `knobs` are those of each sketch, by which its choices are read (messages.knobs; empty: never told), `space` says what
     the choices and times of its measurements mean (equal `key` and `space`: comparable), `known` how many points earlier
@@ -172,6 +173,7 @@ class Operator(models.Model):
     flops = models.FloatField()
     bytes = models.FloatField()
     work = models.FloatField()
+    at_once = models.PositiveSmallIntegerField(default=1)
     configurations = models.FloatField()
     sketches: models.JSONField[Any, Any] = models.JSONField(default=list)
     knobs: models.JSONField[Any, Any] = models.JSONField(default=list, blank=True)

@@ -499,3 +499,15 @@ def test_an_operator_of_100_000_measurements_is_read_in_little_memory(
     assert found.steps[-1].seconds == min(step.seconds for step in found.steps)
     assert took < 1.5
     assert peak < 20 * 2**20
+
+
+def test_whole_numbers_are_measured_by_a_peak_of_as_many_products(site: Site, ada: Client) -> None:
+    run, take, told = kept(site)
+    take([*given(told, 1, [1e-3])])
+    Operator.objects.filter(run=run).update(flops=0.48e-3 * run.machine["peak_flops"], best_seconds=1e-3)
+    said = {}
+    for at_once in (1, 4):
+        Operator.objects.filter(run=run).update(at_once=at_once)
+        found = re.search(r"of the measured peak</dt><dd>([^<]*)<", page(ada, run))
+        said[at_once] = found and found[1]
+    assert said == {1: "48 %", 4: "12 %"}

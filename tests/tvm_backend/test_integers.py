@@ -453,6 +453,7 @@ def stores_a_product(one: Any, lanes: int, **config: Any) -> float:
     workload = Workload.generate(mod, machine)
     (start,) = first_configurations(workload.sketches, Machine(lanes=lanes), 1)
     assert workload.flops == pytest.approx(2.0 * 56 * 56 * 64 * 9 * 64, rel=0.05)
+    assert workload.at_once == one.count
     with machine, tvm.transform.PassContext(config=config):
         built = tvm.tirx.build(workload.schedule(start.sketch, start.choices).mod, target=machine)
     code = "".join(part.inspect_source("asm") for part in _parts(built) if part.kind == "llvm").splitlines()

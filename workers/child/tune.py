@@ -146,6 +146,7 @@ def _described(operator: Operator, space: str, known: Known | None) -> dict[str,
         "flops": operator.flops,
         "bytes": operator.bytes,
         "work": operator.work,
+        "at_once": operator.at_once,
         "sketches": [len(sketch.knobs) for sketch in operator.sketches],
         "knobs": [
             [knobs.told(knob.name, knob.kind, knob.options) for knob in sketch.knobs] for sketch in operator.sketches

@@ -136,7 +136,8 @@ class Operator:
     """One tunable tensor program of the network.
 
     `weight` is how often the network runs it; `work` is max(FLOPs, bytes x machine balance), in FLOP, so that operators
-    without arithmetic have a speed too. `start` are configurations worth measuring first, best guess first.
+    without arithmetic have a speed too; of whole numbers, of which instructions add up more products `at_once` than the one
+    of float32, it is so much less. `start` are configurations worth measuring first, best guess first.
     """
 
     index: int
@@ -148,6 +149,7 @@ class Operator:
     work: float
     sketches: tuple[Sketch, ...]
     start: tuple[Configuration, ...]
+    at_once: int = 1
 
     @property
     def size(self) -> int:

@@ -6,9 +6,10 @@ started      versions, threads, seed, layout, method, target, notes: with what t
              network (texts)
 phase        name ("importing", "spaces", "warm-up", "tuning", "confirming" of a run; "compiling", "rehearsing", "verifying",
              "baseline", "inspecting", "detecting", "checking", "converting", "recording" of other tasks), text
-operators    operators: [{index, name, key, weight, flops, bytes, work, sketches: [knob count], configurations,
-             knobs: those of each sketch (messages.knobs), space: what its choices and times mean, known: points of
-             earlier runs, alike: where there are none, how many others with its knobs lend it theirs}]
+operators    operators: [{index, name, key, weight, flops, bytes, work, at_once: products of whole numbers that an instruction
+             adds up (1: of float32), sketches: [knob count], configurations, knobs: those of each sketch (messages.knobs),
+             space: what its choices and times mean, known: points of earlier runs, alike: where there are none, how many
+             others with its knobs lend it theirs}]
 batch        slot (0 in the warm-up and the last turn), measurements: [{operator, sketch, choices, identity, round,
              seconds | null, spread, runs, stopped, cause, error, build_seconds, measure_seconds, origin, asked: the choices
              that were proposed, where others were made of them}], latency (s, weighted sum of the best; null until complete),

@@ -66,7 +66,7 @@ def _schedulable(function: tvm.tirx.PrimFunc) -> bool:
 def operators(
     extracted: Sequence[Extracted], workloads: Sequence[Workload], peak_flops: float, bandwidth: float, machine: Machine
 ) -> list[Operator]:
-    """The engine's view; `work` is max(FLOPs, bytes x machine balance)."""
+    """The engine's view; `work` is what takes longest at the machine's peaks: FLOPs, or bytes x machine balance."""
     found = []
     for index, (task, workload) in enumerate(zip(extracted, workloads, strict=True)):
         flops, size = workload.flops, float(workload.touched)
@@ -78,9 +78,10 @@ def operators(
                 weight=task.weight,
                 flops=flops,
                 bytes=size,
-                work=max(flops, size * peak_flops / bandwidth),
+                work=max(flops / workload.at_once, size * peak_flops / bandwidth),
                 sketches=workload.sketches,
                 start=first_configurations(workload.sketches, machine, FIRST),
+                at_once=workload.at_once,
             )
         )
     return found

@@ -22,7 +22,7 @@ from tvm_ffi.serialization import from_json_graph_str
 
 from workers.engine.space import Sketch
 from workers.tvm_backend.groups import channels_of_a_group
-from workers.tvm_backend.integers.instruction import uncounted
+from workers.tvm_backend.integers.instruction import at_once, uncounted
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
 from workers.tvm_backend.traces import Family, decided, families, read_back
 
@@ -67,6 +67,11 @@ class Workload:
     def flops(self) -> float:
         """Of one call."""
         return float(estimate_tir_flops(self.mod)) + uncounted(self.mod["main"])
+
+    @cached_property
+    def at_once(self) -> int:
+        """Products of whole numbers that an instruction adds up; 1 of others. So many times float32's peak is its ceiling."""
+        return at_once(self.mod["main"])
 
     @cached_property
     def touched(self) -> int:

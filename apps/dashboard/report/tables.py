@@ -84,7 +84,7 @@ def rows(run: TuningRun, operators: Sequence[Told], colours: Mapping[int, int]) 
             operator=one,
             name=titled(one),
             colour=colours.get(one["index"], OTHERS),
-            speed=speed(run, one["weight"], one["flops"], one["best"]),
+            speed=speed(run, one["weight"], one["flops"], one["best"], one["at_once"]),
             won=60 * one["gain"] / one["seconds"] if one["slots"] > 1 and one["seconds"] else None,
         )
         for one in ranked

@@ -64,7 +64,7 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "operator": found,
         "before": run.operators.filter(index__lt=found.index).last(),
         "after": run.operators.filter(index__gt=found.index).first(),
-        "speed": figures.speed(run, found.weight, found.flops, found.best_seconds),
+        "speed": figures.speed(run, found.weight, found.flops, found.best_seconds, found.at_once),
         "bandwidth": found.bytes / found.best_seconds if found.best_seconds else None,
         "course": told,
         "slots": [(slot, words.named(words.RULES, slot.rule)) for slot in told.given],

@@ -13,7 +13,7 @@ const speed = (o) => (o.best && o.flops ? o.flops / o.best : null);
 /** As a table's columns (export.js); sorted by their values. */
 export function columns(state) {
   const share = (o) => (o.best && state.weightedSum ? (o.weight * o.best) / state.weightedSum : null);
-  const peak = (o) => (speed(o) && state.run.peak_flops ? speed(o) / state.run.peak_flops : null);
+  const peak = (o) => (speed(o) && state.run.peak_flops ? speed(o) / (o.at_once * state.run.peak_flops) : null);
   const known = (value, text) => (o) => (value(o) === null ? "–" : text(value(o)));
   return [
     { key: "operator", heading: "Operator", value: (o) => o.index, text: (o) => `#${o.index} ${short(o.name)}` },

@@ -46,6 +46,11 @@ def uncounted(program: tirx.PrimFunc) -> int:
     )
 
 
+def at_once(program: tirx.PrimFunc) -> int:
+    """Products that the program's instructions add up at once; 1 of float32."""
+    return max((count for block in blocks(program) for count in _counts(block)), default=1)
+
+
 def _counts(block: Any) -> list[int]:
     """Of the products of a block."""
     calls: list[Any] = []

@@ -1,0 +1,125 @@
+"""Which operators of a network are rewritten over groups of whole numbers, and how what they read is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from tvm import relax
+
+from workers.tvm_backend.integers.grouping import GROUPINGS, Grouping, Span
+from workers.tvm_backend.integers.spans import Bound, whole_span
+from workers.tvm_backend.integers.sums import Convolution
+from workers.tvm_backend.mutation import constant, is_call, static_shape
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a tensor is kept whose numbers are whole and lie in a span. With a `zero`, found only when the network runs, it is
+    those numbers less the zero."""
+
+    grouping: Grouping
+    data: Span
+    zero: relax.Expr | None = None
+
+    @property
+    def offset(self) -> int:
+        """What is taken off the numbers to keep them."""
+        offset = self.grouping.offset(self.data)
+        assert offset is not None
+        return int(offset)
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Of an operator that is rewritten: what it reads, and its constant (..., channels, filters)."""
+
+    read: Form
+    weights: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Found:
+    """`products` are the calls that are rewritten; `forms` say by variable how the quickest of those that read it wants it, or
+    how it is shortest where only convolutions in groups and poolings do."""
+
+    products: dict[Any, Factors] = field(default_factory=dict)
+    forms: dict[Any, Form] = field(default_factory=dict)
+
+    def find(self, function: relax.Function, among: list[Grouping]) -> None:
+        """Adds those of a function, in groupings of `among`."""
+        values = relax.analysis.get_var2val(function)
+
+        def bound(expr: Any) -> Any:
+            return values[expr] if isinstance(expr, relax.Var) and expr in values else expr
+
+        for call in values.values():
+            if factors := _factors(call, bound, among):
+                self.products[call] = factors
+                had = self.forms.setdefault(call.args[0], factors.read)
+                if GROUPINGS.index(factors.read.grouping) < GROUPINGS.index(had.grouping):
+                    self.forms[call.args[0]] = factors.read
+        for call in values.values():
+            if (is_in_groups(call) or is_pooling(call)) and call.args[0] not in self.forms:
+                if form := _shortest(call.args[0], bound):
+                    self.forms[call.args[0]] = form
+
+
+def is_in_groups(call: Any) -> bool:
+    """Whether this is a convolution in groups, in NHWC."""
+    return is_call(call, "relax.nn.conv2d") and Convolution.fits(call) and int(call.attrs.groups) > 1
+
+
+def is_pooling(call: Any) -> bool:
+    return is_call(call, "relax.nn.max_pool2d")
+
+
+def _shortest(read: Any, bound: Bound) -> Form | None:
+    span = whole_span(read, bound) if isinstance(read, relax.Var) else None
+    return next((Form(one, span) for one in GROUPINGS if one.offset(span) is not None), None) if span else None
+
+
+def _factors(call: Any, bound: Bound, among: list[Grouping]) -> Factors | None:
+    """Of an operator that is rewritten; else None."""
+    convolution = is_call(call, "relax.nn.conv2d")
+    if not (Convolution.fits(call) if convolution else is_call(call, "relax.matmul")) or is_in_groups(call):
+        return None
+    span = whole_span(call.args[0], bound)
+    if span is None or not isinstance(call.args[0], relax.Var) or static_shape(call.args[0]) is None:
+        return None  # before its weights are copied: all of a network in float32 would be
+    weights = constant(call.args[1], bound)
+    # One matrix only: in a batch of them each would have groups of its own.
+    if (
+        weights is None
+        or weights.ndim != (4 if convolution else 2)
+        or weights.dtype != np.float32
+        or not np.array_equal(weights, np.rint(weights))
+    ):
+        return None
+    # Around a convolution's input such a zero cannot lie: what is padded with is a constant.
+    moving = None if convolution else _less_a_zero(call.args[0], bound)
+    for one in among:
+        if one.takes(weights, span):
+            return Factors(Form(one, span), weights)
+        if moving is not None and one.takes(weights, moving.data, moving.zero):
+            return Factors(Form(one, moving.data, moving.expr), weights)
+    return None
+
+
+class _LessAZero(NamedTuple):
+    """Whole numbers between `data` less one between `zero`, which `expr` tells."""
+
+    data: Span
+    zero: Span
+    expr: relax.Expr
+
+
+def _less_a_zero(expr: Any, bound: Bound) -> _LessAZero | None:
+    """As networks have it that are quantised while they run."""
+    expr = bound(expr)
+    if not is_call(expr, "relax.subtract") or static_shape(expr.args[1]) not in ((), (1,)):
+        return None
+    data, zero = (whole_span(term, bound) for term in expr.args)
+    return _LessAZero(data, zero, expr.args[1]) if data and zero else None
