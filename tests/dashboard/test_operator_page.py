@@ -510,4 +510,4 @@ def test_whole_numbers_are_measured_by_a_peak_of_as_many_products(site: Site, ad
         Operator.objects.filter(run=run).update(at_once=at_once)
         found = re.search(r"of the measured peak</dt><dd>([^<]*)<", page(ada, run))
         said[at_once] = found and found[1]
-    assert said == {1: "48 %", 4: "12 %"}
+    assert said == {1: "48.0 %", 4: "12.0 %"}
