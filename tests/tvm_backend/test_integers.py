@@ -91,6 +91,31 @@ def test_the_instruction_adds_products_a_lane(name: str, lanes: int, groups: int
     assert found.numpy().tolist() == (data.astype(np.int64) @ weights).astype(np.int32).tolist()
 
 
+@pytest.mark.parametrize(
+    ("processor", "fours", "instruction"),
+    [
+        ("znver4", (16, 8, 4), "vpdpbusd"),
+        ("cascadelake", (16, 8, 4), "vpdpbusd"),
+        ("alderlake", (8, 4), "vpdpbusd"),
+        ("skylake-avx512", (), ""),
+        ("znver3", (), ""),
+    ],
+)
+def test_the_instruction_is_that_of_the_processor(processor: str, fours: tuple[int, ...], instruction: str) -> None:
+    """Told and made for it, wherever the test runs; number by number where there is none."""
+    import tvm
+
+    from workers.tvm_backend.hardware import product_widths
+
+    machine = tvm.target.Target({"kind": "llvm", "mcpu": processor, "num-cores": 2})
+    assert product_widths(machine, 4) == fours
+    assert product_widths(machine, 2)[-2:] == (8, 4)
+    with machine:
+        built = tvm.tirx.build(vector_program(grouping("fours"), 16, 3), target=machine)
+    code = "".join(part.inspect_source("asm") for part in _parts(built) if part.kind == "llvm")
+    assert ("vpdpbusd" in code) is bool(instruction)
+
+
 def chain(
     data: list[int], weights: NDArray[Any], levels: float = LEVELS, residual: bool = False, **attributes: Any
 ) -> ModelProto:
