@@ -575,6 +575,14 @@ def test_a_speed_over_the_peak_raises_it() -> None:
     assert scheduler.choose(now, 1.0) is not None
 
 
+@pytest.mark.parametrize("at_once", [4, pytest.param(1, marks=pytest.mark.mutation)])
+def test_operators_of_whole_numbers_raise_nobody_elses_ceiling(at_once: int) -> None:
+    """Of 4 products at once: twice the peak is half of theirs."""
+    scheduler, one = DynaTune(1, PEAK, QUICK), progress(0, [1.0], 1, work=0.5 * PEAK)
+    scheduler.observe(replace(one, operator=replace(one.operator, flops=2 * PEAK, at_once=at_once)))
+    assert (scheduler.state()["peak"] == PEAK) is (at_once == 4)
+
+
 @settings(max_examples=8, deadline=None)
 @given(order=st.permutations(range(5)), seed=st.integers(0, 1000))
 def test_the_order_of_operators_does_not_matter(order: list[int], seed: int) -> None:

@@ -252,6 +252,49 @@ def test_a_latency_that_was_asked_for_is_reached_by_more_than_luck(last: float) 
     assert spent == pytest.approx(run.events[-1]["clock"], abs=1e-3)
 
 
+WANTED = 0.0
+
+
+def by_luck(trials: int | None = None, **fields: Any) -> Simulation:
+    """A run that comes to its latency by luck, and goes on."""
+    return last_turn(
+        landscape=lucky, budget=Budget(seconds=40 * SECONDS, trials=trials, target_latency=WANTED), **fields
+    )
+
+
+@pytest.fixture
+def _wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = last_turn(landscape=lucky, budget=Budget(seconds=4 * SECONDS))
+    monkeypatch.setitem(globals(), "WANTED", 1.02 * whole.events[-1]["latency"])
+
+
+@pytest.mark.usefixtures("_wanted")
+def test_a_run_that_came_to_its_latency_by_luck_goes_on_where_it_was_paused(tmp_path: Path) -> None:
+    """In the last turn, and in the slots after it, of which the scheduler has heard what that measured."""
+    whole = by_luck()
+    names = [event.get("name") for event in whole.events]
+    again = [place for place, name in enumerate(names) if name == "tuning"][1]
+    begun = names.index("confirming")
+    for place in (begun, again):
+        batches = sum(event["kind"] == "batch" for event in whole.events[:place]) + 1
+        first = by_luck(wish=Wish("pause", batches))
+        assert first.events[-1]["reason"] == "paused"
+        second = by_luck(history=kept(tmp_path / str(place), first.lines))
+        told = [[(m["operator"], m["choices"], m["round"]) for m in run.measurements] for run in (whole, first, second)]
+        assert told[0] == told[1] + told[2]
+        assert second.events[-1]["reason"] == "target"
+
+
+@pytest.mark.usefixtures("_wanted")
+def test_limits_hold_while_a_latency_that_was_reached_is_measured_again() -> None:
+    whole = by_luck()
+    begun = next(place for place, event in enumerate(whole.events) if event.get("name") == "confirming")
+    trials = max(event["trials"] for event in whole.events[:begun] if event["kind"] == "batch")
+    short = by_luck(trials=trials + 1)
+    assert short.events[-1]["trials"] <= trials + 6, "a batch is not taken apart"
+    assert sum(m["round"] > 0 for m in short.measurements) > 0
+
+
 def test_operators_that_get_no_slots_have_no_last_turn() -> None:
     run = last_turn(tuned=[0, 1])
     assert {m["operator"] for m in run.measurements if m["round"]} <= {0, 1}

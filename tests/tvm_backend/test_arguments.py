@@ -83,6 +83,7 @@ def test_integers_are_indices_that_exist_in_every_tensor_and_are_not_all_one_row
     assert indices_below([table, indices, rows]) == 64
     assert indices_below([rows, indices, rows]) == 1
     assert indices_below([indices, rows]) == 1
+    assert indices_below([table, indices, ((1,), "float32"), rows]) == 64
     (given,) = islice(Arguments(1 << 20, handover()).of(0, [table, indices, rows], (0,)).calls, 1)
     drawn = given[1].numpy()
     assert 0 <= drawn.min() < drawn.max() < 64

@@ -235,6 +235,40 @@ def test_a_zero_that_is_found_when_the_network_runs(
         assert same is not (mutated and quickest == "fours")
 
 
+def test_a_zero_of_signed_numbers_that_is_found_when_the_network_runs(tmp_path: Path) -> None:
+    """They would have to be shifted too: they stay in 16 bits."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["q"], to=onnx.TensorProto.INT8),
+        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+        helper.make_node("Cast", ["most"], ["zero"], to=onnx.TensorProto.INT8),
+        helper.make_node("MatMulInteger", ["q", "w", "zero"], ["s"]),
+        helper.make_node("Cast", ["s"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    weights = np.random.default_rng(4).integers(-128, 128, (24, 40)).astype(np.int8)
+    model = zoo.model_of(nodes, {"x": [5, 24]}, {"y": ["a", "b"]}, [zoo.constant("w", weights)])
+    path = tmp_path / "network.onnx"
+    path.write_bytes(zoo._bytes(model))
+    one = Compiled(path)
+    assert rewritten(one, "pairs") == 1
+    x = np.random.default_rng(5).integers(-120, 120, one.shape).astype(np.float32)
+    assert np.array_equal(one.run({}, x), reference(model, x))
+
+
+def test_a_tensor_is_read_by_products_of_both_groupings(tmp_path: Path) -> None:
+    """Weights of the second need 9 bits."""
+    model = chain([1, 16, 9, 9], whole(0, 16, 16, 3, 3), BYTES, pads=[1] * 4)
+    model.graph.node.append(helper.make_node("Conv", ["c", "v"], ["other"], pads=[1] * 4))
+    model.graph.node[-2].output[0] = "one"
+    model.graph.node.append(helper.make_node("Sub", ["one", "other"], ["y"]))
+    model.graph.initializer.append(zoo.constant("v", whole(1, 16, 16, 3, 3) * 2))
+    one = compiled(model, tmp_path)
+    assert (rewritten(one), rewritten(one, "pairs")) == (2, 1 if has("fours") else 2)
+    x = given(one)
+    wanted = reference(model, x)
+    for best in ({}, one.drawn(np.random.default_rng(0))):
+        assert np.array_equal(one.run(best, x), wanted)
+
+
 FILTERED: dict[str, Callable[[], ModelProto]] = {
     "whole tiles": lambda: chain([1, 32, 12, 12], whole(0, 32, 32, 3, 3), pads=[1] * 4, residual=True),
     "tiles over the edge": lambda: chain([2, 64, 9, 11], whole(1, 32, 64, 3, 3), pads=[1, 0, 2, 1]),
@@ -410,7 +444,7 @@ def test_what_convolutions_in_groups_and_poolings_read_is_kept_short(
         ("Conv", whole(0, 16, 16, 1, 1), {}),
         ("Conv", whole(1, 16, 1, 3, 3), {"pads": [1] * 4, "group": 16}),
         ("Conv", whole(2, 32, 4, 3, 3), {"pads": [0, 1, 0, 1], "strides": [2, 1], "group": 4}),
-        ("MaxPool", None, {"kernel_shape": [2, 2]}),
+        ("MaxPool", None, {"kernel_shape": [3, 3], "pads": [1, 0, 1, 1], "strides": [1, 2]}),
         ("Conv", whole(4, 8, 32, 1, 1), {}),
     )
     one = compiled(model, tmp_path)

@@ -53,7 +53,8 @@ def fingerprint(operators: Sequence[Operator]) -> str:
 
 def described(operator: Operator) -> dict[str, Any]:
     """What of an operator is no design space, as JSON."""
-    return {name: getattr(operator, name) for name in ("index", "name", "key", "weight", "flops", "bytes", "work")}
+    kept = ("index", "name", "key", "weight", "flops", "bytes", "work", "at_once")
+    return {name: getattr(operator, name) for name in kept}
 
 
 def write(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:

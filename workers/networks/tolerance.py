@@ -146,7 +146,7 @@ def _times(model: ModelProto) -> dict[str, int]:
     found: dict[str, int] = {value.name: 0 for value in model.graph.input}
     for node in model.graph.node:
         before = max((found.get(name, 0) for name in node.input), default=0)
-        found |= dict.fromkeys(node.output, before + (node.op_type == _DYNAMIC))
+        found |= dict.fromkeys(filter(None, node.output), before + (node.op_type == _DYNAMIC))
     return found
 
 

@@ -121,7 +121,7 @@ class TuningLoop:
             if confirmed is not None:
                 reason = confirmed
                 break
-            reason = self._slots()
+            reason = self._warm_up() or self._slots()
         last = {**self._books.totals(), "spent": self._books.spent()}
         self._tell("batch", saving=True, slot=self._slot, measurements=[], **last)
         self._tell("finished", reason=reason, **self._books.totals(), report=self.report())
@@ -185,15 +185,16 @@ class TuningLoop:
         self._books.turn("confirming")
         told = False
         while candidates := self._last_turn.plan():
-            reason = self._over(self._deadline)
-            if reason in ("paused", "stopped"):
-                return reason
-            if reason not in (None, "gain", "target") or (ended == "target" != reason):
+            if stopped := self._stopped():
+                return stopped
+            if self._used_up(self._deadline) or (ended == "target" and not self._arrived()):
                 break
             if not told:
                 told = True
                 self._tell("phase", name="confirming", text="measuring the best of every operator once more")
             self._measure(candidates, 0)
+            slots = self._books.slots
+            self._revised |= dict.fromkeys(one.operator for one in candidates if slots[one.operator])
         return None if ended == "target" and not self._arrived() else ended
 
     def _slots(self) -> str:
@@ -209,7 +210,7 @@ class TuningLoop:
         return reason
 
     def _believe_anew(self) -> None:
-        """Of what an earlier attempt's last turn measured, now that slots follow it: a run that only ends has no use for it."""
+        """Of what a last turn measured, now that slots follow it: a run that only ends has no use for it."""
         with self._account("decision/observe"):
             for operator in self._revised:
                 self._scheduler.observe(self._progress(operator))
@@ -283,17 +284,25 @@ class TuningLoop:
 
     def _over(self, until: float) -> str | None:
         """Why it is, where it is; `until` is in seconds of the run."""
-        wanted = self._wanted()
-        if wanted != "continue":
-            return "paused" if wanted == "pause" else "stopped"
+        if stopped := self._stopped():
+            return stopped
         if self._arrived():
             return "target"
+        return self._used_up(until) or ("gain" if self._gain.holds else None)
+
+    def _stopped(self) -> str | None:
+        """How the user wants it to end, who may."""
+        wanted = self._wanted()
+        if wanted == "continue":
+            return None
+        return "paused" if wanted == "pause" else "stopped"
+
+    def _used_up(self, until: float) -> str | None:
+        """Which of its limits is."""
         budget = self._budget
         if budget.trials is not None and self._books.trials >= budget.trials:
             return "trials"
-        if self._clock.now() >= until:
-            return "seconds"
-        return "gain" if self._gain.holds else None
+        return "seconds" if self._clock.now() >= until else None
 
     def _arrived(self) -> bool:
         """Whether the network is as fast as was asked for."""

@@ -122,6 +122,9 @@ class Arguments:
         return {place: kept[place]._create_view(shape) for place, shape, *_ in wanted}
 
     def _random(self, shape: tuple[int, ...], dtype: str, weight: bool, below: int) -> Any:
+        if dtype in RANDOM and not _is_float(dtype):
+            bits = np.random.default_rng(0).bytes(tensor_bytes(shape, dtype))
+            return tvm.runtime.tensor(np.frombuffer(bits, dtype).reshape(shape), self._device)
         if not _is_float(dtype):
             return tvm.runtime.tensor(whole_numbers(np.random.default_rng(0), shape, dtype, below), self._device)
         if dtype in ("float16", "float32", "float64"):
@@ -134,8 +137,10 @@ class Arguments:
 
 def indices_below(shapes: Sequence[tuple[tuple[int, ...], str]]) -> int:
     """What integers are drawn below, as they may be indices and a gather does not check them: the smallest size of any
-    tensor of numbers that is read; the last one is written. Were all of them 0, an embedding's rows came from the caches."""
-    return max(1, min((size for shape, dtype in shapes[:-1] if _is_float(dtype) for size in shape), default=1))
+    tensor of numbers that is read, but for single ones; the last one is written. Were all of them 0, an embedding's rows came
+    from the caches."""
+    read = [shape for shape, dtype in shapes[:-1] if _is_float(dtype) and math.prod(shape) > 1]
+    return max(1, min((size for shape in read for size in shape), default=1))
 
 
 def whole_numbers(random: np.random.Generator, shape: tuple[int, ...], dtype: str, below: int) -> NDArray[Any]:

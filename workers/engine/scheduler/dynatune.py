@@ -285,8 +285,8 @@ def first_slot(reached: float) -> tuple[float, float]:
 
 
 def _arithmetic(one: Progress) -> float:
-    """FLOP/s reached; 0 without a valid configuration."""
-    return one.operator.flops / one.best
+    """FLOP/s reached, as float32's instructions count; 0 without a valid configuration."""
+    return one.operator.flops / one.operator.at_once / one.best
 
 
 __all__ = ["GAMMA", "PAPER_RULE", "PRODUCT_RULE", "DynaTune", "Rule"]

@@ -77,7 +77,9 @@ def is_pooling(call: Any) -> bool:
 
 
 def _shortest(read: Any, bound: Bound) -> Form | None:
-    span = whole_span(read, bound) if isinstance(read, relax.Var) else None
+    if not isinstance(read, relax.Var) or str(read.ty.dtype.dtype) != "float32":
+        return None  # stored integers have a type of their own, which others may read
+    span = whole_span(read, bound)
     return next((Form(one, span) for one in GROUPINGS if one.offset(span) is not None), None) if span else None
 
 
@@ -103,7 +105,7 @@ def _factors(call: Any, bound: Bound, among: list[Grouping]) -> Factors | None:
     for one in among:
         if one.takes(weights, span):
             return Factors(Form(one, span), weights)
-        if moving is not None and one.takes(weights, moving.data, moving.zero):
+        if moving is not None and one.offset(moving.data) == 0 and one.takes(weights, moving.data, moving.zero):
             return Factors(Form(one, moving.data, moving.expr), weights)
     return None
 

@@ -52,7 +52,9 @@ class Grouping:
         offset = self.offset(data)
         if offset is None or weights.min() < self.weights[0] or weights.max() > self.weights[1]:
             return False
-        largest = max(data[1] - offset, offset - data[0])
+        largest = max(
+            max(data[1], 0.0) - offset, offset - min(data[0], 0.0)
+        )  # zeros around them are among what is read
         sums = np.abs(weights, dtype=np.float64).sum(axis=tuple(range(weights.ndim - 1)))
         return bool((largest + max(abs(offset), -zero[0], zero[1])) * sums.max() <= ROOM)
 

@@ -59,6 +59,9 @@ class _Rewriter(Rewriter):
         self.counts: Counter[str] = Counter()
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
+        if not isinstance(binding.var, relax.DataflowVar):  # handed out as it is
+            super().visit_var_binding_(binding)
+            return
         form = self._forms.get(binding.var)
         pooled = self._pooled(binding.value)
         if pooled is not None and (form is None or (form.grouping, form.offset) == (pooled.grouping, pooled.offset)):
