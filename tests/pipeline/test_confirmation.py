@@ -238,11 +238,22 @@ def test_a_run_that_was_not_cut_off_has_a_last_turn(reason: str, fields: dict[st
     assert ("confirming" in [event.get("name") for event in run.events]) is turn
 
 
-@pytest.mark.parametrize("last", [0.2, pytest.param(0.0, marks=pytest.mark.mutation)])
-def test_a_latency_that_was_asked_for_is_reached_by_more_than_luck(last: float) -> None:
+@pytest.fixture
+def wanted() -> float:
+    """A latency, in s, that a run comes to by luck before it has it."""
     whole = last_turn(landscape=lucky, budget=Budget(seconds=4 * SECONDS))
-    wanted = 1.02 * whole.events[-1]["latency"]
-    run = last_turn(last, landscape=lucky, budget=Budget(seconds=40 * SECONDS, target_latency=wanted))
+    return 1.02 * float(whole.events[-1]["latency"])
+
+
+def by_luck(wanted: float, trials: int | None = None, **fields: Any) -> Simulation:
+    """A run that asks for this latency, and goes on where it was luck."""
+    budget = Budget(seconds=40 * SECONDS, trials=trials, target_latency=wanted)
+    return last_turn(landscape=lucky, budget=budget, **fields)
+
+
+@pytest.mark.parametrize("last", [0.2, pytest.param(0.0, marks=pytest.mark.mutation)])
+def test_a_latency_that_was_asked_for_is_reached_by_more_than_luck(last: float, wanted: float) -> None:
+    run = by_luck(wanted, last=last)
     assert run.events[-1]["reason"] == "target"
     true = (1 + flattery(run)) * run.events[-1]["latency"]
     assert (true <= wanted) is (last > 0)
@@ -252,45 +263,27 @@ def test_a_latency_that_was_asked_for_is_reached_by_more_than_luck(last: float) 
     assert spent == pytest.approx(run.events[-1]["clock"], abs=1e-3)
 
 
-WANTED = 0.0
-
-
-def by_luck(trials: int | None = None, **fields: Any) -> Simulation:
-    """A run that comes to its latency by luck, and goes on."""
-    return last_turn(
-        landscape=lucky, budget=Budget(seconds=40 * SECONDS, trials=trials, target_latency=WANTED), **fields
-    )
-
-
-@pytest.fixture
-def _wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = last_turn(landscape=lucky, budget=Budget(seconds=4 * SECONDS))
-    monkeypatch.setitem(globals(), "WANTED", 1.02 * whole.events[-1]["latency"])
-
-
-@pytest.mark.usefixtures("_wanted")
-def test_a_run_that_came_to_its_latency_by_luck_goes_on_where_it_was_paused(tmp_path: Path) -> None:
+def test_a_run_that_came_to_its_latency_by_luck_goes_on_where_it_was_paused(tmp_path: Path, wanted: float) -> None:
     """In the last turn, and in the slots after it, of which the scheduler has heard what that measured."""
-    whole = by_luck()
+    whole = by_luck(wanted)
     names = [event.get("name") for event in whole.events]
     again = [place for place, name in enumerate(names) if name == "tuning"][1]
     begun = names.index("confirming")
     for place in (begun, again):
         batches = sum(event["kind"] == "batch" for event in whole.events[:place]) + 1
-        first = by_luck(wish=Wish("pause", batches))
+        first = by_luck(wanted, wish=Wish("pause", batches))
         assert first.events[-1]["reason"] == "paused"
-        second = by_luck(history=kept(tmp_path / str(place), first.lines))
+        second = by_luck(wanted, history=kept(tmp_path / str(place), first.lines))
         told = [[(m["operator"], m["choices"], m["round"]) for m in run.measurements] for run in (whole, first, second)]
         assert told[0] == told[1] + told[2]
         assert second.events[-1]["reason"] == "target"
 
 
-@pytest.mark.usefixtures("_wanted")
-def test_limits_hold_while_a_latency_that_was_reached_is_measured_again() -> None:
-    whole = by_luck()
+def test_limits_hold_while_a_latency_that_was_reached_is_measured_again(wanted: float) -> None:
+    whole = by_luck(wanted)
     begun = next(place for place, event in enumerate(whole.events) if event.get("name") == "confirming")
     trials = max(event["trials"] for event in whole.events[:begun] if event["kind"] == "batch")
-    short = by_luck(trials=trials + 1)
+    short = by_luck(wanted, trials + 1)
     assert short.events[-1]["trials"] <= trials + 6, "a batch is not taken apart"
     assert sum(m["round"] > 0 for m in short.measurements) > 0
 

@@ -116,23 +116,31 @@ def test_the_instruction_is_that_of_the_processor(processor: str, fours: tuple[i
     assert ("vpdpbusd" in code) is bool(instruction)
 
 
+def clipped(read: str, made: str, low: float, levels: float) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
+    """Round, and clip to -low .. levels - low, as quantised networks come out of the clean-up."""
+    steps = [
+        ("Round", [read]),
+        ("Add", [f"{made}0", f"{made}_low"]),
+        ("Relu", [f"{made}1"]),
+        ("Sub", [f"{made}_levels", f"{made}2"]),
+        ("Relu", [f"{made}3"]),
+        ("Sub", [f"{made}_greatest", f"{made}4"]),
+    ]
+    names = [*(f"{made}{step}" for step in range(len(steps) - 1)), made]
+    nodes = [helper.make_node(kind, inputs, [name]) for (kind, inputs), name in zip(steps, names, strict=True)]
+    values = {"low": low, "levels": levels, "greatest": levels - low}
+    return nodes, [zoo.constant(f"{made}_{name}", np.float32(value)) for name, value in values.items()]
+
+
 def chain(
     data: list[int], weights: NDArray[Any], levels: float = LEVELS, residual: bool = False, **attributes: Any
 ) -> ModelProto:
-    """Round, clip to -3 .. levels - 3, convolve or multiply, add: as quantised networks come out of the clean-up."""
-    product = helper.make_node("Conv" if weights.ndim == 4 else "MatMul", ["c", "w"], ["s"], **attributes)
-    nodes = [
-        helper.make_node("Round", ["x"], ["r"]),
-        helper.make_node("Add", ["r", "three"], ["r3"]),
-        helper.make_node("Relu", ["r3"], ["above"]),
-        helper.make_node("Sub", ["levels", "above"], ["room"]),
-        helper.make_node("Relu", ["room"], ["left"]),
-        helper.make_node("Sub", ["greatest", "left"], ["c"]),
-        product,
-        helper.make_node("Add", ["s", "c" if residual else "three"], ["y"]),
+    """Clip to -3 .. levels - 3, convolve or multiply, add."""
+    nodes, held = clipped("x", "c", 3.0, levels)
+    nodes += [
+        helper.make_node("Conv" if weights.ndim == 4 else "MatMul", ["c", "w"], ["s"], **attributes),
+        helper.make_node("Add", ["s", "c" if residual else "c_low"], ["y"]),
     ]
-    constants = {"three": 3.0, "levels": levels, "greatest": levels - 3.0}
-    held = [zoo.constant(name, np.float32(value)) for name, value in constants.items()]
     return zoo.model_of(
         nodes,
         {"x": data},
@@ -383,46 +391,30 @@ def test_what_others_read_too_is_kept_short(levels: float, tmp_path: Path) -> No
     assert np.array_equal(one.run(one.drawn(np.random.default_rng(0)), x), reference(model, x))
 
 
-def network(*layers: tuple[str, NDArray[Any] | None, dict[str, Any]]) -> ModelProto:
-    """Each layer of whole numbers between `low` and `low` + 255, and times another power of two."""
-    nodes, name = [], "x"
-    held = {"zero": 0.0, "most": float(BYTES)}
-    weights = []
+def network(*layers: tuple[str, NDArray[Any] | None, dict[str, Any]], lows: tuple[float, ...]) -> ModelProto:
+    """Each layer of numbers clipped to -low .. 255 - low, of `lows` in turns, and times another power of two."""
+    nodes: list[onnx.NodeProto] = []
+    constants: list[onnx.TensorProto] = []
+    name = "x"
     for number, (kind, factors, attributes) in enumerate(layers):
-        steps = [
-            ("Clip", [name, "zero", "most"]),
-            ("Round", ["0"]),
-            ("Sub", ["most", "1"]),
-            ("Relu", ["2"]),
-            ("Sub", ["most", "3"]),
-            ("Relu", ["4"]),
-            ("Sub", ["5", f"low{number}"]),
-        ]
-        for step, (operator, read) in enumerate(steps):
-            named = [f"{one}_{number}" if one.isdigit() else one for one in read]
-            nodes.append(helper.make_node(operator, named, [f"{step}_{number}"]))
-        held |= {
-            f"low{number}": 3.0 * (number % 2),
-            f"scale{number}": 1.0 if factors is None else 2.0 ** -(7 + number % 3),
-        }
-        read = [f"6_{number}"]
+        rounding, held = clipped(name, f"c{number}_", lows[number % len(lows)], BYTES)
+        nodes += rounding
+        scale = 1.0 if factors is None else 2.0 ** -(7 + number % 3)
+        constants += [*held, zoo.constant(f"scale{number}", np.float32(scale))]
+        read = [f"c{number}_"]
         if factors is not None:
-            weights.append(zoo.constant(f"w{number}", factors.astype(np.float32)))
+            constants.append(zoo.constant(f"w{number}", factors.astype(np.float32)))
             read.append(f"w{number}")
         nodes.append(helper.make_node(kind, read, [f"s{number}"], **attributes))
         nodes.append(helper.make_node("Mul", [f"s{number}", f"scale{number}"], [f"m{number}"]))
         name = f"m{number}"
     nodes.append(helper.make_node("Abs", [name], ["y"]))
-    constants = [zoo.constant(name, np.float32(value)) for name, value in held.items()]
-    return zoo.model_of(nodes, {"x": [1, 16, 12, 12]}, {"y": ["a", "b", "c", "d"]}, [*constants, *weights])
+    return zoo.model_of(nodes, {"x": [1, 16, 12, 12]}, {"y": ["a", "b", "c", "d"]}, constants)
 
 
 def test_layers_that_differ_by_a_scale_are_one_operator(tmp_path: Path) -> None:
     padded = {"pads": [1] * 4}
-    model = network(*(("Conv", whole(layer, 16, 16, 3, 3), padded) for layer in (0, 2, 4)))
-    for node in model.graph.node:  # the same numbers are taken off
-        if node.op_type == "Sub" and node.input[1].startswith("low"):
-            node.input[1] = "low0"
+    model = network(*(("Conv", whole(layer, 16, 16, 3, 3), padded) for layer in (0, 2, 4)), lows=(0.0,))
     one = compiled(model, tmp_path)
     assert sorted(task.weight for task in one.extracted if "conv2d" in task.name) == [1, 2]
     x = given(one)
@@ -446,6 +438,7 @@ def test_what_convolutions_in_groups_and_poolings_read_is_kept_short(
         ("Conv", whole(2, 32, 4, 3, 3), {"pads": [0, 1, 0, 1], "strides": [2, 1], "group": 4}),
         ("MaxPool", None, {"kernel_shape": [3, 3], "pads": [1, 0, 1, 1], "strides": [1, 2]}),
         ("Conv", whole(4, 8, 32, 1, 1), {}),
+        lows=(0.0, 3.0),
     )
     one = compiled(model, tmp_path)
     kept = [[dtype for _, dtype in argument_tensors(workload.mod)] for workload in one.workloads]

@@ -115,13 +115,10 @@ class TuningLoop:
 
     def run(self) -> str:
         """Tunes; returns why it ended: "seconds", "trials", "target", "gain", "exhausted", "stopped" or "paused"."""
-        reason = self._warm_up() or self._slots()
-        while self._last_turn.follows(reason):
-            confirmed = self._confirm(reason)
-            if confirmed is not None:
-                reason = confirmed
-                break
-            reason = self._warm_up() or self._slots()
+        reason: str | None = None
+        while reason is None:
+            ended = self._warm_up() or self._slots()
+            reason = self._confirm(ended) if self._last_turn.follows(ended) else ended
         last = {**self._books.totals(), "spent": self._books.spent()}
         self._tell("batch", saving=True, slot=self._slot, measurements=[], **last)
         self._tell("finished", reason=reason, **self._books.totals(), report=self.report())

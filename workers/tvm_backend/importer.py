@@ -133,9 +133,9 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
         mod, filtered = winograd.transformed(mod, vector_lanes(target), way.balance)
     mod, whole = integers.rewritten(mod, target, way.balance)
     counts = {
-        "convolutions computed by Winograd's minimal filtering": filtered + whole["filtered"],
-        "convolutions and products of whole numbers, four at a time": whole["fours"],
-        "convolutions and products of whole numbers, two at a time": whole["pairs"],
+        "convolutions computed by Winograd's minimal filtering": filtered + whole[integers.FILTERED],
+        "convolutions and products of whole numbers, four at a time": whole[integers.FOURS.name],
+        "convolutions and products of whole numbers, two at a time": whole[integers.PAIRS.name],
     }
     notes += [f"{what}: {count}" for what, count in counts.items() if count]
     return _lower(mod, target), notes

@@ -168,8 +168,12 @@ class TuneRecorder(RunRecorder):
 
 def _later(row: dict[str, Any]) -> dict[str, Any]:
     """What an operator of an older run's log does not have."""
-    found = {"known": row.get("known", 0), "alike": row.get("alike", 0), "knobs": row.get("knobs", [])}
-    return {**found, "at_once": max(1, row.get("at_once", 1))}
+    return {
+        "known": row.get("known", 0),
+        "alike": row.get("alike", 0),
+        "knobs": row.get("knobs", []),
+        "at_once": max(1, row.get("at_once", 1)),
+    }
 
 
 def _as_told(event: Told) -> dict[str, Any]:

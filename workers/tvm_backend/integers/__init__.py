@@ -6,6 +6,7 @@ activations, and exact. Their loops are those of a convolution with so many fewe
 configurations and the cost models take them as any other.
 """
 
-from workers.tvm_backend.integers.rewriting import rewritten
+from workers.tvm_backend.integers.grouping import FOURS, PAIRS
+from workers.tvm_backend.integers.rewriting import FILTERED, rewritten
 
-__all__ = ["rewritten"]
+__all__ = ["FILTERED", "FOURS", "PAIRS", "rewritten"]
