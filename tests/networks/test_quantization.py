@@ -94,6 +94,51 @@ def test_stored_integers_may_enter_and_leave(zoo_cache: Path) -> None:
     assert found.outputs[0].tolerance.step == 1.0
 
 
+def branches(join: str, step: float, zero: int, real: bool = False) -> ModelProto:
+    """Two branches of other scales, concatenated and quantised once more, as `join` says; read as real numbers too."""
+    weights = [
+        *(constant(f"s{place}", np.float32(scale)) for place, scale in enumerate((0.25, 0.5))),
+        *(constant(f"z{place}", np.uint8(value)) for place, value in enumerate((7, 0))),
+        constant("step", np.float32(step)), constant("zero", np.uint8(zero)),
+    ]  # fmt: skip
+    nodes = [
+        *(helper.make_node("QuantizeLinear", ["x", f"s{place}", f"z{place}"], [f"q{place}"]) for place in range(2)),
+        *(helper.make_node("DequantizeLinear", [f"q{place}", f"s{place}", f"z{place}"], [f"r{place}"]) for place in range(2)),
+        helper.make_node("Concat", ["r0", "r1"], ["c"], axis=1),
+        helper.make_node("QuantizeLinear", ["c", "step", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "step", "zero"], ["y"]),
+        *([helper.make_node("Neg", ["c"], ["n"])] if real else []),
+    ]  # fmt: skip
+    if join == "QOperator":
+        nodes[4:6] = [
+            helper.make_node(
+                "QLinearConcat",
+                ["step", "zero", "q0", "s0", "z0", "q1", "s1", "z1"],
+                ["q"],
+                axis=1,
+                domain="com.microsoft",
+            )
+        ]
+    model = model_of(nodes, {"x": [1, 3, 5, 8]}, {"y": [1, 6, 5, 8], **({"n": [1, 6, 5, 8]} if real else {})}, weights)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
+@pytest.mark.parametrize(("step", "zero"), [(0.5, 3), (0.25, 7), (1.0, 0)])
+@pytest.mark.parametrize(("join", "real"), [("QDQ", False), ("QDQ", True), ("QOperator", False)])
+def test_parts_of_a_concatenation_are_quantised_by_themselves(join: str, real: bool, step: float, zero: int) -> None:
+    """What is concatenated for another quantised operator are integers; for others it is the real tensor."""
+    model = branches(join, step, zero, real)
+    values = {"x": np.random.default_rng(0).uniform(-30, 100, (1, 3, 5, 8)).astype(np.float32)}
+    result, _ = clean(deepcopy(model), {})
+    for name, wanted in outputs(model, values).items():
+        assert np.array_equal(outputs(result, values)[name], wanted)
+    made = {node.output[0]: node for node in result.graph.node}
+    joined = [node for node in made.values() if node.op_type == "Concat"]
+    assert len(joined) == 1 + real
+    assert any(all(made[part].op_type == "Sub" for part in node.input) for node in joined)  # a clipping's last step
+
+
 def test_a_scale_found_at_run_time_stays_with_the_import() -> None:
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s"], ["q"]),
@@ -121,6 +166,17 @@ def test_blocks_of_four_bit_weights_are_dequantised_once() -> None:
     found, result = verdict(model)
     assert found.passed
     assert kinds(result) == {"MatMul"}
+
+
+@pytest.mark.mutation
+def test_a_part_by_the_scale_of_another_is_noticed() -> None:
+    model = branches("QDQ", 0.5, 3)
+    values = {"x": np.random.default_rng(0).uniform(-30, 100, (1, 3, 5, 8)).astype(np.float32)}
+    worse = deepcopy(model)
+    for tensor in worse.graph.initializer:
+        tensor.name = {"s0": "s1", "s1": "s0"}.get(tensor.name, tensor.name)
+    result, _ = clean(worse, {})
+    assert not np.array_equal(outputs(result, values)["y"], outputs(model, values)["y"])
 
 
 @pytest.mark.mutation

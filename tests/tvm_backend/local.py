@@ -92,3 +92,10 @@ def reference(model: onnx.ModelProto | Path, x: np.ndarray[Any, Any]) -> np.ndar
     content = model.read_bytes() if isinstance(model, Path) else model.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     return np.asarray(session.run(None, {"x": x})[0])
+
+
+def code(module: Any, language: str = "asm") -> str:
+    """What LLVM makes of a built module, in all of its parts."""
+    inner = getattr(module, "mod", module)
+    own = inner.inspect_source(language) if inner.kind == "llvm" else ""
+    return own + "".join(code(part, language) for part in inner.imports)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from onnx import ModelProto, helper
 
 from tests import zoo
-from tests.tvm_backend.local import reference, target
+from tests.tvm_backend.local import code, reference, target
 from tests.tvm_backend.test_configurations import Compiled
+from tests.tvm_backend.test_groups import vectors
 
 pytestmark = pytest.mark.tvm
 
@@ -112,8 +113,7 @@ def test_the_instruction_is_that_of_the_processor(processor: str, fours: tuple[i
     assert product_widths(machine, 2)[-2:] == (8, 4)
     with machine:
         built = tvm.tirx.build(vector_program(grouping("fours"), 16, 3), target=machine)
-    code = "".join(part.inspect_source("asm") for part in _parts(built) if part.kind == "llvm")
-    assert ("vpdpbusd" in code) is bool(instruction)
+    assert ("vpdpbusd" in code(built)) is bool(instruction)
 
 
 def clipped(read: str, made: str, low: float, levels: float) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
@@ -421,6 +421,22 @@ def test_layers_that_differ_by_a_scale_are_one_operator(tmp_path: Path) -> None:
     assert np.array_equal(one.run(one.drawn(np.random.default_rng(0)), x), reference(model, x))
 
 
+@pytest.mark.parametrize(("channels", "whole_vectors"), [(48, True), (1000, True), (30, False)])
+def test_vectors_are_of_whole_instructions(channels: int, whole_vectors: bool, tmp_path: Path) -> None:
+    """Where the channels can be divided so; else any is taken, and what is left computed number by number."""
+    one = compiled(chain([1, 16, 9, 9], whole(0, channels, 16, 1, 1)), tmp_path)
+    found = vectors(one)
+    assert rewritten(one) == 1
+    assert all(width % 4 == 0 for width in found) is whole_vectors
+    assert {
+        width for width in (4, 6, 8, 16, 30) if channels % width == 0 and whole_vectors <= (width % 4 == 0)
+    } <= found
+    x = given(one)
+    assert np.array_equal(
+        one.run(one.drawn(np.random.default_rng(0)), x), reference(onnx.load(tmp_path / "network.onnx"), x)
+    )
+
+
 @pytest.mark.parametrize("mutated", [False, pytest.param(True, marks=pytest.mark.mutation)])
 def test_what_convolutions_in_groups_and_poolings_read_is_kept_short(
     mutated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -450,6 +466,70 @@ def test_what_convolutions_in_groups_and_poolings_read_is_kept_short(
         assert np.array_equal(one.run(best, x), wanted) is not mutated
 
 
+def joined(lows: tuple[float, float], pooled: bool, also: bool) -> ModelProto:
+    """Two convolutions, clipped to -low .. 255 - low each, concatenated for a third, which may be behind a pooling; `also`: the
+    first's is read by one more."""
+    clips = [
+        clipped(read, f"c{place}_", low, BYTES)
+        for place, (read, low) in enumerate(zip("xab", (0.0, *lows), strict=True))
+    ]
+    nodes = [
+        *clips[0][0],
+        *(helper.make_node("Conv", ["c0_", f"w{name}"], [f"s{name}"]) for name in "ab"),
+        *(helper.make_node("Mul", [f"s{name}", "scale"], [name]) for name in "ab"),
+        *clips[1][0],
+        *clips[2][0],
+        helper.make_node("Concat", ["c1_", "c2_"], ["c"], axis=1),
+        *([helper.make_node("MaxPool", ["c"], ["p"], kernel_shape=[3, 3], strides=[2, 2])] if pooled else []),
+        helper.make_node("Conv", ["p" if pooled else "c", "wc"], ["sc"], pads=[1] * 4),
+        helper.make_node("Abs", ["sc"], ["y"]),
+        *([helper.make_node("Conv", ["c1_", "wd"], ["sd"]), helper.make_node("Abs", ["sd"], ["z"])] if also else []),
+    ]  # fmt: skip
+    held = [
+        *(value for _, values in clips for value in values),
+        zoo.constant("scale", np.float32(2.0**-7)),
+        *(zoo.constant(f"w{name}", whole(place, *shape).astype(np.float32)) for place, (name, shape) in enumerate({
+            "a": (16, 16, 1, 1), "b": (24, 16, 1, 1), "c": (8, 40, 3, 3), "d": (8, 16, 1, 1),
+        }.items())),
+    ]  # fmt: skip
+    outputs = {"y": ["a", "b", "c", "d"], **({"z": ["a", "b", "c", "e"]} if also else {})}
+    return zoo.model_of(nodes, {"x": [1, 16, 12, 12]}, outputs, held)
+
+
+@pytest.mark.parametrize("also", [False, True])
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("lows", [(0.0, 0.0), (3.0, 3.0), (0.0, 3.0)])
+def test_what_is_concatenated_is_kept_short(
+    lows: tuple[float, float], pooled: bool, also: bool, tmp_path: Path
+) -> None:
+    """Of parts that are kept alike; those of other spans have 16 bits together, but for a quicker reader of one."""
+    from workers.tvm_backend.programs import argument_tensors
+
+    model = joined(lows, pooled, also)
+    one = compiled(model, tmp_path)
+    kept = [
+        [dtype for _, dtype in argument_tensors(task.mod)] for task in one.workloads if "joined" in task.mod.script()
+    ]
+    if lows[0] == lows[1]:
+        assert [set(dtypes) for dtypes in kept] == [{"uint8"}], kept
+    elif not also:
+        assert [set(dtypes) for dtypes in kept] == [{"int16"}], kept
+    x = given(one)
+    wanted = reference(model, x)
+    assert len(np.unique(wanted)) > 50
+    for best in ({}, one.drawn(np.random.default_rng(0))):
+        assert np.array_equal(one.run(best, x), wanted)
+
+
+@pytest.mark.mutation
+def test_a_part_beyond_the_span_of_the_first_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.tvm_backend.integers.spans._around", lambda spans: spans[0])
+    model = joined((0.0, 3.0), pooled=False, also=False)
+    one = compiled(model, tmp_path)
+    x = given(one)
+    assert not np.array_equal(one.run({}, x), reference(model, x))
+
+
 def test_spans() -> None:
     from tvm import relax
     from tvm.relax import op
@@ -474,6 +554,8 @@ def test_spans() -> None:
         (op.astype(op.astype(bytes_, "float32"), "int8"), (-128.0, 127.0)),
         (op.astype(op.astype(bytes_, "float32"), "int16"), (0.0, 255.0)),
         (op.astype(op.round(x), "int16"), (-32768.0, 32767.0)),
+        (op.concat([op.astype(bytes_, "float32"), number(np.full((2, 4), -3.0))]), (-3.0, 255.0)),
+        (op.concat([op.astype(bytes_, "float32"), x]), None),
     ]
 
     def bound(expr: Any) -> Any:
@@ -488,12 +570,11 @@ def test_spans() -> None:
         builder.emit_func_output(x)
 
 
-def stores_a_product(one: Any, lanes: int, **config: Any) -> float:
-    """Vectors written between the first and the last product of a convolution in its first configuration, over products."""
+def stores_a_product(one: Any, **config: Any) -> float:
+    """Vectors written between the first and the last product of a convolution, of eight accumulators at a time, over products."""
     import tvm
     from tvm import te
 
-    from workers.engine.start import Machine, first_configurations
     from workers.tvm_backend.integers.sums import Convolution
     from workers.tvm_backend.programs import Workload
 
@@ -503,19 +584,17 @@ def stores_a_product(one: Any, lanes: int, **config: Any) -> float:
     mod = tvm.IRModule({"main": te.create_prim_func([data, weights, sums]).with_attr("layout_free_buffers", [1])})
     machine = tvm.target.Target(target())
     workload = Workload.generate(mod, machine)
-    (start,) = first_configurations(workload.sketches, Machine(lanes=lanes), 1)
+    (sketch,) = workload.sketches
+    tiles = [(1, 1, 1, 1), (1, 56, 1, 1), (1, 7, 1, 8), (8, 1, 1, 8), (1, 3), (1, 3), (32 // one.count, 2)]
+    options = [(2,), *tiles, (32,), (64,), (1,)]
+    choices = tuple(knob.options.index(option) for knob, option in zip(sketch.knobs, options, strict=True))
     assert workload.flops == pytest.approx(2.0 * 56 * 56 * 64 * 9 * 64, rel=0.05)
     assert workload.at_once == one.count
     with machine, tvm.transform.PassContext(config=config):
-        built = tvm.tirx.build(workload.schedule(start.sketch, start.choices).mod, target=machine)
-    code = "".join(part.inspect_source("asm") for part in _parts(built) if part.kind == "llvm").splitlines()
-    first, *_, last = products = [line for line, text in enumerate(code) if PRODUCT.search(text)]
-    return sum(STORE.search(text) is not None for text in code[first : last + 3]) / len(products)
-
-
-def _parts(module: Any) -> list[Any]:
-    inner = getattr(module, "mod", module)
-    return [inner, *(part for child in inner.imports for part in _parts(child))]
+        built = tvm.tirx.build(workload.schedule(0, choices).mod, target=machine)
+    lines = code(built).splitlines()
+    first, *_, last = products = [line for line, text in enumerate(lines) if PRODUCT.search(text)]
+    return sum(STORE.search(text) is not None for text in lines[first : last + 3]) / len(products)
 
 
 @pytest.mark.parametrize("name", GROUPED)
@@ -530,4 +609,4 @@ def test_a_group_is_read_at_once(name: str) -> None:
     one = grouping(name)
     if 8 not in product_widths(machine, one.count):
         pytest.skip("no such instruction here")
-    assert stores_a_product(one, 8, **COMMON_LEFT) < stores_a_product(one, 8) / 2
+    assert stores_a_product(one, **COMMON_LEFT) < stores_a_product(one) / 2

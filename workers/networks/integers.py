@@ -37,8 +37,8 @@ class Stored:
 class IntegerTensors:
     """The network's operators as they are written anew, in `nodes`, over its constants in `weights`.
 
-    Rules put what they know of a tensor, by its name, into `scaled` or `stored`; `real` makes the tensor itself, and only
-    where its integers do not do.
+    Rules put what they know of a tensor, by its name, into `scaled` or `stored`, and into `joined` the operator that
+    concatenates tensors of `scaled` to it; `real` makes the tensor itself, and only where its integers do not do.
     """
 
     def __init__(self, model: ModelProto) -> None:
@@ -46,6 +46,7 @@ class IntegerTensors:
         self.weights = Weights(model.graph)
         self.scaled: dict[str, Scaled] = {}
         self.stored: dict[str, Stored] = {}
+        self.joined: dict[str, NodeProto] = {}
         self._shapes = tensor_shapes(model)
         self._made: set[str] = set()
 
@@ -64,6 +65,10 @@ class IntegerTensors:
         elif name in self.stored:
             kept = self.stored[name]
             self.emit("Cast", [self.shifted(kept.integers, kept.zero, f"{name}__stored")], name, to=kept.dtype)
+        elif name in self.joined:
+            for part in self.joined[name].input:
+                self.real(part)
+            self.nodes.append(self.joined[name])
         else:
             return
         self._made.add(name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
@@ -13,6 +16,8 @@ WORTH = 64
 """Fewer channels are one vector or a few: a rest hardly counts."""
 CHANNELWISE = frozenset({"Relu", "LeakyRelu", "AveragePool", "MaxPool"})
 """Operators that keep channels apart, so that the padding passes through."""
+ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div", "Round"})
+"""So do these, with constants that are one number or one a channel."""
 
 
 def pad_channels(model: ModelProto) -> str | None:
@@ -26,7 +31,7 @@ def pad_channels(model: ModelProto) -> str | None:
     makers = {name: node for node in graph.node for name in node.output}
     behind: dict[str, NodeProto] = {}
     for node in graph.node:
-        chain = _chain(node, makers, readers) if node.op_type == "GlobalAveragePool" else None
+        chain = _chain(node, makers, readers, weights) if node.op_type == "GlobalAveragePool" else None
         channels = None if chain is None else _pad(chain, weights, readers)
         if channels is not None:
             pick = _pick(node, channels, weights)
@@ -37,21 +42,37 @@ def pad_channels(model: ModelProto) -> str | None:
     return f"{len(behind)} convolutions were padded to whole vectors of channels"
 
 
-def _chain(pool: NodeProto, makers: dict[str, NodeProto], readers: dict[str, int]) -> NodeProto | None:
-    """The convolution in front of the pooling, if only channelwise operators with one reader stand between."""
+class _Chain(NamedTuple):
+    """A convolution, and constants of a number a channel behind it: the operator that reads each, and its place there."""
+
+    conv: NodeProto
+    scales: list[tuple[NodeProto, int]]
+
+
+def _chain(pool: NodeProto, makers: dict[str, NodeProto], readers: dict[str, int], weights: Weights) -> _Chain | None:
+    """The convolution in front of the pooling, if only operators that keep channels apart, with one reader, stand between."""
     name = pool.input[0]
+    scales: list[tuple[NodeProto, int]] = []
     while name in makers and readers[name] == 1:
         maker = makers[name]
         if maker.op_type == "Conv":
-            return maker
-        if maker.op_type not in CHANNELWISE or len(maker.output) > 1:
+            return _Chain(maker, scales)
+        read = [place for place, one in enumerate(maker.input) if one not in weights]
+        if len(maker.output) > 1 or len(read) != 1 or maker.op_type not in CHANNELWISE | ARITHMETIC:
             return None
-        name = maker.input[0]
+        for place, constant in enumerate(maker.input):
+            shape = weights.get(constant).shape if constant in weights else ()
+            if len(shape) == 4 and shape[0] == shape[2] == shape[3] == 1 < shape[1]:
+                scales.append((maker, place))
+            elif math.prod(shape) > 1:
+                return None
+        name = maker.input[read[0]]
     return None
 
 
-def _pad(conv: NodeProto, weights: Weights, readers: dict[str, int]) -> int | None:
+def _pad(chain: _Chain, weights: Weights, readers: dict[str, int]) -> int | None:
     """Pads the filters; returns how many channels there were, None where it does not pay or cannot be done."""
+    conv = chain.conv
     constants = list(conv.input[1:])
     if attribute(conv, "group", 1) != 1 or any(name not in weights or readers[name] != 1 for name in constants):
         return None
@@ -60,11 +81,18 @@ def _pad(conv: NodeProto, weights: Weights, readers: dict[str, int]) -> int | No
     extra = -channels % LANES
     if not extra or channels < WORTH or filters.dtype != np.float32:
         return None
-    for position, name in enumerate(constants, 1):
-        values = weights.get(name)
-        wider = np.concatenate([values, np.zeros((extra, *values.shape[1:]), values.dtype)])
-        conv.input[position] = weights.put(f"{name}__padded", wider)
+    for position in range(1, len(conv.input)):
+        _widen(weights, conv, position, 0, extra, 0.0)
+    for node, position in chain.scales:
+        _widen(weights, node, position, 1, extra, 1.0)
     return channels
+
+
+def _widen(weights: Weights, node: NodeProto, position: int, axis: int, extra: int, value: float) -> None:
+    name = node.input[position]
+    values = weights.get(name)
+    room = [(0, extra if place == axis else 0) for place in range(values.ndim)]
+    node.input[position] = weights.put(f"{name}__padded", np.pad(values, room, constant_values=value))
 
 
 def _pick(pool: NodeProto, channels: int, weights: Weights) -> NodeProto:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
-from workers.networks.graph import Array, attribute, replace_nodes
+from workers.networks.graph import Array, attribute, replace_nodes, rewired
 from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
 from workers.networks.precision import PAIRS
@@ -60,6 +60,7 @@ class _Rules:
             "Gemm": self._gemm,
             "MatMul": self._product,
             "Cast": self._cast,
+            "Concat": self._concatenate,
             **dict.fromkeys((*_MOVING, *_AVERAGING, "Relu"), self._passing),
         }
 
@@ -116,9 +117,22 @@ class _Rules:
         dtype = self._stored_type(node, zero)
         if scale not in self._weights or (zero and zero not in self._weights) or dtype not in _RANGES:
             return False
-        step, low, high = self._tensors.along(scale, node), *_RANGES[dtype]
+        step = self._tensors.along(scale, node)
         zeros = self._tensors.along(zero, node) if zero else np.zeros((), np.float32)
-        span = (float(low - zeros), float(high - zeros)) if zeros.size == 1 else None
+        joined = self._tensors.joined.get(source) if step.size == zeros.size == 1 else None
+        if joined is None:
+            self._stored[out] = self._whole(source, out, step, zeros, dtype)
+            return True
+        # Each part by itself: what is concatenated then has the stored integers' 8 bits.
+        parts = [self._whole(part, f"{out}__{place}", step, zeros, dtype) for place, part in enumerate(joined.input)]
+        integers = f"{out}__integers"
+        self._tensors.nodes.append(rewired(joined, [part.integers for part in parts], integers))
+        self._stored[out] = Stored(integers, zeros, dtype, _span(dtype, zeros))
+        return True
+
+    def _whole(self, source: str, out: str, step: Array, zeros: Array, dtype: int) -> Stored:
+        """The tensor `source` in steps, less the zero."""
+        (low, high), span = _RANGES[dtype], _span(dtype, zeros)
         known = self._scaled.get(source)
         if known is None:
             self._tensors.real(source)
@@ -127,15 +141,19 @@ class _Rules:
             factor = (known.scale / step).astype(np.float32)
             value = known.integers
             if np.all(factor == 1) and known.span and span and span[0] <= known.span[0] and known.span[1] <= span[1]:
-                self._stored[out] = Stored(value, zeros, dtype, known.span)
-                return True
+                return Stored(value, zeros, dtype, known.span)
             if not np.all(factor == 1):
                 value = self._tensors.emit(
                     "Mul", [value, self._tensors.constant(f"{out}__factor", factor)], f"{out}__steps"
                 )
-        self._stored[out] = Stored(
-            self._tensors.rounded(value, low - zeros, float(high - low), out), zeros, dtype, span
-        )
+        return Stored(self._tensors.rounded(value, low - zeros, float(high - low), out), zeros, dtype, span)
+
+    def _concatenate(self, node: NodeProto) -> bool:
+        """Done once it is known what reads it: a quantisation wants the parts by themselves."""
+        parts = [self._scaled.get(name) for name in node.input]
+        if any(part is None or part.scale.size > 1 or part.integers in self._weights for part in parts):
+            return False
+        self._tensors.joined[node.output[0]] = node
         return True
 
     def _cast(self, node: NodeProto) -> bool:
@@ -231,6 +249,11 @@ class _Rules:
         if tensor is not None:
             return int(tensor.data_type)
         return int(attribute(node, "output_dtype", 0)) or int(TensorProto.UINT8)
+
+
+def _span(dtype: int, zeros: Array) -> tuple[float, float] | None:
+    low, high = _RANGES[dtype]
+    return (float(low - zeros), float(high - zeros)) if zeros.size == 1 else None
 
 
 def _read(node: NodeProto) -> Iterator[str]:

@@ -14,7 +14,16 @@ from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
 from workers.networks.recurrent import ACTIVATIONS, STEPS
-from workers.tvm_backend import constants, fast_math, integers, layout_free, permutations, reductions, winograd
+from workers.tvm_backend import (
+    concatenation,
+    constants,
+    fast_math,
+    integers,
+    layout_free,
+    permutations,
+    reductions,
+    winograd,
+)
 from workers.tvm_backend.hardware import vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
@@ -154,7 +163,7 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
         constants.Fold(),
-        relax.transform.LegalizeOps(fast_math.LEGALIZED),
+        relax.transform.LegalizeOps({**fast_math.LEGALIZED, **concatenation.LEGALIZED}),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
@@ -163,7 +172,7 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     ]
     with target:
         lowered = layout_free.settle(tvm.transform.Sequential(passes)(mod))
-    return reductions.marked(lowered, int(target.attrs["num-cores"]))
+    return reductions.marked(concatenation.in_vectors(lowered), int(target.attrs["num-cores"]))
 
 
 def last_line(error: Exception) -> str:

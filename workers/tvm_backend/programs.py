@@ -22,9 +22,10 @@ from tvm_ffi.serialization import from_json_graph_str
 
 from workers.engine.space import Sketch
 from workers.tvm_backend.groups import channels_of_a_group
+from workers.tvm_backend.hardware import product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
-from workers.tvm_backend.traces import Family, decided, families, read_back
+from workers.tvm_backend.traces import Family, Vectors, decided, families, read_back
 
 LEVEL = 2  # of LLVM's optimisation, 0 to 3
 COMMON_LEFT = {"tirx.disable_cse_tir": True}
@@ -52,7 +53,9 @@ class Workload:
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
-        return families(self.traces, int(self.target.attrs["num-cores"]), channels_of_a_group(self.mod["main"]))
+        lanes = min(product_widths(self.target, self.at_once), default=1) if self.at_once > 1 else 1
+        vectors = Vectors(channels_of_a_group(self.mod["main"]), lanes)
+        return families(self.traces, int(self.target.attrs["num-cores"]), vectors)
 
     @property
     def sketches(self) -> tuple[Sketch, ...]:

@@ -50,7 +50,7 @@ class Found:
 
     def find(self, function: relax.Function, among: list[Grouping]) -> None:
         """Adds those of a function, in groupings of `among`."""
-        values = relax.analysis.get_var2val(function)
+        values = dict(relax.analysis.get_var2val(function).items())
 
         def bound(expr: Any) -> Any:
             return values[expr] if isinstance(expr, relax.Var) and expr in values else expr
@@ -65,6 +65,15 @@ class Found:
             if (is_in_groups(call) or is_pooling(call)) and call.args[0] not in self.forms:
                 if form := _shortest(call.args[0], bound):
                     self.forms[call.args[0]] = form
+        self._hand_on(values)
+
+    def _hand_on(self, values: dict[Any, Any]) -> None:
+        """A concatenation's form is its parts', which may be concatenations."""
+        for var, call in reversed(values.items()):
+            form = self.forms.get(var) if is_concatenation(call) else None
+            if form is not None and form.zero is None:
+                for part in call.args[0]:
+                    self.forms.setdefault(part, form)
 
 
 def is_in_groups(call: Any) -> bool:
@@ -74,6 +83,10 @@ def is_in_groups(call: Any) -> bool:
 
 def is_pooling(call: Any) -> bool:
     return is_call(call, "relax.nn.max_pool2d")
+
+
+def is_concatenation(call: Any) -> bool:
+    return is_call(call, "relax.concat") and isinstance(call.args[0], relax.Tuple)
 
 
 def _shortest(read: Any, bound: Bound) -> Form | None:

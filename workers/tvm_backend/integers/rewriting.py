@@ -16,7 +16,7 @@ from tvm.relax.expr_functor import mutator
 
 from workers.tvm_backend.hardware import product_widths, vector_lanes
 from workers.tvm_backend.integers.filtering import Filtered, filtered
-from workers.tvm_backend.integers.finding import Factors, Form, Found, is_in_groups, is_pooling
+from workers.tvm_backend.integers.finding import Factors, Form, Found, is_concatenation, is_in_groups, is_pooling
 from workers.tvm_backend.integers.grouping import GROUPINGS, PAIRS, Grouping
 from workers.tvm_backend.integers.sums import Convolution, matrix_sums
 from workers.tvm_backend.mutation import FUSABLE, OPAQUE, Rewriter, is_call, static_shape
@@ -63,11 +63,11 @@ class _Rewriter(Rewriter):
             super().visit_var_binding_(binding)
             return
         form = self._forms.get(binding.var)
-        pooled = self._pooled(binding.value)
-        if pooled is not None and (form is None or (form.grouping, form.offset) == (pooled.grouping, pooled.offset)):
-            kept = pooled
+        moved = self._pooled(binding.value) or self._joined(binding.value)
+        if moved is not None and (form is None or (form.grouping, form.offset) == (moved.grouping, moved.offset)):
+            kept = moved
         elif form is not None:
-            kept = self._shortened(form, binding.value if pooled is None else self._read_as(pooled, "float32"))
+            kept = self._shortened(form, binding.value if moved is None else self._read_as(moved, "float32"))
         else:
             super().visit_var_binding_(binding)
             return
@@ -81,6 +81,15 @@ class _Rewriter(Rewriter):
             return None
         attributes = {name: getattr(call.attrs, name) for name in _POOLING}
         return replace(kept, var=self.builder_.emit(relax.op.nn.max_pool2d(kept.var, **attributes)))
+
+    def _joined(self, call: Any) -> _Kept | None:
+        """Concatenated numbers that are all kept alike."""
+        parts = [self._kept.get(part) for part in call.args[0]] if is_concatenation(call) else []
+        kept = [part for part in parts if part is not None]
+        if not kept or len(kept) < len(parts) or len({(part.grouping.name, part.offset) for part in kept}) > 1:
+            return None
+        joined = relax.op.concat([part.var for part in kept], int(call.attrs.axis))
+        return replace(kept[0], var=self.builder_.emit(joined))
 
     def _shortened(self, form: Form, value: relax.Expr) -> _Kept:
         emit, dtype, offset = self.builder_.emit, form.grouping.dtype, form.offset

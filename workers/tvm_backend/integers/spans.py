@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ def whole_span(expr: Any, bound: Bound) -> Span | None:
     if name in _MOVED or name == "relax.nn.relu":
         found = whole_span(expr.args[0], bound)
         return found if name in _MOVED else found and (max(found[0], 0.0), max(found[1], 0.0))
+    if name == "relax.concat" and isinstance(expr.args[0], relax.Tuple):
+        return _around([whole_span(part, bound) for part in expr.args[0]])
     if name in ("relax.add", "relax.subtract"):
         one, other = (whole_span(term, bound) for term in expr.args)
         if one is None or other is None:
@@ -42,6 +44,12 @@ def whole_span(expr: Any, bound: Bound) -> Span | None:
         low, high = other if name == "relax.add" else (-other[1], -other[0])
         return one[0] + low, one[1] + high
     return None
+
+
+def _around(spans: Sequence[Span | None]) -> Span | None:
+    """All of them, where all are known."""
+    found = [span for span in spans if span is not None]
+    return (min(low for low, _ in found), max(high for _, high in found)) if len(found) == len(spans) else None
 
 
 def _held(expr: Any) -> Span | None:

@@ -1,0 +1,119 @@
+"""Concatenations: what they come to, whatever is joined, and that they are copied by vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, helper
+
+from tests.networks.forms import drawn
+from tests.tvm_backend.local import code, reference, target
+from tests.tvm_backend.test_configurations import Compiled, drawn_input
+from tests.zoo import constant, model_of
+
+pytestmark = pytest.mark.tvm
+
+
+def inception(axis: int, channels: tuple[int, ...], twice: bool = False) -> ModelProto:
+    """1 x 1 convolutions of one input side by side, by channels or others; `twice`: the whole beside the first of them."""
+    nodes = [
+        *(helper.make_node("Conv", ["x", f"w{place}"], [f"c{place}"]) for place in range(len(channels))),
+        helper.make_node("Concat", [f"c{place}" for place in range(len(channels))], ["c"], axis=axis),
+        *([helper.make_node("Concat", ["c0", "c", "c0"], ["cc"], axis=axis)] if twice else []),
+        helper.make_node("Relu", ["cc" if twice else "c"], ["y"]),
+    ]
+    weights = [constant(f"w{place}", drawn(many, 8, 1, 1)) for place, many in enumerate(channels)]
+    return model_of(nodes, {"x": [1, 8, 6, 5]}, {"y": None}, weights)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize(
+    ("axis", "channels"),
+    [(1, (16, 16)), (1, (64, 96, 32, 16)), (-3, (3, 5, 7)), (2, (8, 8, 8)), (3, (4, 4)), (0, (6, 6)), (1, (8,) * 9), (1, (8,))],
+)  # fmt: skip
+def test_parts_lie_side_by_side(axis: int, channels: tuple[int, ...], twice: bool, tmp_path: Path) -> None:
+    model = inception(axis, channels, twice)
+    path = tmp_path / "network.onnx"
+    path.write_bytes(model.SerializeToString())
+    one = Compiled(path)
+    x = drawn_input(one.shape)
+    wanted = reference(path, x)
+    for best in ({}, one.drawn(np.random.default_rng(0)), one.drawn(np.random.default_rng(1))):
+        np.testing.assert_allclose(one.run(best, x), wanted, rtol=1e-5, atol=1e-6)
+
+
+def dense(channels: tuple[int, ...]) -> ModelProto:
+    """A layer of a DenseNet: what was found so far, normalised, with an activation."""
+    nodes = [
+        *(helper.make_node("Conv", ["x", f"w{place}"], [f"c{place}"]) for place in range(len(channels))),
+        helper.make_node("Concat", [f"c{place}" for place in range(len(channels))], ["c"], axis=1),
+        helper.make_node("Mul", ["c", "scale"], ["s"]),
+        helper.make_node("Relu", ["s"], ["r"]),
+        helper.make_node("Conv", ["r", "w"], ["y"], pads=[1] * 4),
+    ]
+    weights = [
+        *(constant(f"w{place}", drawn(many, 8, 1, 1)) for place, many in enumerate(channels)),
+        constant("scale", drawn(1, sum(channels), 1, 1)),
+        constant("w", drawn(16, sum(channels), 3, 3)),
+    ]
+    return model_of(nodes, {"x": [1, 8, 6, 5]}, {"y": None}, weights)
+
+
+@pytest.mark.parametrize(
+    ("channels", "width"), [((64, 32, 32, 32), 32), ((16, 48), 16), ((12, 24, 4), 4), ((6, 9), None)]
+)
+def test_what_is_done_with_the_whole_is_done_where_it_is_copied(
+    channels: tuple[int, ...], width: int | None, tmp_path: Path
+) -> None:
+    """In one block, whose vectors divide the parts."""
+    path = tmp_path / "network.onnx"
+    path.write_bytes(dense(channels).SerializeToString())
+    one = Compiled(path)
+    operators = zip(one.extracted, one.workloads, strict=True)
+    (copied,) = (workload.mod for operator, workload in operators if "concatenate" in operator.name)
+    assert innermost(copied) == ([width] if width else [sum(channels)] * 3)
+    x = drawn_input(one.shape)
+    wanted = reference(path, x)
+    for best in ({}, one.drawn(np.random.default_rng(0)), one.drawn(np.random.default_rng(1))):
+        np.testing.assert_allclose(one.run(best, x), wanted, rtol=1e-4, atol=1e-4)
+
+
+def innermost(mod: Any) -> list[int]:
+    """Lengths of the last loops around the blocks of a program."""
+    from tvm.s_tir import Schedule
+
+    schedule = Schedule(mod)
+    blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
+    return [int(schedule.get(schedule.get_loops(block)[-1]).extent) for block in blocks]
+
+
+def written(sums: Any, channels: tuple[int, ...], dtype: str) -> str:
+    """A copy in vectors of 16, as LLVM is given it."""
+    import tvm
+    from tvm import te
+    from tvm.s_tir import Schedule
+
+    machine = tvm.target.Target({**target(), "opt-level": 0})
+    parts = [te.placeholder((1, 5, 5, many), dtype, f"part{place}") for place, many in enumerate(channels)]
+    schedule = Schedule(te.create_prim_func([*parts, sums(parts, 3)]))
+    (block,) = schedule.get_child_blocks(schedule.get_sblock("root"))
+    _, lanes = schedule.split(schedule.fuse(*schedule.get_loops(block)), [None, 16])
+    schedule.vectorize(lanes)
+    with machine:
+        return code(tvm.tirx.build(schedule.mod, target=machine), "ll")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("channels", [(64, 64), (64, 128, 32, 32), (256, *(32,) * 23), (16, 48)])
+@pytest.mark.parametrize("stock", [False, pytest.param(True, marks=pytest.mark.mutation)])
+def test_a_vector_is_of_one_part(stock: bool, channels: tuple[int, ...], dtype: str) -> None:
+    """As TVM has it, it is not."""
+    from tvm import topi
+
+    from workers.tvm_backend.concatenation import joined
+
+    copied = written(topi.concatenate if stock else joined, channels, dtype)
+    assert (f"store <16 x {'float' if dtype == 'float32' else 'i8'}>" in copied) is not stock
