@@ -25,7 +25,7 @@ def inception(axis: int, channels: tuple[int, ...], twice: bool = False) -> Mode
         *([helper.make_node("Concat", ["c0", "c", "c0"], ["cc"], axis=axis)] if twice else []),
         helper.make_node("Relu", ["cc" if twice else "c"], ["y"]),
     ]
-    weights = [constant(f"w{place}", drawn(many, 8, 1, 1)) for place, many in enumerate(channels)]
+    weights = [constant(f"w{place}", drawn(many, 8, 1, 1, seed=place)) for place, many in enumerate(channels)]
     return model_of(nodes, {"x": [1, 8, 6, 5]}, {"y": None}, weights)
 
 
@@ -55,7 +55,7 @@ def dense(channels: tuple[int, ...]) -> ModelProto:
         helper.make_node("Conv", ["r", "w"], ["y"], pads=[1] * 4),
     ]
     weights = [
-        *(constant(f"w{place}", drawn(many, 8, 1, 1)) for place, many in enumerate(channels)),
+        *(constant(f"w{place}", drawn(many, 8, 1, 1, seed=place)) for place, many in enumerate(channels)),
         constant("scale", drawn(1, sum(channels), 1, 1)),
         constant("w", drawn(16, sum(channels), 3, 3)),
     ]

@@ -571,7 +571,7 @@ def test_spans() -> None:
 
 
 def stores_a_product(one: Any, **config: Any) -> float:
-    """Vectors written between the first and the last product of a convolution, of eight accumulators at a time, over products."""
+    """Vectors written between the first and the last product of a convolution, of eight accumulators, over products."""
     import tvm
     from tvm import te
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -38,55 +39,82 @@ def joined(parts: list[te.Tensor], axis: int) -> te.Tensor:
     ends = list(accumulate(sizes))
 
     def value(*place: Any) -> Any:
-        def among(first: int, last: int) -> Any:
-            if last - first == 1:
-                start = ends[first] - sizes[first]
-                return parts[first][(*place[:axis], place[axis] - start, *place[axis + 1 :])]
-            middle = (first + last) // 2
-            return tirx.if_then_else(place[axis] < ends[middle - 1], among(first, middle), among(middle, last))
+        def of(number: int) -> Any:
+            within = place[axis] - (ends[number] - sizes[number])
+            return parts[number][(*place[:axis], within, *place[axis + 1 :])]
 
-        return among(0, len(parts))
+        return _one_of(0, len(parts), lambda number: place[axis] < ends[number - 1], of)
 
     shape = [*parts[0].shape]
     shape[axis] = ends[-1]
     return te.compute(shape, value, name="joined")
 
 
+def interleaved(parts: list[te.Tensor], start: int, end: int) -> te.Tensor:
+    """The first channel of each of `parts`, which are alike, then the second of each: those from `start` to `end`. Channels
+    are the last axis."""
+
+    def value(*place: Any) -> Any:
+        at, count = place[-1] + start, len(parts)
+        return _one_of(
+            0, count, lambda number: at % count < number, lambda number: parts[number][(*place[:-1], at // count)]
+        )
+
+    return te.compute([*parts[0].shape[:-1], end - start], value, name="interleaved")
+
+
+def _one_of(first: int, last: int, before: Callable[[int], Any], value: Callable[[int], Any]) -> Any:
+    """The value of one of the parts `first` to `last`, which is told by whether it is before others."""
+    if last - first == 1:
+        return value(first)
+    middle = (first + last) // 2
+    return tirx.if_then_else(
+        before(middle), _one_of(first, middle, before, value), _one_of(middle, last, before, value)
+    )
+
+
 def in_vectors(mod: tvm.IRModule) -> tvm.IRModule:
-    """With programs that ask where along the last axis they are as one block, whose last loop is broken where that may change.
+    """With programs that ask which of several tensors a value is of as one block, whose last loop is broken where the answer
+    may change, or after one of each.
 
     TVM's rules make no vectors that an answer may differ in, and leave what asks in a block of its own.
     """
     for variable, function in mod.functions_items():
-        if isinstance(function, tirx.PrimFunc) and any(_ends(block) for block in blocks(function)):
+        if isinstance(function, tirx.PrimFunc) and any(_asked(block) for block in blocks(function)):
             mod[variable] = _broken(function) or function
     return mod
 
 
 def _broken(function: tirx.PrimFunc) -> tirx.PrimFunc | None:
-    found = blocks(function)
-    if any(block.init is not None for block in found):
+    *inner, last = blocks(function)
+    if any(block.init is not None for block in (*inner, last)):
         return None
     schedule = Schedule(tvm.IRModule({"main": function}))
     try:
-        for block in found[:-1]:
+        for block in inner:
             schedule.compute_inline(schedule.get_sblock(block.name_hint))
     except tvm.s_tir.ScheduleError:
         return None
-    last = schedule.get_sblock(found[-1].name_hint)
-    block = schedule.get(last)
-    width = math.gcd(WIDEST, int(block.iter_vars[-1].dom.extent), *_ends(block))
-    if width < NARROWEST:
+    whole = schedule.get_sblock(last.name_hint)
+    asked = _asked(schedule.get(whole))
+    width = math.gcd(WIDEST, int(last.iter_vars[-1].dom.extent), *asked)
+    if not asked or width < min(NARROWEST, *asked):
         return None
-    schedule.split(schedule.get_loops(last)[-1], [None, width])
+    schedule.split(schedule.get_loops(whole)[-1], [None, width])
     return schedule.mod["main"]
 
 
-def _ends(block: Any) -> list[int]:
-    """Places along the block's last axis before which it does something else than behind them."""
-    asked: list[Any] = []
-    structural_walk(block.body, [(tirx.LT, asked.append)])
-    place = block.iter_vars[-1].var if block.iter_vars else None
-    return [
-        int(one.b) for one in asked if place is not None and one.a.same_as(place) and isinstance(one.b, tirx.IntImm)
-    ]
+def _asked(block: Any) -> list[int]:
+    """Places along a block's last axis before which it does something else than behind them, and of how many tensors it takes
+    one in turn."""
+    conditions: list[Any] = []
+    structural_walk(block.body, [(tirx.LT, conditions.append)])
+    found = []
+    for one in conditions:
+        turn = isinstance(one.a, tirx.FloorMod)
+        place, number = (one.a.a, one.a.b) if turn else (one.a, one.b)
+        if isinstance(place, tirx.Add):
+            place = place.a
+        if isinstance(number, tirx.IntImm) and block.iter_vars and place.same_as(block.iter_vars[-1].var):
+            found.append(int(number))
+    return found

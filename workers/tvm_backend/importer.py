@@ -19,11 +19,12 @@ from workers.tvm_backend import (
     constants,
     fast_math,
     integers,
+    interleaving,
     layout_free,
     permutations,
     reductions,
     winograd,
-)
+)  # fmt: skip
 from workers.tvm_backend.hardware import vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
@@ -136,7 +137,7 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
     notes: list[str] = []
     if way.layout == "NHWC":
         mod = relax.transform.ConvertLayout(NHWC)(mod)
-    mod = tvm.transform.Sequential([permutations.Compose()])(mod)
+    mod = tvm.transform.Sequential([permutations.Compose(), interleaving.Interleave()])(mod)
     filtered = 0
     if way.balance is not None and not way.exactly:
         mod, filtered = winograd.transformed(mod, vector_lanes(target), way.balance)
