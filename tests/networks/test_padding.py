@@ -48,27 +48,38 @@ def test_the_output_is_the_same_and_the_convolution_is_wider(between):
     np.testing.assert_allclose(after[0], before[0], rtol=1e-6, atol=1e-6)
 
 
-def quantised_classifier(shape):
-    """Scaled, rounded and clipped from above, as quantised networks are written; `shape` is that of the scale."""
+def quantised_classifier(scale, most=()):
+    """Scaled, rounded and clipped from above, as quantised networks are written; of shapes `scale` and `most`."""
     model = classifier(100, ())
-    steps = [("Mul", "scale"), ("Round", None), ("Sub", "most"), ("Relu", None), ("Add", "most"), ("Div", "steps")]
-    scale = np.random.default_rng(2).uniform(2, 20, shape).astype(np.float32)
-    constants = {"scale": scale, "most": np.float32(15), "steps": scale}
-    graph, name = model.graph, "y0"
+    steps = [
+        ("Mul", "y0 scale"),
+        ("Round", "q0"),
+        ("Sub", "most q1"),
+        ("Relu", "q2"),
+        ("Add", "most q3"),
+        ("Div", "q4 scale"),
+    ]
+    graph = model.graph
     pool = graph.node.pop()
-    for number, (kind, constant) in enumerate(steps):
-        read = [constant, name] if kind == "Add" else [name, *([constant] if constant else [])]
-        graph.node.append(helper.make_node(kind, read, [f"q{number}"]))
-        name = f"q{number}"
-    pool.input[0] = name
+    graph.node.extend(helper.make_node(kind, read.split(), [f"q{place}"]) for place, (kind, read) in enumerate(steps))
+    pool.input[0] = f"q{len(steps) - 1}"
     graph.node.append(pool)
-    graph.initializer.extend(numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items())
+    rng = np.random.default_rng(2)
+    constants = {"scale": rng.uniform(2, 20, scale), "most": rng.uniform(10, 15, most)}
+    graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(value, np.float32), name) for name, value in constants.items()
+    )
     return model
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1, 1), (1, 100, 1, 1)])
-def test_it_passes_through_the_arithmetic_of_quantised_networks(shape):
-    model = quantised_classifier(shape)
+BY_CHANNEL = (1, 100, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("scale", "most"), [((), ()), ((1,), ()), ((1, 1, 1, 1), ()), (BY_CHANNEL, ()), (BY_CHANNEL, BY_CHANNEL)]
+)
+def test_it_passes_through_the_arithmetic_of_quantised_networks(scale, most):
+    model = quantised_classifier(scale, most)
     before = outputs(model)
     assert pad_channels(model)
     assert len(np.unique(before[0])) > 50
@@ -80,13 +91,14 @@ def test_it_passes_through_the_arithmetic_of_quantised_networks(shape):
     [
         quantised_classifier((1, 1, 6, 6)),  # a picture's own numbers
         quantised_classifier((6,)),
+        quantised_classifier((1, 1, 1, 1, 1)),
         classifier(128),  # whole vectors already
         classifier(40),  # too few to matter
         classifier(100, groups=4),  # padding would shift the groups
         classifier(100, ("Softmax",)),  # mixes channels
         classifier(100, watched=True),  # somebody else reads the unpadded result
     ],
-    ids=["picture", "row", "whole", "few", "groups", "mixing", "watched"],
+    ids=["picture", "row", "more axes", "whole", "few", "groups", "mixing", "watched"],
 )
 def test_it_is_left_alone_where_padding_would_show(model):
     before = model.SerializeToString()

@@ -124,10 +124,17 @@ def branches(join: str, step: float, zero: int, real: bool = False) -> ModelProt
     return model
 
 
-@pytest.mark.parametrize(("step", "zero"), [(0.5, 3), (0.25, 7), (1.0, 0)])
+@pytest.mark.parametrize(
+    ("step", "zero", "roundings"),
+    [(0.5, 3, 4), (0.25, 7, 3), (1.0, 0, 4), (float(np.float32(0.25) * np.float32(1.0000001)), 0, 4)],
+    ids=["the second's step", "the first's", "neither's", "nearly the first's"],
+)
 @pytest.mark.parametrize(("join", "real"), [("QDQ", False), ("QDQ", True), ("QOperator", False)])
-def test_parts_of_a_concatenation_are_quantised_by_themselves(join: str, real: bool, step: float, zero: int) -> None:
-    """What is concatenated for another quantised operator are integers; for others it is the real tensor."""
+def test_parts_of_a_concatenation_are_quantised_by_themselves(
+    join: str, real: bool, step: float, zero: int, roundings: int
+) -> None:
+    """What is concatenated for another quantised operator are integers; for others it is the real tensor. A part that is
+    quantised so already is taken as it is."""
     model = branches(join, step, zero, real)
     values = {"x": np.random.default_rng(0).uniform(-30, 100, (1, 3, 5, 8)).astype(np.float32)}
     result, _ = clean(deepcopy(model), {})
@@ -137,6 +144,47 @@ def test_parts_of_a_concatenation_are_quantised_by_themselves(join: str, real: b
     joined = [node for node in made.values() if node.op_type == "Concat"]
     assert len(joined) == 1 + real
     assert any(all(made[part].op_type == "Sub" for part in node.input) for node in joined)  # a clipping's last step
+    assert sum(node.op_type == "Round" for node in made.values()) == roundings
+
+
+def test_what_is_stored_is_quantised_again_as_it_is_multiplied_out() -> None:
+    """Of 255 with this scale the product is rounded down, and a half of it with it; half of 255 is rounded up."""
+    scale = np.float32(8421788 * 2.0**-29)
+    weights = [constant("s", scale), constant("z", np.uint8(0)), constant("t", np.float32(2 * scale))]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "t", "z"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [256]}, {"y": [256]}, weights)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.UINT8
+    result, _ = clean(deepcopy(model), {})
+    values = {"x": np.arange(256, dtype=np.uint8)}
+    found = outputs(result, values)["y"]
+    assert found[255] == 127
+    assert np.array_equal(found, outputs(model, values)["y"])
+
+
+@pytest.mark.parametrize("case", ["twice", "a constant part", "an output"])
+def test_what_reads_a_concatenation_may_be_anything(case: str) -> None:
+    model = branches("QDQ", 0.5, 3)
+    graph = model.graph
+    if case == "twice":
+        graph.initializer.append(constant("other", np.float32(2.0)))
+        graph.node.append(helper.make_node("QuantizeLinear", ["c", "other", "zero"], ["p"]))
+        graph.node.append(helper.make_node("DequantizeLinear", ["p", "other", "zero"], ["n"]))
+        graph.output.append(helper.make_tensor_value_info("n", TensorProto.FLOAT, [1, 6, 5, 8]))
+    elif case == "a constant part":
+        graph.initializer.append(
+            constant("k", np.random.default_rng(3).uniform(0, 30, (1, 3, 5, 8)).astype(np.float32))
+        )
+        next(node for node in graph.node if node.op_type == "Concat").input[1] = "k"
+    else:
+        graph.output.append(helper.make_tensor_value_info("c", TensorProto.FLOAT, [1, 6, 5, 8]))
+    values = {"x": np.random.default_rng(0).uniform(-30, 100, (1, 3, 5, 8)).astype(np.float32)}
+    result, _ = clean(deepcopy(model), {})
+    for name, wanted in outputs(model, values).items():
+        assert np.array_equal(outputs(result, values)[name], wanted)
 
 
 def test_a_scale_found_at_run_time_stays_with_the_import() -> None:
@@ -169,13 +217,16 @@ def test_blocks_of_four_bit_weights_are_dequantised_once() -> None:
 
 
 @pytest.mark.mutation
-def test_a_part_by_the_scale_of_another_is_noticed() -> None:
+def test_a_part_by_the_scale_of_another_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.networks.quantization import _Rules
+
+    right = _Rules._in_steps
+    monkeypatch.setattr(
+        _Rules, "_in_steps", lambda self, source, *others: right(self, source.replace("r1", "r0"), *others)
+    )
     model = branches("QDQ", 0.5, 3)
     values = {"x": np.random.default_rng(0).uniform(-30, 100, (1, 3, 5, 8)).astype(np.float32)}
-    worse = deepcopy(model)
-    for tensor in worse.graph.initializer:
-        tensor.name = {"s0": "s1", "s1": "s0"}.get(tensor.name, tensor.name)
-    result, _ = clean(worse, {})
+    result, _ = clean(deepcopy(model), {})
     assert not np.array_equal(outputs(result, values)["y"], outputs(model, values)["y"])
 
 

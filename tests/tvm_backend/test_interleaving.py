@@ -12,6 +12,7 @@ from onnx import ModelProto, helper
 from tests.networks.forms import drawn
 from tests.tvm_backend.local import reference
 from tests.tvm_backend.test_configurations import Compiled, drawn_input
+from tests.tvm_backend.test_integers import clipped
 from tests.zoo import constant, model_of
 
 pytestmark = pytest.mark.tvm
@@ -103,3 +104,25 @@ def test_channels_of_another_part_or_turn_are_noticed(
     monkeypatch.setattr(interleaving, "interleaved", wrong)
     with pytest.raises(AssertionError):
         check(shuffled((16, 16), 2, (16, 16)), tmp_path)
+
+
+def test_whole_numbers_are_multiplied_as_such_behind_a_shuffle(tmp_path: Path) -> None:
+    """Clipped to 0 to 15 in front of the concatenation; the convolution that reads the shuffle sums products of them."""
+    model = shuffled((16, 16), 2)
+    graph = model.graph
+    concatenation = next(node for node in graph.node if node.op_type == "Concat" and node.output[0] == "joined")
+    at = list(graph.node).index(concatenation)
+    for place in range(2):
+        nodes, held = clipped(f"c{place}", f"k{place}_", 0.0, 15.0)
+        for offset, node in enumerate(nodes):
+            graph.node.insert(at + offset, node)
+        at += len(nodes)
+        graph.initializer.extend(held)
+        concatenation.input[place] = f"k{place}_"
+    for tensor in graph.initializer:
+        if tensor.name == "v0":
+            tensor.CopyFrom(constant("v0", np.rint(drawn(4, 32, 1, 1) * 100)))
+    one = compiled(model, tmp_path)
+    assert any("conv2d_pairs" in operator.name or "conv2d_fours" in operator.name for operator in one.extracted)
+    x = drawn_input(one.shape) * 8
+    assert np.abs(one.run({}, x) - reference(tmp_path / "network.onnx", x)).max() < 200

@@ -43,48 +43,48 @@ def pad_channels(model: ModelProto) -> str | None:
 
 
 class _Chain(NamedTuple):
-    """A convolution, and constants of a number a channel behind it: the operator that reads each, and its place there."""
+    """A convolution, and the constants behind it: the operator that reads each, and its place there."""
 
     conv: NodeProto
-    scales: list[tuple[NodeProto, int]]
+    constants: list[tuple[NodeProto, int]]
 
 
 def _chain(pool: NodeProto, makers: dict[str, NodeProto], readers: dict[str, int], weights: Weights) -> _Chain | None:
     """The convolution in front of the pooling, if only operators that keep channels apart, with one reader, stand between."""
     name = pool.input[0]
-    scales: list[tuple[NodeProto, int]] = []
+    constants: list[tuple[NodeProto, int]] = []
     while name in makers and readers[name] == 1:
         maker = makers[name]
         if maker.op_type == "Conv":
-            return _Chain(maker, scales)
-        read = [place for place, one in enumerate(maker.input) if one not in weights]
+            return _Chain(maker, constants)
+        read = [one for one in maker.input if one not in weights]
         if len(maker.output) > 1 or len(read) != 1 or maker.op_type not in CHANNELWISE | ARITHMETIC:
             return None
-        for place, constant in enumerate(maker.input):
-            shape = weights.get(constant).shape if constant in weights else ()
-            if len(shape) == 4 and shape[0] == shape[2] == shape[3] == 1 < shape[1]:
-                scales.append((maker, place))
-            elif math.prod(shape) > 1:
-                return None
-        name = maker.input[read[0]]
+        constants += [(maker, place) for place, one in enumerate(maker.input) if one in weights]
+        name = read[0]
     return None
 
 
 def _pad(chain: _Chain, weights: Weights, readers: dict[str, int]) -> int | None:
     """Pads the filters; returns how many channels there were, None where it does not pay or cannot be done."""
     conv = chain.conv
-    constants = list(conv.input[1:])
-    if attribute(conv, "group", 1) != 1 or any(name not in weights or readers[name] != 1 for name in constants):
+    own = list(conv.input[1:])
+    if attribute(conv, "group", 1) != 1 or any(name not in weights or readers[name] != 1 for name in own):
         return None
     filters = weights.get(conv.input[1])
     channels = len(filters)
     extra = -channels % LANES
     if not extra or channels < WORTH or filters.dtype != np.float32:
         return None
-    for position in range(1, len(conv.input)):
-        _widen(weights, conv, position, 0, extra, 0.0)
-    for node, position in chain.scales:
-        _widen(weights, node, position, 1, extra, 1.0)
+    by_channel = (1, channels, *(1,) * (filters.ndim - 2))
+    shapes = [weights.get(node.input[place]).shape for node, place in chain.constants]
+    if any(shape != by_channel and (math.prod(shape) > 1 or len(shape) > filters.ndim) for shape in shapes):
+        return None
+    for place in range(1, len(conv.input)):
+        _widen(weights, conv, place, 0, extra, 0.0)
+    for (node, place), shape in zip(chain.constants, shapes, strict=True):
+        if shape == by_channel:
+            _widen(weights, node, place, 1, extra, 1.0)
     return channels
 
 

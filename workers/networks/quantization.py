@@ -90,7 +90,9 @@ class _Rules:
         if known is not None and constant and np.array_equal(known.zero, zeros):
             integers, span = known.integers, known.span
         else:
-            integers, span = self._centred(node, source, zero, zeros), None
+            stored = self._weights.tensor(zero) if zero else None
+            integers = self._centred(node, source, zero, zeros)
+            span = _span(stored.data_type, zeros) if stored is not None and stored.data_type in _RANGES else None
         if scale in self._weights:
             self._scaled[out] = Scaled(integers, self._tensors.along(scale, node), span)
         else:
@@ -121,27 +123,29 @@ class _Rules:
         zeros = self._tensors.along(zero, node) if zero else np.zeros((), np.float32)
         joined = self._tensors.joined.get(source) if step.size == zeros.size == 1 else None
         if joined is None:
-            self._stored[out] = self._whole(source, out, step, zeros, dtype)
+            self._stored[out] = self._in_steps(source, out, step, zeros, dtype)
             return True
         # Each part by itself: what is concatenated then has the stored integers' 8 bits.
-        parts = [self._whole(part, f"{out}__{place}", step, zeros, dtype) for place, part in enumerate(joined.input)]
+        parts = [self._in_steps(part, f"{out}__{place}", step, zeros, dtype) for place, part in enumerate(joined.input)]
         integers = f"{out}__integers"
         self._tensors.nodes.append(rewired(joined, [part.integers for part in parts], integers))
         self._stored[out] = Stored(integers, zeros, dtype, _span(dtype, zeros))
         return True
 
-    def _whole(self, source: str, out: str, step: Array, zeros: Array, dtype: int) -> Stored:
+    def _in_steps(self, source: str, out: str, step: Array, zeros: Array, dtype: int) -> Stored:
         """The tensor `source` in steps, less the zero."""
         (low, high), span = _RANGES[dtype], _span(dtype, zeros)
         known = self._scaled.get(source)
-        if known is None:
+        if known is not None and np.array_equal(known.scale, step) and known.span and span:
+            if span[0] <= known.span[0] and known.span[1] <= span[1]:
+                return Stored(known.integers, zeros, dtype, known.span)
+        if known is None or known.span:
+            # As ONNX Runtime does it of what is stored: a factor of both scales would round the other way now and then.
             self._tensors.real(source)
             value = self._tensors.emit("Div", [source, self._tensors.constant(f"{out}__step", step)], f"{out}__steps")
         else:
             factor = (known.scale / step).astype(np.float32)
             value = known.integers
-            if np.all(factor == 1) and known.span and span and span[0] <= known.span[0] and known.span[1] <= span[1]:
-                return Stored(value, zeros, dtype, known.span)
             if not np.all(factor == 1):
                 value = self._tensors.emit(
                     "Mul", [value, self._tensors.constant(f"{out}__factor", factor)], f"{out}__steps"
@@ -149,7 +153,7 @@ class _Rules:
         return Stored(self._tensors.rounded(value, low - zeros, float(high - low), out), zeros, dtype, span)
 
     def _concatenate(self, node: NodeProto) -> bool:
-        """Done once it is known what reads it: a quantisation wants the parts by themselves."""
+        """Taken, and written once it is known what reads it: a quantisation wants the parts by themselves."""
         parts = [self._scaled.get(name) for name in node.input]
         if any(part is None or part.scale.size > 1 or part.integers in self._weights for part in parts):
             return False

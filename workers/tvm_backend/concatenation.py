@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
@@ -13,16 +14,16 @@ from tvm.s_tir import Schedule
 from tvm_ffi import structural_walk
 
 from workers.tvm_backend.layout_free import blocks
-from workers.tvm_backend.mutation import static_shape
+from workers.tvm_backend.mutation import is_concatenation, static_shape
 
 WIDEST, NARROWEST = 64, 4
 """Values at a time."""
 
 
 def _concat(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    parts = list(call.args[0]) if isinstance(call.args[0], relax.Tuple) else []
+    parts = list(call.args[0]) if is_concatenation(call) else []
     shapes = [static_shape(part) for part in parts]
-    if not parts or call.attrs.axis is None or not all(shapes):
+    if not parts or not all(shapes):
         return call.op.get_attr("FLegalize")(builder, call)
     axis = int(call.attrs.axis) % len(shapes[0] or ())
     return builder.call_te(joined, parts, axis, primfunc_name_hint="concatenate")
@@ -33,8 +34,8 @@ LEGALIZED = {"relax.concat": _concat}
 
 
 def joined(parts: list[te.Tensor], axis: int) -> te.Tensor:
-    """`parts` side by side along `axis`. That `place < end` is the same for all of a vector is seen by TVM, of `end <= place`,
-    which it would write, it is not."""
+    """`parts` side by side along `axis`. TVM sees that `place < end` is the same for all of a vector; of `end <= place`, which
+    its own concatenation asks, it does not."""
     sizes = [int(part.shape[axis]) for part in parts]
     ends = list(accumulate(sizes))
 
@@ -75,17 +76,15 @@ def _one_of(first: int, last: int, before: Callable[[int], Any], value: Callable
 
 def in_vectors(mod: tvm.IRModule) -> tvm.IRModule:
     """With programs that ask which of several tensors a value is of as one block, whose last loop is broken where the answer
-    may change, or after one of each.
-
-    TVM's rules make no vectors that an answer may differ in, and leave what asks in a block of its own.
-    """
+    may change, or after one of each: TVM's rules make vectors of values that are answered differently, one by one then."""
     for variable, function in mod.functions_items():
-        if isinstance(function, tirx.PrimFunc) and any(_asked(block) for block in blocks(function)):
-            mod[variable] = _broken(function) or function
+        if isinstance(function, tirx.PrimFunc) and any(any(_asked(block)) for block in blocks(function)):
+            mod[variable] = _in_one_block(function) or function
     return mod
 
 
-def _broken(function: tirx.PrimFunc) -> tirx.PrimFunc | None:
+def _in_one_block(function: tirx.PrimFunc) -> tirx.PrimFunc | None:
+    """None where that cannot be, as of a sum, or brings nothing."""
     *inner, last = blocks(function)
     if any(block.init is not None for block in (*inner, last)):
         return None
@@ -93,28 +92,37 @@ def _broken(function: tirx.PrimFunc) -> tirx.PrimFunc | None:
     try:
         for block in inner:
             schedule.compute_inline(schedule.get_sblock(block.name_hint))
+        whole = schedule.get_sblock(last.name_hint)
     except tvm.s_tir.ScheduleError:
         return None
-    whole = schedule.get_sblock(last.name_hint)
-    asked = _asked(schedule.get(whole))
-    width = math.gcd(WIDEST, int(last.iter_vars[-1].dom.extent), *asked)
-    if not asked or width < min(NARROWEST, *asked):
+    ends, turns = _asked(schedule.get(whole))
+    width = math.gcd(WIDEST, int(last.iter_vars[-1].dom.extent), *ends, *turns)
+    if not (ends or turns) or (width < NARROWEST and width not in turns):
         return None
     schedule.split(schedule.get_loops(whole)[-1], [None, width])
     return schedule.mod["main"]
 
 
-def _asked(block: Any) -> list[int]:
-    """Places along a block's last axis before which it does something else than behind them, and of how many tensors it takes
+def _asked(block: Any) -> tuple[list[int], list[int]]:
+    """Places along a block's last axis before which it does something else than behind them; and of how many tensors it takes
     one in turn."""
     conditions: list[Any] = []
     structural_walk(block.body, [(tirx.LT, conditions.append)])
-    found = []
+    ends: list[int] = []
+    repeated: dict[int, set[int]] = defaultdict(set)
     for one in conditions:
-        turn = isinstance(one.a, tirx.FloorMod)
-        place, number = (one.a.a, one.a.b) if turn else (one.a, one.b)
-        if isinstance(place, tirx.Add):
-            place = place.a
-        if isinstance(number, tirx.IntImm) and block.iter_vars and place.same_as(block.iter_vars[-1].var):
-            found.append(int(number))
-    return found
+        again = one.a.b if isinstance(one.a, tirx.FloorMod) else None
+        place, more = one.a if again is None else one.a.a, 0
+        if isinstance(place, tirx.Add) and isinstance(place.b, tirx.IntImm):
+            place, more = place.a, int(place.b)
+        known = isinstance(one.b, tirx.IntImm) and (again is None or isinstance(again, tirx.IntImm))
+        if not known or not block.iter_vars or not place.same_as(block.iter_vars[-1].var):
+            continue
+        if again is None:
+            ends.append(int(one.b) - more)
+        else:
+            repeated[int(again)].add(int(one.b))
+    turns = [count for count, asked in repeated.items() if asked == set(range(1, count))]
+    for count in repeated.keys() - set(turns):
+        ends += [count, *repeated[count]]
+    return ends, turns

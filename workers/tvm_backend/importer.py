@@ -137,11 +137,12 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
     notes: list[str] = []
     if way.layout == "NHWC":
         mod = relax.transform.ConvertLayout(NHWC)(mod)
-    mod = tvm.transform.Sequential([permutations.Compose(), interleaving.Interleave()])(mod)
+    mod = tvm.transform.Sequential([permutations.Compose()])(mod)
     filtered = 0
     if way.balance is not None and not way.exactly:
         mod, filtered = winograd.transformed(mod, vector_lanes(target), way.balance)
     mod, whole = integers.rewritten(mod, target, way.balance)
+    mod = tvm.transform.Sequential([interleaving.Interleave()])(mod)
     counts = {
         "convolutions computed by Winograd's minimal filtering": filtered + whole[integers.FILTERED],
         "convolutions and products of whole numbers, four at a time": whole[integers.FOURS.name],

@@ -9,8 +9,7 @@ from tvm import relax
 from tvm.relax.expr_functor import mutator
 
 from workers.tvm_backend.concatenation import interleaved
-from workers.tvm_backend.integers.finding import is_concatenation
-from workers.tvm_backend.mutation import PERMUTED, Rewriter, is_call, permutation, static_shape
+from workers.tvm_backend.mutation import PERMUTED, Rewriter, is_call, is_concatenation, permutation, static_shape
 
 
 @tvm.transform.module_pass(opt_level=0, name="InterleaveChannels")

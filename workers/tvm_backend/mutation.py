@@ -60,6 +60,11 @@ def is_call(expr: Any, name: str) -> bool:
     return isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op) and expr.op.name == name
 
 
+def is_concatenation(expr: Any) -> bool:
+    """Whether an expression concatenates tensors that it names, along an axis."""
+    return is_call(expr, "relax.concat") and isinstance(expr.args[0], relax.Tuple) and expr.attrs.axis is not None
+
+
 def static_shape(expr: Any) -> tuple[int, ...] | None:
     """Of a tensor whose sizes are all known."""
     shape = expr.ty.shape if isinstance(expr.ty, relax.TensorType) else None

@@ -12,10 +12,14 @@ from workers.tvm_backend.mutation import Rewriter, permutation
 @tvm.transform.module_pass(opt_level=0, name="ComposePermutations")
 class Compose:
     """Two permutations become one, and what is permuted back is read where it was: the layout of convolutions meets that of
-    what was written with the channels last. What is permuted for several readers is so once."""
+    what was written with the channels last. What is permuted for several readers is so once, and has one name."""
 
     def transform_module(self, mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
-        once = [relax.transform.EliminateCommonSubexpr(), relax.transform.DeadCodeElimination()]
+        once = [
+            relax.transform.EliminateCommonSubexpr(),
+            relax.transform.CanonicalizeBindings(),
+            relax.transform.DeadCodeElimination(),
+        ]
         return tvm.transform.Sequential(once)(_Composer(mod).rewritten(mod))
 
 

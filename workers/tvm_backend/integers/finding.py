@@ -12,7 +12,7 @@ from tvm import relax
 from workers.tvm_backend.integers.grouping import GROUPINGS, Grouping, Span
 from workers.tvm_backend.integers.spans import Bound, whole_span
 from workers.tvm_backend.integers.sums import Convolution
-from workers.tvm_backend.mutation import constant, is_call, static_shape
+from workers.tvm_backend.mutation import constant, is_call, is_concatenation, static_shape
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,10 @@ class Form:
         offset = self.grouping.offset(self.data)
         assert offset is not None
         return int(offset)
+
+    def alike(self, other: Form) -> bool:
+        """Whether numbers are kept the same."""
+        return self.zero is other.zero is None and (self.grouping, self.offset) == (other.grouping, other.offset)
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,11 @@ class Found:
         """A concatenation's form is its parts', which may be concatenations."""
         for var, call in reversed(values.items()):
             form = self.forms.get(var) if is_concatenation(call) else None
-            if form is not None and form.zero is None:
-                for part in call.args[0]:
-                    self.forms.setdefault(part, form)
+            if form is None or form.zero is not None:
+                continue
+            parts = list(call.args[0])
+            if all(part in values and self.forms.get(part, form).alike(form) for part in parts):
+                self.forms.update((part, form) for part in parts if part not in self.forms)
 
 
 def is_in_groups(call: Any) -> bool:
@@ -83,10 +89,6 @@ def is_in_groups(call: Any) -> bool:
 
 def is_pooling(call: Any) -> bool:
     return is_call(call, "relax.nn.max_pool2d")
-
-
-def is_concatenation(call: Any) -> bool:
-    return is_call(call, "relax.concat") and isinstance(call.args[0], relax.Tuple)
 
 
 def _shortest(read: Any, bound: Bound) -> Form | None:

@@ -16,10 +16,10 @@ from tvm.relax.expr_functor import mutator
 
 from workers.tvm_backend.hardware import product_widths, vector_lanes
 from workers.tvm_backend.integers.filtering import Filtered, filtered
-from workers.tvm_backend.integers.finding import Factors, Form, Found, is_concatenation, is_in_groups, is_pooling
+from workers.tvm_backend.integers.finding import Factors, Form, Found, is_in_groups, is_pooling
 from workers.tvm_backend.integers.grouping import GROUPINGS, PAIRS, Grouping
 from workers.tvm_backend.integers.sums import Convolution, matrix_sums
-from workers.tvm_backend.mutation import FUSABLE, OPAQUE, Rewriter, is_call, static_shape
+from workers.tvm_backend.mutation import FUSABLE, OPAQUE, Rewriter, is_call, is_concatenation, static_shape
 from workers.tvm_backend.winograd import schedules
 
 _POOLING = ("pool_size", "strides", "padding", "dilation", "ceil_mode", "layout", "out_layout")

@@ -11,6 +11,7 @@ import tvm
 from tvm import relax
 
 from workers.tvm_backend.integers.grouping import Span
+from workers.tvm_backend.mutation import is_concatenation
 
 Bound = Callable[[Any], Any]
 """What a variable stands for, any other expression itself."""
@@ -35,7 +36,7 @@ def whole_span(expr: Any, bound: Bound) -> Span | None:
     if name in _MOVED or name == "relax.nn.relu":
         found = whole_span(expr.args[0], bound)
         return found if name in _MOVED else found and (max(found[0], 0.0), max(found[1], 0.0))
-    if name == "relax.concat" and isinstance(expr.args[0], relax.Tuple):
+    if is_concatenation(expr):
         return _around([whole_span(part, bound) for part in expr.args[0]])
     if name in ("relax.add", "relax.subtract"):
         one, other = (whole_span(term, bound) for term in expr.args)
