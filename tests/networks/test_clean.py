@@ -61,8 +61,7 @@ def test_cleaned_network_computes_the_same(zoo_cache: Path, name: str, simplifie
     kinds = Counter(node.op_type for node in result.graph.node)
     assert not kinds.keys() & {"Sum", "Dropout", "Identity", "Constant", "ConstantOfShape", "Shape", "Flatten"}
     assert not kinds["Clip"]
-    if name != "densenet121":  # there a normalisation stands before its convolution
-        assert not kinds["BatchNormalization"]
+    assert not kinds["BatchNormalization"]
     assert all(isinstance(sentence, str) for sentence in report)
     assert any("simplifier was not used (out of order)" in s for s in report) == (simplifier is failing)
 
@@ -172,8 +171,38 @@ def test_shared_weights_and_shared_convolutions_are_folded_only_where_it_is_righ
     weights[3].name = "c_"
     model = model_of(nodes, {"x": [1, 2, 4, 4]}, {"y": [1, 2, 4, 4]}, weights)
     result, _ = clean(deepcopy(model), {}, failing)
-    assert Counter(node.op_type for node in result.graph.node)["BatchNormalization"] == 1
+    kinds = Counter(node.op_type for node in result.graph.node)
+    assert (kinds["BatchNormalization"], kinds["Conv"], kinds["Mul"], kinds["Add"]) == (0, 2, 1, 2)
     assert same(outputs(model), outputs(result))
+
+
+@pytest.mark.parametrize("shape", [(2, 6), (1, 6, 9), (1, 6, 5, 4), (1, 6, 3, 2, 4)])
+@pytest.mark.parametrize("mutated", [False, pytest.param(True, marks=pytest.mark.mutation)])
+def test_a_normalisation_alone_is_a_product_and_a_sum(
+    mutated: bool, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.networks import folding
+
+    if mutated:
+        monkeypatch.setattr(folding, "_statistics", lambda *read, right=folding._statistics: (*right(*read)[:2], 0.0))
+    random = np.random.default_rng(0)
+    weights = [constant(name, random.uniform(0.5, 1.5, 6).astype("f")) for name in "abcd"]
+    nodes = [
+        helper.make_node("BatchNormalization", ["x", "a", "b", "c", "d"], ["n"], epsilon=0.01),
+        helper.make_node("Relu", ["n"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": list(shape)}, {"y": list(shape)}, weights)
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert Counter(node.op_type for node in result.graph.node) == {"Mul": 1, "Add": 1, "Relu": 1}
+    assert same(outputs(model), outputs(result)) is not mutated
+
+
+def test_a_normalisation_whose_statistics_are_told_when_it_runs_stays() -> None:
+    nodes = [helper.make_node("BatchNormalization", ["x", "a", "b", "c", "d"], ["y"])]
+    weights = [constant(name, np.ones(6, np.float32)) for name in "acd"]
+    model = model_of(nodes, {"x": [1, 6, 4, 4], "b": [6]}, {"y": [1, 6, 4, 4]}, weights)
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert [node.op_type for node in result.graph.node] == ["BatchNormalization"]
 
 
 def test_missing_dynamic_shape_is_named(zoo_cache: Path) -> None:

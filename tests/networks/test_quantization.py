@@ -143,7 +143,8 @@ def test_parts_of_a_concatenation_are_quantised_by_themselves(
     made = {node.output[0]: node for node in result.graph.node}
     joined = [node for node in made.values() if node.op_type == "Concat"]
     assert len(joined) == 1 + real
-    assert any(all(made[part].op_type == "Sub" for part in node.input) for node in joined)  # a clipping's last step
+    # What is clipped ends in a Sub; what cannot be beyond the ends is only rounded.
+    assert any(all(made[part].op_type in ("Sub", "Round") for part in node.input) for node in joined)
     assert sum(node.op_type == "Round" for node in made.values()) == roundings
 
 
@@ -163,6 +164,28 @@ def test_what_is_stored_is_quantised_again_as_it_is_multiplied_out() -> None:
     found = outputs(result, values)["y"]
     assert found[255] == 127
     assert np.array_equal(found, outputs(model, values)["y"])
+    assert "Div" in kinds(result)  # of 1 and 3 halves are rounded to even: no factor does
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_integers_are_quantised_again_as_onnx_runtime_does(seed: int) -> None:
+    """Whatever the scales, and where they meet halves."""
+    rng = np.random.default_rng(seed)
+    scale = np.float32(rng.uniform(0.001, 0.5))
+    step = np.float32(scale * (rng.integers(1, 9) / 2 if seed % 2 else rng.uniform(0.3, 3)))
+    weights = [constant("s", scale), constant("z", np.uint8(rng.integers(0, 256))), constant("t", step),
+               constant("u", np.uint8(rng.integers(0, 256)))]  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "t", "u"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [256]}, {"y": [256]}, weights)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.UINT8
+    result, _ = clean(deepcopy(model), {})
+    values = {"x": np.arange(256, dtype=np.uint8)}
+    assert np.array_equal(outputs(result, values)["y"], outputs(model, values)["y"])
+    assert seed % 2 or "Div" not in kinds(result)
 
 
 @pytest.mark.parametrize("case", ["twice", "a constant part", "an output"])

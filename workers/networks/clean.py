@@ -13,7 +13,7 @@ from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
 from workers.networks.errors import one_line
-from workers.networks.folding import fold_batch_norms, fold_constants
+from workers.networks.folding import batch_norms_to_products, fold_batch_norms, fold_constants
 from workers.networks.graph import operator_types, prune
 from workers.networks.halves import halves_to_singles
 from workers.networks.limits import DEFAULT, Limits
@@ -51,6 +51,7 @@ PASSES: tuple[Pass, ...] = (
     explicit_pads,
     recurrences_to_steps,
     fold_batch_norms,
+    batch_norms_to_products,
     sort_topk,
     sums_to_additions,
     hard_activations_to_clips,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.graph import Array, Weights, attribute, replace_nodes, uses
 from workers.networks.inference import evaluate, shape_value
@@ -64,7 +64,9 @@ def fold_batch_norms(model: ModelProto) -> str | None:
     folded: set[str] = set()
     for node in graph.node:
         conv = makers.get(node.input[0]) if node.op_type == "BatchNormalization" else None
-        if conv is None or readers[conv.output[0]] != 1 or not _foldable(node, conv, weights):
+        if conv is None or readers[conv.output[0]] != 1 or not _constant(node, weights):
+            continue
+        if any(name not in weights for name in conv.input[1:] if name):
             continue
         _fold(node, conv, weights)
         folded.add(node.output[0])
@@ -72,19 +74,47 @@ def fold_batch_norms(model: ModelProto) -> str | None:
     return f"{len(folded)} BatchNormalizations were folded into convolutions" if folded else None
 
 
-def _foldable(norm: NodeProto, conv: NodeProto, weights: Weights) -> bool:
-    if (
-        len([name for name in norm.output if name]) != 1
-        or attribute(norm, "training_mode", 0)
-        or not attribute(norm, "spatial", 1)
-    ):
+def batch_norms_to_products(model: ModelProto) -> str | None:
+    """Writes those with constant statistics that no convolution took as a product and a sum, as ONNX Runtime computes them: TVM
+    subtracts, divides, multiplies and adds."""
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+    kept: list[NodeProto] = []
+    written = 0
+    for node in model.graph.node:
+        shape = shapes.get(node.input[0]) if node.op_type == "BatchNormalization" else None
+        single = shape is not None and _constant(node, weights) and weights.get(node.input[1]).dtype == np.float32
+        if shape is None or shape.dims is None or not single:
+            kept.append(node)
+            continue
+        factor, mean, shift = _statistics(node, weights)
+        name, by_channel = node.output[0], (1, -1, *[1] * (len(shape.dims) - 2))
+        scaled = f"{name}__scaled"
+        constants = [
+            weights.put(f"{name}__{what}", values.astype(np.float32).reshape(by_channel))
+            for what, values in (("factor", factor), ("shift", shift - mean * factor))
+        ]
+        kept.append(helper.make_node("Mul", [node.input[0], constants[0]], [scaled]))
+        kept.append(helper.make_node("Add", [scaled, constants[1]], [name]))
+        written += 1
+    replace_nodes(model.graph, kept)
+    return f"{written} BatchNormalizations were written as products and sums" if written else None
+
+
+def _constant(norm: NodeProto, weights: Weights) -> bool:
+    """Whether its statistics are, a number a channel, and nothing else is asked of it."""
+    if len([name for name in norm.output if name]) != 1 or attribute(norm, "training_mode", 0):
         return False
-    return all(name in weights for name in (*norm.input[1:5], *conv.input[1:]) if name)
+    return bool(attribute(norm, "spatial", 1)) and all(name in weights for name in norm.input[1:5])
+
+
+def _statistics(norm: NodeProto, weights: Weights) -> tuple[Array, Array, Array]:
+    """Of each channel the factor, the mean and what is added, as float64."""
+    scale, shift, mean, variance = (weights.get(name).astype(np.float64) for name in norm.input[1:5])
+    return scale / np.sqrt(variance + attribute(norm, "epsilon", 1e-5)), mean, shift
 
 
 def _fold(norm: NodeProto, conv: NodeProto, weights: Weights) -> None:
-    scale, shift, mean, variance = (weights.get(name).astype(np.float64) for name in norm.input[1:5])
-    factor = scale / np.sqrt(variance + attribute(norm, "epsilon", 1e-5))
+    factor, mean, shift = _statistics(norm, weights)
     kernel = weights.get(conv.input[1])
     bias = (
         weights.get(conv.input[2]).astype(np.float64) if len(conv.input) > 2 and conv.input[2] else np.zeros_like(mean)

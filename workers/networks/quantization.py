@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
@@ -136,21 +137,28 @@ class _Rules:
         """The tensor `source` in steps, less the zero."""
         (low, high), span = _RANGES[dtype], _span(dtype, zeros)
         known = self._scaled.get(source)
-        if known is not None and np.array_equal(known.scale, step) and known.span and span:
-            if span[0] <= known.span[0] and known.span[1] <= span[1]:
-                return Stored(known.integers, zeros, dtype, known.span)
-        if known is None or known.span:
-            # As ONNX Runtime does it of what is stored: a factor of both scales would round the other way now and then.
+        factor = None
+        if known is not None and known.span is None:  # a sum's, which ONNX Runtime's kernels take times such a factor
+            factor = (known.scale / step).astype(np.float32)
+        elif known is not None and known.span is not None and known.scale.size == step.size == 1:
+            again = _quantised_again(known.span, known.scale, step)
+            factor = None if again is None else again.factor
+            if again is not None and span is not None and span[0] <= again.span[0] and again.span[1] <= span[1]:
+                value = self._times(known.integers, again.factor, out)
+                if value != known.integers:
+                    value = self._tensors.emit("Round", [value], f"{out}__integers")
+                return Stored(value, zeros, dtype, again.span)
+        if known is None or factor is None:
             self._tensors.real(source)
             value = self._tensors.emit("Div", [source, self._tensors.constant(f"{out}__step", step)], f"{out}__steps")
         else:
-            factor = (known.scale / step).astype(np.float32)
-            value = known.integers
-            if not np.all(factor == 1):
-                value = self._tensors.emit(
-                    "Mul", [value, self._tensors.constant(f"{out}__factor", factor)], f"{out}__steps"
-                )
+            value = self._times(known.integers, factor, out)
         return Stored(self._tensors.rounded(value, low - zeros, float(high - low), out), zeros, dtype, span)
+
+    def _times(self, integers: str, factor: Array, out: str) -> str:
+        if np.all(factor == 1):
+            return integers
+        return self._tensors.emit("Mul", [integers, self._tensors.constant(f"{out}__factor", factor)], f"{out}__steps")
 
     def _concatenate(self, node: NodeProto) -> bool:
         """Taken, and written once it is known what reads it: a quantisation wants the parts by themselves."""
@@ -253,6 +261,25 @@ class _Rules:
         if tensor is not None:
             return int(tensor.data_type)
         return int(attribute(node, "output_dtype", 0)) or int(TensorProto.UINT8)
+
+
+class _Again(NamedTuple):
+    """Integers times `factor` and rounded, which lie within `span` then."""
+
+    factor: Array
+    span: tuple[float, float]
+
+
+def _quantised_again(span: tuple[float, float], scale: Array, step: Array) -> _Again | None:
+    """What quantises integers of `span` and a scale by another step as ONNX Runtime does: times the scale, over the step, each
+    rounded to float32. The quotient of both is now and then a bit off; then one beside it may do."""
+    integers = np.arange(span[0], span[1] + 1, dtype=np.float32)
+    wanted = np.rint((integers * scale.reshape(())) / step.reshape(()))
+    factor = (scale / step).astype(np.float32).reshape(())
+    for one in (factor, np.nextafter(factor, np.float32(0)), np.nextafter(factor, np.float32(np.inf))):
+        if np.array_equal(np.rint(integers * one), wanted):
+            return _Again(np.asarray(one), (float(wanted[0]), float(wanted[-1])))
+    return None
 
 
 def _span(dtype: int, zeros: Array) -> tuple[float, float] | None:

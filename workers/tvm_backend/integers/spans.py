@@ -11,7 +11,7 @@ import tvm
 from tvm import relax
 
 from workers.tvm_backend.integers.grouping import Span
-from workers.tvm_backend.mutation import is_concatenation
+from workers.tvm_backend.mutation import is_call, is_concatenation
 
 Bound = Callable[[Any], Any]
 """What a variable stands for, any other expression itself."""
@@ -30,7 +30,7 @@ def whole_span(expr: Any, bound: Bound) -> Span | None:
         return _span(values) if values.size and np.array_equal(values, np.rint(values)) else None
     name = expr.op.name if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op) else ""
     if name == "relax.round":
-        return -math.inf, math.inf
+        return _rounded(bound(expr.args[0]), bound)
     if name == "relax.astype":
         return _cast(whole_span(expr.args[0], bound), _held(expr.args[0]), _held(expr))
     if name in _MOVED or name == "relax.nn.relu":
@@ -45,6 +45,20 @@ def whole_span(expr: Any, bound: Bound) -> Span | None:
         low, high = other if name == "relax.add" else (-other[1], -other[0])
         return one[0] + low, one[1] + high
     return None
+
+
+def _rounded(expr: Any, bound: Bound) -> Span:
+    """Of whole numbers times a constant it is known where they lie."""
+    factor = expr.args[1].value.numpy() if _is_times_a_constant(expr) else np.zeros(0, np.float32)
+    found = whole_span(expr.args[0], bound) if factor.size == 1 else None
+    if found is None or not all(map(math.isfinite, found)):
+        return -math.inf, math.inf
+    low, high = sorted(float(np.rint(np.float32(end) * np.float32(factor.item()))) for end in found)
+    return low, high
+
+
+def _is_times_a_constant(expr: Any) -> bool:
+    return is_call(expr, "relax.multiply") and isinstance(expr.args[1], tvm.ir.GenericConst)
 
 
 def _around(spans: Sequence[Span | None]) -> Span | None:
