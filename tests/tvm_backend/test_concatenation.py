@@ -11,7 +11,7 @@ from onnx import ModelProto, helper
 
 from tests.networks.forms import drawn
 from tests.tvm_backend.local import code, reference, target
-from tests.tvm_backend.test_configurations import Compiled, drawn_input
+from tests.tvm_backend.test_configurations import compiled, drawn_input
 from tests.zoo import constant, model_of
 
 pytestmark = pytest.mark.tvm
@@ -41,11 +41,9 @@ def inception(axis: int, channels: tuple[int, ...], twice: bool = False) -> Mode
 )  # fmt: skip
 def test_parts_lie_side_by_side(axis: int, channels: tuple[int, ...], twice: bool, tmp_path: Path) -> None:
     model = inception(axis, channels, twice)
-    path = tmp_path / "network.onnx"
-    path.write_bytes(model.SerializeToString())
-    one = Compiled(path)
+    one = compiled(model, tmp_path)
     x = drawn_input(one.shape)
-    wanted = reference(path, x)
+    wanted = reference(model, x)
     for best in ({}, one.drawn(np.random.default_rng(0)), one.drawn(np.random.default_rng(1))):
         np.testing.assert_allclose(one.run(best, x), wanted, rtol=1e-4, atol=1e-5)
 
@@ -74,14 +72,13 @@ def test_what_is_done_with_the_whole_is_done_where_it_is_copied(
     channels: tuple[int, ...], width: int | None, tmp_path: Path
 ) -> None:
     """In one block, whose vectors divide the parts."""
-    path = tmp_path / "network.onnx"
-    path.write_bytes(dense(channels).SerializeToString())
-    one = Compiled(path)
+    model = dense(channels)
+    one = compiled(model, tmp_path)
     operators = zip(one.extracted, one.workloads, strict=True)
     (copied,) = (workload.mod for operator, workload in operators if "concatenate" in operator.name)
     assert innermost(copied) == ([width] if width else [sum(channels)] * 3)
     x = drawn_input(one.shape)
-    wanted = reference(path, x)
+    wanted = reference(model, x)
     for best in ({}, one.drawn(np.random.default_rng(0)), one.drawn(np.random.default_rng(1))):
         np.testing.assert_allclose(one.run(best, x), wanted, rtol=1e-4, atol=1e-4)
 
@@ -108,16 +105,15 @@ def slices(channels: tuple[int, ...], start: int) -> ModelProto:
 def test_where_the_parts_end_is_seen_through_a_slice(
     channels: tuple[int, ...], start: int, width: int | None, tmp_path: Path
 ) -> None:
-    path = tmp_path / "network.onnx"
-    path.write_bytes(slices(channels, start).SerializeToString())
-    one = Compiled(path)
+    model = slices(channels, start)
+    one = compiled(model, tmp_path)
     operators = zip(one.extracted, one.workloads, strict=True)
     found = [innermost(workload.mod) for operator, workload in operators if "concatenate" in operator.name]
     if width:
         assert found == [[width]]
     x = drawn_input(one.shape)
     for best in ({}, one.drawn(np.random.default_rng(0))):
-        np.testing.assert_allclose(one.run(best, x), reference(path, x), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(one.run(best, x), reference(model, x), rtol=1e-4, atol=1e-4)
 
 
 def test_numbers_of_tensors_in_turn_are_no_ends_and_others_are() -> None:

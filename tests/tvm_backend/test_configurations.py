@@ -69,6 +69,13 @@ class Compiled:
         return np.asarray((output if hasattr(output, "numpy") else output[0]).numpy())
 
 
+def compiled(model: onnx.ModelProto, folder: Path) -> Compiled:
+    """Of a model that is no file yet; cleaned as files are."""
+    path = folder / "network.onnx"
+    path.write_bytes(model.SerializeToString())
+    return Compiled(path)
+
+
 @pytest.fixture(scope="module", params=["tiny", "mixed"])
 def network(request: pytest.FixtureRequest, zoo_cache: Path) -> tuple[Path, Compiled]:
     make: Callable[[Path], Path] = {"tiny": zoo.tiny, "mixed": mixed}[request.param]

@@ -6,20 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, helper
+from onnx import helper
 
 from tests.networks.forms import floats, one
 from tests.tvm_backend.local import reference
-from tests.tvm_backend.test_configurations import Compiled, drawn_input
+from tests.tvm_backend.test_configurations import Compiled, compiled, drawn_input
 from tests.zoo import model_of
 
 pytestmark = pytest.mark.tvm
-
-
-def compiled(model: ModelProto, folder: Path) -> Compiled:
-    path = folder / "network.onnx"
-    path.write_bytes(model.SerializeToString())
-    return Compiled(path)
 
 
 def powers(network: Compiled) -> int:

@@ -10,7 +10,7 @@ from onnx import ModelProto, helper
 
 from tests.networks.forms import drawn
 from tests.tvm_backend.local import reference
-from tests.tvm_backend.test_configurations import Compiled, drawn_input
+from tests.tvm_backend.test_configurations import Compiled, compiled, drawn_input
 from tests.zoo import constant, model_of
 
 pytestmark = pytest.mark.tvm
@@ -20,12 +20,6 @@ def convolution(groups: int, reads: int = 24, writes: int = 48) -> ModelProto:
     node = helper.make_node("Conv", ["x", "w"], ["y"], group=groups, pads=[1, 1, 1, 1])
     weights = [constant("w", drawn(writes, reads // groups, 3, 3))]
     return model_of([node], {"x": [1, reads, 6, 6]}, {"y": None}, weights)
-
-
-def compiled(model: ModelProto, folder: Path) -> Compiled:
-    path = folder / "network.onnx"
-    path.write_bytes(model.SerializeToString())
-    return Compiled(path)
 
 
 def vectors(network: Compiled) -> set[int]:

@@ -11,7 +11,7 @@ from onnx import ModelProto, helper
 
 from tests.networks.forms import drawn
 from tests.tvm_backend.local import reference
-from tests.tvm_backend.test_configurations import Compiled, drawn_input
+from tests.tvm_backend.test_configurations import compiled, drawn_input
 from tests.tvm_backend.test_integers import clipped
 from tests.zoo import constant, model_of
 
@@ -48,12 +48,6 @@ def shuffled(
         *([constant("sections", np.int64(sections))] if sections else []),
     ]
     return model_of(nodes, {"x": [1, 8, SIDE, last]}, {"y": None}, weights)
-
-
-def compiled(model: ModelProto, folder: Path) -> Compiled:
-    path = folder / "network.onnx"
-    path.write_bytes(model.SerializeToString())
-    return Compiled(path)
 
 
 def check(model: ModelProto, folder: Path) -> int:

@@ -10,7 +10,7 @@ from onnx import ModelProto, helper
 
 from tests.networks.forms import drawn
 from tests.tvm_backend.local import reference
-from tests.tvm_backend.test_configurations import Compiled, drawn_input
+from tests.tvm_backend.test_configurations import Compiled, compiled, drawn_input
 from tests.zoo import constant, model_of
 
 pytestmark = pytest.mark.tvm
@@ -25,12 +25,6 @@ def squeezed(channels: int, kind: str = "ReduceMean", axes: tuple[int, ...] = (2
     ]
     weights = [constant("w", drawn(channels, 3, 1, 1))]
     return model_of(nodes, {"x": [1, 3, side, side]}, {"y": None}, weights)
-
-
-def compiled(model: ModelProto, folder: Path) -> Compiled:
-    path = folder / "network.onnx"
-    path.write_bytes(model.SerializeToString())
-    return Compiled(path)
 
 
 def by_rule(one: Compiled) -> list[int]:

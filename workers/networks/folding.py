@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Array, Weights, attribute, replace_nodes, uses
+from workers.networks.graph import Array, Weights, attribute, operator_types, replace_nodes, uses
 from workers.networks.inference import evaluate, shape_value
 from workers.networks.shape import TensorShape, subgraphs
 from workers.networks.shapes import tensor_shapes
@@ -77,6 +77,8 @@ def fold_batch_norms(model: ModelProto) -> str | None:
 def batch_norms_to_products(model: ModelProto) -> str | None:
     """Writes those with constant statistics that no convolution took as a product and a sum, as ONNX Runtime computes them: TVM
     subtracts, divides, multiplies and adds."""
+    if "BatchNormalization" not in operator_types(model):
+        return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
     kept: list[NodeProto] = []
     written = 0

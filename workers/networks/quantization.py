@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
-from workers.networks.graph import Array, attribute, replace_nodes, rewired
+from workers.networks.graph import Array, attribute, replace_nodes
 from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
 from workers.networks.precision import PAIRS
@@ -129,7 +129,7 @@ class _Rules:
         # Each part by itself: what is concatenated then has the stored integers' 8 bits.
         parts = [self._in_steps(part, f"{out}__{place}", step, zeros, dtype) for place, part in enumerate(joined.input)]
         integers = f"{out}__integers"
-        self._tensors.nodes.append(rewired(joined, [part.integers for part in parts], integers))
+        self._tensors.rewire(joined, [part.integers for part in parts], integers)
         self._stored[out] = Stored(integers, zeros, dtype, _span(dtype, zeros))
         return True
 
@@ -137,22 +137,16 @@ class _Rules:
         """The tensor `source` in steps, less the zero."""
         (low, high), span = _RANGES[dtype], _span(dtype, zeros)
         known = self._scaled.get(source)
-        factor = None
-        if known is not None and known.span is None:  # a sum's, which ONNX Runtime's kernels take times such a factor
-            factor = (known.scale / step).astype(np.float32)
-        elif known is not None and known.span is not None and known.scale.size == step.size == 1:
-            again = _quantised_again(known.span, known.scale, step)
-            factor = None if again is None else again.factor
-            if again is not None and span is not None and span[0] <= again.span[0] and again.span[1] <= span[1]:
-                value = self._times(known.integers, again.factor, out)
-                if value != known.integers:
-                    value = self._tensors.emit("Round", [value], f"{out}__integers")
-                return Stored(value, zeros, dtype, again.span)
-        if known is None or factor is None:
+        again = _quantised_again(known, step) if known is not None else None
+        if known is None or again is None:
             self._tensors.real(source)
             value = self._tensors.emit("Div", [source, self._tensors.constant(f"{out}__step", step)], f"{out}__steps")
         else:
-            value = self._times(known.integers, factor, out)
+            value = self._times(known.integers, again.factor, out)
+            if again.span and span and span[0] <= again.span[0] and again.span[1] <= span[1]:
+                if value != known.integers:
+                    value = self._tensors.emit("Round", [value], f"{out}__integers")
+                return Stored(value, zeros, dtype, again.span)
         return Stored(self._tensors.rounded(value, low - zeros, float(high - low), out), zeros, dtype, span)
 
     def _times(self, integers: str, factor: Array, out: str) -> str:
@@ -264,18 +258,23 @@ class _Rules:
 
 
 class _Again(NamedTuple):
-    """Integers times `factor` and rounded, which lie within `span` then."""
+    """Integers times `factor` and rounded, which lie within `span` then, where that is known."""
 
     factor: Array
-    span: tuple[float, float]
+    span: tuple[float, float] | None
 
 
-def _quantised_again(span: tuple[float, float], scale: Array, step: Array) -> _Again | None:
-    """What quantises integers of `span` and a scale by another step as ONNX Runtime does: times the scale, over the step, each
-    rounded to float32. The quotient of both is now and then a bit off; then one beside it may do."""
-    integers = np.arange(span[0], span[1] + 1, dtype=np.float32)
-    wanted = np.rint((integers * scale.reshape(())) / step.reshape(()))
-    factor = (scale / step).astype(np.float32).reshape(())
+def _quantised_again(known: Scaled, step: Array) -> _Again | None:
+    """What quantises scaled integers as ONNX Runtime does. Sums take the quotient of scale and step. What is stored takes the
+    scale, and is over the step, each rounded to float32: that quotient is now and then a bit off, and one beside it may do."""
+    factor = (known.scale / step).astype(np.float32)
+    if known.span is None:
+        return _Again(factor, None)
+    if factor.size > 1:
+        return None
+    factor = factor.reshape(())
+    integers = np.arange(known.span[0], known.span[1] + 1, dtype=np.float32)
+    wanted = np.rint((integers * known.scale.reshape(())) / step.reshape(()))
     for one in (factor, np.nextafter(factor, np.float32(0)), np.nextafter(factor, np.float32(np.inf))):
         if np.array_equal(np.rint(integers * one), wanted):
             return _Again(np.asarray(one), (float(wanted[0]), float(wanted[-1])))

@@ -24,7 +24,7 @@ from workers.tvm_backend import (
     permutations,
     reductions,
     winograd,
-)  # fmt: skip
+)
 from workers.tvm_backend.hardware import vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}

@@ -80,19 +80,19 @@ class Vectors:
     number by number: of 77 programs of SqueezeNet with vectors of fewer the best took 2.9 times what its operator's best did.
     """
 
-    group: int | None = None
-    lanes: int = 1
+    group: int | None
+    lanes: int
 
     def take(self, values: int) -> bool:
         return values % self.lanes == 0 and (self.group is None or self.group % values == 0)
 
 
-def knobs_of(trace: Trace, cores: int, vectors: Vectors | None = None) -> tuple[Knob, ...]:
+def knobs_of(trace: Trace, cores: int, vectors: Vectors) -> tuple[Knob, ...]:
     """The knobs of a trace. A tile whose extent has no allowed factorisation keeps the trace's own; one of which no vector
     is taken, all of its options."""
     knobs = [_knob(place, inst, trace, cores) for place, inst in enumerate(sampling(trace))]
     outer = [place for place, knob in enumerate(knobs) if knob.kind == "tile" and len(knob.options[0]) == SPATIAL]
-    if vectors is not None and outer:
+    if outer:
         last = knobs[outer[-1]]
         taken = tuple(option for option in last.options if vectors.take(option[-1]))
         knobs[outer[-1]] = Knob(last.name, last.kind, taken or last.options)
@@ -123,7 +123,7 @@ class Family:
         return (which, *choices) if self.branching else choices
 
 
-def families(traces: Sequence[Trace], cores: int, vectors: Vectors | None = None) -> tuple[Family, ...]:
+def families(traces: Sequence[Trace], cores: int, vectors: Vectors) -> tuple[Family, ...]:
     """The traces by their knobs (see `knobs_of`), in order of first appearance."""
     groups: dict[tuple[Knob, ...], list[Trace]] = {}
     for trace in traces:

@@ -11,7 +11,7 @@ import tvm
 from tvm import relax
 
 from workers.tvm_backend.integers.grouping import Span
-from workers.tvm_backend.mutation import is_call, is_concatenation
+from workers.tvm_backend.mutation import constant, is_call, is_concatenation
 
 Bound = Callable[[Any], Any]
 """What a variable stands for, any other expression itself."""
@@ -49,16 +49,12 @@ def whole_span(expr: Any, bound: Bound) -> Span | None:
 
 def _rounded(expr: Any, bound: Bound) -> Span:
     """Of whole numbers times a constant it is known where they lie."""
-    factor = expr.args[1].value.numpy() if _is_times_a_constant(expr) else np.zeros(0, np.float32)
-    found = whole_span(expr.args[0], bound) if factor.size == 1 else None
-    if found is None or not all(map(math.isfinite, found)):
+    factor = constant(expr.args[1], bound) if is_call(expr, "relax.multiply") else None
+    found = whole_span(expr.args[0], bound) if factor is not None and factor.size == 1 else None
+    if factor is None or found is None or not all(map(math.isfinite, found)):
         return -math.inf, math.inf
     low, high = sorted(float(np.rint(np.float32(end) * np.float32(factor.item()))) for end in found)
     return low, high
-
-
-def _is_times_a_constant(expr: Any) -> bool:
-    return is_call(expr, "relax.multiply") and isinstance(expr.args[1], tvm.ir.GenericConst)
 
 
 def _around(spans: Sequence[Span | None]) -> Span | None:
