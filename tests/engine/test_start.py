@@ -64,6 +64,14 @@ def test_they_keep_the_rules(sketch: Sketch) -> None:
     assert broken(sketch) == []
 
 
+def test_sixteen_registers_hold_twelve_sums() -> None:
+    """And the factors of six rows and two vectors; with eight sums two units wait for each other."""
+    sketch = product(198, 512, 512)
+    for configuration in first_configurations((sketch,), Machine(lanes=8, registers=16, cores=2), 3):
+        rows, columns, _ = tiles(sketch, configuration)
+        assert (rows[3], columns[3]) == (6, 16)
+
+
 def test_without_tiles_a_block_is_computed_once() -> None:
     """Sum and largest value of a Softmax."""
     places = tuple((place,) for place in range(-2, 6))

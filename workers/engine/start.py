@@ -24,6 +24,8 @@ FUSED_EARLY = 1
 """The structure whose epilogue is computed within the first parts of the loops: only those run in parallel."""
 SHORT = 128
 """Steps of a convolution's reduction under which the best of recorded searches were mostly of the structure FUSED_EARLY."""
+SUMS = 12
+"""Accumulators that keep two units busy which take four cycles for a product: with eight any delay is one of them all."""
 STOCK = {"parallel": 16, "vectorize": 64}
 """What MetaSchedule itself takes (pieces: times the cores, the least that is as many); a good first guess."""
 
@@ -112,7 +114,7 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.f
     parallel = _product(spatial, 0) * np.where(early, 1.0, _product(spatial, 1))
     inner_reduction = _product(reduction, 1)
     block = _product(spatial, 2) * _product(spatial, 3) * 4.0
-    goal = 0.5 * machine.registers
+    goal = max(SUMS, 0.5 * machine.registers)
     penalty += 3.0 * np.log2(whole * machine.lanes / vector)
     # The compiler takes vectors of three or five registers apart, number by number.
     penalty += 4.0 * (np.log2(whole) % 1 != 0)

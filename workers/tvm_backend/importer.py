@@ -23,6 +23,7 @@ from workers.tvm_backend import (
     layout_free,
     permutations,
     reductions,
+    rows,
     winograd,
 )
 from workers.tvm_backend.hardware import vector_lanes
@@ -165,7 +166,7 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
         constants.Fold(),
-        relax.transform.LegalizeOps({**fast_math.LEGALIZED, **concatenation.LEGALIZED}),
+        relax.transform.LegalizeOps({**fast_math.LEGALIZED, **concatenation.LEGALIZED, **rows.LEGALIZED}),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
@@ -174,7 +175,8 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     ]
     with target:
         lowered = layout_free.settle(tvm.transform.Sequential(passes)(mod))
-    return reductions.marked(concatenation.in_vectors(lowered), int(target.attrs["num-cores"]))
+    lowered = rows.flattened(concatenation.in_vectors(lowered))
+    return reductions.marked(lowered, int(target.attrs["num-cores"]))
 
 
 def last_line(error: Exception) -> str:
