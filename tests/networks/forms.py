@@ -98,6 +98,26 @@ PADDED: dict[str, Callable[[], ModelProto]] = {
 }
 
 
+def squeezed(opset: int, *axes: int) -> ModelProto:
+    """What global pooling leaves of a convolution, without its last two axes, or one of an axis more."""
+    given = {"axes": axes} if opset < 13 else {}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("GlobalAveragePool", ["c"], ["p"]),
+        helper.make_node("Squeeze", ["p"] if given else ["p", "a"], ["y"], **given),
+    ]
+    return model_of(
+        nodes, {"x": IMAGE}, {"y": None}, [constant("w", drawn(8, 4, 1, 1)), constant("a", integers(*axes))], opset
+    )
+
+
+SQUEEZED: dict[str, Callable[[], ModelProto]] = {
+    f"Conv, Squeeze-{opset} of {axes}": lambda opset=opset, axes=axes: squeezed(opset, *axes)  # type: ignore[misc]
+    for opset in (12, 17)
+    for axes in ((2, 3), (-1, -2), (-1, 2))
+}
+
+
 def normalised() -> ModelProto:
     """x over its length, as sentence encoders end."""
     nodes = [
@@ -191,4 +211,4 @@ RECURRENT: dict[str, Callable[[], ModelProto]] = {
     "GRU of PyTorch": lambda: recurrent("GRU", "Y_h", direction="bidirectional", linear_before_reset=1),
     "RNN": lambda: recurrent("RNN", direction="reverse"),
 }
-FORMS = {**OLD, **EMPTY_SCALES, **PADDED, **FUSED, **DEFINED, **RECURRENT}
+FORMS = {**OLD, **EMPTY_SCALES, **PADDED, **SQUEEZED, **FUSED, **DEFINED, **RECURRENT}

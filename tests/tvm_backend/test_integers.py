@@ -308,6 +308,19 @@ def test_filtered_convolutions_compute_exactly_the_same(case: str, tmp_path: Pat
 
 
 @pytest.mark.usefixtures("_worth_it")
+def test_a_matrix_product_beside_a_filtered_convolution_stays_what_it_is(tmp_path: Path) -> None:
+    model = chain([1, 32, 12, 12], whole(0, 32, 32, 3, 3), pads=[1] * 4)
+    model.graph.node[-1].output[0] = "one"
+    model.graph.node.append(helper.make_node("MatMul", ["c", "v"], ["other"]))
+    model.graph.node.append(helper.make_node("Sub", ["one", "other"], ["y"]))
+    model.graph.initializer.append(zoo.constant("v", whole(1, 12, 12)))
+    one = compiled(model, tmp_path)
+    assert one.imported.notes[0].endswith("filtering: 1")
+    x = given(one)
+    assert np.array_equal(one.run({}, x), reference(model, x))
+
+
+@pytest.mark.usefixtures("_worth_it")
 def test_what_may_not_fit_when_it_is_filtered_is_not(tmp_path: Path) -> None:
     """The numbers alone would, and their plain sums do."""
     model = chain([1, 512, 6, 6], np.full((32, 512, 3, 3), 127.0), pads=[1] * 4)

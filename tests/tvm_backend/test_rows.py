@@ -76,8 +76,8 @@ def pointwise(batch: int = 1) -> ModelProto:
     return model_of(nodes, {"x": [batch, 8, 14, 14]}, {"y": None}, weights)
 
 
-def attention(batch: int) -> ModelProto:
-    """Products of 49 rows: with weights, and of two tensors that are computed."""
+def attention(batch: int, tokens: int = 49) -> ModelProto:
+    """Products of so many rows a member of the batch: with weights, and of two tensors that are computed."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["p"]),
         helper.make_node("Add", ["p", "b"], ["q"]),
@@ -87,7 +87,7 @@ def attention(batch: int) -> ModelProto:
         helper.make_node("Relu", ["r"], ["y"]),
     ]
     weights = [constant("w", drawn(24, 32)), constant("b", drawn(32))]
-    return model_of(nodes, {"x": [batch, 49, 24]}, {"y": None}, weights)
+    return model_of(nodes, {"x": [batch, tokens, 24]}, {"y": None}, weights)
 
 
 def padded(one: Compiled) -> list[list[Any]]:
@@ -99,7 +99,8 @@ def padded(one: Compiled) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize(
-    ("model", "count"), [(pointwise(), 3), (pointwise(2), 0), (attention(1), 2), (attention(3), 1)]
+    ("model", "count"),
+    [(pointwise(), 3), (pointwise(2), 3), (attention(1), 2), (attention(3), 1), (attention(7, 7), 1)],
 )
 def test_whatever_the_configuration_the_network_computes_the_same(
     model: ModelProto, count: int, avx2: None, tmp_path: Path

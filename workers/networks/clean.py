@@ -31,6 +31,7 @@ from workers.networks.rewriting import (
     drop_weight_inputs,
     fix_reshapes,
     sort_topk,
+    squeezed_axes_from_the_front,
     sums_to_additions,
 )
 from workers.networks.shapes import set_static_shapes
@@ -62,6 +63,7 @@ PASSES: tuple[Pass, ...] = (
     # Once more: a Sum of one term leaves an Identity, and an output of the network may hide two in a row.
     drop_identities,
     fix_reshapes,
+    squeezed_axes_from_the_front,
     shuffles_with_channels_last,
     constants_to_full_rank,
 )

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, rename, replace_nodes, uses
+from workers.networks.graph import Weights, attribute, has_convolutions, rename, replace_nodes, set_attributes, uses
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
@@ -184,6 +184,26 @@ def _relus(node: NodeProto, upper: float, weights: Weights) -> list[NodeProto]:
         helper.make_node("Relu", [f"{result}__room"], [f"{result}__left"]),
         helper.make_node("Sub", [bound, f"{result}__left"], [result]),
     ]
+
+
+def squeezed_axes_from_the_front(model: ModelProto) -> str | None:
+    """Squeezes name their axes from the front: where one is counted from behind TVM's conversion of layouts runs out of memory,
+    and the convolutions of a network would stay in a layout that takes four times as long."""
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+    counted = 0
+    for node in model.graph.node:
+        shape = shapes.get(node.input[0]) if node.op_type == "Squeeze" else None
+        name = node.input[1] if len(node.input) > 1 else ""
+        axes = weights.get(name) if name in weights else np.asarray(attribute(node, "axes", ()), np.int64)
+        if shape is None or shape.dims is None or not (axes < 0).any():
+            continue
+        front = axes % len(shape.dims)
+        if name:
+            node.input[1] = weights.put(f"{node.output[0]}__axes", front)
+        else:
+            set_attributes(node, axes=front.tolist())
+        counted += 1
+    return f"{counted} Squeezes name their axes from the front" if counted else None
 
 
 def fix_reshapes(model: ModelProto) -> str | None:

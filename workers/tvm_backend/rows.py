@@ -32,9 +32,10 @@ MOST = 1.05
 NEARLY = 1.02
 """Times the fewest rows that will do: more may have more divisors, which all other levels of tiles are made of."""
 PLACES = "places"
-"""Names the block that reads rows as places of a picture."""
+"""Names the block that reads rows as places of a picture, or of what else has several axes."""
 
 Shape = Sequence[int]
+Read = Callable[..., Any]
 
 
 def enough(extents: Shape, columns: int, lanes: int, registers: int) -> int | None:
@@ -71,17 +72,28 @@ def _conv2d(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
         and str(attributes.kernel_layout) == "HWIO"
         and [int(n) for n in (*attributes.padding, attributes.groups)] == [0, 0, 0, 0, 1]
     )
-    if shape and data and weights and plain and shape[0] == 1 and weights[:2] == (1, 1):
-        steps = [int(step) for step in attributes.strides]
-        return _computed(builder, call, shape[1:3], partial(_convolved, shape, steps))
+    if shape and data and weights and plain and weights[:2] == (1, 1):
+        down, across = (int(step) for step in attributes.strides)
+        reads = (
+            lambda data, along, n, y, x: data[n, y * down, x * across, along],
+            lambda weights, along, out: weights[0, 0, along, out],
+        )
+        return _computed(builder, call, shape[:-1], partial(_over_places, shape, *reads))
     return _computed(builder, call, (), None)
 
 
 def _matmul(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """Of matrices, or of as many as the left side holds and one or as many of the right."""
+    """Of one matrix on the right, whose rows are all that is on the left, or of as many as on the left."""
     shape, (left, right) = static_shape(call), map(static_shape, call.args)
-    if shape and left and right and len(left) == len(shape) > 1 and right[:-2] in ((), left[:-2]):
-        return _computed(builder, call, shape[-2:-1], partial(_multiplied, shape))
+    if shape and left and right and len(left) == len(shape) > 1:
+        if len(right) == 2:
+            reads = (
+                lambda left, along, *place: left[(*place, along)],
+                lambda right, along, column: right[along, column],
+            )
+            return _computed(builder, call, shape[:-1], partial(_over_places, shape, *reads))
+        if right[:-2] == left[:-2]:
+            return _computed(builder, call, shape[-2:-1], partial(_of_matrices, shape))
     return _computed(builder, call, (), None)
 
 
@@ -105,34 +117,50 @@ def _computed(
     )
 
 
-def _convolved(shape: Shape, steps: Shape, rows: int, data: te.Tensor, weights: te.Tensor) -> te.Tensor:
-    _, height, width, filters = shape
-    channel = te.reduce_axis((0, data.shape[-1]), name="channel")
+def _over_places(shape: Shape, left: Read, right: Read, rows: int, data: te.Tensor, weights: te.Tensor) -> te.Tensor:
+    """Sums of `shape`, whose places, all but the last axis, are rows: of what `left` reads of the data for a place, and `right`
+    of the weights for a column."""
+    *extents, width = shape
+    along = te.reduce_axis((0, data.shape[-1]), name="along")
 
-    def summed(row: Any, out: Any) -> Any:
-        place = te.min(row, height * width - 1)
-        y, x = place // width * steps[0], place % width * steps[1]
-        return te.sum(data[0, y, x, channel] * weights[0, 0, channel, out], axis=channel)
+    def summed(row: Any, column: Any) -> Any:
+        place = _place(te.min(row, math.prod(extents) - 1), extents)
+        return te.sum(left(data, along, *place) * right(weights, along, column), axis=along)
 
-    whole = te.compute((rows, filters), summed, name="rows")
-    return te.compute(shape, lambda n, y, x, out: whole[(n * height + y) * width + x, out], name=PLACES)
+    whole = te.compute((rows, width), summed, name="rows")
+    return te.compute(shape, lambda *place: whole[_row(place[:-1], extents), place[-1]], name=PLACES)
 
 
-def _multiplied(shape: Shape, rows: int, left: te.Tensor, right: te.Tensor) -> te.Tensor:
+def _place(row: Any, extents: Shape) -> list[Any]:
+    """Inverse of `_row`."""
+    place: list[Any] = []
+    for extent in reversed(extents):
+        place.insert(0, row % extent if extent > 1 else 0)
+        row = row // extent
+    return place
+
+
+def _row(place: Sequence[Any], extents: Shape) -> Any:
+    row: Any = 0
+    for at, extent in zip(place, extents, strict=True):
+        row = row * extent + at
+    return row
+
+
+def _of_matrices(shape: Shape, rows: int, left: te.Tensor, right: te.Tensor) -> te.Tensor:
     *others, height, width = shape
     along = te.reduce_axis((0, left.shape[-1]), name="along")
 
     def summed(*place: Any) -> Any:
         *which, row, column = place
-        factor = right[(*which[: len(right.shape) - 2], along, column)]
-        return te.sum(left[(*which, te.min(row, height - 1), along)] * factor, axis=along)
+        return te.sum(left[(*which, te.min(row, height - 1), along)] * right[(*which, along, column)], axis=along)
 
     whole = te.compute((*others, rows, width), summed, name="rows")
     return te.compute(shape, lambda *place: whole[place], name="product")
 
 
 def flattened(mod: tvm.IRModule) -> tvm.IRModule:
-    """With what follows such a product of a picture as one block over its places: tiles of rows are none of pictures."""
+    """With what follows products over places as one block over their rows: tiles of rows are none of places."""
     for variable, function in mod.functions_items():
         if isinstance(function, tirx.PrimFunc) and any(block.name_hint == PLACES for block in blocks(function)):
             mod[variable] = _flat(function)
@@ -145,8 +173,7 @@ def _flat(function: tirx.PrimFunc) -> tirx.PrimFunc:
     for block in inner:
         if block.init is None:
             schedule.compute_inline(schedule.get_sblock(block.name_hint))
-    _, height, width, _ = (int(axis.dom.extent) for axis in last.iter_vars)
-    schedule.transform_block_layout(
-        schedule.get_sblock(last.name_hint), lambda n, y, x, channel: ((n * height + y) * width + x, channel)
-    )
+    *extents, _ = (int(axis.dom.extent) for axis in last.iter_vars)
+    by_rows = tirx.IndexMap.from_func(lambda *place: (_row(place[:-1], extents), place[-1]), ndim=len(last.iter_vars))
+    schedule.transform_block_layout(schedule.get_sblock(last.name_hint), by_rows)
     return schedule.mod["main"]

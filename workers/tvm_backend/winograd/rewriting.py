@@ -27,9 +27,8 @@ class _Rewriter(Rewriter):
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
-        if not is_call(call, "relax.nn.conv2d"):
-            return call
-        convolution, weights = convolution_of(call), constant(call.args[1], self.bound)
+        convolution = convolution_of(call)
+        weights = None if convolution is None else constant(call.args[1], self.bound)
         if convolution is None or weights is None:
             return call
         filtering = chosen(convolution, self._lanes, self._balance)
@@ -44,6 +43,8 @@ class _Rewriter(Rewriter):
 
 def convolution_of(call: relax.Call, arithmetic: Arithmetic = SINGLES) -> Convolution | None:
     """What a call computes when it can be transformed: float32 outside, NHWC, 3 x 3, stride and dilation 1, one group."""
+    if not is_call(call, "relax.nn.conv2d"):
+        return None
     attributes, (data, kernel) = call.attrs, (static_shape(argument) for argument in call.args)
     fits = (
         str(attributes.data_layout) == "NHWC"
