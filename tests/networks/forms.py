@@ -99,7 +99,7 @@ PADDED: dict[str, Callable[[], ModelProto]] = {
 
 
 def squeezed(opset: int, *axes: int) -> ModelProto:
-    """What global pooling leaves of a convolution, without its last two axes, or one of an axis more."""
+    """What global pooling leaves of a convolution, without its last two axes, which may be counted from behind."""
     given = {"axes": axes} if opset < 13 else {}
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"]),

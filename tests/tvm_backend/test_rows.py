@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,42 +21,44 @@ AVX2, AVX512 = (8, 16), (16, 32)
 """Lanes and registers."""
 
 
-@pytest.fixture
-def avx2(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows as a processor with 16 registers needs them, whichever this is."""
+@pytest.fixture(params=[AVX2, AVX512], ids=["AVX2", "AVX-512"])
+def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Rows as such a processor needs them, whichever this is."""
     from workers.tvm_backend import rows
 
-    monkeypatch.setattr(rows, "vector_lanes", lambda target: AVX2[0])
-    monkeypatch.setattr(rows, "vector_registers", lambda target: AVX2[1])
+    found: tuple[int, int] = request.param
+    monkeypatch.setattr(rows, "vector_lanes", lambda target: found[0])
+    monkeypatch.setattr(rows, "vector_registers", lambda target: found[1])
+    return found
 
 
 @pytest.mark.parametrize(
-    ("extents", "columns", "machine", "rows"),
+    ("places", "columns", "lanes_and_registers", "rows"),
     [
-        ((14, 14), 512, AVX2, 198),
-        ((7, 7), 1024, AVX2, 50),
-        ((28, 28), 256, AVX2, 792),
-        ((14, 14), 576, AVX2, None),  # 4 x 3
-        ((128,), 768, AVX2, None),
-        ((15, 15), 64, AVX2, None),  # 5 x 2
-        ((16,), 256, AVX2, None),  # 18 are too many
-        ((4,), 512, AVX2, None),
-        ((14, 14), 1000, (16, 16), None),  # no whole vectors
-        ((14, 14), 512, AVX512, None),  # 14 x 2
-        ((13, 13), 1008, AVX512, None),  # 13 x 1
-        ((197,), 768, AVX512, 198),
+        (14 * 14, 512, AVX2, 198),
+        (7 * 7, 1024, AVX2, 50),
+        (28 * 28, 256, AVX2, 792),
+        (14 * 14, 576, AVX2, 198),  # 4 x 3 would be taken apart
+        (196, 24, AVX2, None),  # three vectors
+        (15 * 15, 64, AVX2, None),  # 5 x 2
+        (16, 256, AVX2, None),  # 18 are too many
+        (4, 512, AVX2, None),
+        (14 * 14, 1000, AVX512, None),  # no whole vectors
+        (14 * 14, 512, AVX512, None),  # 14 x 2
+        (13 * 13, 1008, AVX512, None),  # 13 x 1
+        (197, 768, AVX512, 198),
     ],
 )
 def test_rows_are_added_where_no_tile_fills_the_registers(
-    extents: tuple[int, ...], columns: int, machine: tuple[int, int], rows: int | None
+    places: int, columns: int, lanes_and_registers: tuple[int, int], rows: int | None
 ) -> None:
     from workers.tvm_backend.rows import enough
 
-    assert enough(extents, columns, *machine) == rows
+    assert enough(places, columns, *lanes_and_registers) == rows
 
 
-def pointwise(batch: int = 1) -> ModelProto:
-    """1 x 1 convolutions of 14 x 14 places, one with every second of them, with a residual, x * sigmoid(x) and ReLU6."""
+def pointwise(batch: int = 1, side: int = 14) -> ModelProto:
+    """1 x 1 convolutions of so many places a side, one with every second of them, with a residual, x * sigmoid(x) and ReLU6."""
     nodes = [
         helper.make_node("Conv", ["x", "w0", "b"], ["c"]),
         helper.make_node("Sigmoid", ["c"], ["s"]),
@@ -73,7 +76,7 @@ def pointwise(batch: int = 1) -> ModelProto:
         constant("low", np.float32(0)),
         constant("high", np.float32(6)),
     ]
-    return model_of(nodes, {"x": [batch, 8, 14, 14]}, {"y": None}, weights)
+    return model_of(nodes, {"x": [batch, 8, side, side]}, {"y": None}, weights)
 
 
 def attention(batch: int, tokens: int = 49) -> ModelProto:
@@ -93,39 +96,76 @@ def attention(batch: int, tokens: int = 49) -> ModelProto:
 def padded(one: Compiled) -> list[list[Any]]:
     """The blocks of programs with rows added."""
     from workers.tvm_backend.layout_free import blocks
+    from workers.tvm_backend.rows import SUMMED
 
     programs = [blocks(workload.mod["main"]) for workload in one.workloads]
-    return [program for program in programs if "rows" in {block.name_hint for block in program}]
+    return [program for program in programs if SUMMED in {block.name_hint for block in program}]
 
 
-@pytest.mark.parametrize(
-    ("model", "count"),
-    [(pointwise(), 3), (pointwise(2), 3), (attention(1), 2), (attention(3), 1), (attention(7, 7), 1)],
-)
+CASES: dict[str, tuple[Callable[[], ModelProto], int, int]] = {
+    "pictures": (pointwise, 3, 0),
+    "two pictures": (lambda: pointwise(2), 3, 0),
+    "pictures of 19 a side": (lambda: pointwise(1, 19), 2, 0),
+    "tokens": (lambda: attention(1), 2, 0),
+    "tokens of three": (lambda: attention(3), 1, 0),
+    "tokens of seven": (lambda: attention(7, 7), 1, 0),
+    "59 tokens": (lambda: attention(1, 59), 2, 2),
+}
+"""How many products get rows with 16 registers, and with 32."""
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_whatever_the_configuration_the_network_computes_the_same(
-    model: ModelProto, count: int, avx2: None, tmp_path: Path
+    case: str, machine: tuple[int, int], tmp_path: Path
 ) -> None:
+    make, *counts = CASES[case]
+    model = make()
     one = compiled(model, tmp_path)
-    assert len(padded(one)) == count
+    assert len(padded(one)) == counts[machine == AVX512]
     x = drawn_input(one.shape)
     wanted = reference(model, x)
-    for best in ({}, *(one.drawn(np.random.default_rng(seed)) for seed in range(4))):
+    for best in ({}, *(one.drawn(np.random.default_rng(seed)) for seed in range(3))):
         np.testing.assert_allclose(one.run(best, x), wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_what_follows_a_convolution_goes_by_its_rows(avx2: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", [AVX2], indirect=True)
+@pytest.mark.parametrize("case", ["pictures", "tokens", "tokens of seven"])
+def test_what_follows_goes_by_rows(case: str, machine: tuple[int, int], tmp_path: Path) -> None:
     """Else no tile of rows could be handed to it, and all of the sums would go through memory."""
-    for product, following in padded(compiled(pointwise(), tmp_path)):
-        assert product.name_hint == "rows"
-        assert [int(axis.dom.extent) for axis in following.iter_vars] in ([196, 16], [49, 32])
+    for program in padded(compiled(CASES[case][0](), tmp_path)):
+        (product,) = [block for block in program if block.init is not None]
+        (sums,) = [write.source for write in product.writes]
+        read = [
+            (block, one) for block in program if block.init is None for one in block.reads if one.source.same_as(sums)
+        ]
+        assert read
+        for block, one in read:
+            places = [axis.min for axis in one.region]
+            assert all(place.same_as(axis.var) for place, axis in zip(places, block.iter_vars, strict=True))
+
+
+@pytest.mark.parametrize("machine", [AVX2], indirect=True)
+def test_the_work_grows_by_the_rows_alone(
+    machine: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """x * sigmoid(x) reads its sums twice, and computes them once."""
+    from workers.tvm_backend import rows
+
+    def flops() -> float:
+        return sum(workload.flops for workload in compiled(pointwise(), tmp_path).workloads)
+
+    found = flops()
+    monkeypatch.setattr(rows, "enough", lambda *_: None)
+    assert 1 < found / flops() < 1.02
 
 
 @pytest.mark.mutation
-def test_fewer_rows_than_there_are_are_found(avx2: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("machine", [AVX2], indirect=True)
+def test_another_rows_sums_are_found(machine: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from workers.tvm_backend import rows
 
-    right = rows.enough
-    monkeypatch.setattr(rows, "enough", lambda *asked: (found := right(*asked)) and found - 12)
+    right = rows._place
+    monkeypatch.setattr(rows, "_place", lambda row, extents: right(rows.te.max(row - 1, 0), extents))
     model = pointwise()
     one = compiled(model, tmp_path)
     x = drawn_input(one.shape)

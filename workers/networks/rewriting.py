@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, rename, replace_nodes, set_attributes, uses
+from workers.networks.graph import Weights, attribute, has_convolutions, rename, replace_nodes, uses
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
@@ -194,14 +194,9 @@ def squeezed_axes_from_the_front(model: ModelProto) -> str | None:
     for node in model.graph.node:
         shape = shapes.get(node.input[0]) if node.op_type == "Squeeze" else None
         name = node.input[1] if len(node.input) > 1 else ""
-        axes = weights.get(name) if name in weights else np.asarray(attribute(node, "axes", ()), np.int64)
-        if shape is None or shape.dims is None or not (axes < 0).any():
+        if shape is None or shape.dims is None or name not in weights or not (weights.get(name) < 0).any():
             continue
-        front = axes % len(shape.dims)
-        if name:
-            node.input[1] = weights.put(f"{node.output[0]}__axes", front)
-        else:
-            set_attributes(node, axes=front.tolist())
+        node.input[1] = weights.put(f"{node.output[0]}__axes", weights.get(name) % len(shape.dims))
         counted += 1
     return f"{counted} Squeezes name their axes from the front" if counted else None
 

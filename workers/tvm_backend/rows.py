@@ -1,14 +1,13 @@
 """Products with so many rows that a tile of their sums fills the vector registers.
 
 A processor adds products as fast as it can where some ten sums lie in its registers, and few of their factors have to be
-loaded: with 16 registers 6 rows of 2 vectors, or 4 of 3. TVM's tiles divide what they are of, and 14 x 14 places of 512
-channels have no 3 and no 5: what is left is 4 x 2, or 7 x 1. Here rows are added that repeat the last one, and are never
-written. With 32 registers there are tiles of 7 x 4 and 14 x 2, and little but prime numbers lacks one.
+loaded: with 16 registers 6 rows of 2 vectors are best. TVM's tiles divide what they are of, and 14 x 14 places have no 3 and
+no 5: what is left is 4 x 2, or 7 x 1. Here rows are added that repeat the last one, and are never written. With 32 registers
+there is a tile of 14 x 2, and little but prime numbers lacks one.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,46 +21,44 @@ from workers.tvm_backend.hardware import vector_lanes, vector_registers
 from workers.tvm_backend.layout_free import blocks
 from workers.tvm_backend.mutation import FUSABLE, static_shape
 
-SUMS = 10
-"""In registers at least: two begin in a cycle and take four, and with eight any delay is one of them all."""
-FEWEST = {16: 2, 32: 1}
-"""Vectors of a tile, by registers: of one each product has a load of its own, which with AVX-512 and NEON is part of its
-instruction. Of one row it would be a load of weights, which come from farther away."""
+FEWEST_SUMS = 10
+"""In registers: two begin in a cycle and take four, and with eight any delay is one of them all."""
+VECTORS = (1, 2, 4)
+"""Of a tile's rows: the compiler takes three or five apart, number by number."""
+FEWEST_VECTORS = {16: 2, 32: 1}
+"""By registers. With one each product has a load of its own; AVX-512 has that in its instruction, and NEON multiplies by one
+number of a vector."""
 MOST = 1.05
 """Times the rows that there are. 18 rows in place of 16 took a ninth longer than they saved."""
 NEARLY = 1.02
 """Times the fewest rows that will do: more may have more divisors, which all other levels of tiles are made of."""
-PLACES = "places"
-"""Names the block that reads rows as places of a picture, or of what else has several axes."""
+SUMMED, PLACES = "summed", "places"
+"""Name blocks: the product, and what reads its rows as places of a picture, or of what else has several axes."""
 
 Shape = Sequence[int]
 Read = Callable[..., Any]
 
 
-def enough(extents: Shape, columns: int, lanes: int, registers: int) -> int | None:
-    """Rows of a product of `columns` that a tile can fill registers of so many `lanes` with, a few more than there are places
-    in a picture of these `extents`. None where tiles of the picture do so as it is, or no number nearby would."""
-    wide = [count for count in _divisors(columns // lanes) if count >= FEWEST[registers]]
-
-    def fills(tiles: Shape) -> bool:
-        return any(
-            rows * count >= SUMS and rows * count + min(rows, count) < registers
-            for rows in tiles
-            for count in wide
-            if rows > 1
-        )
-
-    there = math.prod(extents)
-    if columns % lanes or fills([math.prod(tile) for tile in itertools.product(*map(_divisors, extents))]):
+def enough(places: int, columns: int, lanes: int, registers: int) -> int | None:
+    """Rows, a few more than there are places, of a product of `columns` that a tile can fill registers of so many `lanes`
+    with. None where tiles do so as it is, or no number nearby would."""
+    counts = [n for n in VECTORS if n >= FEWEST_VECTORS[registers] and columns % (n * lanes) == 0]
+    tiles = {
+        rows
+        for rows in range(2, registers)
+        for count in counts
+        if rows * count >= FEWEST_SUMS and rows * count + min(rows, count) < registers
+    }
+    fitting = [rows for rows in range(places, int(MOST * places) + 1) if any(rows % tile == 0 for tile in tiles)]
+    if not fitting or fitting[0] == places:
         return None
-    fitting = [count for count in range(there, int(MOST * there) + 1) if fills(_divisors(count))]
-    near = [count for count in fitting if count <= NEARLY * fitting[0]]
-    return max(near, key=lambda count: len(_divisors(count)), default=None)
+    return max((rows for rows in fitting if rows <= NEARLY * fitting[0]), key=_divisors)
 
 
-def _divisors(number: int) -> list[int]:
-    small = [divisor for divisor in range(1, math.isqrt(number) + 1) if number % divisor == 0]
-    return sorted({*small, *(number // divisor for divisor in small)})
+def _divisors(number: int) -> int:
+    """How many it has."""
+    root = math.isqrt(number)
+    return 2 * sum(number % divisor == 0 for divisor in range(1, root + 1)) - (root * root == number)
 
 
 def _conv2d(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
@@ -78,8 +75,8 @@ def _conv2d(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
             lambda data, along, n, y, x: data[n, y * down, x * across, along],
             lambda weights, along, out: weights[0, 0, along, out],
         )
-        return _computed(builder, call, shape[:-1], partial(_over_places, shape, *reads))
-    return _computed(builder, call, (), None)
+        return _computed(builder, call, math.prod(shape[:-1]), partial(_over_places, shape, *reads))
+    return _computed(builder, call, 0, None)
 
 
 def _matmul(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
@@ -91,10 +88,10 @@ def _matmul(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
                 lambda left, along, *place: left[(*place, along)],
                 lambda right, along, column: right[along, column],
             )
-            return _computed(builder, call, shape[:-1], partial(_over_places, shape, *reads))
+            return _computed(builder, call, math.prod(shape[:-1]), partial(_over_places, shape, *reads))
         if right[:-2] == left[:-2]:
-            return _computed(builder, call, shape[-2:-1], partial(_of_matrices, shape))
-    return _computed(builder, call, (), None)
+            return _computed(builder, call, shape[-2], partial(_of_matrices, shape))
+    return _computed(builder, call, 0, None)
 
 
 LEGALIZED = {"relax.nn.conv2d": _conv2d, "relax.matmul": _matmul}
@@ -102,13 +99,13 @@ LEGALIZED = {"relax.nn.conv2d": _conv2d, "relax.matmul": _matmul}
 
 
 def _computed(
-    builder: relax.BlockBuilder, call: relax.Call, extents: Shape, product: Callable[..., te.Tensor] | None
+    builder: relax.BlockBuilder, call: relax.Call, places: int, product: Callable[..., te.Tensor] | None
 ) -> relax.Expr:
     """By `product` of so many rows where its tiles need them; else as ever."""
     target, single = tvm.target.Target.current(), {str(one.ty.dtype.dtype) for one in (call, *call.args)} == {"float32"}
     rows = None
     if product is not None and single:
-        rows = enough(extents, int(call.ty.shape[-1]), vector_lanes(target), vector_registers(target))
+        rows = enough(places, int(call.ty.shape[-1]), vector_lanes(target), vector_registers(target))
     if product is None or rows is None:
         return call.op.get_attr("FLegalize")(builder, call)
     name = call.op.name.rpartition(".")[-1]
@@ -127,7 +124,7 @@ def _over_places(shape: Shape, left: Read, right: Read, rows: int, data: te.Tens
         place = _place(te.min(row, math.prod(extents) - 1), extents)
         return te.sum(left(data, along, *place) * right(weights, along, column), axis=along)
 
-    whole = te.compute((rows, width), summed, name="rows")
+    whole = te.compute((rows, width), summed, name=SUMMED)
     return te.compute(shape, lambda *place: whole[_row(place[:-1], extents), place[-1]], name=PLACES)
 
 
@@ -155,7 +152,7 @@ def _of_matrices(shape: Shape, rows: int, left: te.Tensor, right: te.Tensor) -> 
         *which, row, column = place
         return te.sum(left[(*which, te.min(row, height - 1), along)] * right[(*which, along, column)], axis=along)
 
-    whole = te.compute((*others, rows, width), summed, name="rows")
+    whole = te.compute((*others, rows, width), summed, name=SUMMED)
     return te.compute(shape, lambda *place: whole[place], name="product")
 
 
@@ -168,12 +165,13 @@ def flattened(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _flat(function: tirx.PrimFunc) -> tirx.PrimFunc:
-    *inner, last = blocks(function)
+    *others, last = blocks(function)
+    shape = [int(axis.dom.extent) for axis in last.iter_vars]
+    by_rows = tirx.IndexMap.from_func(lambda *place: (_row(place[:-1], shape[:-1]), place[-1]), ndim=len(shape))
     schedule = Schedule(tvm.IRModule({"main": function}))
-    for block in inner:
-        if block.init is None:
-            schedule.compute_inline(schedule.get_sblock(block.name_hint))
-    *extents, _ = (int(axis.dom.extent) for axis in last.iter_vars)
-    by_rows = tirx.IndexMap.from_func(lambda *place: (_row(place[:-1], extents), place[-1]), ndim=len(last.iter_vars))
+    for block in others:
+        if block.init is None and [int(axis.dom.extent) for axis in block.iter_vars] == shape:
+            schedule.transform_block_layout(schedule.get_sblock(block.name_hint), by_rows)
+            schedule.transform_layout(block.name_hint, ("write", 0), by_rows)
     schedule.transform_block_layout(schedule.get_sblock(last.name_hint), by_rows)
     return schedule.mod["main"]
