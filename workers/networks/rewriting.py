@@ -6,7 +6,15 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, rename, replace_nodes, uses
+from workers.networks.graph import (
+    Weights,
+    attribute,
+    has_convolutions,
+    operator_types,
+    rename,
+    replace_nodes,
+    uses,
+)
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
@@ -189,6 +197,8 @@ def _relus(node: NodeProto, upper: float, weights: Weights) -> list[NodeProto]:
 def squeezed_axes_from_the_front(model: ModelProto) -> str | None:
     """Squeezes name their axes from the front: where one is counted from behind TVM's conversion of layouts runs out of memory,
     and the convolutions of a network would stay in a layout that takes four times as long."""
+    if "Squeeze" not in operator_types(model):
+        return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
     counted = 0
     for node in model.graph.node:

@@ -18,6 +18,7 @@ from tvm import relax, te, tirx
 from tvm.s_tir import Schedule
 
 from workers.tvm_backend.hardware import vector_lanes, vector_registers
+from workers.tvm_backend.integers.sums import Convolution
 from workers.tvm_backend.layout_free import blocks
 from workers.tvm_backend.mutation import FUSABLE, static_shape
 
@@ -37,6 +38,8 @@ SUMMED, PLACES = "summed", "places"
 
 Shape = Sequence[int]
 Read = Callable[..., Any]
+Product = tuple[int, Callable[..., te.Tensor]]
+"""Its places, and what computes it of so many rows."""
 
 
 def enough(places: int, columns: int, lanes: int, registers: int) -> int | None:
@@ -61,57 +64,57 @@ def _divisors(number: int) -> int:
     return 2 * sum(number % divisor == 0 for divisor in range(1, root + 1)) - (root * root == number)
 
 
-def _conv2d(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+def _conv2d(call: relax.Call) -> Product | None:
     """Of 1 x 1 weights, in NHWC."""
-    shape, (data, weights), attributes = static_shape(call), map(static_shape, call.args), call.attrs
-    plain = (
-        str(attributes.data_layout) == str(attributes.out_layout) == "NHWC"
-        and str(attributes.kernel_layout) == "HWIO"
-        and [int(n) for n in (*attributes.padding, attributes.groups)] == [0, 0, 0, 0, 1]
+    shape, (data, weights) = static_shape(call), map(static_shape, call.args)
+    if not (shape and data and weights) or weights[:2] != (1, 1):
+        return None
+    if not Convolution.fits(call) or str(call.attrs.out_layout) != str(call.attrs.data_layout):
+        return None
+    convolution = Convolution.of(call)
+    if any(convolution.padding) or convolution.groups > 1:
+        return None
+    down, across = convolution.strides
+    reads = (
+        lambda data, along, n, y, x: data[n, y * down, x * across, along],
+        lambda weights, along, out: weights[0, 0, along, out],
     )
-    if shape and data and weights and plain and weights[:2] == (1, 1):
-        down, across = (int(step) for step in attributes.strides)
-        reads = (
-            lambda data, along, n, y, x: data[n, y * down, x * across, along],
-            lambda weights, along, out: weights[0, 0, along, out],
-        )
-        return _computed(builder, call, math.prod(shape[:-1]), partial(_over_places, shape, *reads))
-    return _computed(builder, call, 0, None)
+    return math.prod(shape[:-1]), partial(_over_places, shape, *reads)
 
 
-def _matmul(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+def _matmul(call: relax.Call) -> Product | None:
     """Of one matrix on the right, whose rows are all that is on the left, or of as many as on the left."""
     shape, (left, right) = static_shape(call), map(static_shape, call.args)
-    if shape and left and right and len(left) == len(shape) > 1:
-        if len(right) == 2:
-            reads = (
-                lambda left, along, *place: left[(*place, along)],
-                lambda right, along, column: right[along, column],
-            )
-            return _computed(builder, call, math.prod(shape[:-1]), partial(_over_places, shape, *reads))
-        if right[:-2] == left[:-2]:
-            return _computed(builder, call, shape[-2], partial(_of_matrices, shape))
-    return _computed(builder, call, 0, None)
+    if not (shape and left and right) or len(shape) == 1 or len(left) != len(shape):
+        return None
+    if len(right) == 2:
+        reads = (
+            lambda left, along, *place: left[(*place, along)],
+            lambda right, along, column: right[along, column],
+        )
+        return math.prod(shape[:-1]), partial(_over_places, shape, *reads)
+    return (shape[-2], partial(_of_matrices, shape)) if right[:-2] == left[:-2] else None
 
 
-LEGALIZED = {"relax.nn.conv2d": _conv2d, "relax.matmul": _matmul}
+def _legalized(product: Callable[[relax.Call], Product | None]) -> Callable[[relax.BlockBuilder, relax.Call], Any]:
+    """With rows added where a product's tiles need them; else as ever."""
+
+    def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+        target, rows = tvm.target.Target.current(), None
+        single = {str(one.ty.dtype.dtype) for one in (call, *call.args)} == {"float32"}
+        found = product(call) if single else None
+        if found is not None:
+            rows = enough(found[0], int(call.ty.shape[-1]), vector_lanes(target), vector_registers(target))
+        if found is None or rows is None:
+            return call.op.get_attr("FLegalize")(builder, call)
+        name, kept = call.op.name.rpartition(".")[-1], {"op_pattern": FUSABLE}
+        return builder.call_te(partial(found[1], rows), *call.args, primfunc_name_hint=name, primfunc_attrs=kept)
+
+    return legalized
+
+
+LEGALIZED = {"relax.nn.conv2d": _legalized(_conv2d), "relax.matmul": _legalized(_matmul)}
 """For `relax.transform.LegalizeOps`, by operator, within a target."""
-
-
-def _computed(
-    builder: relax.BlockBuilder, call: relax.Call, places: int, product: Callable[..., te.Tensor] | None
-) -> relax.Expr:
-    """By `product` of so many rows where its tiles need them; else as ever."""
-    target, single = tvm.target.Target.current(), {str(one.ty.dtype.dtype) for one in (call, *call.args)} == {"float32"}
-    rows = None
-    if product is not None and single:
-        rows = enough(places, int(call.ty.shape[-1]), vector_lanes(target), vector_registers(target))
-    if product is None or rows is None:
-        return call.op.get_attr("FLegalize")(builder, call)
-    name = call.op.name.rpartition(".")[-1]
-    return builder.call_te(
-        partial(product, rows), *call.args, primfunc_name_hint=name, primfunc_attrs={"op_pattern": FUSABLE}
-    )
 
 
 def _over_places(shape: Shape, left: Read, right: Read, rows: int, data: te.Tensor, weights: te.Tensor) -> te.Tensor:
