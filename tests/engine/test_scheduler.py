@@ -305,6 +305,36 @@ def test_a_first_slot_that_is_worth_the_same_everywhere_is_noticed(monkeypatch: 
         test_an_open_rule_gives_first_slots_by_share_and_distance_from_the_ceiling()
 
 
+def expected_of_a_first_slot(mover: bool) -> float:
+    """Share of its time, of an operator that moves bytes (or computes) at 1.2 times its ceiling while another that moves bytes
+    does at three times it."""
+
+    def at(index: int, reached: float, moves: bool, slots: int) -> Progress:
+        given = progress(index, [1e-3], slots, work=PEAK * reached * 1e-3)
+        return replace(given, operator=replace(given.operator, flops=0.0 if moves else given.operator.work))
+
+    scheduler = DynaTune(0, PEAK, QUICK)
+    untried = at(0, 1.2, mover, 0)
+    decision = scheduler.choose([untried, at(1, 3.0, True, 1)], 1.0)
+    assert decision is not None
+    resumed = DynaTune(0, PEAK, QUICK)
+    resumed.restore(json.loads(json.dumps(scheduler.state())))
+    assert resumed.foreseen(untried, 8) == scheduler.foreseen(untried, 8)
+    return 1 - scheduler.foreseen(untried, 8) / untried.best
+
+
+def test_what_moves_bytes_may_come_to_what_others_that_do_have_come_to() -> None:
+    assert expected_of_a_first_slot(mover=True) == pytest.approx(first_slot(1.2 / 3)[0])
+    assert expected_of_a_first_slot(mover=False) == pytest.approx(first_slot(dynatune.CLOSE)[0])
+
+
+@pytest.mark.mutation
+def test_bytes_that_come_from_memory_alone_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynatune, "_bound_by_bytes", lambda one: False)
+    with pytest.raises(AssertionError):
+        test_what_moves_bytes_may_come_to_what_others_that_do_have_come_to()
+
+
 def test_a_small_operators_first_slot_waits_for_the_large_ones() -> None:
     """Under the paper's rule it comes at once."""
 

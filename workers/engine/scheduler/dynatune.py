@@ -69,6 +69,7 @@ class DynaTune:
             raise ValueError(f"peak_flops {peak_flops} must be a positive number of FLOP/s; measure the target's peak")
         self._seed = seed
         self._peak = peak_flops
+        self._carried = 0.0
         self._latency: float | None = None
         self._rule = rule
         self._slot_seconds = 0.0
@@ -80,7 +81,7 @@ class DynaTune:
         """See `Scheduler`; `terms` has the chosen operator's two terms and a table of all (`TERMS`), its belief
         and, where that was sampled, the "chain" (`told_chain`)."""
         self._slot_seconds = slot_seconds
-        self._peak = max([self._peak, *(_arithmetic(one) for one in progress)])
+        self._look(progress)
         if self._latency is None and all(math.isfinite(one.best) for one in progress):
             self._latency = sum(latency_share(one) for one in progress)
         going = self._going(progress)
@@ -95,7 +96,7 @@ class DynaTune:
         """Fits the belief of this operator again, and no other; it stands still between slots unless another's brought it
         something."""
         index = progress.operator.index
-        self._peak = max(self._peak, _arithmetic(progress))
+        self._look([progress])
         belief = self._beliefs.setdefault(index, self._fresh(index))
         times = np.asarray(progress.curve, dtype=np.float64)
         belief.observe(
@@ -106,7 +107,7 @@ class DynaTune:
     def foreseen(self, progress: Progress, configurations: float) -> float:
         """See `Foreseeing`; the best so far where there is no belief."""
         if progress.slots == 0:
-            return progress.best * (1 - first_slot(self._reached(progress))[0]) if self._rule.open else 0.0
+            return progress.best * (1 - first_slot(self._begun(progress))[0]) if self._rule.open else 0.0
         belief = self._beliefs.get(progress.operator.index)
         forecast = belief.forecast(configurations) if belief is not None else None
         if forecast is None:
@@ -129,6 +130,7 @@ class DynaTune:
         """JSON."""
         return {
             "peak": self._peak,
+            "carried": self._carried,
             "latency": self._latency,
             "slot_seconds": self._slot_seconds,
             "last": self._last,
@@ -140,13 +142,19 @@ class DynaTune:
         """Inverse of `state`; later decisions are identical."""
         self._peak, self._latency = state["peak"], state["latency"]
         self._slot_seconds, self._last = state["slot_seconds"], state["last"]
-        if "records" in state:  # checkpoints of earlier versions have none
+        self._carried = state.get("carried", 0.0)  # checkpoints of earlier versions have neither this nor records
+        if "records" in state:
             self._records.restore(state["records"])
         self._beliefs = {}
         for index, kept in state["beliefs"].items():
             belief = self._fresh(int(index))
             belief.restore(kept)
             self._beliefs[int(index)] = belief
+
+    def _look(self, progress: Sequence[Progress]) -> None:
+        """Raises the ceilings to what has been reached."""
+        self._peak = max([self._peak, *(_arithmetic(one) for one in progress)])
+        self._carried = max([self._carried, *(work(one) / one.best for one in progress if _bound_by_bytes(one))])
 
     def _ceiling(self, one: Progress) -> float:
         """FLOP/s that it cannot get over."""
@@ -208,7 +216,7 @@ class DynaTune:
         if self._rule.score == "speed":
             return self._predicted(one, slots)
         if one.slots == 0:
-            reduction, spread = first_slot(self._reached(one))
+            reduction, spread = first_slot(self._begun(one))
             bonus = share * spread * self._confidence(slots, 1)
             return Index(index, share * reduction, bonus, not self._rule.open, share, first=True)
         ahead = configurations_ahead(one, self._slot_seconds)
@@ -249,6 +257,12 @@ class DynaTune:
         """Its speed as a share of its ceiling, CLOSE at most."""
         return work(one) / one.best / self._ceiling(one)
 
+    def _begun(self, one: Progress) -> float:
+        """The same of one that had no slot. Bound by bytes, it may come to what the fastest such operator has: the bandwidth is
+        the memory's, and what was written a moment ago is read from caches at up to five times that."""
+        ceiling = max(self._ceiling(one), self._carried) if _bound_by_bytes(one) else self._ceiling(one)
+        return work(one) / one.best / ceiling
+
     def _gained(self, forecast: Forecast) -> float:
         """FLOP/s."""
         return forecast.rise if self._rule.rise else forecast.improvement
@@ -287,6 +301,11 @@ def first_slot(reached: float) -> tuple[float, float]:
 def _arithmetic(one: Progress) -> float:
     """FLOP/s reached, as float32's instructions count; 0 without a valid configuration."""
     return one.operator.flops / one.operator.at_once / one.best
+
+
+def _bound_by_bytes(one: Progress) -> bool:
+    """Whether moving what it reads and writes takes longer than its arithmetic."""
+    return one.operator.flops / one.operator.at_once < work(one)
 
 
 __all__ = ["GAMMA", "PAPER_RULE", "PRODUCT_RULE", "DynaTune", "Rule"]

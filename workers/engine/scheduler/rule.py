@@ -20,7 +20,9 @@ The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, a
            large products gained after 200 that brought nothing, and does not end then: when all that are left are
            finished, so many configurations are twice as many, and so on.
   ceiling  A curve ends at the target's peak, which what is measured raises. What comes within a tenth of it, or over it
-           because its bytes come from a cache, has a ceiling of its own, a ninth over what it reached.
+           because its bytes come from a cache, has a ceiling of its own, a ninth over what it reached. Before its first slot
+           what moves bytes may come to what the fastest such operator has: AlexNet's second pooling was a tenth over the
+           memory's bandwidth, was never tried, and takes half of that time from a cache.
   rise     A staircase's first steps leave a curve over the best at the end of a long plateau, by the more the longer it is;
            the improvement over the best then grows with every slot that brings nothing. The product's reward is what the
            curve gains from now on.
