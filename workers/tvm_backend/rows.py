@@ -79,7 +79,7 @@ def _conv2d(call: relax.Call) -> Product | None:
         lambda data, along, n, y, x: data[n, y * down, x * across, along],
         lambda weights, along, out: weights[0, 0, along, out],
     )
-    return math.prod(shape[:-1]), partial(_over_places, shape, *reads)
+    return math.prod(shape[:-1]), partial(_rowed, 0, shape, *reads)
 
 
 def _matmul(call: relax.Call) -> Product | None:
@@ -87,13 +87,14 @@ def _matmul(call: relax.Call) -> Product | None:
     shape, (left, right) = static_shape(call), map(static_shape, call.args)
     if not (shape and left and right) or len(shape) == 1 or len(left) != len(shape):
         return None
-    if len(right) == 2:
-        reads = (
-            lambda left, along, *place: left[(*place, along)],
-            lambda right, along, column: right[along, column],
-        )
-        return math.prod(shape[:-1]), partial(_over_places, shape, *reads)
-    return (shape[-2], partial(_of_matrices, shape)) if right[:-2] == left[:-2] else None
+    if len(right) > 2 and right[:-2] != left[:-2]:
+        return None
+    beside = len(right) - 2
+    reads = (
+        lambda left, along, *place: left[(*place, along)],
+        lambda right, along, *column: right[(*column[:-1], along, column[-1])],
+    )
+    return math.prod(shape[beside:-1]), partial(_rowed, beside, shape, *reads)
 
 
 def _legalized(product: Callable[[relax.Call], Product | None]) -> Callable[[relax.BlockBuilder, relax.Call], Any]:
@@ -117,27 +118,33 @@ LEGALIZED = {"relax.nn.conv2d": _legalized(_conv2d), "relax.matmul": _legalized(
 """For `relax.transform.LegalizeOps`, by operator, within a target."""
 
 
-def _over_places(shape: Shape, left: Read, right: Read, rows: int, data: te.Tensor, weights: te.Tensor) -> te.Tensor:
-    """Sums of `shape`, whose places, all but the last axis, are rows: of what `left` reads of the data for a place, and `right`
-    of the weights for a column."""
-    *extents, width = shape
+def _rowed(
+    beside: int, shape: Shape, left: Read, right: Read, rows: int, data: te.Tensor, weights: te.Tensor
+) -> te.Tensor:
+    """Sums of `shape`, whose first axes stay `beside` the rows, which are the places of all others but the last: of what `left`
+    reads of the data for a place, and `right` of the weights for a column."""
+    others, extents, width = shape[:beside], shape[beside:-1], shape[-1]
     along = te.reduce_axis((0, data.shape[-1]), name="along")
 
-    def summed(row: Any, column: Any) -> Any:
+    def summed(*at: Any) -> Any:
+        *which, row, column = at
         place = _place(te.min(row, math.prod(extents) - 1), extents)
-        return te.sum(left(data, along, *place) * right(weights, along, column), axis=along)
+        return te.sum(left(data, along, *which, *place) * right(weights, along, *which, column), axis=along)
 
-    whole = te.compute((rows, width), summed, name=SUMMED)
-    return te.compute(shape, lambda *place: whole[_row(place[:-1], extents), place[-1]], name=PLACES)
+    def read(*place: Any) -> Any:
+        return whole[(*place[:beside], _row(place[beside:-1], extents), place[-1])]
+
+    whole = te.compute((*others, rows, width), summed, name=SUMMED)
+    return te.compute(shape, read, name="product" if beside else PLACES)
 
 
 def _place(row: Any, extents: Shape) -> list[Any]:
     """Inverse of `_row`."""
     place: list[Any] = []
-    for extent in reversed(extents):
+    for extent in reversed(extents[1:]):
         place.insert(0, row % extent if extent > 1 else 0)
         row = row // extent
-    return place
+    return [row if extents[0] > 1 else 0, *place]
 
 
 def _row(place: Sequence[Any], extents: Shape) -> Any:
@@ -145,18 +152,6 @@ def _row(place: Sequence[Any], extents: Shape) -> Any:
     for at, extent in zip(place, extents, strict=True):
         row = row * extent + at
     return row
-
-
-def _of_matrices(shape: Shape, rows: int, left: te.Tensor, right: te.Tensor) -> te.Tensor:
-    *others, height, width = shape
-    along = te.reduce_axis((0, left.shape[-1]), name="along")
-
-    def summed(*place: Any) -> Any:
-        *which, row, column = place
-        return te.sum(left[(*which, te.min(row, height - 1), along)] * right[(*which, along, column)], axis=along)
-
-    whole = te.compute((*others, rows, width), summed, name=SUMMED)
-    return te.compute(shape, lambda *place: whole[place], name="product")
 
 
 def flattened(mod: tvm.IRModule) -> tvm.IRModule:
