@@ -107,6 +107,7 @@ def test_a_factory_that_fails_says_why(exported: Path, factory: str, word: str) 
         (["speed", "{network}", "--arms", "lottery"], "lottery"),
         (["speed", "{network}", "--seeds", "a,b"], "whole numbers"),
         (["speed", "{network}", "--minutes", "0"], "greater than 0"),
+        (["speed", "{network}", "--trials", "0"], "greater than 0"),
         (["speed", "--table"], "no cells"),
     ],
 )

@@ -179,6 +179,23 @@ def test_parameters_that_nothing_takes_are_refused(place: str) -> None:
         method("autotvm", {place: "0"})
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"scheduler": "oracle", "scheduler.ahead": "0"}, "ahead"),
+        ({"scheduler": "oracle", "scheduler.luck": "1"}, "luck"),
+        ({"scheduler.sampling": '{"steps": 50}'}, "50 steps of which 100 are thrown away"),
+        (
+            {"scheduler.sampling": '{"walkers": 4}'},
+            "4 walkers is of too few for curve 'log_power' and its noise; take 8",
+        ),
+    ],
+)
+def test_numbers_that_a_scheduler_would_break_off_with_are_refused(changed: dict[str, str], said: str) -> None:
+    with pytest.raises(IllegalMethod, match=said):
+        method("auto", changed)
+
+
 def test_metaschedule_is_tvm_s_numbers() -> None:
     made = method("metaschedule")
     assert (made.scheduler, made.explorer, made.rhythm.plan, made.search.epsilon) == (

@@ -72,6 +72,14 @@ def test_sixteen_registers_hold_twelve_sums() -> None:
         assert (rows[3], columns[3]) == (6, 16)
 
 
+@pytest.mark.parametrize("cores", [2, 16, 64])
+def test_there_are_sixteen_pieces_a_core_to_begin_with(cores: int) -> None:
+    options = tuple((pieces,) for pieces in (1, cores, 16 * cores, 256 * cores))
+    plain = Sketch((Knob("parallel", "category", options), Knob("vectorize", "category", ((0,), (64,)))))
+    first = first_configurations((plain,), Machine(cores=cores), 1)[0]
+    assert plain.knobs[0].options[first.choices[0]] == (16 * cores,)
+
+
 def test_without_tiles_a_block_is_computed_once() -> None:
     """Sum and largest value of a Softmax."""
     places = tuple((place,) for place in range(-2, 6))

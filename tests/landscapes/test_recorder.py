@@ -47,6 +47,7 @@ from workers.landscapes import (
 from workers.landscapes.costs import UNITS, key_of
 from workers.landscapes.curves import CAUSES
 from workers.landscapes.recorder import Watch, curves_of, record_curves, record_spaces
+from workers.landscapes.recorder import curves as recorded_curves
 from workers.landscapes.recorder.part import Part
 from workers.landscapes.subspace import subspace
 from workers.landscapes.synthetic import PEAK_FLOPS
@@ -145,6 +146,54 @@ def test_whichever_configuration_of_a_program_is_asked_first_pays_what_it_cost(t
     build, overhead = (files.times_of(arrays[name]) for name in ("build", "overhead"))
     assert (build[again] > 0).all()
     assert np.nan_to_num(overhead[again]).max() > 0
+
+
+class Backwards(SyntheticLandscape):
+    """Whose workers lower what they are given from the end: the first of equal programs is the duplicate."""
+
+    def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
+        return super().measure(candidates[::-1], incumbents)[::-1]
+
+    def run_times(self) -> list[tuple[float, ...]]:
+        return super().run_times()[::-1]
+
+
+def test_of_equal_programs_whichever_was_measured_speaks_for_all(tmp_path: Path) -> None:
+    pooling = next(operator for operator in OPERATORS if operator.name.startswith("pool"))
+    part = Part(Backwards(3, OPERATORS, SimulatedClock(), {}), pooling, tmp_path, watch(), "")
+    assert part.measure(method("random"), pooling.size, 0)
+    _, arrays = files.read(tmp_path / f"space-{pooling.index}.npz", "space part")
+    assert (arrays["first"] != np.arange(len(arrays["first"]))).sum() >= 6
+    assert CAUSES.index("duplicate") not in arrays["causes"]
+
+
+class Lucky(SyntheticLandscape):
+    """Where every ninth first measurement falls into a moment in which memory is twice as fast."""
+
+    def answer(self, candidate: Candidate, incumbent: float | None) -> Outcome:
+        outcome = super().answer(candidate, incumbent)
+        self.asked = getattr(self, "asked", 0) + (candidate.round == 0)
+        if outcome.seconds is None or candidate.round or self.asked % 9:
+            return outcome
+        return replace(outcome, seconds=outcome.seconds / 2)
+
+
+def luck_of_the_best(folder: Path) -> float:
+    """Of Lucky's operators the most that a best takes when it is measured again, over what was recorded of it."""
+    assert record_curves(lambda: Lucky(3, OPERATORS, SimulatedClock()), QUICK, 1, 96, folder, watch())
+    searches = [row[0] for row in curves_of(folder, 1, HEADER).searches]
+    return max(float(np.median(search.again) / search.best[-1]) for search in searches if len(search.again))
+
+
+def test_what_was_the_best_is_recorded_as_it_was_measured_a_second_time(tmp_path: Path) -> None:
+    assert luck_of_the_best(tmp_path) == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.mutation
+def test_a_record_that_was_luck_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded_curves, "_believed", lambda backend, asked, seconds: seconds)
+    with pytest.raises(AssertionError):
+        test_what_was_the_best_is_recorded_as_it_was_measured_a_second_time(tmp_path)
 
 
 def test_what_an_earlier_attempt_measured_says_nothing_about_the_pace() -> None:

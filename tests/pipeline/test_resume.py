@@ -104,6 +104,15 @@ def test_killed_twice_the_clock_still_counts_every_second(tmp_path: Path) -> Non
     assert sum(third.report["spent"].values()) == pytest.approx(third.events[-1]["clock"], abs=1e-3)
 
 
+def test_a_resumed_run_tells_of_no_warm_up_that_is_over(tmp_path: Path) -> None:
+    first = unbroken("dynatune").lines
+    events = [decode(line) for line in first]
+    slot = next(place for place, event in enumerate(events) if event["kind"] == "slot")
+    assert "warm-up" in [event["name"] for event in events if event["kind"] == "phase"]
+    second = simulated("dynatune", TRIALS, history=kept(tmp_path, first[: slot + 1]))
+    assert "warm-up" not in [event["name"] for event in second.events if event["kind"] == "phase"]
+
+
 def test_a_run_killed_behind_its_checkpoint_goes_on_in_its_circle(tmp_path: Path) -> None:
     """Whoever became faster meanwhile: the scheduler hears of slots in their order."""
     lines = simulated("round_robin", TRIALS).lines

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from workers.headless.whole import write_whole
 
 Cell = dict[str, Any]
 
@@ -57,13 +58,7 @@ class Cells:
     def keep(self, key: Key, name: str, cell: Cell) -> Cell:
         """Writes the cell with its key and the time; returns what was written."""
         kept = {**cell, "key": asdict(key), "name": name, "ended": datetime.now(UTC).isoformat(timespec="seconds")}
-        path = self._path(key, name)
-        partial = path.with_suffix(".partial")
-        with partial.open("w", encoding="utf-8") as file:
-            json.dump(kept, file, indent=1, sort_keys=True)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        write_whole(self._path(key, name), json.dumps(kept, indent=1, sort_keys=True))
         return kept
 
     def all(self, kind: str) -> list[Cell]:

@@ -11,20 +11,30 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 _IMPORTING = (
     "importer.py",
+    "concatenation.py",
     "constants.py",
     "fast_math.py",
+    "hardware.py",
+    "integers",
+    "interleaving.py",
     "layout_free.py",
     "library.py",
-    "hardware.py",
     "mutation.py",
-    "integers",
     "permutations.py",
+    "reductions.py",
+    "rows.py",
     "winograd",
 )
 IMPORT = ("workers/networks", *(f"workers/tvm_backend/{part}" for part in _IMPORTING))
 STOCK = tuple(f"workers/benchmarks/{part}.py" for part in ("stock", "stock_runner", "warm_builder"))
 RECORDS = ("workers/headless/records.py", "workers/messages/known.py")
 TUNING = (*IMPORT, "workers/child", "workers/engine", "workers/pipeline", "workers/tvm_backend")
+FOLDING = tuple(
+    f"workers/{part}.py"
+    for part in ("benchmarks/tally", "benchmarks/curve", "messages/believed", "messages/causes", "messages/foretold")
+)
+"""What makes a cell of a run's events."""
+TUNED = (*TUNING, *FOLDING, "workers/benchmarks/ours.py")
 
 
 def content_hash(path: Path) -> str:

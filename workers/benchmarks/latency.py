@@ -15,7 +15,7 @@ from workers.baselines.session import WARM_UP
 from workers.benchmarks import ours
 from workers.benchmarks.cells import Cell, Cells, Key, is_open
 from workers.benchmarks.filling import add_cell_arguments, fill, tuned_once, verdict
-from workers.benchmarks.identity import TUNING, product_version
+from workers.benchmarks.identity import TUNED, product_version
 from workers.benchmarks.latency_table import table
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
@@ -136,7 +136,7 @@ def _key(network: Network, arguments: argparse.Namespace, machine: Machine) -> K
         budget=str(ours.Amount(arguments.minutes, arguments.trials)),
         cpu=machine.cpu,
         cores=machine.cores,
-        version=product_version(TUNING),
+        version=product_version(TUNED),
     )
 
 

@@ -14,8 +14,9 @@ from typing import Any
 from workers.benchmarks.identity import operators_key
 from workers.benchmarks.process import PartFailed, environment, lines
 from workers.benchmarks.tally import Tally
-from workers.messages.events import Event, decode
+from workers.messages.events import Event
 from workers.messages.spec import RunSpec
+from workers.supervision.directory import events_in
 
 OUT = "tune"
 
@@ -74,7 +75,8 @@ def run_tune(
 
     code = lines(argv, "", environment(threads, work), None, hear, tick)
     (work / "log").write_text("\n".join(said))
-    return Told(code, said[-1], out, _events(out))
+    run = out / "run"
+    return Told(code, said[-1], out, list(events_in(run)) if (run / "journal.jsonl").is_file() else [])
 
 
 def tuned(
@@ -83,14 +85,12 @@ def tuned(
     work: Path,
     show: Callable[[str], None],
     tick: Callable[[], None],
-    records: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Tunes `spec.network` with `spec.method` and `spec.seed`, beginning with `records` (--out directories of earlier runs);
-    the library is unpacked to work/library.
+    """Tunes `spec.network` with `spec.method` and `spec.seed`; the library is unpacked to work/library.
 
     {seconds, curve, trials, operators, sum_of_operators, ...}. Raises Incomplete, or PartFailed with the last line said.
     """
-    return ran(spec, amount, work, show, tick, records)[0]
+    return ran(spec, amount, work, show, tick, ())[0]
 
 
 def ran(
@@ -101,7 +101,7 @@ def ran(
     tick: Callable[[], None],
     records: Sequence[str],
 ) -> tuple[dict[str, Any], list[Event]]:
-    """The same with the run's events."""
+    """The same with the run's events, beginning with `records` (--out directories of earlier runs)."""
     arguments = [
         spec.network, "--method", spec.method, *amount.arguments, "--seed", str(spec.seed), "--layout", spec.layout,
         *(word for directory in records for word in ("--records", directory)),
@@ -119,13 +119,6 @@ def ran(
         packed.extractall(work / "library")
     summary = json.loads((told.out / "summary.json").read_text())
     return {**_figures(told.events, finished), "summary": summary}, told.events
-
-
-def _events(out: Path) -> list[Event]:
-    path = out / "run" / "journal.jsonl"
-    if not path.is_file():
-        return []
-    return [decode(line) for line in path.read_text().split("\n") if line]
 
 
 def _figures(events: list[Event], finished: Event) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from workers.benchmarks import again, chart, ours
 from workers.benchmarks.cells import DONE, VOID, Cell, Cells, Key, is_open
 from workers.benchmarks.curve import Curve
 from workers.benchmarks.filling import add_cell_arguments, fill, tuned_once, verdict
-from workers.benchmarks.identity import IMPORT, RECORDS, STOCK, TUNING, product_version
+from workers.benchmarks.identity import IMPORT, RECORDS, STOCK, TUNED, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
@@ -33,7 +33,7 @@ from workers.tvm_backend import runtime
 
 KIND = "speed"
 FINALS = 30.0  # s for the turns
-OVERHEAD = 120.0  # s of a cell beside its tuning, until one was seen
+OVERHEAD = 120.0  # s of a cell of ours beside its tuning
 GUESS = {"stock": 1500.0, "warm": 600.0}
 
 
@@ -95,7 +95,7 @@ def checked(arguments: argparse.Namespace) -> tuple[list[Network], list[int], li
         or min(seeds) < 0
         or not arguments.minutes > 0
         or arguments.trials_per_operator < 1
-        or (arguments.trials or 1) < 1
+        or (arguments.trials is not None and arguments.trials < 1)
     ):
         raise UserMistake(
             "--arms must name one at least, --seeds be 0 or more, --minutes, --trials and --trials-per-operator greater than 0"
@@ -113,7 +113,7 @@ def planned(arguments: argparse.Namespace) -> list[Part]:
 def _part(network: Network, arm: str, seed: int, arguments: argparse.Namespace, machine: Machine) -> Part:
     theirs = arm in THEIRS
     amount = arguments.trials_per_operator if theirs else ours.Amount(arguments.minutes, arguments.trials)
-    ours_made_by = (*TUNING, *RECORDS) if arm == AGAIN else TUNING
+    ours_made_by = (*TUNED, *RECORDS) if arm == AGAIN else TUNED
     rooms = ours_made_by if not theirs else (*STOCK, *IMPORT) if arguments.layout == "same" else STOCK
     key = Key(
         kind=KIND,
@@ -145,11 +145,11 @@ def _fill(parts: list[Part], cells: Cells, out: Path, again_void: bool) -> int:
 
 
 def _estimate(part: Part, known: list[Cell]) -> float:
-    """Seconds: what the arm took before, on this network if it can be."""
-    same_arm = [cell for cell in known if cell["key"]["arm"] == part.key.arm and cell["state"] == DONE]
-    same = [cell for cell in same_arm if cell["name"] == part.network.name] or same_arm
+    """Seconds: of ours the budget and what follows, of TVM's what the arm took before, on this network if it can be."""
     if isinstance(part.amount, ours.Amount):
         return part.amount.seconds * (2 if part.key.arm == AGAIN else 1) + OVERHEAD
+    same_arm = [cell for cell in known if cell["key"]["arm"] == part.key.arm and cell["state"] == DONE]
+    same = [cell for cell in same_arm if cell["name"] == part.network.name] or same_arm
     return sum(cell["wall"] for cell in same) / len(same) if same else GUESS[part.key.arm]
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import tvm
 
     from workers.tvm_backend.importer import Imported
-    from workers.tvm_backend.library import Configuration, Network
+    from workers.tvm_backend.library import Network, Timed
 
 PATIENCE = 3600.0
 """s without an event until a compilation counts as hung; a large network is built several times over between two."""
@@ -130,8 +130,8 @@ def _build(
 
 
 def _mended(
-    network: Network, best: Mapping[int, Configuration], log: Path | None, lock: TurnLock, pulse: Pulse
-) -> dict[int, Configuration]:
+    network: Network, best: Mapping[int, Timed], log: Path | None, lock: TurnLock, pulse: Pulse
+) -> dict[int, Timed]:
     """Says which it replaced."""
 
     def turn(name: str) -> AbstractContextManager[Any]:
@@ -146,7 +146,7 @@ def _mended(
     return chosen
 
 
-def configurations(best: Mapping[str, Any], network: Network) -> dict[int, Configuration]:
+def configurations(best: Mapping[str, Any], network: Network) -> dict[int, Timed]:
     """By index, of `best` as an order or metadata.json has them; raises ArtifactFailed where the network's operators are others
     than those that were tuned."""
     configured = {}
@@ -165,7 +165,7 @@ def place_of(network: Network, index: str, key: str) -> int:
     return number
 
 
-def _shipped(order: dict[str, Any], index: int, configuration: Configuration) -> dict[str, Any]:
+def _shipped(order: dict[str, Any], index: int, configuration: Timed) -> dict[str, Any]:
     sketch, choices, seconds = configuration
     return {"key": order["best"][str(index)]["key"], "sketch": sketch, "choices": choices, "seconds": seconds}
 

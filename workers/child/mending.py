@@ -15,7 +15,7 @@ from workers.messages.orders import latest
 from workers.messages.tuning_log import measurements_in
 
 if TYPE_CHECKING:
-    from workers.tvm_backend.library import Configuration, Network
+    from workers.tvm_backend.library import Network, Timed
     from workers.tvm_backend.programs import Workload
 
 TRIES = 20
@@ -25,10 +25,10 @@ its like."""
 
 def mended(
     network: Network,
-    best: Mapping[int, Configuration],
+    best: Mapping[int, Timed],
     log: Path | None,
     turn: Callable[[str], AbstractContextManager[Any]],
-) -> tuple[dict[int, Configuration], list[str]]:
+) -> tuple[dict[int, Timed], list[str]]:
     """Right configurations by operator, and the names of the operators that had a wrong one; an operator that none was found
     for is left out. Runs every operator as plain loops, which for a large network takes a minute, inside `turn` of its name."""
     kept, wrong, logged = dict(best), [], _fastest(log) if log else {}
@@ -45,7 +45,7 @@ def mended(
     return kept, wrong
 
 
-def _right(workload: Workload, configurations: Sequence[Configuration]) -> Configuration | None:
+def _right(workload: Workload, configurations: Sequence[Timed]) -> Timed | None:
     """The first that computes what the operator computes."""
     from workers.tvm_backend.plain import Plain
 
@@ -57,9 +57,9 @@ def _right(workload: Workload, configurations: Sequence[Configuration]) -> Confi
     return None
 
 
-def _fastest(log: Path) -> dict[int, list[Configuration]]:
+def _fastest(log: Path) -> dict[int, list[Timed]]:
     """By operator, the fastest TRIES in the tuning log, in order."""
-    found: dict[int, set[Configuration]] = {}
+    found: dict[int, set[Timed]] = {}
     for row in latest(measurements_in(log)):
         configuration = (int(row["sketch"]), tuple(row["choices"]), float(row["seconds"]))
         found.setdefault(int(row["operator"]), set()).add(configuration)

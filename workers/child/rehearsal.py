@@ -26,7 +26,7 @@ from workers.networks.inspect import Inspection
 if TYPE_CHECKING:
     from tvm import relax
 
-    from workers.tvm_backend.library import Configuration, Network
+    from workers.tvm_backend.library import Network, Timed
 
 RIVALS = 3
 """Of each operator, beside its best, at most; every one costs a build of the whole network."""
@@ -42,7 +42,7 @@ GAIN = 0.02
 HEAVY = 2**30
 """Bytes of weights that all builds may hold together; of larger networks the best are taken as they are."""
 
-Best = Mapping[int, "Configuration"]
+Best = Mapping[int, "Timed"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def rehearsed(
     inspection: Inspection,
     cores: Sequence[int],
     pulse: Pulse,
-) -> tuple[dict[int, Configuration], relax.VMExecutable, Rehearsal | None]:
+) -> tuple[dict[int, Timed], relax.VMExecutable, Rehearsal | None]:
     """The configurations to ship, the network built with them, and what the rehearsal found: None where there was nothing
     to choose from, or too little time: `tuned` are the seconds of tuning, `latency` what an inference took at its end (None:
     unknown). `cores` are those of `runtime.spread_threads`."""
@@ -125,10 +125,10 @@ def affordable(tuned: float, build: float, turns: float, weights: int) -> int:
     return min(RIVALS, int(room / (DEARER * build + turns)) - 1 if room > 0 else 0, HEAVY // max(weights, 1) - 1)
 
 
-def rivals(log: Path, best: Best, count: int) -> dict[int, list[Configuration]]:
+def rivals(log: Path, best: Best, count: int) -> dict[int, list[Timed]]:
     """By operator, its best and then its `count` fastest others in the tuning log at `log` that took at most WITHIN times
     the best; operators without a rival are left out."""
-    found: dict[int, set[Configuration]] = {}
+    found: dict[int, set[Timed]] = {}
     for row in latest(measurements_in(log)):
         index = int(row["operator"])
         if index in best and row["seconds"] <= WITHIN * best[index][2]:
@@ -141,7 +141,7 @@ def rivals(log: Path, best: Best, count: int) -> dict[int, list[Configuration]]:
     return candidates
 
 
-def variants(best: Best, candidates: Mapping[int, Sequence[Configuration]]) -> list[dict[int, Configuration]]:
+def variants(best: Best, candidates: Mapping[int, Sequence[Timed]]) -> list[dict[int, Timed]]:
     """Networks to build beside that of the bests: each with every operator's next rival, or its last."""
     most = max((len(configurations) for configurations in candidates.values()), default=1)
     return [
@@ -151,8 +151,8 @@ def variants(best: Best, candidates: Mapping[int, Sequence[Configuration]]) -> l
 
 
 def choice(
-    candidates: Mapping[int, Sequence[Configuration]], heard: Sequence[Sequence[Mapping[int, float]]]
-) -> dict[int, Configuration]:
+    candidates: Mapping[int, Sequence[Timed]], heard: Sequence[Sequence[Mapping[int, float]]]
+) -> dict[int, Timed]:
     """The rivals that beat their operator's best in the network by more than GAIN; `heard` are seconds by variant, round
     and operator. Compared within rounds: a change of the machine's speed hits all who take turns."""
     chosen = {}

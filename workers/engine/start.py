@@ -27,7 +27,7 @@ SHORT = 128
 SUMS = 12
 """Accumulators to go for: of 16 registers 6 rows of 2 vectors were best, 0.91 of what 4 of 2 took for 14 x 14 places."""
 STOCK = {"parallel": 16, "vectorize": 64}
-"""What MetaSchedule itself takes (pieces: times the cores, the least that is as many); a good first guess."""
+"""What MetaSchedule itself takes, of pieces so many a core; a good first guess."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,8 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.f
         elif knob.name == "structure":
             penalty += 0.5 * (choices[:, i] == 0)  # MetaSchedule's first one leaves the epilogue outside the tile
         elif knob.name in STOCK:
-            stock = [option[0] for option in knob.options].index(
-                min(v[0] for v in knob.options if v[0] >= STOCK[knob.name])
-            )
+            wanted = STOCK[knob.name] * (machine.cores if knob.name == "parallel" else 1)
+            stock = next(at for at, option in enumerate(knob.options) if option[0] >= wanted)
             penalty += 0.5 * np.abs(choices[:, i] - stock)
         elif knob.kind == "category":
             middle = (len(knob.options) - 1) / 2

@@ -21,7 +21,7 @@ RIVALS = 2
 
 
 class Books:
-    """Per operator: `best` (s), `bests` (when the slot in hand began), `curve` (best after each configuration), `slots`,
+    """Per operator: `best` (s), `bests` (when the slot in hand began), `curves` (best after each configuration), `slots`,
     `seconds`; for the run: trials, failures, those that `repeated` an earlier one, timed `runs`, and why measuring `stopped`,
     by reason.
 

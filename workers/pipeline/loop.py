@@ -145,10 +145,13 @@ class TuningLoop:
         """Measures first configurations of all operators together until each has a valid one, then once more those that
         earlier runs found to be much faster, and what these found to be as good."""
         self._books.turn("warm-up")
-        self._tell("phase", name="warm-up", text="measuring a first configuration of every operator")
+        told = False
         while candidates := self._first_tries():
             if reason := self._over(self._deadline):
                 return reason
+            if not told:
+                told = True
+                self._tell("phase", name="warm-up", text="measuring a first configuration of every operator")
             self._measure(candidates, 0)
         return None
 

@@ -17,7 +17,7 @@ from workers.tvm_backend.importer import Imported
 from workers.tvm_backend.operators import Extracted, extract, with_spaces
 from workers.tvm_backend.programs import COMMON_LEFT, Workload, quickly
 
-Configuration = tuple[int, tuple[int, ...], float]
+Timed = tuple[int, tuple[int, ...], float]
 """Of an operator: sketch, choices, and the seconds it took when it was timed alone."""
 
 
@@ -40,7 +40,7 @@ def linker() -> Callable[..., Any] | None:
 def database(
     extracted: list[Extracted],
     workloads: list[Workload],
-    best: Mapping[int, Configuration],
+    best: Mapping[int, Timed],
     directory: Path | None,
 ) -> ms.Database:
     """MetaSchedule's database with one record an operator: `best` is (sketch, choices, seconds) by operator.
@@ -107,10 +107,10 @@ class Network:
         """Of the operators, by the names under which the network calls them."""
         return {task.name: index for index, task in enumerate(self.extracted)}
 
-    def compiled(self, configurations: Mapping[int, Configuration]) -> relax.VMExecutable:
+    def compiled(self, configurations: Mapping[int, Timed]) -> relax.VMExecutable:
         return compile_network(self.imported, self.database(configurations), self.target, quickly(self.target))
 
-    def database(self, configurations: Mapping[int, Configuration], directory: Path | None = None) -> ms.Database:
+    def database(self, configurations: Mapping[int, Timed], directory: Path | None = None) -> ms.Database:
         return database(self.extracted, self.workloads, configurations, directory)
 
 

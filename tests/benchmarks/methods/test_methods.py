@@ -10,7 +10,8 @@ import shutil
 import signal
 import subprocess
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,18 @@ import pytest
 from tests.benchmarks.methods.finished import FAST, SLOW, cell
 from tests.landscapes.recorded import costs, curve_recording, space_recording
 from workers.benchmarks.interval import Interval
-from workers.benchmarks.methods import command
+from workers.benchmarks.methods import command, replayed
 from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition, spelled
 from workers.benchmarks.methods.claim import Target
 from workers.benchmarks.methods.claims import CLAIMS, evaluated, table
 from workers.benchmarks.methods.compare import grouped, held, summary
 from workers.benchmarks.methods.parts import replayed_parts
 from workers.benchmarks.methods.probes import PROBES
-from workers.benchmarks.methods.replayed import slot_ends, sources
-from workers.engine.methods import BEST, Rhythm
+from workers.benchmarks.methods.replayed import Source, slot_ends, sources
+from workers.engine.methods import BEST, Method, Rhythm
 from workers.headless.errors import UserMistake
 from workers.landscapes import Costs, CurveRecording
+from workers.sandbox.lock import MeasureLock
 
 Run = Callable[..., tuple[int, str]]
 
@@ -331,6 +333,47 @@ def test_parts_with_other_parameters_are_timed_beside_their_like(landscapes: Pat
     code, _ = run(*words, "--trials-per-operator", 41)
     assert code == 0
     assert kept.read_bytes() == before  # timed once: the cells of a comparison are charged alike
+
+
+def test_what_another_process_timed_meanwhile_is_not_timed_again(
+    landscapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arms = [arm_named("autotvm+explorer.chains=8+explorer.steps=20")]
+    timed = sources(str(landscapes), None, arms, tmp_path)[0].costs
+    (kept,) = tmp_path.glob("costs-*.json")
+    theirs = kept.read_bytes()
+    kept.unlink()
+
+    class Waiting(MeasureLock):
+        @contextmanager
+        def exclusive(self) -> Iterator[float]:
+            kept.write_bytes(theirs)
+            yield 0.0
+
+    monkeypatch.setattr(replayed, "MeasureLock", Waiting)
+    assert sources(str(landscapes), None, arms, tmp_path)[0].costs.seconds == timed.seconds
+    assert kept.read_bytes() == theirs
+
+
+def test_a_cell_that_breaks_off_keeps_its_reason_and_the_others_go_on(
+    curves: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--landscape", curves, "--methods", "round_robin", "--seeds", "0,1", "--trials-per-operator", 20)
+    whole = replayed.run_cell
+
+    def breaking(source: Source, chosen: Method, seed: int, *rest: Any) -> dict[str, Any]:
+        if seed == 0:
+            raise ZeroDivisionError("nothing was measured")
+        return whole(source, chosen, seed, *rest)
+
+    monkeypatch.setattr(replayed, "run_cell", breaking)
+    assert run(*words, "--out", tmp_path)[0] == 1
+    cells = {cell["key"]["seed"]: cell for cell in map(json.loads, map(Path.read_text, tmp_path.glob("cells/*.json")))}
+    assert [cells[seed]["state"] for seed in (0, 1)] == ["failed", "done"]
+    assert cells[0]["reason"] == "nothing was measured"
+    assert "breaking" in cells[0]["failure"]
+    monkeypatch.undo()
+    assert run(*words, "--out", tmp_path)[0] == 0
 
 
 def test_costs_of_another_machine_are_refused(landscapes: Path, tmp_path: Path) -> None:

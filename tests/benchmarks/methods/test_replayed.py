@@ -13,12 +13,13 @@ from types import ModuleType
 import pytest
 
 from tests.landscapes.recorded import HEADER, costs, curve_recording, space_recording
-from workers.benchmarks.identity import ROOT
+from workers.benchmarks import ours, stock_runner
+from workers.benchmarks.identity import FOLDING, IMPORT, ROOT, STOCK, TUNED
 from workers.benchmarks.methods import live, probes, replayed, retime
 from workers.benchmarks.methods.arms import arm_named
 from workers.benchmarks.methods.compare import older_prices, summary
 from workers.benchmarks.methods.one_clock import TIMING
-from workers.benchmarks.methods.parts import FOLDING, PLAYED, PROBING, REPLAYED
+from workers.benchmarks.methods.parts import PLAYED, PROBING, REPLAYED
 from workers.benchmarks.methods.replayed import SPACE, Source, run_cell, sources
 from workers.engine.methods import METHODS
 from workers.landscapes import Costs
@@ -131,6 +132,7 @@ HARMLESS = (
     "workers/messages/spec.py",
     "workers/sandbox/lock.py",  # who waits for whom
     "workers/sandbox/spawn.py",
+    "workers/supervision/directory.py",  # reads a journal
 )
 """What a cell's module imports and what decides none of its figures."""
 
@@ -172,6 +174,8 @@ TIMED = (*TIMING, *PLAYED)
         (probes, PROBING),
         (live, PLAYED),
         (retime, TIMED),
+        (ours, TUNED),
+        (stock_runner, (*STOCK, *IMPORT)),
     ],
 )
 def test_the_version_of_a_cell_is_of_all_that_computes_it(module: ModuleType, rooms: Sequence[str]) -> None:

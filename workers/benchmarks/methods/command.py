@@ -7,6 +7,7 @@ import fcntl
 import json
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,7 @@ from workers.benchmarks.progress import Progress
 from workers.benchmarks.text_table import NOTHING, aligned, number
 from workers.headless.display import human
 from workers.headless.errors import UserMistake
-from workers.landscapes import LandscapeError
+from workers.headless.whole import write_whole
 from workers.messages.spec import ALL, COMPUTE
 
 FIGURES = "figures"
@@ -101,10 +102,11 @@ def _fill(parts: Sequence[Part], cells: Cells, out: Path) -> int:
             began = time.monotonic()
             try:
                 figures = part.run(progress)
-            except (PartFailed, LandscapeError) as error:
+            except Exception as error:  # hours of other cells are still to come
                 broken += 1
-                cells.keep(part.key, part.name, {"state": FAILED, "reason": str(error)})
-                progress.end(f"failed: {error}")
+                told = {"reason": str(error) or type(error).__name__, "failure": traceback.format_exc()}
+                cells.keep(part.key, part.name, {"state": FAILED, **told})
+                progress.end(f"failed: {told['reason']}")
                 continue
             took = round(time.monotonic() - began, 2)
             cells.keep(part.key, part.name, {"state": DONE, "reason": "", "took": took, **figures})
@@ -164,9 +166,7 @@ def _report(cells: Cells, out: Path) -> tuple[dict[str, Any], list[Cell]]:
     with _claimed(out / "begun" / "report") as mine:
         if mine:
             report["figures"] = draw_all(found, out / FIGURES)
-            partial = out / "report.partial"
-            partial.write_text(json.dumps(report, indent=1, sort_keys=True))
-            partial.replace(out / "report.json")
+            write_whole(out / "report.json", json.dumps(report, indent=1, sort_keys=True))
     return report, apart
 
 

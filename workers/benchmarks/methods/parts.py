@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.cells import Cells, Key
-from workers.benchmarks.identity import TUNING, product_version
+from workers.benchmarks.identity import FOLDING, TUNED, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.methods import live, replayed
 from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition
@@ -25,11 +25,6 @@ from workers.landscapes.costs import ORACLE
 from workers.messages.spec import ALL
 
 KIND, PROBE = "methods", "probe"
-FOLDING = tuple(
-    f"workers/{part}.py"
-    for part in ("benchmarks/tally", "benchmarks/curve", "messages/believed", "messages/causes", "messages/foretold")
-)
-"""What makes a cell of a run's events."""
 REPLAYED = (
     "workers/engine",
     "workers/pipeline",
@@ -42,7 +37,7 @@ PROBING = (
     "workers/messages/composition.py",
     *(f"workers/benchmarks/methods/{part}.py" for part in ("probes", "walks", "samplings", "arms")),
 )
-PLAYED = (*TUNING, *FOLDING, "workers/benchmarks/methods/live.py", "workers/benchmarks/ours.py")
+PLAYED = (*TUNED, "workers/benchmarks/methods/live.py")
 GUESS = 5.0  # s of a replay
 OVERHEAD = 5.0  # s of a live cell beside its tuning
 

@@ -92,12 +92,12 @@ def _of_operators(column: int, whole: str) -> Callable[[Cell, Cell], list[Found]
 
 
 time_to_same = Reach(_sooner(SLACK))
-"""How much sooner `arm` is at the base's final latency (DynaTune, Figures 7 to 10)."""
+"""How much sooner `arm` is within 1 % of the base's final latency (DynaTune, Figures 7 to 10)."""
 time_to_final = Reach(_sooner(0.0))
 """The same to the very latency."""
 time_to_near = Reach(_sooner(0.02))
 """The same to within 2 %: for the oracle."""
 seconds_to_base = Reach(_seconds(SLACK), ratio=False)
-"""Seconds until `arm` is at the base's final latency."""
+"""Seconds until `arm` is as near to the base's final latency."""
 measurements_to_same = Reach(_of_operators(0, "trials"))
 seconds_to_same = Reach(_of_operators(1, "seconds"))

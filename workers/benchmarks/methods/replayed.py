@@ -140,14 +140,21 @@ def _costs(path: Path, arms: list[Method], kept: Path) -> Costs:
         )
     running = hashlib.sha256(json.dumps(digests(), sort_keys=True).encode()).hexdigest()
     more = kept / f"costs-{content_hash(path)[:12]}-{running[:8]}.json"
-    if more.exists():
-        costs = Costs({**Costs.read(more).seconds, **costs.seconds}, costs.machine, costs.sources)
-    if untimed(costs, arms):
-        sys.stderr.write("timing parts whose parameters the landscapes' costs have not\n")
+    if untimed(costs := _and(more, costs), arms):
         with MeasureLock().exclusive():
-            costs = completed(costs, arms)
-        costs.write(more)
+            # Another process of the same comparison may have timed them while this one waited.
+            if untimed(costs := _and(more, costs), arms):
+                sys.stderr.write("timing parts whose parameters the landscapes' costs have not\n")
+                costs = completed(costs, arms)
+                costs.write(more)
     return costs
+
+
+def _and(more: Path, costs: Costs) -> Costs:
+    """With those in the file `more`, where there is one."""
+    if not more.exists():
+        return costs
+    return Costs({**Costs.read(more).seconds, **costs.seconds}, costs.machine, costs.sources)
 
 
 def _source(path: Path, costs: Costs, operators: str) -> Source:

@@ -53,6 +53,13 @@ class Sampling:
     points: int | None = None
     again: int | None = None
 
+    def __post_init__(self) -> None:
+        if not (self.walkers >= 1 and self.samples >= 1 and 0 <= self.burn < self.steps):
+            raise ValueError(
+                f"sampling of {self.walkers} walkers, {self.steps} steps of which {self.burn} are thrown away, and "
+                f"{self.samples} samples: walkers and samples are 1 at least, and burn is under steps"
+            )
+
 
 PAPER = Sampling()
 """DynaTune 5 (10 walkers, 500 steps, 200 samples) and its program (burn-in 300)."""

@@ -31,7 +31,7 @@ def check_numbers(made: Method) -> None:
         made.rhythm, made.make_evaluator()
         made.make_cost_model(nothing, 0)
         made.make_proposer(nothing, 0)
-        if made.scheduler != KNOWING:
-            scheduler_named(made.scheduler, Setting(0, 1.0), **made.parameters.get("scheduler", {}))
+        shown = {"curves": {"0": [1.0]}} if made.scheduler == KNOWING else {}
+        scheduler_named(made.scheduler, Setting(0, 1.0), **shown | dict(made.parameters.get("scheduler", {})))
     except (TypeError, ValueError) as error:
         raise IllegalMethod(f"parameters {dict(made.parameters)}: {error}; leave them out or correct them") from None

@@ -9,7 +9,7 @@ The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, a
            the time: their first slots can wait.
   rescue   The paper warms up until each operator has a valid configuration; if one has none by then, it goes first for
            `rescue` slots more than the others.
-  work     r divides `Operator.work`, which is the paper's FLOPs where they are what limits (METHODS, Design space).
+  work     r divides `Operator.work`, which is the paper's FLOPs where they are what limits (`Operator`).
   weight   r is multiplied by it (footnote 3).
   prior    A segment of fewer than 5 configurations has a normal prior from the segment before, or a broad one; the
            paper's uniform prior (which longer segments have) leaves such a fit undetermined.
@@ -102,7 +102,12 @@ class Rule:
                 f"score 'speed' is in GFLOP/s and its bonus 1 of them; use scale 'millisecond', not {self.scale!r}, with open "
                 "false, or scheduler dynatune-paper"
             )
-        curve_named(self.curve)
+        least = 2 * (len(curve_named(self.curve).parameters) + 1)
+        if self.sampling.walkers < least:
+            raise ValueError(
+                f"sampling of {self.sampling.walkers} walkers is of too few for curve {self.curve!r} and its noise; take "
+                f"{least} at least"
+            )
 
     def changed(self, parameters: Mapping[str, Any]) -> Rule:
         """With JSON `parameters` in place of its own, "sampling" by its fields.

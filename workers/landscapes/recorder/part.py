@@ -137,13 +137,15 @@ class Part:
     def _measured(self, plan: Sequence[Candidate]) -> tuple[list[Outcome], list[Program]]:
         """Outcomes, and what each one's program gave when it was measured, now or before."""
         outcomes, walls = measured(self._backend, plan, {})
-        programs = []
-        for outcome, runs, (build, measuring) in zip(outcomes, self._backend.run_times(), walls, strict=True):
-            program = Program.of(outcome, runs, build, measuring)
+        found = [
+            Program.of(outcome, runs, build, measuring)
+            for outcome, runs, (build, measuring) in zip(outcomes, self._backend.run_times(), walls, strict=True)
+        ]
+        # Of equal programs the one that a worker lowers last is the duplicate, be it the first of the plan.
+        for outcome, program in zip(outcomes, found, strict=True):
             if outcome.identity and outcome.cause != "duplicate":
                 self._programs[outcome.identity] = program
-            programs.append(self._programs.get(outcome.identity, program))
-        return outcomes, programs
+        return outcomes, [self._programs.get(o.identity, program) for o, program in zip(outcomes, found, strict=True)]
 
     def _save(self, path: Path, part: Subspace, rows: dict[str, list[Any]], identities: list[str]) -> None:
         first: dict[str, int] = {}
