@@ -95,7 +95,7 @@ def _search(
     believed = _believed(backend, asked, table[:, 0])
     again = [] if np.isnan(believed).all() else _again(backend, asked[int(np.nanargmin(believed))])
     return RecordedSearch(
-        seconds, table[:, 1], table[:, 2], table[:, 3], table[:, 4].astype(np.uint8), np.asarray(again)
+        believed, table[:, 1], table[:, 2], table[:, 3], table[:, 4].astype(np.uint8), np.asarray(again)
     )
 
 
