@@ -50,7 +50,10 @@ ORIGINS = environment.origins("ORIGINS") or [
 ]
 PROXIES = environment.addresses("PROXIES")
 # Of a name with all beneath it, as ALLOWED_HOSTS and websockets write it with a dot: here it has a star before that.
-CSRF_TRUSTED_ORIGINS = [origin.replace("://.", "://*.") for origin in ORIGINS if TLS and origin.startswith("https://")]
+CSRF_TRUSTED_ORIGINS = [
+    origin.replace("://.", "://*.") for origin in ORIGINS if not TLS or origin.startswith("https://")
+]
+CSRF_FAILURE_VIEW = "apps.dashboard.origins.refused_form"
 
 INSTALLED_APPS = [
     "django.contrib.auth",

@@ -13,6 +13,7 @@ from apps.catalog.models import Network
 from apps.catalog.signals import network_added
 from apps.core.content import Stored, TooLarge, keep
 from apps.core.errors import Refused
+from apps.core.full_disk import is_full, refusal
 
 ONNX, TORCH_EXPORT = ".onnx", ".pt2"
 
@@ -33,6 +34,8 @@ def create_network(owner: Any, name: str, chunks: Iterable[bytes]) -> Network:
                 network.refresh_from_db()
                 network_added.send(Network, network=network, uploaded=True)
     except DatabaseError as error:
+        if is_full(error):
+            raise refusal() from error
         raise Refused(file, f"it cannot be kept ({error})", "try again") from error
     return network
 

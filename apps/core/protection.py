@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
-from functools import cache
 
 from django.conf import settings
 
@@ -19,13 +19,25 @@ class Protection:
     filtered: bool
 
 
-@cache
-def offered() -> Protection | None:
-    """Asked once, of a process of its own: the web side never loads what confines.
+AGAIN = 60.0
+"""Seconds after which a process that did not say is asked again: a page looks every two."""
 
-    None where that did not say, on a machine that is too busy or out of memory; a page that looks every two seconds must
-    not ask it again each time.
-    """
+
+def offered() -> Protection | None:
+    """Asked of a process of its own, once it said: the web side never loads what confines. None where it did not, on a machine
+    that is too busy or out of memory."""
+    global _known, _asked
+    if _known is None and time.monotonic() - _asked >= AGAIN:
+        _asked = time.monotonic()
+        _known = _said()
+    return _known
+
+
+_known: Protection | None = None
+_asked = -AGAIN
+
+
+def _said() -> Protection | None:
     argv = [sys.executable, "-m", "workers.sandbox.protection"]
     try:
         done = subprocess.run(argv, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=10, check=True)

@@ -17,6 +17,8 @@ UPLOADS = Pace(30, HOUR)
 BYTES = Pace(settings.QUOTA, HOUR)
 """Of uploads: what was refused or deleted lies on the disk until the next sweep, and counts for nobody's quota."""
 EXAMPLES = Pace(20, HOUR)
+RUNS = Pace(120, HOUR)
+"""Rows of a run that was begun and stopped stay until its network is deleted."""
 MEASUREMENTS = Pace(6, HOUR)
 """Of a machine: half a minute each, in which nothing else runs."""
 

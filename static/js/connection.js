@@ -3,7 +3,8 @@
 document.addEventListener("htmx:afterRequest", ({ detail: { requestConfig, xhr } }) => {
   if (!requestConfig.elt.matches("[hx-trigger*='every']") || document.querySelector("[data-part=connection]")) return;
   const answer = xhr.status ? `The site answered ${xhr.status}` : "The connection is lost";
-  const words = xhr.status && xhr.status < 400 ? "" : `${answer}; what is shown is from before.`;
+  const next = xhr.status === 403 ? " Reload the page: it was opened before you last signed in." : "";
+  const words = xhr.status && xhr.status < 400 ? "" : `${answer}; what is shown is from before.${next}`;
   const line = document.querySelector("[data-connection]");
   if (line.textContent !== words) line.textContent = words; // it is read aloud whenever it is set
 });

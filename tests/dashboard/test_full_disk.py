@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Network
+from apps.catalog.services import create_network
 from apps.tuning import services
 from tests.apps.rows import Site
 
@@ -45,6 +46,12 @@ def test_a_full_disk_is_named_with_what_to_do(site: Site, ada: Client) -> None:
 def test_a_run_that_the_disk_does_not_take_is_refused_for_that(site: Site) -> None:
     with pytest.raises(services.Refused, match="it has no room; delete networks on the Storage page"):
         site.run()
+
+
+@pytest.mark.usefixtures("full")
+def test_an_upload_that_the_database_does_not_take_is_refused_for_that(site: Site) -> None:
+    with pytest.raises(services.Refused, match="it has no room; delete networks on the Storage page"):
+        create_network(site.ada, "a.onnx", [b"content"])
 
 
 def test_whatever_else_breaks_is_the_sites_fault(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -537,6 +537,15 @@ def test_the_example_is_made_so_often_and_no_more(site: Site, ada: Client, monke
     assert "squeezenet: an account has at most 1 examples in 1 h. Next step: wait" in answer.content.decode()
 
 
+def test_runs_are_begun_so_often_and_no_more(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of those that were begun and stopped stay until their network goes."""
+    monkeypatch.setattr(paces, "RUNS", Pace(1, 3600.0))
+    form = {"network": site.network.pk, "target": site.target.pk, "method": "auto", "minutes": 1}
+    begun = [ada.post(reverse("new-run"), form) for _ in range(2)]
+    assert [answer.status_code for answer in begun] == [302, 200]
+    assert "an account has at most 1 runs begun in 1 h. Next step: wait" in begun[1].content.decode()
+
+
 def test_open_dimensions_are_asked_for(site: Site, ada: Client) -> None:
     ports = [
         {"name": "ids", "dtype": "int64", "shape": ["batch", None]},
@@ -661,21 +670,27 @@ def test_the_targets_page_says_what_holds_uploaded_files_back(
     assert all(word in page for word in words)
 
 
-def test_a_machine_that_does_not_say_what_it_offers_is_asked_once(
-    site: Site, ada: Client, settings: Any, tmp_path: Path
+def test_a_machine_that_does_not_say_what_it_offers_is_asked_again_after_a_while(
+    site: Site, ada: Client, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page that looks again every two seconds must not start a process each time, nor break."""
+    where, said = settings.BASE_DIR, protection._said
     Target.objects.update(measured_at=clock.now(), kind="local")
     settings.BASE_DIR = tmp_path / "nowhere"
-    protection.offered.cache_clear()
-    try:
-        pages = [ada.get("/targets/").content.decode() for _ in range(2)]
-        assert all("did not say what holds them back" in page for page in pages)
-        (finding,) = doctor.confinement()
-        assert (finding.level, finding.name) == ("warn", "confinement")
-        assert protection.offered.cache_info().misses == 1
-    finally:
-        protection.offered.cache_clear()
+    asked = list[float]()
+    monkeypatch.setattr(protection, "_known", None)
+    monkeypatch.setattr(protection, "_asked", -protection.AGAIN)
+    monkeypatch.setattr(protection, "_said", lambda: asked.append(1) or said())
+    pages = [ada.get("/targets/").content.decode() for _ in range(2)]
+    assert all("did not say what holds them back" in page for page in pages)
+    (finding,) = doctor.confinement()
+    assert (finding.level, finding.name) == ("warn", "confinement")
+    assert len(asked) == 1
+    monkeypatch.setattr(protection, "_asked", -protection.AGAIN)
+    settings.BASE_DIR = where
+    assert "did not say what holds them back" not in ada.get("/targets/").content.decode()
+    assert protection.offered() is protection.offered()
+    assert len(asked) == 2
 
 
 def test_what_the_kernel_offers_is_asked_of_the_kernel() -> None:

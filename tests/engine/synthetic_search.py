@@ -6,21 +6,13 @@ import numpy as np
 
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.proposer import GuidedProposer
-from workers.engine.space import Configuration, Knob, Operator, Sketch
+from workers.engine.space import Configuration, Knob, Operator, Sketch, tilings
 
 WORK = 1e9
 
 
-def tilings(extent: int, parts: int) -> list[tuple[int, ...]]:
-    """All ways to write `extent` as a product of `parts` factors."""
-    if parts == 1:
-        return [(extent,)]
-    divisors = [f for f in range(1, extent + 1) if extent % f == 0]
-    return [(f, *rest) for f in divisors for rest in tilings(extent // f, parts - 1)]
-
-
 def tile(name: str, extent: int, parts: int) -> Knob:
-    return Knob(name, "tile", tuple(tilings(extent, parts)))
+    return Knob(name, "tile", tilings(extent, parts))
 
 
 CONVOLUTION = Sketch(

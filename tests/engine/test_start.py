@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workers.engine import start
-from workers.engine.space import Configuration, Knob, Sketch
+from workers.engine.space import Configuration, Knob, Sketch, tilings
 from workers.engine.start import Machine, first_configurations
 
 MACHINE = Machine(lanes=16, registers=32, cores=2, cache=32768)
@@ -16,15 +16,7 @@ COUNT = 4
 
 
 def tile(name: str, extent: int, parts: int) -> Knob:
-    """Every factorisation of `extent` into `parts`."""
-
-    def factorisations(left: int, count: int) -> list[tuple[int, ...]]:
-        if count == 1:
-            return [(left,)]
-        divisors = [d for d in range(1, left + 1) if left % d == 0]
-        return [(d, *rest) for d in divisors for rest in factorisations(left // d, count - 1)]
-
-    return Knob(name, "tile", tuple(sorted(factorisations(extent, parts))))
+    return Knob(name, "tile", tilings(extent, parts))
 
 
 def product(rows: int, inner: int, columns: int, batch: int | None = None) -> Sketch:

@@ -13,7 +13,9 @@ OPERATORS = [{"index": 0, "key": "a", "weight": 2}, {"index": 1, "key": "b", "we
 
 
 def measured(operator: int, seconds: float | None, choice: int = 0) -> dict[str, Any]:
-    return {"operator": operator, "sketch": 0, "choices": [choice], "seconds": seconds, "identity": "i", "round": 0}
+    cause = "build" if seconds is None else ""
+    row = {"operator": operator, "sketch": 0, "choices": [choice], "seconds": seconds, "identity": "i", "round": 0}
+    return {**row, "cause": cause}
 
 
 def test_the_best_is_the_fastest_valid_one_and_of_equals_the_first() -> None:
@@ -31,6 +33,7 @@ def test_the_latency_counts_every_operator_as_often_as_it_appears() -> None:
 def test_an_operator_is_given_up_after_some_that_failed_and_none_that_ran() -> None:
     rows = [measured(0, None), measured(0, 0.2, 1), *(measured(1, None, choice) for choice in range(FUTILE - 1))]
     assert unfinished(rows, OPERATORS) == [OPERATORS[1]]
+    assert unfinished([*rows, {**measured(1, None, FUTILE), "cause": "duplicate"}], OPERATORS) == [OPERATORS[1]]
     assert unfinished([*rows, measured(1, None, FUTILE)], OPERATORS) == []
 
 

@@ -74,8 +74,12 @@ def test_what_no_tuning_needs_is_refused() -> None:
     answers = filtered(
         f"print(json.dumps({{name: call(number, 0, 0, 0, 0, 0) for name, number in {numbers!r}.items()}}))"
     )
-    absent = {"clone3", "memfd_create"}
-    assert answers == {name: ENOSYS if name in absent else EPERM for name in numbers}
+    answered = {
+        "clone3": ENOSYS,
+        "memfd_create": ENOSYS,
+        **dict.fromkeys(("fchmod", "fchown", "fsetxattr", "fremovexattr"), 0),
+    }
+    assert answers == {name: answered.get(name, EPERM) for name in numbers}
 
 
 FAMILIES = """
@@ -205,6 +209,38 @@ def test_files_are_changed_by_what_opened_them_and_not_by_their_paths(confined: 
     by_path = {name: error for name, error in found.items() if name not in opened and (confined or name != "attribute")}
     assert set(by_path.values()) == {EPERM if confined else 0}, by_path
     assert (tmp_path / "file").stat().st_mode & 0o777 == (0o600 if confined else 0o777)
+
+
+OPENED = """
+for path in PATHS:
+    file = os.open(path, os.O_RDONLY)
+    os.fchmod(file, 0o777)
+    os.fchown(file, os.getuid(), os.getgid())
+    os.utime(file, (1, 1))
+    try: os.setxattr(file, "user.x", b"x")
+    except OSError: pass
+print(0)
+"""
+
+
+@pytest.mark.parametrize("confined", [True, False])
+def test_what_may_be_read_stays_as_it_is(confined: bool, tmp_path: Path) -> None:
+    """A descriptor to read by is enough for the kernel: the site's own code could be made unreadable, or everybody's."""
+    readable = tmp_path / "readable"
+    readable.mkdir(mode=0o700)
+    (readable / "file").write_text("theirs")
+    (readable / "file").chmod(0o600)
+    paths = [readable / "file", readable]
+    assert (
+        says(
+            OPENED.replace("PATHS", repr([str(path) for path in paths])),
+            Access(read=(str(readable),)) if confined else None,
+        )
+        == 0
+    )
+    assert [path.stat().st_mode & 0o777 for path in paths] == ([0o600, 0o700] if confined else [0o777, 0o777])
+    assert [path.stat().st_mtime == 1 for path in paths] == [not confined] * 2
+    assert not confined or not any(os.listxattr(path) for path in paths)
 
 
 def test_a_library_is_linked_all_the_same(tmp_path: Path) -> None:

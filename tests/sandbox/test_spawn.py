@@ -303,6 +303,16 @@ def test_the_project_stays_closed_where_it_lies_in_a_readable_place(
     assert ours == set(map(str, open_to_it))
 
 
+def test_the_data_stays_closed_beneath_what_modules_are_found_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("data", "modules"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("DATA_DIR", str(tmp_path / "data"))
+    reading = spawn._access_policy(Access(), {"PYTHONPATH": str(tmp_path)})["reading"]
+    assert [path for path in reading if path.startswith(str(tmp_path))] == [str(tmp_path / "modules")]
+
+
 @needs_landlock
 def test_the_data_of_a_project_in_a_readable_place_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from apps.core.pace import Pace
 from apps.dashboard import consumers
 from tuningsite.asgi import application
 
-TOO_MANY, NOT_THERE = 4429, 4404
+TOO_MANY, NOT_THERE, FOREIGN = 4429, 4404, 4403
 
 
 @pytest.fixture(autouse=True)
@@ -24,9 +24,11 @@ def _few(monkeypatch: pytest.MonkeyPatch, settings) -> None:
     settings.TLS = True
 
 
-async def closes(peer: str, origin: bytes = b"http://localhost:8000", cookie: bytes = b"") -> int | None:
+async def closes(
+    peer: str, origin: bytes = b"http://localhost:8000", cookie: bytes = b"", host: bytes = b"localhost:8000"
+) -> int | None:
     """The code that a line to a run ends with, of somebody behind the proxy; None where the site did not take it at all."""
-    headers = [(b"origin", origin), (b"x-forwarded-for", peer.encode()), (b"cookie", cookie)]
+    headers = [(b"host", host), (b"origin", origin), (b"x-forwarded-for", peer.encode()), (b"cookie", cookie)]
     viewer = WebsocketCommunicator(application, f"/ws/runs/{uuid4()}/", headers)
     viewer.scope["client"] = ["127.0.0.1", 4711]
     accepted, _ = await viewer.connect(timeout=30)
@@ -51,5 +53,28 @@ async def test_others_may_open_theirs_meanwhile() -> None:
     assert await closes("203.0.113.6") == NOT_THERE
 
 
-async def test_a_page_of_elsewhere_opens_none() -> None:
-    assert await closes("203.0.113.5", b"https://elsewhere.example.com") is None
+@pytest.mark.parametrize(
+    ("origin", "host", "tls"),
+    [
+        (b"https://elsewhere.example.com", b"localhost:8000", False),
+        (b"http://localhost:9000", b"localhost:8000", False),
+        (
+            b"http://elsewhere.example.com",
+            b"elsewhere.example.com",
+            False,
+        ),  # whose name its owner lets mean this machine
+        (b"http://localhost:9000", b"localhost:9000", True),
+        (b"", b"localhost:8000", False),
+    ],
+)
+async def test_a_page_of_elsewhere_is_told_that_it_opens_none(origin: bytes, host: bytes, tls: bool, settings) -> None:
+    settings.TLS = tls
+    assert await closes("203.0.113.5", origin, host=host) == FOREIGN
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("origin", "tls"), [(b"http://localhost:9000", False), (b"https://localhost:9000", True)])
+async def test_a_page_of_the_host_that_it_asks_opens_its_line(origin: bytes, tls: bool, settings) -> None:
+    """A tunnel from another port, or a proxy, hands on what it is asked for."""
+    settings.TLS = tls
+    assert await closes("203.0.113.5", origin, host=b"localhost:9000") == NOT_THERE

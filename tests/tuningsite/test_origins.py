@@ -42,3 +42,19 @@ def test_a_name_with_a_dot_stands_for_all_beneath_it(tmp_path: Path, settings, e
     form = {"username": "ada", "password": "wrong", "csrfmiddlewaretoken": token}
     answers = [browser.post("/login/", form, headers={"Origin": origin}).status_code for origin in (*MINE, *OTHERS)]
     assert answers == [200] * 3 + [403] * 4
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("origin", "said"), [("https://tuning.example.org", " and TLS=1"), ("http://localhost:9000", "")]
+)
+def test_a_form_from_another_address_is_told_what_the_site_is_to_be_started_with(
+    settings, origin: str, said: str
+) -> None:
+    browser = Client(enforce_csrf_checks=True, headers={"Host": "localhost"})
+    form = {"csrfmiddlewaretoken": browser.get("/login/").cookies[settings.CSRF_COOKIE_NAME].value}
+    refused = browser.post("/login/", form, headers={"Origin": origin})
+    assert refused.status_code == 403
+    assert f"Next step: have who runs this site start it with ORIGINS={origin}{said}, or" in refused.content.decode()
+    old = browser.post("/login/", {"csrfmiddlewaretoken": "old"}, headers={"Origin": "http://localhost"})
+    assert "This page was too old" in old.content.decode()

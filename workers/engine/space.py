@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -27,6 +27,15 @@ they have a single configuration."""
 
 SPACE_VERSION = 4
 """Raised when an option of a knob makes another program than before, or a program's time means something else."""
+
+
+@lru_cache(maxsize=4096)
+def tilings(extent: int, parts: int, innermost: float = math.inf) -> tuple[tuple[int, ...], ...]:
+    """Every ordered factorisation of a loop's extent into so many parts whose last is at most `innermost`, sorted."""
+    if parts == 1:
+        return ((extent,),) if extent <= innermost else ()
+    divisors = [part for part in range(1, extent + 1) if extent % part == 0]
+    return tuple((part, *rest) for part in divisors for rest in tilings(extent // part, parts - 1, innermost))
 
 
 @dataclass(frozen=True, order=True)

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from workers.engine.methods import METHODS, REGISTRIES, Method
 from workers.engine.ports import CostModel, Progress
 from workers.engine.scheduler import Setting, scheduler_named
-from workers.engine.space import Choices, Features, Knob, Operator, Sketch
+from workers.engine.space import Choices, Features, Knob, Operator, Sketch, tilings
 from workers.landscapes.costs import ORACLE, UNITS, Costs, key_of
 from workers.landscapes.parameters import walking
-from workers.landscapes.synthetic import tilings
 
 Clock = Callable[[], float]
 

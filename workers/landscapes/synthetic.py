@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from workers.engine.evaluator.estimate import TURNS
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.space import Configuration, Knob, Operator, Sketch
+from workers.engine.space import Configuration, Knob, Operator, Sketch, tilings
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import Landscape
 
@@ -180,11 +180,3 @@ def _pooling(rng: np.random.Generator) -> tuple[Sketch, ...]:
 
 def _single(rng: np.random.Generator) -> tuple[Sketch, ...]:
     return (Sketch(()),)
-
-
-def tilings(extent: int, parts: int) -> tuple[tuple[int, ...], ...]:
-    """Every way to split a loop of `extent` into so many whole factors, in lexicographic order."""
-    if parts == 1:
-        return ((extent,),)
-    divisors = [f for f in range(1, extent + 1) if extent % f == 0]
-    return tuple((f, *rest) for f in divisors for rest in tilings(extent // f, parts - 1))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.messages.believed import Believed
+from workers.messages.causes import UNBUILT
 from workers.messages.spec import AUTO
 
 Row = Mapping[str, Any]
@@ -39,7 +40,7 @@ def unfinished(measurements: Iterable[Row], operators: Iterable[Row]) -> list[Ro
     """Operators without a configuration that ran, of which too few were tried to say that there is none."""
     tried, ran = Counter[int](), set[int]()
     for found in measurements:
-        tried[found["operator"]] += 1
+        tried[found["operator"]] += found["cause"] not in UNBUILT
         if found["seconds"] is not None:
             ran.add(found["operator"])
     return [o for o in operators if o["index"] not in ran and tried[o["index"]] < FUTILE]

@@ -1,9 +1,10 @@
 """A filter on system calls: a process gives up, for itself and all it starts, what no tuning needs and an attack would.
 
 Above all sockets: Landlock leaves those of UNIX with a path open, and UDP. Then what reaches other processes of the same
-user (their limits, their priority, their shared memory) and what changes the modes, owners, attributes and times of files
-by their paths, which Landlock does not know either. Written as the kernel's classic BPF
-(Documentation/userspace-api/seccomp_filter.rst, include/uapi/linux/{seccomp,filter,audit}.h), for 64-bit x86 and ARM.
+user (their limits, their priority, their shared memory) and what changes the modes, owners, attributes and times of files,
+which Landlock does not know either: by their paths it is refused, of open ones told as done and not done. Written as the
+kernel's classic BPF (Documentation/userspace-api/seccomp_filter.rst, include/uapi/linux/{seccomp,filter,audit}.h), for
+64-bit x86 and ARM.
 A refused call fails with EPERM, one that callers can do without with ENOSYS, so that they fall back.
 """
 
@@ -49,7 +50,7 @@ NUMBERS = {
         "shmctl": 31, "semop": 65, "semctl": 66, "semtimedop": 220, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
         "mq_unlink": 241, "chmod": 90, "fchmodat": 268, "chown": 92, "lchown": 94, "fchownat": 260, "setxattr": 188,
         "lsetxattr": 189, "removexattr": 197, "lremovexattr": 198, "utime": 132, "utimes": 235, "futimesat": 261,
-        "utimensat": 280,
+        "utimensat": 280, "fchmod": 91, "fchown": 93, "fsetxattr": 190, "fremovexattr": 199,
     },
     "aarch64": _SAME_EVERYWHERE | {
         "socket": 198, "socketpair": 199, "clone": 220, "kill": 129, "setsid": 157, "ptrace": 117,
@@ -62,7 +63,7 @@ NUMBERS = {
         "sched_setscheduler": 119, "sched_setattr": 274, "ioprio_set": 30, "shmat": 196, "shmctl": 195, "semop": 193,
         "semctl": 191, "semtimedop": 192, "msgsnd": 189, "msgrcv": 188, "msgctl": 187, "mq_unlink": 181,
         "fchmodat": 53, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15,
-        "utimensat": 88,
+        "utimensat": 88, "fchmod": 52, "fchown": 55, "fsetxattr": 7, "fremovexattr": 16,
     },
 }  # fmt: skip
 _AUDIT_NAMES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -71,6 +72,9 @@ _AUDIT_NAMES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # descriptor holds counts for nobody.
 _ABSENT = frozenset({"clone3", "memfd_create"})
 _LEFT = frozenset({"seccomp"})  # a confined process may confine its own children further
+# Whoever may read a file of its user's may do these to it: they need no descriptor to write by. Linkers and archivers ask for
+# them of what they wrote, and break off where they are refused.
+_PRETENDED = frozenset({"fchmod", "fchown", "fsetxattr", "fremovexattr"})
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -84,6 +88,7 @@ def _step(code: int, value: int, jump: int = 0, otherwise: int = 0) -> bytes:
 
 _REFUSE = _step(_RETURN, _ERRNO | errno.EPERM)
 _MISSING = _step(_RETURN, _ERRNO | errno.ENOSYS)
+_PRETEND = _step(_RETURN, _ERRNO)  # no error, and nothing done
 _PERMIT = _step(_RETURN, _ALLOW)
 
 
@@ -127,12 +132,13 @@ def program(machine: str, network: bool) -> bytes:
         "prlimit64": [_argument(0), *_when(0, [_PERMIT]), _REFUSE],
         "setpriority": [_argument(0), *_unless(0, [_REFUSE]), _argument(1), *_when(0, [_PERMIT]), _REFUSE],
         # Of an open file, which has no path here.
-        "utimensat": [_argument(1), *_unless(0, [_REFUSE]), _argument(1, upper=True), *_when(0, [_PERMIT]), _REFUSE],
+        "utimensat": [_argument(1), *_unless(0, [_REFUSE]), _argument(1, upper=True), *_when(0, [_PRETEND]), _REFUSE],
     }
     for name, block in by_arguments.items():
         steps += _when(numbers[name], block)
     for name in sorted(numbers.keys() - by_arguments.keys() - _LEFT):
-        steps += _when(numbers[name], [_MISSING if name in _ABSENT else _REFUSE])
+        answer = _MISSING if name in _ABSENT else _PRETEND if name in _PRETENDED else _REFUSE
+        steps += _when(numbers[name], [answer])
     return b"".join((*steps, _PERMIT))
 
 

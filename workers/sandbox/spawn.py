@@ -112,9 +112,11 @@ def _access_policy(access: Access, env: Mapping[str, str]) -> dict[str, Any]:
     # The project's root also holds the site's key and database: its names may be listed, only the code beneath read.
     readable = [path for path in paths if path != ROOT and not ROOT.startswith(path + os.sep)]
     system = [sys.prefix, sys.base_prefix, *_SYSTEM_READ]
-    # The project may lie in /opt, its data too.
-    for hole in (ROOT, os.path.realpath(os.environ.get("DATA_DIR") or ROOT)):
+    # The project may lie in /opt, its data too, or beneath what Python finds modules in.
+    data = os.path.realpath(os.environ.get("DATA_DIR") or ROOT)
+    for hole in (ROOT, data):
         system = [path for one in system for path in _around(one, hole)]
+    readable = [path for one in readable for path in _around(one, data)]
     writing = [*access.write, *_SYSTEM_WRITE]
     if access.gpu:
         writing += [path for pattern in _GPU_WRITE for path in glob.glob(pattern)]

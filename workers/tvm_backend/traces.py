@@ -8,7 +8,7 @@ impossible locations and wrong products are silently replaced.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from tvm.s_tir.schedule import Instruction, Trace
 from tvm.tirx import IntImm
 
-from workers.engine.space import Knob, Sketch
+from workers.engine.space import Knob, Sketch, tilings
 
 TILE, CATEGORY, LOCATION = "SamplePerfectTile", "SampleCategorical", "SampleComputeLocation"
 KINDS = {TILE: "tile", CATEGORY: "category", LOCATION: "location"}
@@ -52,22 +52,6 @@ def sampling(trace: Trace) -> list[Any]:
 def annotation(inst: Any) -> str:
     """Which annotation knob an instruction is; "" for none."""
     return ANNOTATIONS.get(str(inst.attrs[0]), "") if inst.kind.name == ANNOTATE else ""
-
-
-@lru_cache(maxsize=4096)
-def tilings(extent: int, parts: int, innermost: int) -> tuple[tuple[int, ...], ...]:
-    """Every ordered factorisation of `extent` into `parts` whose last factor is at most `innermost`, sorted."""
-    return tuple(sorted(factors for factors in _factorisations(extent, parts) if factors[-1] <= innermost))
-
-
-def _factorisations(extent: int, parts: int) -> Iterator[tuple[int, ...]]:
-    if parts == 1:
-        yield (extent,)
-        return
-    for first in range(1, extent + 1):
-        if extent % first == 0:
-            for rest in _factorisations(extent // first, parts - 1):
-                yield (first, *rest)
 
 
 @dataclass(frozen=True)

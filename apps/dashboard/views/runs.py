@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from apps.catalog.models import Network, Target
 from apps.core.access import owned
 from apps.core.errors import Refused
-from apps.dashboard import figures, humans, methods, report, streams, words
+from apps.dashboard import figures, humans, methods, paces, report, streams, words
 from apps.dashboard.busy import busy
 from apps.dashboard.forms import OPEN, NewRun
 from apps.dashboard.latest import latest
@@ -92,6 +92,7 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
 
 def _started(request: HttpRequest, form: NewRun) -> TuningRun:
     chosen = form.cleaned_data
+    paces.check(paces.RUNS, request.user, chosen["network"].name, "runs begun")
     return services.create_run(
         request.user,
         chosen["network"],
@@ -111,7 +112,7 @@ def run(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = _run(request, pk)
     title = methods.titled(found.method, found.parts)
     context = {"run": found, "snapshot": snapshot(found), "method": title, "words": words.PAGE}
-    context["controls"] = _controls(found.job)
+    context["controls"] = _controls(found)
     return render(request, "dashboard/run.html", context | _standing(found) | _left(found))
 
 
@@ -128,15 +129,16 @@ def _standing(found: TuningRun) -> dict[str, Any]:
     return {"wait": wait, "made": made_with(found), "only": words.only(found), "effects": figures.effects(found)}
 
 
-def _controls(job: Job) -> list[dict[str, Any]]:
+def _controls(found: TuningRun) -> list[dict[str, Any]]:
     """The buttons, and whether they are of use now; the page's script goes on deciding that by the same rules."""
+    job = found.job
     goes_on, pausing = job.state in (State.RUNNING, State.QUEUED, State.INTERRUPTED), job.wanted == Job.Wanted.PAUSE
     ends = goes_on or job.state == State.PAUSED
     offered = {
         "pause": goes_on and not pausing,
         "resume": job.state in (State.PAUSED, State.FAILED) or (job.state == State.RUNNING and pausing),
         "stop": ends,
-        "keep": ends,
+        "keep": ends and services.measured(found),
     }
     return [
         {"word": word, "label": label, "offered": offered[word], "final": word in FINAL, "again": word in ASKED_AGAIN}

@@ -23,8 +23,8 @@ Archives = Mapping[int, Stored]
 def archives_of(held: Claim, events: Sequence[Told]) -> Archives:
     """The file of the first answer; of a child that answers without end no other is copied.
 
-    Before the transaction: a large file must not hold a lock on the database. Raises NoRoom for a library that the
-    account has no room for even now.
+    Before the transaction: a large file must not hold a lock on the database. Raises NoRoom for one that the account has no
+    room for even now.
     """
     number = next((i for i, event in enumerate(events) if _answers(held, event)), None)
     if number is None or not held.held().exists():
@@ -36,19 +36,26 @@ def archives_of(held: Claim, events: Sequence[Told]) -> Archives:
     network = Network.objects.filter(jobs=held.job_id, state=Network.State.INSPECTING).first()
     if network is None or not network.unconverted:
         return {}
-    folder, limit = Path(settings.DATA_DIR) / "networks", settings.UPLOAD_LIMIT
-    return {number: keep_archive(events[number]["onnx"], held.work_dir, folder, limit, ".onnx")}
+    return {number: _converted(held, network, events[number]["onnx"])}
 
 
-def _library(held: Claim, archive: str) -> Stored:
+def _converted(held: Claim, network: Network, file: str) -> Stored:
+    room = quota.used(network.owner).room + network.size  # it takes the place of what was uploaded
+    return _kept(held, file, "networks", ".onnx", settings.UPLOAD_LIMIT, room, network.file_name)
+
+
+def _library(held: Claim, file: str) -> Stored:
     run = TuningRun.objects.select_related("owner").get(compile_jobs=held.job_id)
-    room = quota.room_of_library(run)
+    return _kept(held, file, "artifacts", ".zip", LIMIT, quota.room_of_library(run), run)
+
+
+def _kept(held: Claim, file: str, folder: str, ending: str, limit: int, room: int, value: object) -> Stored:
     try:
-        return keep_archive(archive, held.work_dir, Path(settings.DATA_DIR) / "artifacts", min(LIMIT, room))
+        return keep_archive(file, held.work_dir, Path(settings.DATA_DIR) / folder, min(limit, room), ending)
     except TooMuch:
-        if room >= LIMIT:
+        if room >= limit:
             raise
-        raise quota.NoRoom(run, f"it has more than the {shown(room)} that are left to you", quota.NEXT) from None
+        raise quota.NoRoom(value, f"it has more than the {shown(room)} that are left to you", quota.NEXT) from None
 
 
 def _answers(held: Claim, event: Told) -> bool:

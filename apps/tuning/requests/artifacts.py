@@ -14,20 +14,23 @@ from apps.tuning.requests.limits import check_jobs
 from apps.tuning.requests.queue import enqueue, locked
 from apps.tuning.states import ACTIVE
 from apps.tuning.transitions import tell
+from workers.messages.causes import UNBUILT
 from workers.messages.orders import FUTILE
 
 
 def compile_if_measured(run: TuningRun) -> Job | None:
-    """Inside a transaction: an artifact of the best so far, if the run is `measured`. Without room for it the run's log says
-    so."""
-    if not measured(run):
-        return None
-    try:
-        return _compiling(run)
-    except Refused as error:
-        text = f"the best was not compiled: {error.reason}. Next step: {error.next_step}, then compile it on this page"
-        tell(run, "log", level="warning", text=text)
-        return None
+    """Inside a transaction: an artifact of the best so far, if the run is `measured`. Where it is not, or there is no room for
+    one, the run's log says so."""
+    text = f"no library was compiled: {_missing(run)}. Next step: start a run with more time"
+    if measured(run):
+        try:
+            return _compiling(run)
+        except Refused as error:
+            text = (
+                f"the best was not compiled: {error.reason}. Next step: {error.next_step}, then compile it on this page"
+            )
+    tell(run, "log", level="warning", text=text)
+    return None
 
 
 def request_artifact(run: TuningRun, owner: Any) -> Job:
@@ -35,9 +38,7 @@ def request_artifact(run: TuningRun, owner: Any) -> Job:
     with transaction.atomic():
         locked(run, owner)
         if not measured(run):
-            open_ = _open(run)
-            what = f"{open_} operators have no valid configuration yet" if open_ else "nothing was measured yet"
-            raise Refused(run, what, "wait, or give the run more time")
+            raise Refused(run, _missing(run), "wait, or give the run more time")
         return _compiling(run)
 
 
@@ -46,10 +47,17 @@ def measured(run: TuningRun) -> bool:
     return run.operators.exclude(best_seconds=None).exists() and not _open(run)
 
 
+def _missing(run: TuningRun) -> str:
+    """Why it is not `measured`."""
+    open_ = _open(run)
+    return f"{open_} operators have no valid configuration yet" if open_ else "nothing was measured yet"
+
+
 def _open(run: TuningRun) -> int:
     """Operators of which too few configurations were tried to say that none works."""
     without = list(run.operators.filter(best_seconds=None).values_list("index", flat=True))
-    tried = run.measurements.filter(operator__in=without).values("operator").annotate(count=Count("pk"))
+    built = run.measurements.filter(operator__in=without).exclude(cause__in=UNBUILT)
+    tried = built.values("operator").annotate(count=Count("pk"))
     return len(without) - tried.filter(count__gte=FUTILE).count()
 
 

@@ -144,7 +144,7 @@ export class Headline {
     this.part("pause").hidden = !active || wanted === "pause";
     this.part("resume").hidden = !(state === "paused" || state === "failed" || (state === "running" && wanted === "pause"));
     this.part("stop").hidden = !(active || state === "paused");
-    this.part("keep").hidden = this.part("stop").hidden;
+    this.part("keep").hidden = this.part("stop").hidden || !this.state.measured;
     // Who works without a mouse stays where the button was.
     if (used?.closest("[data-part][hidden]")) used.closest(".controls")?.focus();
   }

@@ -105,6 +105,13 @@ def test_a_conversion_larger_than_an_upload_or_after_its_lease_is_not_copied(
     settings.UPLOAD_LIMIT = 3
     with pytest.raises(Refused, match="more than 3 bytes"):
         converted(held, b"four")
+    settings.UPLOAD_LIMIT, settings.QUOTA = 100, 10  # of which the program takes seven
+    converted(held, b"eleven byte")
+    assert (
+        Job.objects.get(pk=held.job_id).error
+        == "there is no room for it: it has more than the 10 B that are left to you"
+    )
+    assert not list(data_dir.glob("networks/*.onnx"))
     Job.objects.filter(pk=held.job_id).update(fence=held.fence + 1)
     with pytest.raises(services.LeaseLost):
         converted(held, b"x")

@@ -221,6 +221,25 @@ def test_a_library_is_made_at_the_end_and_not_at_a_pause(
     assert Job.objects.filter(task="compile", run=run).count() == compiled
 
 
+@pytest.mark.parametrize("measured", [(), (0.5,), (0.5, None, None, "duplicate", "duplicate")])
+def test_a_run_that_ends_before_everything_was_measured_says_why_there_is_no_library(
+    site: Any, measured: tuple[Any, ...]
+) -> None:
+    """Of the second operator two builds failed, and what was known before was no try."""
+    run, held, told = site.claimed()
+    for number, what in enumerate(measured):
+        batch = told.batch(what if isinstance(what, float) else None, operator=min(number, 1))
+        if isinstance(what, str):
+            batch["measurements"][0]["cause"] = what
+        services.write(held, [batch])
+    services.request(run, site.ada, "keep")
+    services.conclude(held, "stopped")
+    assert not Job.objects.filter(task="compile", run=run).exists()
+    said = [event.payload["text"] for event in run.events.filter(kind="log")]
+    why = "1 operators have no valid configuration yet" if measured else "2 operators have no valid configuration yet"
+    assert said[-1] == f"no library was compiled: {why}. Next step: start a run with more time"
+
+
 @pytest.mark.parametrize("words", [("keep", "keep"), ("stop", "keep")])
 def test_a_library_that_is_asked_for_while_a_run_stops_has_its_last_batch(site: Any, words: tuple[Any, ...]) -> None:
     run, held, told = site.claimed()

@@ -287,7 +287,7 @@ def test_a_network_that_grows_when_it_is_converted_needs_room(site: Site, settin
     network.refresh_from_db()
     assert (network.state, network.error) == (
         "rejected",
-        "there is no room for it: it has 11 B, and 5 B of your 15 B are in use",
+        "there is no room for it: it has more than the 10 B that are left to you",
     )
     assert "Storage page" in network.next_step
     assert not Job.objects.filter(task="inspect").exists()

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from workers.benchmarks.methods.arms import SA
 from workers.engine.methods import METHODS, Method
 from workers.engine.ports import CostModel, Explorer, Score
-from workers.engine.space import Choices, Knob, Operator, Sketch
+from workers.engine.space import Choices, Knob, Operator, Sketch, tilings
 from workers.landscapes.parameters import resolved, walking
-from workers.landscapes.synthetic import Hill, tilings
+from workers.landscapes.synthetic import Hill
 
 Array = NDArray[np.float64]
 
@@ -46,8 +46,7 @@ def widened(sketch: Sketch) -> Sketch:
 
 def _widened(knob: Knob) -> Knob:
     extent, levels = math.prod(knob.options[0]), len(knob.options[0])
-    every = (option for option in tilings(extent, levels) if option[-1] <= INNERMOST)
-    return replace(knob, options=tuple(sorted({*every, *knob.options})))
+    return replace(knob, options=tuple(sorted({*tilings(extent, levels, INNERMOST), *knob.options})))
 
 
 @dataclass(frozen=True)
