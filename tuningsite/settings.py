@@ -5,7 +5,7 @@ DATABASE_URL        postgres://...; without it SQLite in DATA_DIR
 REDIS_URL           redis://... or unix://...; without it the embedded server's socket and password. memory:// is for tests
 BIND                host:port (default 127.0.0.1:8000); others than loopback need ALLOWED_HOSTS and an account
 ALLOWED_HOSTS       host names, separated by commas
-ORIGINS             full origins (https://tuning.example.org) when they are not http(s)://<allowed host>[:port of BIND]
+ORIGINS             full origins (https://tuning.example.org) of pages whose address is not the Host that the site is asked for
 TLS                 1 when the site is reached by https, through a proxy that sets X-Forwarded-Proto and adds to
                     X-Forwarded-For the address it was asked from
 PROXIES             that proxy's addresses, separated by commas, when it is not on this machine

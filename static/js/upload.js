@@ -1,6 +1,5 @@
 // A file dropped or chosen is sent at once, with its progress; without this script the form sends it all the same.
 
-const OLD = "This page was opened before you last signed in. Reload it, then try again.";
 const form = document.querySelector("[data-upload]");
 if (form) {
   const input = form.querySelector('input[type="file"]');
@@ -61,7 +60,7 @@ if (form) {
       const plain = request.getResponseHeader("Content-Type")?.startsWith("text/plain") && request.responseText;
       if (answer?.location) location.assign(answer.location);
       else if (new URL(request.responseURL || location).pathname.startsWith("/login/")) location.reload(); // signed out meanwhile
-      else end(answer?.error || plain || (request.status === 403 ? OLD : `The server answered ${request.status}.`), true);
+      else end(answer?.error || plain || `The server answered ${request.status}.`, true);
     };
     request.onerror = () => end("The connection broke. Try again.", true);
     request.onabort = () => end(`${file.name} was not sent.`, false);

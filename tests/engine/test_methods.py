@@ -184,6 +184,7 @@ def test_parameters_that_nothing_takes_are_refused(place: str) -> None:
     [
         ({"scheduler": "oracle", "scheduler.ahead": "0"}, "ahead"),
         ({"scheduler": "oracle", "scheduler.luck": "1"}, "luck"),
+        ({"scheduler.sampling": '{"again": 0}'}, "again 0: walkers, samples and again are 1 at least"),
         ({"scheduler.sampling": '{"steps": 50}'}, "50 steps of which 100 are thrown away"),
         (
             {"scheduler.sampling": '{"walkers": 4}'},

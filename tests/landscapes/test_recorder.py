@@ -189,6 +189,18 @@ def test_what_was_the_best_is_recorded_as_it_was_measured_a_second_time(tmp_path
     assert luck_of_the_best(tmp_path) == pytest.approx(1, abs=0.1)
 
 
+def test_a_record_that_breaks_off_when_it_is_repeated_keeps_its_time(tmp_path: Path) -> None:
+    class Once(SyntheticLandscape):
+        def answer(self, candidate: Candidate, incumbent: float | None) -> Outcome:
+            outcome = super().answer(candidate, incumbent)
+            return replace(outcome, seconds=None, cause="crash") if candidate.round else outcome
+
+    assert record_curves(lambda: Once(3, OPERATORS, SimulatedClock()), QUICK, 1, 48, tmp_path, watch())
+    for (search,) in curves_of(tmp_path, 1, HEADER).searches:
+        assert (np.isnan(search.seconds) == (search.causes != CAUSES.index(""))).all()
+        assert not len(search.again)
+
+
 @pytest.mark.mutation
 def test_a_record_that_was_luck_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded_curves, "_believed", lambda backend, asked, seconds: seconds)

@@ -55,6 +55,12 @@ def test_a_form_from_another_address_is_told_what_the_site_is_to_be_started_with
     form = {"csrfmiddlewaretoken": browser.get("/login/").cookies[settings.CSRF_COOKIE_NAME].value}
     refused = browser.post("/login/", form, headers={"Origin": origin})
     assert refused.status_code == 403
-    assert f"Next step: have who runs this site start it with ORIGINS={origin}{said}, or" in refused.content.decode()
+    sentence = f"have who runs it start it with ORIGINS={origin}{said}; if it is not, another page tried"
+    assert sentence in refused.content.decode()
+    heard = browser.post("/login/", form, headers={"Origin": origin, "X-Requested-With": "XMLHttpRequest"})
+    assert heard.headers["Content-Type"] == "text/plain"
+    assert heard.content.decode().startswith(f"The site takes none from {origin}. Next step: if that is the address")
+    for nowhere in ("null", "http://["):
+        assert "ORIGINS" not in browser.post("/login/", form, headers={"Origin": nowhere}).content.decode()
     old = browser.post("/login/", {"csrfmiddlewaretoken": "old"}, headers={"Origin": "http://localhost"})
     assert "This page was too old" in old.content.decode()

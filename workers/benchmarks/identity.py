@@ -13,6 +13,7 @@ _IMPORTING = (
     "importer.py",
     "concatenation.py",
     "constants.py",
+    "cores.py",
     "fast_math.py",
     "hardware.py",
     "integers",
@@ -26,7 +27,10 @@ _IMPORTING = (
     "winograd",
 )
 IMPORT = ("workers/networks", *(f"workers/tvm_backend/{part}" for part in _IMPORTING))
-STOCK = tuple(f"workers/benchmarks/{part}.py" for part in ("stock", "stock_runner", "warm_builder"))
+STOCK = (
+    *(f"workers/benchmarks/{part}.py" for part in ("stock", "stock_runner", "warm_builder")),
+    "workers/tvm_backend/runtime.py",
+)
 RECORDS = ("workers/headless/records.py", "workers/messages/known.py")
 TUNING = (*IMPORT, "workers/child", "workers/engine", "workers/pipeline", "workers/tvm_backend")
 FOLDING = tuple(

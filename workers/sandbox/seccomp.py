@@ -30,6 +30,12 @@ _UNIX, _INTERNET = 1, (2, 10)  # AF_UNIX; AF_INET and AF_INET6
 _STREAM, _TYPE_MASK = 1, 0xF  # of a socket's type, without SOCK_CLOEXEC and SOCK_NONBLOCK
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS to CLONE_NEWNET
 _EVERYBODY = 0xFFFFFFFF  # kill(-1)
+_ATTRIBUTES = (
+    0x40086602,
+    0x40046602,
+    0x401C5820,
+    0x40806685,
+)  # FS_IOC_SETFLAGS, for 32 bits, FSSETXATTR, ENABLE_VERITY
 
 _SAME_EVERYWHERE = {
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
@@ -50,7 +56,7 @@ NUMBERS = {
         "shmctl": 31, "semop": 65, "semctl": 66, "semtimedop": 220, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
         "mq_unlink": 241, "chmod": 90, "fchmodat": 268, "chown": 92, "lchown": 94, "fchownat": 260, "setxattr": 188,
         "lsetxattr": 189, "removexattr": 197, "lremovexattr": 198, "utime": 132, "utimes": 235, "futimesat": 261,
-        "utimensat": 280, "fchmod": 91, "fchown": 93, "fsetxattr": 190, "fremovexattr": 199,
+        "utimensat": 280, "ioctl": 16, "fchmod": 91, "fchown": 93, "fsetxattr": 190, "fremovexattr": 199,
     },
     "aarch64": _SAME_EVERYWHERE | {
         "socket": 198, "socketpair": 199, "clone": 220, "kill": 129, "setsid": 157, "ptrace": 117,
@@ -63,7 +69,7 @@ NUMBERS = {
         "sched_setscheduler": 119, "sched_setattr": 274, "ioprio_set": 30, "shmat": 196, "shmctl": 195, "semop": 193,
         "semctl": 191, "semtimedop": 192, "msgsnd": 189, "msgrcv": 188, "msgctl": 187, "mq_unlink": 181,
         "fchmodat": 53, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15,
-        "utimensat": 88, "fchmod": 52, "fchown": 55, "fsetxattr": 7, "fremovexattr": 16,
+        "utimensat": 88, "ioctl": 29, "fchmod": 52, "fchown": 55, "fsetxattr": 7, "fremovexattr": 16,
     },
 }  # fmt: skip
 _AUDIT_NAMES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -131,6 +137,7 @@ def program(machine: str, network: bool) -> bytes:
         # the threads of its own pool by their numbers.
         "prlimit64": [_argument(0), *_when(0, [_PERMIT]), _REFUSE],
         "setpriority": [_argument(0), *_unless(0, [_REFUSE]), _argument(1), *_when(0, [_PERMIT]), _REFUSE],
+        "ioctl": [_argument(1), *(step for flags in _ATTRIBUTES for step in _when(flags, [_REFUSE])), _PERMIT],
         # Of an open file, which has no path here.
         "utimensat": [_argument(1), *_unless(0, [_REFUSE]), _argument(1, upper=True), *_when(0, [_PRETEND]), _REFUSE],
     }

@@ -21,15 +21,13 @@ from workers.messages.orders import FUTILE
 def compile_if_measured(run: TuningRun) -> Job | None:
     """Inside a transaction: an artifact of the best so far, if the run is `measured`. Where it is not, or there is no room for
     one, the run's log says so."""
-    text = f"no library was compiled: {_missing(run)}. Next step: start a run with more time"
-    if measured(run):
-        try:
+    try:
+        if measured(run):
             return _compiling(run)
-        except Refused as error:
-            text = (
-                f"the best was not compiled: {error.reason}. Next step: {error.next_step}, then compile it on this page"
-            )
-    tell(run, "log", level="warning", text=text)
+        reason, next_step = _missing(run)
+    except Refused as error:
+        reason, next_step = error.reason, f"{error.next_step}, then compile it on this page"
+    tell(run, "log", level="warning", text=f"the best was not compiled: {reason}. Next step: {next_step}")
     return None
 
 
@@ -38,7 +36,7 @@ def request_artifact(run: TuningRun, owner: Any) -> Job:
     with transaction.atomic():
         locked(run, owner)
         if not measured(run):
-            raise Refused(run, _missing(run), "wait, or give the run more time")
+            raise Refused(run, *_missing(run))
         return _compiling(run)
 
 
@@ -47,10 +45,14 @@ def measured(run: TuningRun) -> bool:
     return run.operators.exclude(best_seconds=None).exists() and not _open(run)
 
 
-def _missing(run: TuningRun) -> str:
-    """Why it is not `measured`."""
-    open_ = _open(run)
-    return f"{open_} operators have no valid configuration yet" if open_ else "nothing was measured yet"
+def _missing(run: TuningRun) -> tuple[str, str]:
+    """Why it is not `measured`, and what to do about it."""
+    more = "wait, or give a run more time"
+    if open_ := _open(run):
+        return f"{open_} operators have no valid configuration yet", more
+    if run.measurements.exists():
+        return "no configuration of any operator works", "look at their causes in the tuning log"
+    return "nothing was measured yet", more
 
 
 def _open(run: TuningRun) -> int:

@@ -123,7 +123,7 @@ const connection = {
   live: "",
   lost: "The connection is lost; trying again. What is shown is from before.",
   crowded: "Your account has as many pages open on runs as it may, or they were opened too often; this one stands still, and goes on by itself when there are fewer.",
-  foreign: "The site takes no line from this address. Have who runs it start it with ORIGINS=" + location.origin + ", then reload this page.",
+  foreign: "The site takes no line from this address. Have who runs it start it with ORIGINS=" + location.origin + (location.protocol === "https:" ? " and TLS=1" : "") + ", then reload this page.",
   gone: "This run is not there any more, or not yours. Sign in again, or go back to the list.",
 };
 const status = $('[data-part="connection"]');

@@ -4,7 +4,8 @@ document.body.addEventListener("htmx:sendError", (event) => {
   say(event, "The server cannot be reached. Next step: try again when the connection is back.").dataset.unreached = "";
 });
 document.body.addEventListener("htmx:responseError", (event) => {
-  say(event, `The server answered ${event.detail.xhr.status}. Next step: reload the page, then try again.`);
+  const { xhr } = event.detail, plain = xhr.getResponseHeader("Content-Type")?.startsWith("text/plain") && xhr.responseText;
+  say(event, plain || `The server answered ${xhr.status}. Next step: reload the page, then try again.`);
 });
 
 /** The line to the server is open. */

@@ -236,8 +236,17 @@ def test_a_run_that_ends_before_everything_was_measured_says_why_there_is_no_lib
     services.conclude(held, "stopped")
     assert not Job.objects.filter(task="compile", run=run).exists()
     said = [event.payload["text"] for event in run.events.filter(kind="log")]
-    why = "1 operators have no valid configuration yet" if measured else "2 operators have no valid configuration yet"
-    assert said[-1] == f"no library was compiled: {why}. Next step: start a run with more time"
+    why = f"{1 if measured else 2} operators have no valid configuration yet"
+    assert said[-1] == f"the best was not compiled: {why}. Next step: wait, or give a run more time"
+
+
+def test_a_run_of_which_nothing_works_says_so(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(*[None] * FUTILE, operator=operator) for operator in range(2)])
+    services.conclude(held, "finished")
+    said = [event.payload["text"] for event in run.events.filter(kind="log")]
+    why = "no configuration of any operator works. Next step: look at their causes in the tuning log"
+    assert said[-1] == f"the best was not compiled: {why}"
 
 
 @pytest.mark.parametrize("words", [("keep", "keep"), ("stop", "keep")])

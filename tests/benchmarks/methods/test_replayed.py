@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from tests.landscapes.recorded import HEADER, costs, curve_recording, space_recording
-from workers.benchmarks import ours, stock_runner
+from workers.benchmarks import ours, stock
 from workers.benchmarks.identity import FOLDING, IMPORT, ROOT, STOCK, TUNED
 from workers.benchmarks.methods import live, probes, replayed, retime
 from workers.benchmarks.methods.arms import arm_named
@@ -126,6 +126,7 @@ HARMLESS = (
     "workers/benchmarks/methods/arms.py",  # the definition that it comes to is in the cell's budget
     "workers/benchmarks/part.py",  # what a process says
     "workers/benchmarks/process.py",  # starts and reads a process
+    "workers/child/artifact.py",  # names a library
     "workers/headless/errors.py",
     "workers/headless/machine.py",  # the machine is in the cell's key
     "workers/messages/events.py",  # names
@@ -175,11 +176,22 @@ TIMED = (*TIMING, *PLAYED)
         (live, PLAYED),
         (retime, TIMED),
         (ours, TUNED),
-        (stock_runner, (*STOCK, *IMPORT)),
+        (stock, (*STOCK, *IMPORT)),
     ],
 )
 def test_the_version_of_a_cell_is_of_all_that_computes_it(module: ModuleType, rooms: Sequence[str]) -> None:
     assert not unversioned(module, rooms)
+
+
+def test_the_version_of_tvms_arms_is_of_all_that_makes_their_module() -> None:
+    waiting, found = [ROOT / "workers/tvm_backend/importer.py"], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        if path not in found and path.is_relative_to(ROOT / "workers/tvm_backend"):
+            found.add(path)
+            waiting += _imported(path)
+    outside = {str(path.relative_to(ROOT)) for path in found if not any(path.is_relative_to(ROOT / r) for r in IMPORT)}
+    assert {name for name in outside if not name.endswith("__init__.py")} == set()
 
 
 @pytest.mark.mutation

@@ -54,10 +54,11 @@ class Sampling:
     again: int | None = None
 
     def __post_init__(self) -> None:
-        if not (self.walkers >= 1 and self.samples >= 1 and 0 <= self.burn < self.steps):
+        counts = self.walkers, self.samples, 1 if self.again is None else self.again
+        if min(counts) < 1 or not 0 <= self.burn < self.steps:
             raise ValueError(
-                f"sampling of {self.walkers} walkers, {self.steps} steps of which {self.burn} are thrown away, and "
-                f"{self.samples} samples: walkers and samples are 1 at least, and burn is under steps"
+                f"sampling of {self.walkers} walkers, {self.steps} steps of which {self.burn} are thrown away, {self.samples} "
+                f"samples, again {self.again}: walkers, samples and again are 1 at least, and burn is under steps"
             )
 
 

@@ -100,19 +100,19 @@ def _search(
 
 
 def _believed(backend: Backend, asked: Sequence[Candidate], seconds: Times) -> Times:
-    """Times (n,), of which each that was the best so far is of a second measurement after the search. The best of hundreds
-    is the luckiest too: products whose weights come from memory told 2.4 ms in some second and take 4."""
+    """Times (n,), of which each that was the best so far is of a second measurement after the search, where that gave one. The
+    best of hundreds is the luckiest too: products whose weights come from memory told 2.4 ms in some second and take 4."""
     believed, known = seconds.copy(), set[int]()
     while True:
         best = np.minimum.accumulate(np.where(np.isnan(believed), np.inf, believed))
-        records = set(np.flatnonzero(np.diff(best, prepend=np.inf) < 0).tolist()) - known
+        records = set(np.flatnonzero(best < np.append(np.inf, best[:-1])).tolist()) - known
         if not records:
             return believed
         known |= records
-        for place, outcome in zip(
-            sorted(records), _repeated(backend, [asked[i] for i in sorted(records)], 1), strict=True
-        ):
-            believed[place] = np.nan if outcome.seconds is None else outcome.seconds
+        places = sorted(records)
+        for place, outcome in zip(places, _repeated(backend, [asked[i] for i in places], 1), strict=True):
+            if outcome.seconds is not None:
+                believed[place] = outcome.seconds
 
 
 def _again(backend: Backend, best: Candidate) -> list[float]:
