@@ -24,6 +24,8 @@ _IMPORTING = (
     "permutations.py",
     "reductions.py",
     "rows.py",
+    "slices.py",
+    "transpositions.py",
     "winograd",
 )
 IMPORT = ("workers/networks", *(f"workers/tvm_backend/{part}" for part in _IMPORTING))

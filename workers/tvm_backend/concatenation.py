@@ -79,12 +79,12 @@ def in_vectors(mod: tvm.IRModule) -> tvm.IRModule:
     may change, or after one of each: TVM's rules make vectors of values that are answered differently, one by one then."""
     for variable, function in mod.functions_items():
         if isinstance(function, tirx.PrimFunc) and any(any(_asked(block)) for block in blocks(function)):
-            mod[variable] = _in_one_block(function) or function
+            mod[variable] = _by_vectors(function) or function
     return mod
 
 
-def _in_one_block(function: tirx.PrimFunc) -> tirx.PrimFunc | None:
-    """None where that cannot be, as of a sum, or brings nothing."""
+def in_one_block(function: tirx.PrimFunc) -> tuple[Schedule, Any] | None:
+    """A schedule in which a function is one block, and that block; None where that cannot be, as of a sum."""
     *inner, last = blocks(function)
     if any(block.init is not None for block in (*inner, last)):
         return None
@@ -92,11 +92,20 @@ def _in_one_block(function: tirx.PrimFunc) -> tirx.PrimFunc | None:
     try:
         for block in inner:
             schedule.compute_inline(schedule.get_sblock(block.name_hint))
-        whole = schedule.get_sblock(last.name_hint)
+        return schedule, schedule.get_sblock(last.name_hint)
     except tvm.s_tir.ScheduleError:
         return None
-    ends, turns = _asked(schedule.get(whole))
-    width = math.gcd(WIDEST, int(last.iter_vars[-1].dom.extent), *ends, *turns)
+
+
+def _by_vectors(function: tirx.PrimFunc) -> tirx.PrimFunc | None:
+    """None where that cannot be, or brings nothing."""
+    found = in_one_block(function)
+    if found is None:
+        return None
+    schedule, whole = found
+    block = schedule.get(whole)
+    ends, turns = _asked(block)
+    width = math.gcd(WIDEST, int(block.iter_vars[-1].dom.extent), *ends, *turns)
     if not (ends or turns) or (width < NARROWEST and width not in turns):
         return None
     schedule.split(schedule.get_loops(whole)[-1], [None, width])

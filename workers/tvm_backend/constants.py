@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tvm import relax
 from tvm.relax.expr_functor import mutator
 
-from workers.tvm_backend.mutation import Rewriter, static_shape
+from workers.tvm_backend.mutation import Rewriter, is_call, static_shape
 
 Array = NDArray[Any]
 
@@ -33,14 +33,29 @@ def _permuted(call: relax.Call, value: Array) -> Array:
     return value.transpose(None if axes is None else [int(axis) for axis in axes])
 
 
+def _chosen(call: relax.Call, asked: Array, one: Array, other: Array) -> Array:
+    found: Array = np.where(asked, one, other)
+    return found
+
+
+def _taken(call: relax.Call, value: Array, places: Array) -> Array:
+    """Beyond the end places begin anew, whatever the mode: a right network asks for none there."""
+    axis = call.attrs.axis
+    return np.take(value, places, None if axis is None else int(axis), mode="wrap")
+
+
 EVALUATED: dict[str, Callable[..., Array]] = {
     "relax.permute_dims": _permuted,
     "relax.expand_dims": _reshaped,
     "relax.reshape": _reshaped,
     "relax.add": lambda call, one, other: one + other,
     "relax.sqrt": lambda call, value: np.sqrt(value),
+    "relax.less": lambda call, one, other: one < other,
+    "relax.where": _chosen,
+    "relax.take": _taken,
 }
-"""What layouts and normalisations ask of constants. IEEE 754 leaves no choice in how these round: the results are TVM's."""
+"""What layouts, normalisations and places of an axis ask of constants. IEEE 754 leaves no choice in how these round: the
+results are TVM's."""
 
 
 @tvm.transform.module_pass(opt_level=0, name="FoldWithNumpy")
@@ -70,8 +85,12 @@ class _Folder(Rewriter):
         return relax.const(folded)
 
     def _value(self, expr: relax.Expr) -> Array | None:
-        """Of a constant, or of a variable that stands for one."""
+        """Of a constant, or of a variable that stands for one or for the sizes of a tensor."""
         bound = self.bound(expr)
+        if is_call(bound, "relax.shape_to_tensor"):
+            sizes = bound.args[0].ty.values
+            known = sizes is not None and all(isinstance(size, tvm.tirx.IntImm) for size in sizes)
+            return np.asarray([int(size) for size in sizes], np.int64) if known else None
         held = bound.value if isinstance(bound, tvm.ir.GenericConst) else None
         if not isinstance(held, tvm.runtime.Tensor) or str(held.dtype) not in np.sctypeDict:
             return None

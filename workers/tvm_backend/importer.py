@@ -24,6 +24,8 @@ from workers.tvm_backend import (
     permutations,
     reductions,
     rows,
+    slices,
+    transpositions,
     winograd,
 )
 from workers.tvm_backend.hardware import vector_lanes
@@ -166,6 +168,7 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
         constants.Fold(),
+        slices.Slice(),
         relax.transform.LegalizeOps({**fast_math.LEGALIZED, **concatenation.LEGALIZED, **rows.LEGALIZED}),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
@@ -175,7 +178,7 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     ]
     with target:
         lowered = layout_free.settle(tvm.transform.Sequential(passes)(mod))
-    lowered = rows.flattened(concatenation.in_vectors(lowered))
+    lowered = transpositions.tiled(rows.flattened(concatenation.in_vectors(lowered)), target)
     return reductions.marked(lowered, int(target.attrs["num-cores"]))
 
 

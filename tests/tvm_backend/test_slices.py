@@ -1,0 +1,75 @@
+"""What is taken at one place of an axis: how many operators that is, and what they compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, helper
+
+from tests.networks.forms import drawn
+from tests.tvm_backend.local import reference
+from tests.tvm_backend.test_configurations import compiled, drawn_input
+from tests.zoo import constant, model_of
+from workers.tvm_backend import slices
+
+pytestmark = pytest.mark.tvm
+
+TOKENS, HEADS, WIDTH = 10, 2, 16
+WHOLE = HEADS * WIDTH
+
+
+def attention(places: tuple[Any, ...] = (0, 1, 2), axis: int = 0) -> ModelProto:
+    """Queries, keys and values of one product, as PyTorch's MultiheadAttention is exported, or other `places` of an `axis`."""
+    perm = [2, 0, 1, 3]  # of tokens, one, which of the three, channels
+    first = perm.index(2)
+    perm[first], perm[axis] = perm[axis], perm[first]
+    heads = [f"h{i}" for i in range(3)]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Reshape", ["m", "three"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["t"], perm=perm),
+        *(helper.make_node("Gather", ["t", f"place{i}"], [f"g{i}"], axis=axis) for i in range(3)),
+        *(helper.make_node("Reshape", [f"g{i}", "heads"], [f"s{i}"]) for i in range(3)),
+        *(helper.make_node("Transpose", [f"s{i}"], [heads[i]], perm=[1, 2, 0] if i == 1 else [1, 0, 2]) for i in range(3)),
+        helper.make_node("MatMul", heads[:2], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", heads[2]], ["y"]),
+    ]  # fmt: skip
+    weights = [
+        constant("w", drawn(24, 3 * WHOLE, seed=0)),
+        constant("three", np.int64([TOKENS, 1, 3, WHOLE])),
+        constant("heads", np.int64([TOKENS, HEADS, WIDTH])),
+        *(constant(f"place{i}", np.int64(place)) for i, place in enumerate(places)),
+    ]
+    return model_of(nodes, {"x": [TOKENS, 24]}, {"y": None}, weights)
+
+
+def copies(model: ModelProto, folder: Path) -> int:
+    """How many operators there are beside products and the Softmax; what all compute is right."""
+    one = compiled(model, folder)
+    x = drawn_input(one.shape)
+    wanted = reference(folder / "network.onnx", x)
+    for best in ({}, one.drawn(np.random.default_rng(0)), one.drawn(np.random.default_rng(1))):
+        np.testing.assert_allclose(one.run(best, x), wanted, rtol=1e-4, atol=1e-4)
+    return sum("matmul" not in operator.name and "softmax" not in operator.name for operator in one.extracted)
+
+
+@pytest.mark.parametrize(
+    ("places", "axis"),
+    [((0, 1, 2), 0), ((0, -2, -1), 0), ((0, 1, 2), 2), (([0], [1], [2]), 0)],
+    ids=["places", "counted from behind", "of a later axis", "lists of one"],
+)
+def test_queries_keys_and_values_are_read_where_the_product_has_them(
+    places: tuple[Any, ...], axis: int, tmp_path: Path
+) -> None:
+    assert copies(attention(places, axis), tmp_path) == 3
+
+
+@pytest.mark.mutation
+def test_what_is_taken_of_copies_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "ADDRESSED", ())
+    with pytest.raises(AssertionError):
+        test_queries_keys_and_values_are_read_where_the_product_has_them((0, 1, 2), 0, tmp_path)

@@ -1,0 +1,42 @@
+"""Slices of what is only addressed anew, read where it lies: queries, keys and values of an attention."""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax
+from tvm.relax.expr_functor import mutator
+
+from workers.tvm_backend.mutation import PERMUTED, Rewriter, constant, is_call, static_shape
+
+ADDRESSED = ("relax.reshape", PERMUTED, "relax.squeeze", "relax.expand_dims")
+
+
+@tvm.transform.module_pass(opt_level=0, name="SliceWhereItLies")
+class Slice:
+    """What is taken at one place of an axis is a slice, with a copy of the reshaping and permuting before it: TVM fuses no
+    `take`, and what several read it computes whole, to be copied again in parts."""
+
+    def transform_module(self, mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
+        return relax.transform.DeadCodeElimination()(_Slicer(mod).rewritten(mod))
+
+
+@mutator
+class _Slicer(Rewriter):
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        call = super().visit_call_(call)
+        if not is_call(call, "relax.take") or call.attrs.axis is None:
+            return call
+        place, shape = constant(call.args[1], self.bound), static_shape(call.args[0])
+        if place is None or place.size != 1 or place.ndim > 1 or not shape:
+            return call
+        axis = int(call.attrs.axis) % len(shape)
+        begin = int(place.reshape(())) % shape[axis]
+        part = relax.op.strided_slice(self._again(call.args[0]), [axis], [begin], [begin + 1])
+        return part if place.ndim else relax.op.squeeze(self.builder_.emit(part), [axis])
+
+    def _again(self, expr: relax.Expr) -> relax.Expr:
+        """The same with what addresses it computed for this reader alone."""
+        call = self.bound(expr)
+        if not any(is_call(call, name) for name in ADDRESSED):
+            return expr
+        return self.builder_.emit(relax.Call(call.op, [self._again(call.args[0]), *call.args[1:]], call.attrs))
