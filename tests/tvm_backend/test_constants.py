@@ -27,6 +27,7 @@ def _runtime() -> None:
 
 def expressions() -> dict[str, Callable[[Any, Any], Any]]:
     """Of a constant of SHAPE and the number 1e-5."""
+    from tvm import relax
     from tvm.relax import op
 
     return {
@@ -36,6 +37,8 @@ def expressions() -> dict[str, Callable[[Any, Any], Any]]:
         "reshaped": lambda data, small: op.reshape(data, [1, -1, 7]),
         "added": lambda data, small: op.add(data, small),
         "added across": lambda data, small: op.add(data, op.reshape(data, [3, 1, 1, 5, 2, 7])),
+        "chosen": lambda data, small: op.where(op.less(data, small), data, small),
+        "taken": lambda data, small: op.take(data, relax.const(np.int64([[1, 0], [0, 2]])), axis=-1),
         "root": lambda data, small: op.sqrt(op.add(op.expand_dims(data, [0]), small)),
     }
 

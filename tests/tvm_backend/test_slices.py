@@ -42,7 +42,10 @@ def attention(places: tuple[Any, ...] = (0, 1, 2), axis: int = 0) -> ModelProto:
         constant("w", drawn(24, 3 * WHOLE, seed=0)),
         constant("three", np.int64([TOKENS, 1, 3, WHOLE])),
         constant("heads", np.int64([TOKENS, HEADS, WIDTH])),
-        *(constant(f"place{i}", np.int64(place)) for i, place in enumerate(places)),
+        *(
+            constant(f"place{i}", place if isinstance(place, np.int32) else np.int64(place))
+            for i, place in enumerate(places)
+        ),
     ]
     return model_of(nodes, {"x": [TOKENS, 24]}, {"y": None}, weights)
 
@@ -59,13 +62,18 @@ def copies(model: ModelProto, folder: Path) -> int:
 
 @pytest.mark.parametrize(
     ("places", "axis"),
-    [((0, 1, 2), 0), ((0, -2, -1), 0), ((0, 1, 2), 2), (([0], [1], [2]), 0)],
-    ids=["places", "counted from behind", "of a later axis", "lists of one"],
+    [((0, 1, 2), 0), ((0, -2, -1), 0), ((0, 1, 2), 2), (([0], [1], [2]), 0), (tuple(map(np.int32, (0, 1, -1))), 0)],
+    ids=["places", "counted from behind", "of a later axis", "lists of one", "of 32 bits"],
 )
 def test_queries_keys_and_values_are_read_where_the_product_has_them(
     places: tuple[Any, ...], axis: int, tmp_path: Path
 ) -> None:
     assert copies(attention(places, axis), tmp_path) == 3
+
+
+def test_steps_of_a_sequence_stay_one_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "MOST", 2)
+    assert copies(attention(), tmp_path) > 3
 
 
 @pytest.mark.mutation

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from onnx import ModelProto, helper
 from tvm.s_tir import Schedule
+from tvm.target import Target
 
-from tests.tvm_backend.local import reference
+from tests.tvm_backend.local import cleaned, reference, spec_of, target
 from tests.tvm_backend.test_configurations import compiled, drawn_input
 from tests.zoo import constant, model_of
 from workers.tvm_backend import transpositions
+from workers.tvm_backend.hardware import vector_lanes
+from workers.tvm_backend.importer import import_network
 from workers.tvm_backend.layout_free import blocks
 
 pytestmark = pytest.mark.tvm
@@ -20,17 +23,19 @@ pytestmark = pytest.mark.tvm
 ROWS, COLUMNS = [1, 0, 3, 2], [0, 2, 1, 3]
 
 
-def turned(shape: tuple[int, ...], axes: list[int]) -> ModelProto:
-    """Values with their axes in another order, times a number."""
+def turned(shape: tuple[int, ...], axes: list[int], added: str = "") -> ModelProto:
+    """Values with their axes in another order, times a number, and more values `added` "before" or "behind" them."""
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"], perm=axes),
-        helper.make_node("Mul", ["t", "two"], ["y"]),
+        helper.make_node("Mul", ["t", "two"], ["m"]),
+        helper.make_node("Add", ["s", "m"] if added == "before" else ["m", "s"], ["y"]),
     ]
-    return model_of(nodes, {"x": list(shape)}, {"y": None}, [constant("two", np.float32(2))])
+    more = np.float32(0) if not added else np.arange(np.prod(shape), dtype=np.float32).reshape([shape[a] for a in axes])
+    return model_of(nodes, {"x": list(shape)}, {"y": None}, [constant("two", np.float32(2)), constant("s", more)])
 
 
-def loops(model: ModelProto, folder: Path) -> int:
-    """How many the operator that turns them has; what all compute is right."""
+def extents(model: ModelProto, folder: Path) -> list[int]:
+    """Of the loops of the operator that turns them; what all compute is right."""
     one = compiled(model, folder)
     x = drawn_input(one.shape)
     wanted = reference(folder / "network.onnx", x)
@@ -38,28 +43,67 @@ def loops(model: ModelProto, folder: Path) -> int:
         np.testing.assert_array_equal(one.run(best, x), wanted)
     (operator,) = one.extracted
     schedule = Schedule(operator.mod)
-    return len(schedule.get_loops(schedule.get_sblock(blocks(operator.mod["main"])[-1].name_hint)))
+    loops = schedule.get_loops(schedule.get_sblock(blocks(operator.mod["main"])[-1].name_hint))
+    return [int(schedule.get(loop).extent) for loop in loops]
 
 
 @pytest.mark.parametrize(
-    ("shape", "axes", "count"),
+    ("shape", "axes", "added", "tiled"),
     [
-        ((2, 3, 32, 64), ROWS, 6),
-        ((2, 3, 64, 16), ROWS, 6),
-        ((2, 3, 64, 10), ROWS, 4),
-        ((2, 3, 10, 64), ROWS, 4),
-        ((2, 32, 48, 64), COLUMNS, 4),
+        ((2, 3, 32, 64), ROWS, "", [3, 2, 64, 32]),
+        ((2, 3, 64, 16), ROWS, "", [3, 2, 16, 64]),
+        ((2, 3, 32, 64), ROWS, "before", [3, 2, 64, 32]),
+        ((2, 3, 32, 64), ROWS, "behind", [3, 2, 64, 32]),
+        ((1, 64, 128, 1), [0, 3, 2, 1], "", [1, 1, 128, 64]),
+        ((2, 3, 64, 10), ROWS, "", None),
+        ((2, 3, 10, 64), ROWS, "", None),
+        ((2, 32, 48, 64), COLUMNS, "", None),
     ],
-    ids=["tiles", "one column of tiles", "no whole rows", "no whole columns", "written as it is read"],
+    ids=[
+        "tiles",
+        "one column",
+        "added before",
+        "added behind",
+        "between others",
+        "no rows",
+        "no columns",
+        "as it is read",
+    ],
 )
 def test_what_is_read_along_another_axis_than_it_is_written_is_turned_in_tiles(
-    shape: tuple[int, ...], axes: list[int], count: int, tmp_path: Path
+    shape: tuple[int, ...], axes: list[int], added: str, tiled: list[int] | None, tmp_path: Path
 ) -> None:
-    assert loops(turned(shape, axes), tmp_path) == count
+    found = extents(turned(shape, axes, added), tmp_path)
+    if tiled is None:
+        assert found == [shape[axis] for axis in axes]
+    else:
+        lanes = vector_lanes(Target(target()))
+        *others, rows, columns = tiled
+        assert found == [*others, rows // lanes, columns // lanes, lanes, lanes]
+
+
+@pytest.mark.parametrize("places", [False, True], ids=["constant places", "places of an input"])
+def test_what_is_read_where_other_values_say_is_left_alone(places: bool, tmp_path: Path) -> None:
+    """GatherND transposes its places first."""
+    at = np.int64([[0, 3], [2, 1], [1, 31], [2, 2]] * 4)
+    nodes = [
+        *([helper.make_node("Cast", ["at"], ["whole"], to=7)] if places else []),
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("GatherND", ["r", "whole"], ["y"]),
+    ]
+    inputs = {"x": [3, 32, 16], **({"at": list(at.shape)} if places else {})}
+    (tmp_path / "network.onnx").write_bytes(
+        model_of(nodes, inputs, {"y": None}, [] if places else [constant("whole", at)]).SerializeToString()
+    )
+    spec = spec_of(tmp_path / "network.onnx")
+    imported = import_network(cleaned(spec.network, spec.inputs), spec.inputs, Target(spec.target))
+    assert imported.mod.functions_items()
 
 
 @pytest.mark.mutation
 def test_rows_that_are_taken_for_columns_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transpositions, "_read_along", lambda block: None)
     with pytest.raises(AssertionError):
-        test_what_is_read_along_another_axis_than_it_is_written_is_turned_in_tiles((2, 3, 32, 64), ROWS, 6, tmp_path)
+        test_what_is_read_along_another_axis_than_it_is_written_is_turned_in_tiles(
+            (2, 3, 32, 64), ROWS, "", [3, 2, 64, 32], tmp_path
+        )

@@ -33,6 +33,12 @@ def _permuted(call: relax.Call, value: Array) -> Array:
     return value.transpose(None if axes is None else [int(axis) for axis in axes])
 
 
+def _cast(call: relax.Call, value: Array) -> Array:
+    """Between whole numbers alone: others round, and are left as they are."""
+    whole = str(call.ty.dtype.dtype)
+    return value.astype(whole) if {whole, str(value.dtype)} <= {"int32", "int64"} else value
+
+
 def _chosen(call: relax.Call, asked: Array, one: Array, other: Array) -> Array:
     found: Array = np.where(asked, one, other)
     return found
@@ -50,6 +56,7 @@ EVALUATED: dict[str, Callable[..., Array]] = {
     "relax.reshape": _reshaped,
     "relax.add": lambda call, one, other: one + other,
     "relax.sqrt": lambda call, value: np.sqrt(value),
+    "relax.astype": _cast,
     "relax.less": lambda call, one, other: one < other,
     "relax.where": _chosen,
     "relax.take": _taken,

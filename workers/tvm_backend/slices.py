@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 import tvm
 from tvm import relax
 from tvm.relax.expr_functor import mutator
 
 from workers.tvm_backend.mutation import PERMUTED, Rewriter, constant, is_call, static_shape
 
+TAKEN = "relax.take"
+MOST = 4
+"""Places that are taken of one tensor: each is an operator of its own, and the steps of a sequence are better one."""
 ADDRESSED = ("relax.reshape", PERMUTED, "relax.squeeze", "relax.expand_dims")
 
 
@@ -22,9 +28,18 @@ class Slice:
 
 @mutator
 class _Slicer(Rewriter):
+    def __init__(self, mod: tvm.IRModule) -> None:
+        super().__init__(mod)
+        self._readers = Counter[Any]()
+        for _, function in mod.functions_items():
+            if isinstance(function, relax.Function):
+                calls = relax.analysis.get_var2val(function).values()
+                self._readers.update(call.args[0] for call in calls if is_call(call, TAKEN))
+
     def visit_call_(self, call: relax.Call) -> relax.Expr:
+        few = is_call(call, TAKEN) and self._readers[call.args[0]] <= MOST
         call = super().visit_call_(call)
-        if not is_call(call, "relax.take") or call.attrs.axis is None:
+        if not few or call.attrs.axis is None:
             return call
         place, shape = constant(call.args[1], self.bound), static_shape(call.args[0])
         if place is None or place.size != 1 or place.ndim > 1 or not shape:

@@ -4,6 +4,7 @@ written so."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import tvm
@@ -33,11 +34,13 @@ def _tiled(function: tirx.PrimFunc, lanes: int) -> tirx.PrimFunc | None:
     if found is None:
         return None
     schedule, whole = found
-    block = schedule.get(whole)
-    along, last = _read_along(block), len(block.iter_vars) - 1
-    if along is None or any(int(block.iter_vars[axis].dom.extent) % lanes for axis in (along, last)):
+    block, loops = schedule.get(whole), schedule.get_loops(whole)
+    shape = [axis.dom.extent for axis in block.iter_vars]
+    if len(loops) != len(shape) or not all(isinstance(extent, tirx.IntImm) for extent in shape):
         return None
-    loops = schedule.get_loops(whole)
+    along, last = _read_along(block), len(shape) - 1
+    if along is None or int(shape[along]) % lanes or int(shape[last]) % lanes:
+        return None
     rows, row = schedule.split(loops[along], [None, lanes])
     columns, column = schedule.split(loops[last], [None, lanes])
     schedule.reorder(*loops[:along], *loops[along + 1 : last], rows, columns, row, column)
@@ -45,21 +48,34 @@ def _tiled(function: tirx.PrimFunc, lanes: int) -> tirx.PrimFunc | None:
 
 
 def _read_along(block: Any) -> int | None:
-    """The axis along which the largest tensor that a block reads lies in a row; None where that is the last, as it is
+    """The axis along which one of the largest tensors that a block reads lies in a row; None where that is the last, as it is
     written."""
-    largest = max(block.reads, key=lambda read: math.prod(map(int, read.source.shape)), default=None)
-    if largest is None:
+    reads = [read for read in block.reads if all(isinstance(size, tirx.IntImm) for size in read.source.shape)]
+    counts = [math.prod(map(int, read.source.shape)) for read in reads]
+    for read, count in zip(reads, counts, strict=True):
+        steps = _steps(read, block.iter_vars) if count == max(counts) else None
+        if steps and 1 in steps[:-1] and abs(steps[-1]) > 1:
+            return steps.index(1)
+    return None
+
+
+def _steps(read: Any, axes: Sequence[Any]) -> list[int] | None:
+    """How far apart values are read along each axis, 0 along one of extent 1; None where other values say so."""
+    addresses = (_address(read, axes, one) for one in (None, *range(len(axes))))
+    first, *others = [address for address in addresses if address is not None] or [0]
+    if len(others) < len(axes):
         return None
-    axes = [axis.var for axis in block.iter_vars]
-    steps = [_address(largest, axes, axis) - _address(largest, axes, None) for axis in range(len(axes))]
-    return steps.index(1) if 1 in steps[:-1] and abs(steps[-1]) > 1 else None
+    return [(at - first) * (int(axis.dom.extent) > 1) for at, axis in zip(others, axes, strict=True)]
 
 
-def _address(read: Any, axes: list[Any], one: int | None) -> int:
-    """Of the value that is read where axis `one` is 1 and all others are 0."""
+def _address(read: Any, axes: Sequence[Any], one: int | None) -> int | None:
+    """Of the value that is read where axis `one` is 1 and all others are 0; None where it is known at run time alone."""
     analyzer, address = Analyzer(), 0
     for at, axis in enumerate(axes):
-        analyzer.bind(axis, tirx.IntImm("int64", int(at == one)))
+        analyzer.bind(axis.var, tirx.IntImm("int64", int(at == one)))
     for index, size in zip(read.region, read.source.shape, strict=True):
-        address = address * int(size) + int(analyzer.simplify(index.min))
+        place = analyzer.simplify(index.min)
+        if not isinstance(place, tirx.IntImm):
+            return None
+        address = address * int(size) + int(place)
     return address
