@@ -10,8 +10,8 @@ from onnx import ModelProto, helper
 from tvm.s_tir import Schedule
 from tvm.target import Target
 
-from tests.tvm_backend.local import cleaned, reference, spec_of, target
-from tests.tvm_backend.test_configurations import compiled, drawn_input
+from tests.tvm_backend.local import cleaned, spec_of, target
+from tests.tvm_backend.test_configurations import compiled_right
 from tests.zoo import constant, model_of
 from workers.tvm_backend import transpositions
 from workers.tvm_backend.hardware import vector_lanes
@@ -36,11 +36,7 @@ def turned(shape: tuple[int, ...], axes: list[int], added: str = "") -> ModelPro
 
 def extents(model: ModelProto, folder: Path) -> list[int]:
     """Of the loops of the operator that turns them; what all compute is right."""
-    one = compiled(model, folder)
-    x = drawn_input(one.shape)
-    wanted = reference(folder / "network.onnx", x)
-    for best in ({}, *(one.drawn(np.random.default_rng(seed)) for seed in range(4))):
-        np.testing.assert_array_equal(one.run(best, x), wanted)
+    one = compiled_right(model, folder, seeds=4, tolerance=0)
     (operator,) = one.extracted
     schedule = Schedule(operator.mod)
     loops = schedule.get_loops(schedule.get_sblock(blocks(operator.mod["main"])[-1].name_hint))

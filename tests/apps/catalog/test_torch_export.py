@@ -105,10 +105,8 @@ def test_a_conversion_larger_than_an_upload_or_after_its_lease_is_not_copied(
     settings.UPLOAD_LIMIT = 3
     with pytest.raises(Refused, match="more than 3 bytes"):
         converted(held, b"four")
-    settings.UPLOAD_LIMIT, settings.QUOTA = (
-        100,
-        10,
-    )  # which are full: it may be as large as the program whose place it takes
+    # A full account: it may be as large as the program whose place it takes.
+    settings.UPLOAD_LIMIT, settings.QUOTA = 100, 10
     converted(held, b"eight by")
     error = Job.objects.get(pk=held.job_id).error
     assert error == "there is no room for it: it has more than the 7 B that are left to you"
