@@ -47,7 +47,7 @@ _UNJUDGED = Refused(_UPLOAD, "the site's database does not answer", "try again i
 
 def is_upload(method: bytes, target: bytes) -> bool:
     """Whether the body of a request with this first line may be a network."""
-    return method == b"POST" and target.startswith(tuple(path.encode() for path in settings.UPLOAD_PATHS))
+    return method == b"POST" and target.partition(b"?")[0].decode("latin-1") in settings.UPLOAD_PATHS
 
 
 def judged(session: str, length: int) -> tuple[Any, Refused | None]:

@@ -11,6 +11,7 @@ urlpatterns = [
     path("login/", sign_in.SignIn.as_view(), name="login"),
     path("login/<str:token>/", sign_in.by_link, name="login-by-link"),
     path("logout/", sign_in.SignOut.as_view(), name="logout"),
+    path("password/", sign_in.Password.as_view(), name="password"),
     path("example/", home.example, name="start-example"),
     path("example/<uuid:pk>/", home.preparing, name="example"),
     path("example/<uuid:pk>/start", home.start_example, name="example-run"),

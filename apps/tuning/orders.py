@@ -67,7 +67,7 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
         ],
         spent=run.spent,
         clock=run.clock,
-        keys=list(run.operators.order_by("index").values_list("key", flat=True)),
+        operators=run.operators.order_by("index").values("key", "space"),
         layout=_layout(run),
         known=_written(work_dir / "known.json", [encode_known(known)]) if known else None,
     )
@@ -108,7 +108,7 @@ def _baseline(run: TuningRun, work_dir: Path) -> dict[str, Any]:
 
 def best(run: TuningRun) -> dict[str, dict[str, Any]]:
     """The fastest configuration of each operator, by its index as text."""
-    operators = list(run.operators.values("index", "key"))
+    operators = list(run.operators.values("index", "key", "space"))
     columns = ("operator", "round", "sketch", "choices", "seconds")
     rows = (believed(run, operator["index"]).values(*columns).first() for operator in operators)
     return best_of([row for row in rows if row is not None], operators)

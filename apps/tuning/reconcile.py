@@ -56,7 +56,7 @@ def _expired(now: datetime) -> int:
 
 def _interrupted() -> int:
     count = 0
-    for job in Job.objects.filter(state=State.INTERRUPTED):
+    for job in Job.objects.filter(state=State.INTERRUPTED).order_by("created"):
         with transaction.atomic():
             if move(job.pk, State.QUEUED, Q(state=State.INTERRUPTED)):
                 dispatch.queue(job)
@@ -70,7 +70,7 @@ def _overdue(now: datetime) -> int:
     count = 0
     # A conversion that waits for another of its account is taken up by who has that one.
     second = Q(task=Job.Task.CONVERT, owner__in=converting().values("owner"))
-    for job in Job.objects.filter(state=State.QUEUED).exclude(second):
+    for job in Job.objects.filter(state=State.QUEUED).exclude(second).order_by("created"):
         queue = dispatch.ROUTES[job.task][0]
         patience = BUSY_PATIENCE if held[queue] >= THREADS[queue] else PATIENCE
         with transaction.atomic():

@@ -1,5 +1,5 @@
 """Files that nobody will read again: halves of files, uploads whose request died, files of networks and artifacts that no
-row names, directories of jobs that are over."""
+row names, directories of jobs that nobody is at."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from django.db.models import F, QuerySet
 from apps.catalog.models import Network
 from apps.core import clock
 from apps.tuning.models import Artifact, Job
-from apps.tuning.states import OVER
+from apps.tuning.states import HELD, OVER
 from workers.messages.folders import remove_tree
 
 UNNAMED = timedelta(hours=1)
@@ -99,7 +99,10 @@ def _work(path: Path, now: datetime) -> bool:
         return False
     with transaction.atomic():
         job = Job.objects.select_for_update(no_key=True).filter(pk=key).first()
-        if job is not None and (job.state not in OVER or job.ended is None or job.ended >= now - WORK):
+        # Who waits or is paused has a new one when it goes on: nothing of a run is in its directory alone.
+        if job is not None and (
+            job.state in HELD or (job.state in OVER and not (job.ended and job.ended < now - WORK))
+        ):
             return False
         try:
             aside = _aside(path)

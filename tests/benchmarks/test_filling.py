@@ -49,6 +49,21 @@ def test_cells_are_kept_one_by_one_and_only_those_that_broke_off_leave_their_wor
     assert "OSError" in (tmp_path / "work" / parts[1].key.digest / "failure").read_text()
 
 
+def test_a_cell_that_another_process_is_at_is_left_to_it(tmp_path: Path) -> None:
+    """Its work would be deleted beneath it."""
+    cells, part, said, made = Cells(tmp_path / "cells"), Part(KEY), io.StringIO(), list[Part]()
+
+    def make(part: Part, work: Path, progress: Progress) -> Cell:
+        made.append(part)
+        inner = fill([part], cells, tmp_path, Progress([1.0], said), make, lambda cell: "told")
+        assert inner == 0
+        return {"state": DONE, "reason": ""}
+
+    assert fill([part], cells, tmp_path, Progress([1.0], said), make, lambda cell: "told") == 0
+    assert len(made) == 1
+    assert "left to another process" in said.getvalue()
+
+
 def test_an_interrupt_is_no_failed_cell(tmp_path: Path) -> None:
     def make() -> Cell:
         raise KeyboardInterrupt
@@ -92,6 +107,10 @@ def test_a_latency_beside_another_module_is_measured_again(tmp_path: Path) -> No
     assert not part.is_open(cells, again_void=False)
     assert not replace(part, factory=None).is_open(cells, again_void=False)
     assert replace(part, factory="net.py:large").is_open(cells, again_void=False)
+    failed = {"state": DONE, "reason": "", "torch": {"factory": "net.py:small"}, "errors": {"PyTorch": "no such file"}}
+    cells.keep(KEY, "tiny", failed)
+    assert not part.is_open(cells, again_void=False)
+    assert part.is_open(cells, again_void=True)
     cells.keep(KEY, "tiny", {"state": VOID, "reason": "the budget was too small"})
     assert not part.is_open(cells, again_void=False)
     assert part.is_open(cells, again_void=True)

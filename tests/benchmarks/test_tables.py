@@ -109,6 +109,7 @@ def test_those_that_never_arrive_count_as_arriving_when_their_tuning_ended(compa
         late
     )
     assert "at most 2.50 times with the others" in table(late)
+    assert [word.strip() for word in row(table(late), "auto") if word.strip()][-2:] == ["never", "never"]
 
 
 def test_the_bar_is_the_lesser_of_stocks_own_figure_and_ours(compared: list[Cell]) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from workers.headless.ask import Listener, ask
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.channel import ControlReader
 from workers.messages.orders import best_of
-from workers.messages.spec import Budget
+from workers.messages.spec import Budget, RunSpec
 from workers.supervision import DirectoryJournal, supervise
 
 pytestmark = pytest.mark.tvm
@@ -197,12 +197,44 @@ def test_a_network_with_a_scalar_for_input_and_names_of_savez_is_tuned_verified_
     assert here(compile_artifact, compile_order((tmp_path / "run", spec), tmp_path / "run"))[-1]["passed"]
 
 
-def test_compile_refuses_configurations_of_another_operator(tuned: tuple[Path, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [("key", "operator 0 is not the one that was tuned"), ("space", "operator 0 are another version's")],
+)
+def test_compile_refuses_configurations_of_another_operator_or_version(
+    tuned: tuple[Path, str], tmp_path: Path, what: str, said: str
+) -> None:
     order = compile_order(tuned, tmp_path)
-    order["best"]["0"]["key"] = "0" * 16
-    with pytest.raises(Failure, match="operator 0"):
+    assert len(order["best"]["0"][what]) == 16
+    order["best"]["0"][what] = "0" * 16
+    with pytest.raises(Failure, match=said):
         ask(order)
     assert not (tmp_path / "artifact.zip").exists()
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (None, ""),
+        (("0" * 16, ""), "operators are not those this run was started with"),
+        ((None, "0" * 16), "made by another version, which would read their choices otherwise"),
+    ],
+)
+def test_a_run_goes_on_with_the_operators_and_choices_it_began_with(
+    tuned: tuple[Path, str], tmp_path: Path, other: tuple[str | None, str] | None, said: str
+) -> None:
+    with DirectoryJournal(tuned[0]) as journal:
+        operators = next(event["operators"] for event in journal.events() if event["kind"] == "operators")
+        measurements = journal.history().measurements
+    began = [(operator["key"], operator["space"]) for operator in operators]
+    if other is not None:
+        began[0] = (other[0] or began[0][0], other[1])
+    spec = replace(RunSpec.from_json(tuned[1]), budget=Budget(trials=len(measurements))).to_json()
+    order = {"task": "tune", "spec": spec, "work_dir": str(tmp_path), "operators": began, "measurements": measurements}
+    listener = Listener()
+    ending = supervise(order, listener)
+    assert ending.kind == ("failed" if said else "finished"), ending.detail
+    assert said in listener.events[-1].get("reason", "")
 
 
 def test_baselines_are_taken_without_any_tuning(tuned: tuple[Path, str], tmp_path: Path) -> None:

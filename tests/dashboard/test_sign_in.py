@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from apps.core.pace import Pace
-from apps.dashboard.views.sign_in import KNOWN, SignIn
+from apps.dashboard.views.sign_in import KNOWN, Password, SignIn
 from tests.apps.rows import Site
 
 WRONG = {"username": "ada", "password": "no"}
@@ -94,3 +94,30 @@ def test_the_cookie_of_a_known_browser_is_for_no_script(site: Site) -> None:
     cookie = home.cookies[KNOWN]
     assert cookie["httponly"]
     assert cookie["samesite"] == "Lax"
+
+
+def test_a_password_is_changed_by_who_knows_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Password, "by_user", Pace(3, 60.0))
+    here, elsewhere = Client(), Client()
+    assert Client().get("/password/").status_code == 302
+    assert [tried(RIGHT, one) for one in (here, elsewhere)] == [302, 302]
+    assert 'href="/password/"' in here.get("/").content.decode()
+    new = {"new_password1": "another long one", "new_password2": "another long one"}
+    refused = here.post("/password/", {"old_password": "no", **new})
+    assert (refused.status_code, "The password is the one it was" in refused.content.decode()) == (200, True)
+    differing = here.post("/password/", {"old_password": RIGHT["password"], **new, "new_password2": "an other"})
+    assert differing.status_code == 200
+    changed = here.post("/password/", {"old_password": RIGHT["password"], **new}, follow=True)
+    assert "other browsers are signed out" in changed.content.decode()
+    assert elsewhere.get("/").status_code == 302
+    assert here.post("/password/", {"old_password": "no", **new}).status_code == 429
+    assert tried(RIGHT, REMOTE_ADDR="203.0.113.5") == 200
+    assert tried({**RIGHT, "password": new["new_password1"]}, REMOTE_ADDR="203.0.113.5") == 302
+
+
+def test_who_signs_in_by_links_has_no_password_to_change(site: Site) -> None:
+    site.ada.set_unusable_password()
+    site.ada.save()
+    browser = Client()
+    browser.force_login(site.ada)
+    assert 'href="/password/"' not in browser.get("/").content.decode()

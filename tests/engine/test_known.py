@@ -35,7 +35,7 @@ def proposer(known: Known = Known(), operator: Operator = OPERATOR, seed: int = 
 
 def recorded(known: Known, **changes: Any) -> dict[str, Any]:
     points = [[p.configuration.sketch, list(p.configuration.choices), p.seconds, p.identity] for p in known.points]
-    return {"key": OPERATOR.key, "space": space_of(OPERATOR), "points": points, **changes}
+    return {"key": OPERATOR.key, "space": space_of(OPERATOR.sketches), "points": points, **changes}
 
 
 def test_the_best_known_are_a_plan_of_their_own_and_the_rest_never_proposed() -> None:
@@ -98,9 +98,9 @@ def test_programs_that_may_be_the_fastest_contend(step: float, count: int) -> No
 
 def test_records_reach_the_operator_of_their_key_and_space() -> None:
     known = drawn(20)
-    assert known_points([recorded(known)], [OPERATOR], [space_of(OPERATOR)]) == {0: known}
+    assert known_points([recorded(known)], [OPERATOR], [space_of(OPERATOR.sketches)]) == {0: known}
     others = [recorded(drawn(20 + number, 6 + number), key=str(number)) for number in range(ALIKE + 1)]
-    assert known_points([*others, recorded(known)], [OPERATOR], [space_of(OPERATOR)]) == {0: known}
+    assert known_points([*others, recorded(known)], [OPERATOR], [space_of(OPERATOR.sketches)]) == {0: known}
 
 
 def test_without_records_of_its_own_an_operator_hears_of_those_with_its_knobs() -> None:
@@ -108,7 +108,7 @@ def test_without_records_of_its_own_an_operator_hears_of_those_with_its_knobs() 
     others = [drawn(20 + number, 6 + number) for number in range(ALIKE + 1)]
     records = [recorded(known, key=str(number)) for number, known in enumerate(others)]
     twin = replace(OPERATOR, index=1)
-    found = known_points(records, [OPERATOR, twin], [space_of(OPERATOR)] * 2)
+    found = known_points(records, [OPERATOR, twin], [space_of(OPERATOR.sketches)] * 2)
     assert found[0] == found[1] == Known(alike=tuple(others[:0:-1]))  # those of the most points
     assert all(one is other for one, other in zip(found[0].alike, found[1].alike, strict=True))
 
@@ -117,9 +117,9 @@ def test_operators_without_tiles_are_alike_in_nothing_that_matters() -> None:
     sketch = Sketch((Knob("unroll", "category", tuple((2**n,) for n in range(10))),))
     operator = replace(OPERATOR, sketches=(sketch,))
     points = [[0, [n], 1.0 + n, str(n)] for n in range(10)]
-    record = {"key": "another", "space": space_of(operator), "points": points}
-    assert known_points([record], [operator], [space_of(operator)]) == {}
-    assert known_points([{**record, "key": operator.key}], [operator], [space_of(operator)])
+    record = {"key": "another", "space": space_of(operator.sketches), "points": points}
+    assert known_points([record], [operator], [space_of(operator.sketches)]) == {}
+    assert known_points([{**record, "key": operator.key}], [operator], [space_of(operator.sketches)])
 
 
 def test_the_best_of_others_with_its_knobs_are_tried_after_one_of_its_own_and_the_rest_may_be() -> None:
@@ -143,16 +143,18 @@ def test_records_of_another_space_are_passed_over(change: str) -> None:
     }[change]
     operator = replace(OPERATOR, sketches=(sketch,))
     machine = ({"kind": "llvm"}, 2, "0.27") if change == "machine" else ()
-    assert known_points([recorded(drawn(20))], [operator], [space_of(operator, *machine)]) == {}
+    assert known_points([recorded(drawn(20))], [operator], [space_of(operator.sketches, *machine)]) == {}
 
 
 def test_points_outside_the_space_and_records_without_a_valid_one_are_dropped() -> None:
     record = recorded(drawn(4))
     outside = [[0, [10**6] * 6, 1e-9, "x"], [7, [0] * 6, 1e-9, "y"], [0, [0], 1e-9, "z"], [-1, [0] * 6, 1e-9, "w"]]
-    found = known_points([{**record, "points": [*outside, *record["points"]]}], [OPERATOR], [space_of(OPERATOR)])
+    found = known_points(
+        [{**record, "points": [*outside, *record["points"]]}], [OPERATOR], [space_of(OPERATOR.sketches)]
+    )
     assert len(found[0].points) == 4
     failed = [[0, [0] * 6, None, ""]]
-    assert known_points([{**record, "points": failed}], [OPERATOR], [space_of(OPERATOR)]) == {}
+    assert known_points([{**record, "points": failed}], [OPERATOR], [space_of(OPERATOR.sketches)]) == {}
 
 
 def test_failures_are_known_too() -> None:

@@ -185,6 +185,13 @@ def test_parameters_that_nothing_takes_are_refused(place: str) -> None:
         ({"scheduler": "oracle", "scheduler.ahead": "0"}, "ahead"),
         ({"scheduler": "oracle", "scheduler.luck": "1"}, "luck"),
         ({"scheduler.sampling": '{"again": 0}'}, "again 0: walkers, samples and again are 1 at least"),
+        ({"scheduler.patience": "0"}, "patience 0 must be 1 configuration or more"),
+        ({"scheduler": "softmax", "scheduler.patience": "-1"}, "patience -1 must be"),
+        ({"scheduler.c": "-1"}, "c -1 and c_fast"),
+        ({"rhythm.plan": "2.5"}, "plan 2.5"),
+        ({"search.refit": "-1"}, "refit -1"),
+        ({"cost_model.depth": "-1"}, "depth -1 starts at 0"),
+        ({"cost_model.eta": "2"}, "eta 2"),
         ({"scheduler.sampling": '{"steps": 50}'}, "50 steps of which 100 are thrown away"),
         (
             {"scheduler.sampling": '{"walkers": 4}'},
@@ -192,7 +199,7 @@ def test_parameters_that_nothing_takes_are_refused(place: str) -> None:
         ),
     ],
 )
-def test_numbers_that_a_scheduler_would_break_off_with_are_refused(changed: dict[str, str], said: str) -> None:
+def test_numbers_that_a_run_would_break_off_with_are_refused(changed: dict[str, str], said: str) -> None:
     with pytest.raises(IllegalMethod, match=said):
         method("auto", changed)
 
@@ -250,6 +257,7 @@ def test_unknown_names_list_the_legal_ones() -> None:
         ("adatune-surrogate", {"cost_model": "none", "explorer": "random"}, "'none' does not tell"),
         ("chameleon", {"explorer": "metaschedule"}, "would not ask sampler 'adaptive'; choose sampler greedy"),
         ("adatune", {"explorer": "metaschedule"}, "cost_model 'random_forest', .*, the contextual optimizer; choose"),
+        ("metaschedule", {"search.features": "lowered"}, "would not ask features 'lowered'; choose"),
         ("metaschedule", {"cost_model": "random_forest"}, "would not ask cost_model 'random_forest'; choose sampler"),
     ],
 )

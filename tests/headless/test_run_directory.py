@@ -38,10 +38,10 @@ def test_an_attempt_that_measured_nothing_binds_no_later_run(directory: RunDirec
     journal.write(told())
     spec = directory.begin(SPEC, (), resume)
     order = directory.order(spec, journal.history())
-    assert (order["keys"], order["clock"], order["checkpoint"]) == ([], 0.0, None)
+    assert (order["operators"], order["clock"], order["checkpoint"]) == ([], 0.0, None)
     journal.write(told(ROW))
     assert journal.trials == 1
-    assert directory.order(spec, journal.history())["keys"] == ["another network's"]
+    assert directory.order(spec, journal.history())["operators"] == [("another network's", "")]
 
 
 def test_records_stay_with_the_run_that_was_given_them(directory: RunDirectory) -> None:

@@ -20,7 +20,7 @@ def measured(operator: int, seconds: float | None, choice: int = 0) -> dict[str,
 
 def test_the_best_is_the_fastest_valid_one_and_of_equals_the_first() -> None:
     rows = [measured(0, None), measured(0, 0.3, 1), measured(0, 0.2, 2), measured(0, 0.2, 3), measured(1, None)]
-    assert best_of(rows, OPERATORS) == {"0": {"key": "a", "sketch": 0, "choices": [2], "seconds": 0.2}}
+    assert best_of(rows, OPERATORS) == {"0": {"key": "a", "space": "", "sketch": 0, "choices": [2], "seconds": 0.2}}
 
 
 def test_the_latency_counts_every_operator_as_often_as_it_appears() -> None:
@@ -47,6 +47,6 @@ def test_a_layout_that_made_no_difference_is_left_open(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("layout", "ordered"), [("auto", "auto"), ("none", "auto"), ("NCHW", "NCHW")])
 def test_a_run_that_goes_on_keeps_the_layout_it_began_with(tmp_path: Path, layout: str, ordered: str) -> None:
     order = tune_order(
-        "{}", tmp_path, checkpoint=None, measurements=[], slots=[], spent={}, clock=0.0, keys=[], layout=layout, known=None
+        "{}", tmp_path, checkpoint=None, measurements=[], slots=[], spent={}, clock=0.0, operators=[], layout=layout, known=None
     )  # fmt: skip
     assert order["layout"] == ordered

@@ -37,9 +37,10 @@ def site(tmp_path):
         yield found
 
 
-def call(site, *arguments, **environment):
+def call(site, *arguments, said="", **environment):
     return subprocess.run(
         [*MANAGE, *arguments],
+        input=said,
         env=site.environment | environment,
         cwd=site.folder,
         capture_output=True,
@@ -143,14 +144,30 @@ def test_up_refuses_to_let_others_in_unprepared(site, environment, reason):
 
 def test_what_up_says_is_missing_can_be_made_there(site):
     """What is wrong with the address keeps nobody from mending it."""
-    open_, password = (
-        {"BIND": "0.0.0.0:8123", "ALLOWED_HOSTS": "tuning.example.org"},
-        {"DJANGO_SUPERUSER_PASSWORD": "a long one 1"},
-    )
-    assert "createsuperuser" in call(site, "up", **open_).stderr
-    made = call(site, "createsuperuser", "--noinput", "--username", "ada", "--email", "", **open_, **password)
+    open_ = {"BIND": "0.0.0.0:8123", "ALLOWED_HOSTS": "tuning.example.org"}
+    assert "manage.py account NAME" in call(site, "up", **open_).stderr
+    made = call(site, "account", "ada", said="a long one 1\n", **open_)
     assert made.returncode == 0, made.stderr
+    assert "ada is a new account" in made.stdout
+    again = call(site, "account", "ada", said="another long one\n", **open_)
+    assert "ada has another password" in again.stdout
     assert "Open http://tuning.example.org:8123/login/" in call(site, "link", **open_).stdout
+
+
+def test_an_account_has_a_name_and_a_password_that_hold(site):
+    assert "database cannot be read" in call(site, "account", "ada", said="a long one 1\n").stderr
+    call(site, "up", BIND="0.0.0.0:8123")  # which makes the database, and is refused
+    for name, password, reason in (
+        ("ada", "short", "too short"),
+        ("ada", "", "too short"),
+        ("ada@example.org", "ada@example", "too similar"),
+        ("a b", "a long one 1", "Enter a valid username"),
+    ):
+        done = call(site, "account", name, said=f"{password}\n")
+        assert done.returncode != 0
+        assert f"account {name}:" in done.stderr
+        assert reason in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_doctor_says_what_is_there_and_what_is_missing(site):

@@ -7,6 +7,8 @@ import signal
 import threading
 from dataclasses import replace
 
+from django.db import close_old_connections
+
 from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal
 from workers.actors.lease import renewed
@@ -54,6 +56,7 @@ class Attempts:
             ending = _supervised(claim, journal)
             ours = self.leaving.is_set() and journal.asked == "continue" and ending.kind in ("paused", "crashed")
             kind = "interrupted" if ours else ending.kind
+            close_old_connections()  # the database server may have restarted meanwhile
             state = services.conclude(claim, kind, ending.detail, ending.log, ending.last)
         except (services.LeaseLost, LeaseLost) as lost:
             log.warning("job %s: %s", claim.job_id, lost)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import shutil
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -49,19 +51,38 @@ def fill(
     told: Callable[[Cell], str],
 ) -> int:
     """How many cells broke off. `make` is given an empty directory, or what an earlier attempt left there, and ends as
-    `attempt` lets it; `told` says of a kept cell in a line what it found. "wall" is the seconds it took."""
-    broken = 0
-    for part in parts:
+    `attempt` lets it; `told` says of a kept cell in a line what it found. "wall" is the seconds it took. What another process
+    is at is left to it."""
+    broken, before = 0, [cells.find(part.key, part.network.name) for part in parts]
+    for part, found in zip(parts, before, strict=True):
         progress.begin(part.label)
-        began, work = progress.now(), out / "work" / part.key.digest
-        cell = attempt(work, partial(make, part, work, progress))
-        cells.keep(part.key, part.network.name, {**cell, "wall": progress.now() - began})
-        if cell["state"] == FAILED:
-            broken += 1
-        else:
-            shutil.rmtree(work, ignore_errors=True)
-        progress.end(told(cell))
+        with claimed(out / "begun" / part.key.digest) as mine:
+            if not mine or cells.find(part.key, part.network.name) != found:
+                progress.end("left to another process")
+                continue
+            began, work = progress.now(), out / "work" / part.key.digest
+            cell = attempt(work, partial(make, part, work, progress))
+            cells.keep(part.key, part.network.name, {**cell, "wall": progress.now() - began})
+            if cell["state"] == FAILED:
+                broken += 1
+            else:
+                shutil.rmtree(work, ignore_errors=True)
+            progress.end(told(cell))
     return broken
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[bool]:
+    """Whether no other process has it. The claim of one that dies ends with it, its empty file is of no meaning."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+        path.unlink(missing_ok=True)
 
 
 def attempt(work: Path, make: Callable[[], Cell]) -> Cell:

@@ -56,7 +56,7 @@ def compared(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     imported, inspection = import_cleaned(spec, target, metadata["layout"], spec.balance)
     network = Network.of(imported, target)
     tasks, programs = {}, {}
-    for index, (sketch, choices, _) in configurations(metadata["operators"], network).items():
+    for index, (sketch, choices, _) in configurations(metadata["operators"], network, spec).items():
         schedule = network.workloads[index].schedule(sketch, choices)
         tasks[index] = network.extracted[index]
         programs[index] = compile_program(schedule, target), argument_tensors(schedule.mod)

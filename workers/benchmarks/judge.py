@@ -36,7 +36,7 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     bench = Bench(spec, target, extracted, [Workload(task.mod, (), target) for task in extracted])
     sets = []
     for one in order["sets"]:
-        found = _configured(one["best"], module, target) if "best" in one else _recorded(one, extracted, target)
+        found = _configured(one["best"], module, spec, target) if "best" in one else _recorded(one, extracted, target)
         places = ((index, found[task.name]) for index, task in enumerate(extracted) if task.name in found)
         sets.append({index: bench.ready(index, schedule) for index, schedule in places})
     times: list[dict[int, list[float]]] = [{} for _ in sets]
@@ -61,7 +61,7 @@ def _recorded(one: dict[str, Any], extracted: Any, target: Any) -> dict[str, Any
     return {name: schedule for name, schedule in found.items() if schedule is not None}
 
 
-def _configured(best: dict[str, Any], module: Any, target: Any) -> dict[str, Any]:
+def _configured(best: dict[str, Any], module: Any, spec: RunSpec, target: Any) -> dict[str, Any]:
     """The same."""
     from workers.child.artifact import configurations
     from workers.tvm_backend.library import Network
@@ -69,7 +69,7 @@ def _configured(best: dict[str, Any], module: Any, target: Any) -> dict[str, Any
     network = Network.of(module, target)
     return {
         network.extracted[index].name: network.workloads[index].schedule(sketch, choices)
-        for index, (sketch, choices, _) in configurations(best, network).items()
+        for index, (sketch, choices, _) in configurations(best, network, spec).items()
     }
 
 

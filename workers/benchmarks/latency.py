@@ -21,7 +21,7 @@ from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
 from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns, pair
-from workers.child.peers import RUNS, Peer
+from workers.child.peers import RUNS, TURN, Peer
 from workers.child.verification import verified
 from workers.engine.methods import METHODS
 from workers.headless.arguments import out_directory
@@ -54,7 +54,8 @@ class Part:
         found = cells.find(self.key, self.network.name)
         beside = found and found.get("torch")  # a budget that was too small says nothing of a module
         stale = bool(beside and self.factory and beside["factory"] != self.factory)
-        return stale or is_open(found, again_void)
+        failed = bool(found and self.factory and {EAGER, COMPILED} & found.get("errors", {}).keys())
+        return stale or is_open(found, again_void) or (again_void and failed)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -186,6 +187,7 @@ def _torch(spec: RunSpec, factory: str, work: Path) -> dict[str, Callable[[], Pe
         "threads": spec.threads,
         "warm_up": WARM_UP,
         "runs": RUNS,
+        "longest": TURN,
         "reference": str(work / "references" / "reference-0.npz"),
     }
     argv = [sys.executable, "-m", "workers.benchmarks.torch_peer"]

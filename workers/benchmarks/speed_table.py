@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import geometric_mean, median
+from statistics import geometric_mean, median, median_low
 
 import numpy as np
 
@@ -160,9 +160,11 @@ def _median_reached(reached: list[float | None]) -> str:
 
 
 def _median_up(ups: list[SpeedUp]) -> str:
-    """Never getting there counts as slower than everything."""
-    middle = median(up.ratio if up.arrived else 0.0 for up in ups) if ups else None
-    return "never" if middle == 0 else number(middle, 2)
+    """Never getting there counts as slower than everything, also where it is one of the two in the middle."""
+    ratios = [up.ratio if up.arrived else 0.0 for up in ups]
+    if not ratios:
+        return number(None)
+    return number(median(ratios), 2) if median_low(ratios) else "never"
 
 
 def _mean(ups: Sequence[SpeedUp], peer: str) -> str:

@@ -1,7 +1,7 @@
 """PyTorch in a process of its own: a JSON order on standard input, an answer on standard output, and another for every further
 line.
 
-An order: {factory, compiled, threads, runs, warm_up: s, reference}. `factory` is FILE.py:FUNCTION or MODULE:FUNCTION and
+An order: {factory, compiled, threads, runs, longest: s of a turn, warm_up: s, reference}. `factory` is FILE.py:FUNCTION or MODULE:FUNCTION and
 gives the torch.nn.Module the network was exported from; `reference` holds inputs and outputs of ONNX Runtime. An answer:
 {seconds, difference, version}: the largest difference of the first output from the reference, relative to the reference's
 largest value; a network with other weights shows there, and is timed all the same.
@@ -41,8 +41,9 @@ def measured(order: dict[str, Any], asked: Iterable[object]) -> Iterator[dict[st
             end = time.perf_counter() + warm_up
             while time.perf_counter() < end:
                 called(*tensors)
-            seconds = []
-            for _ in range(order["runs"]):
+            seconds: list[float] = []
+            end = time.perf_counter() + order["longest"]
+            while len(seconds) < order["runs"] and not (seconds and time.perf_counter() >= end):
                 began = time.perf_counter()
                 called(*tensors)
                 seconds.append(time.perf_counter() - began)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from workers.baselines.order import Latency
 from workers.baselines.verify import Verdict
+from workers.child.meaning import meaning
 from workers.child.mending import mended
 from workers.child.peers import ArtifactFailed, half_range, library, onnxruntime, tell_baseline, turns, undisturbed
 from workers.child.pulse import Pulse
@@ -111,7 +112,7 @@ def _build(
         target = tvm.target.Target(spec.target)
         imported, inspection = import_cleaned(spec, target, order.get("layout") or spec.layout, spec.balance)
         network = Network.of(imported, target)
-        best = configurations(order["best"], network)
+        best = configurations(order["best"], network, spec)
     log = Path(order["log"]) if order.get("log") else None
     if mending:
         chosen = _mended(network, best, log, lock, pulse)
@@ -146,12 +147,15 @@ def _mended(
     return chosen
 
 
-def configurations(best: Mapping[str, Any], network: Network) -> dict[int, Timed]:
-    """By index, of `best` as an order or metadata.json has them; raises ArtifactFailed where the network's operators are others
-    than those that were tuned."""
+def configurations(best: Mapping[str, Any], network: Network, spec: RunSpec) -> dict[int, Timed]:
+    """By index, of `best` as an order or metadata.json has them; raises ArtifactFailed where the network's operators, or what
+    their choices mean, are others than those that were tuned."""
     configured = {}
     for index, found in best.items():
-        configured[place_of(network, index, found["key"])] = found["sketch"], tuple(found["choices"]), found["seconds"]
+        place = place_of(network, index, found["key"])
+        if (told := found.get("space")) and told != meaning(network.workloads[place].sketches, spec):
+            raise ArtifactFailed(f"the choices of operator {index} are another version's; tune again")
+        configured[place] = found["sketch"], tuple(found["choices"]), found["seconds"]
     return configured
 
 
@@ -167,7 +171,8 @@ def place_of(network: Network, index: str, key: str) -> int:
 
 def _shipped(order: dict[str, Any], index: int, configuration: Timed) -> dict[str, Any]:
     sketch, choices, seconds = configuration
-    return {"key": order["best"][str(index)]["key"], "sketch": sketch, "choices": choices, "seconds": seconds}
+    told = {name: order["best"][str(index)].get(name, "") for name in ("key", "space")}
+    return {**told, "sketch": sketch, "choices": choices, "seconds": seconds}
 
 
 def import_cleaned(

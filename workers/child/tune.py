@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workers.child.heap import give_back
+from workers.child.meaning import meaning
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
-from workers.engine.known import Known, known_points, space_of
+from workers.engine.known import Known, known_points
 from workers.engine.methods import Method, method
 from workers.engine.space import Operator
 from workers.engine.thrift import Thrift
@@ -42,14 +43,13 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     give_back()
     try:
         operators = backend.operators()
-        if order.get("keys") and order["keys"] != [operator.key for operator in operators]:
-            raise ValueError("the network's operators are not those this run was started with; start another run")
+        spaces = [meaning(operator.sketches, spec) for operator in operators]
+        _check_same(order.get("operators", ()), operators, spaces)
         tuned = None if spec.operators == ALL else [operator.index for operator in operators if operator.computes]
         if tuned == []:
             raise ValueError(
                 "the network has no convolutions and matrix products to tune alone; tune all its operators"
             )
-        spaces = [space_of(operator, spec.target, spec.threads, _version()) for operator in operators]
         known = _known(order, operators, spaces)
         rows = [_described(o, space, known.get(o.index)) for o, space in zip(operators, spaces, strict=True)]
         pulse.tell("operators", operators=rows)
@@ -129,12 +129,18 @@ def _known(order: dict[str, Any], operators: Sequence[Operator], spaces: Sequenc
     return known_points(decode_known(Path(path).read_text()), operators, spaces) if path else {}
 
 
-def _version() -> str:
-    """Of what makes programs of configurations."""
-    from workers.tvm_backend import runtime
-    from workers.tvm_backend.programs import LEVEL
-
-    return f"{runtime.versions()['apache-tvm']} at level {LEVEL}"
+def _check_same(began: Sequence[tuple[str, str]], operators: Sequence[Operator], spaces: Sequence[str]) -> None:
+    """Raises ValueError where a run that `began` with operators of such keys and spaces would go on with others. A run of
+    before operators told their space has none."""
+    if not began:
+        return
+    next_step = "its best so far can still be read, start another run"
+    if [key for key, _ in began] != [operator.key for operator in operators]:
+        raise ValueError(f"the network's operators are not those this run was started with; {next_step}")
+    if any(told and told != space for (_, told), space in zip(began, spaces, strict=True)):
+        raise ValueError(
+            f"its measurements were made by another version, which would read their choices otherwise; {next_step}"
+        )
 
 
 def _described(operator: Operator, space: str, known: Known | None) -> dict[str, Any]:

@@ -18,6 +18,10 @@ from workers.engine.transfer import AGREEMENT, Loan, Neighbours, agreement, exte
 
 Opinion = Callable[[Choices], Prediction]
 
+RARELY = 0.02
+"""Of its points, by which they grow at least until it is fitted again: a fit takes the longer the more they are, and every 8 of
+thousands it would be a tenth of a run of hours."""
+
 SEVERAL = 3
 """Calls after which it is a walk: a sketch that is scored whole has one, and its sampler another. Tables take as long to make
 as fifteen calls without."""
@@ -71,7 +75,7 @@ class FittedModel:
     def refitted(self) -> CostModel:
         """The model, on all points if these have grown enough since the last fit."""
         fitted, points = self.fitted, len(self._seen.speeds)
-        growth = max(1.0, min(self._search.refit_points, self._search.refit * fitted))
+        growth = max(1.0, min(self._search.refit_points, self._search.refit * fitted), RARELY * fitted)
         # More fitted than there is: an earlier run that this one had begun with was deleted.
         gone = any(not self._neighbours.holds(self._operator, loan) for loan in self.loans)
         if not 0 < fitted <= points or points - fitted >= growth or gone:

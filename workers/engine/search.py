@@ -30,7 +30,7 @@ class Search:
     random (AutoTVM: the first plan). With 0 explorer and sampler choose that plan too, by a model that knows nothing
     (Chameleon, 3.1: whatever is measured was sampled). `epsilon` is the random share of a plan afterwards (AutoTVM: the
     last 5 %). `pool` x the plan is what the explorer hands to the sampler. The model is refitted when its points grew by
-    `refit` of their number or by `refit_points`, whichever is less. `patience` consecutive duplicates or invalid
+    `refit` of their number or by `refit_points`, whichever is less, and by `RARELY` of thousands. `patience` consecutive duplicates or invalid
     configurations close a sketch. `power` and `curiosity` set the sketches' shares, see `SketchShares`.
 
     `acquisition` says what makes a candidate worth measuring (`ACQUISITIONS`). With `contextual` the random share
@@ -70,5 +70,7 @@ class Search:
             raise ValueError(f"features {self.features!r} must be one of {', '.join(FEATURES)}")
         if not 0 <= self.confirm <= 1:
             raise ValueError(f"confirm {self.confirm} must be a share from 0 to 1")
+        if not (self.refit >= 0 and self.power >= 0 and self.curiosity >= 0):
+            raise ValueError(f"refit {self.refit}, power {self.power} and curiosity {self.curiosity} start at 0")
         if not 0 <= self.epsilon <= 1 or self.pool < 1 or self.patience < 1 or self.first < 0:
             raise ValueError(f"epsilon must be from 0 to 1, pool and patience at least 1, first at least 0, not {self}")

@@ -91,7 +91,7 @@ class RunDirectory:
             slots=history.slots,
             spent=history.spent,
             clock=history.clock,
-            keys=[operator["key"] for operator in operators],
+            operators=operators,
             layout=layout,
             known=self.known if self.known.exists() else None,
         )

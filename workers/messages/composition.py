@@ -21,6 +21,9 @@ programs, it evolves knobs."""
 BROUGHT = {"sampler": "greedy", "cost_model": "xgboost"}
 """The parts beside EVOLVING: others would not be asked."""
 
+DECIDING = ("acquisition", "contextual", "pool", "plan", "features")
+"""Numbers of the inner search and rhythm that decide whether parts fit."""
+
 Parameters = Mapping[str, Mapping[str, Any]]
 """By role, "search" and "rhythm" included; what is not named has its default."""
 
@@ -49,12 +52,13 @@ class Composition:
     contextual: bool = False
     pool: float = 1.0
     plan: int = 16
+    features: str = "knobs"
 
     @classmethod
     def of(cls, parts: Mapping[str, str], parameters: Parameters) -> Self:
         """`parts` by role; others than the three may be among them."""
         given = {**parameters.get("search", {}), **parameters.get("rhythm", {})}
-        deciding = {name: given[name] for name in ("acquisition", "contextual", "pool", "plan") if name in given}
+        deciding = {name: given[name] for name in DECIDING if name in given}
         return cls(parts["explorer"], parts["sampler"], parts["cost_model"], **deciding)
 
     @property
@@ -102,6 +106,6 @@ class Composition:
         if self.explorer != EVOLVING:
             return []
         others = [f"{role} {part!r}" for role, brought in BROUGHT.items() if (part := getattr(self, role)) != brought]
-        if self.acquisition != "mean":
-            others.append(f"acquisition {self.acquisition!r}")
+        others += [f"acquisition {self.acquisition!r}"] * (self.acquisition != "mean")
+        others += [f"features {self.features!r}"] * (self.features != "knobs")
         return [*others, "the contextual optimizer"] if self.contextual else others

@@ -32,7 +32,7 @@ def best_of(measurements: Iterable[Row], operators: Sequence[Row]) -> dict[str, 
     for operator in operators:
         if (fastest := believed[operator["index"]].best) is not None:
             kept = {name: rows[fastest][name] for name in ("sketch", "choices", "seconds")}
-            best[str(operator["index"])] = {"key": operator["key"], **kept}
+            best[str(operator["index"])] = {"key": operator["key"], "space": operator.get("space", ""), **kept}
     return best
 
 
@@ -79,7 +79,7 @@ def tune_order(
     slots: Sequence[Any],
     spent: Mapping[str, float],
     clock: float,
-    keys: Sequence[str],
+    operators: Iterable[Row],
     layout: str,
     known: Path | None,
 ) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def tune_order(
         "slots": slots,
         "spent": spent,
         "clock": clock,
-        "keys": keys,
+        "operators": [(operator["key"], operator.get("space", "")) for operator in operators],
         "layout": _settled(layout),
         "known": None if known is None else str(known),
     }

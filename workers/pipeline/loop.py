@@ -143,7 +143,7 @@ class TuningLoop:
 
     def _warm_up(self) -> str | None:
         """Measures first configurations of all operators together until each has a valid one, then once more those that
-        earlier runs found to be much faster, and what these found to be as good."""
+        earlier runs found to be faster, and what these found to be as good."""
         self._books.turn("warm-up")
         told = False
         while candidates := self._first_tries():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from workers.engine.known import FALLEN, NOTHING, Known
+from workers.engine.known import FALLEN, LOOKS, NOTHING, Known
 from workers.engine.methods import Method
 from workers.engine.ports import Backend, Candidate, Outcome, State
 from workers.engine.space import Operator
@@ -56,7 +56,7 @@ class Searches:
         return plan
 
     def fallen(self, most: int) -> list[Candidate]:
-        """What earlier runs found to be much faster than it was now, to be measured once more."""
+        """What earlier runs found to be faster than it was now, to be measured once more."""
         return list(self._fallen.values())[:most]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
@@ -81,10 +81,11 @@ class Searches:
         """With what an earlier run found, where that is the best of its operator."""
         asked = outcome.candidate
         known = self._known.get(asked.operator, NOTHING)
-        if asked.round > 0:
-            self._fallen.pop(asked.operator, None)
-        elif asked.configuration in known.starts[:1] and (outcome.seconds or 0.0) > FALLEN * known.best:
-            self._fallen[asked.operator] = replace(asked, origin="confirm", round=1)
+        if asked.configuration not in known.starts[:1]:
+            return
+        self._fallen.pop(asked.operator, None)
+        if asked.round < LOOKS and (outcome.seconds or 0.0) > FALLEN * known.best:
+            self._fallen[asked.operator] = replace(asked, origin="confirm", round=asked.round + 1)
 
 
 def _contended(known: Mapping[int, Known], operators: Sequence[Operator]) -> dict[int, int]:

@@ -6,10 +6,11 @@ import secrets
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.forms import AuthenticationForm, UsernameField
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, UsernameField
+from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
@@ -50,9 +51,7 @@ class SignIn(LoginView):
         wait = self._wait()
         if not wait:
             return super().post(request, *args, **kwargs)
-        refusal = render(request, "dashboard/too_often.html", {"wait": wait}, status=429)
-        refusal["Retry-After"] = str(wait)
-        return refusal
+        return _too_often(request, wait)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         answer = super().form_valid(form)
@@ -77,11 +76,35 @@ class SignIn(LoginView):
         return str(NAME.to_python(self.request.POST.get("username", "")))[:254]
 
 
+class Password(PasswordChangeView):
+    """Another one, for who has one and knows it; ten tries a minute."""
+
+    template_name = "dashboard/password.html"
+    success_url = "/"
+    by_user = Pace(10, MINUTE)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """429 for who tries too often."""
+        if self.by_user.allows(str(request.user.pk)):
+            return super().post(request, *args, **kwargs)
+        return _too_often(request, MINUTE)
+
+    def form_valid(self, form: PasswordChangeForm[Any]) -> HttpResponse:
+        messages.success(self.request, "Your password is another one now; other browsers are signed out.")
+        return super().form_valid(form)
+
+
 class SignOut(LogoutView):
     """By its button."""
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return unposted(request)
+
+
+def _too_often(request: HttpRequest, wait: int) -> HttpResponse:
+    refusal = render(request, "dashboard/too_often.html", {"wait": wait}, status=429)
+    refusal["Retry-After"] = str(wait)
+    return refusal
 
 
 @login_not_required

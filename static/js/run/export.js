@@ -54,7 +54,8 @@ function fill(table, columns, rows, all) {
 
 function csv(columns, rows) {
   const cell = (value) => {
-    const text = String(value ?? "");
+    // What a spreadsheet could take for a formula is quoted as text.
+    const text = typeof value === "string" && /^\s*[=+\-@]/.test(value) ? `'${value}` : String(value ?? "");
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const kept = columns.filter(({ key }) => key);

@@ -83,10 +83,12 @@ def test_a_file_that_comes_again_does_not_go_before_its_network_is_there(site: A
 
 @pytest.mark.parametrize(
     ("state", "ended", "goes"),
-    [("done", OLD, True), ("failed", OLD, True), ("done", NEW, False), ("paused", None, False),
-     ("running", None, False), ("queued", None, False)],
+    [("done", OLD, True), ("failed", OLD, True), ("done", NEW, False), ("paused", None, True),
+     ("running", None, False), ("queued", None, True)],
 )  # fmt: skip
-def test_directories_of_jobs_that_are_over_go(site: Any, data_dir: Path, state: str, ended: Any, goes: bool) -> None:
+def test_directories_of_jobs_that_nobody_is_at_go(
+    site: Any, data_dir: Path, state: str, ended: Any, goes: bool
+) -> None:
     run = site.run()
     Job.objects.filter(pk=run.job_id).update(state=state, ended=ended and clock.now() - ended)
     folder = left(data_dir / "work" / str(run.job_id), OLD, folder=True)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.cells import DONE, FAILED, Cell, Cells
+from workers.benchmarks.filling import claimed
 from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import older_prices, summary, versions_apart
 from workers.benchmarks.methods.figures import draw_all
@@ -95,7 +94,7 @@ def _fill(parts: Sequence[Part], cells: Cells, out: Path) -> int:
     progress, broken = Progress([part.estimate for part in missing]), 0
     for part in missing:
         progress.begin(part.label)
-        with _claimed(out / "begun" / part.key.digest) as mine:
+        with claimed(out / "begun" / part.key.digest) as mine:
             if not mine or cells.find(part.key, part.name) is not None:
                 progress.end("left to another process")
                 continue
@@ -119,7 +118,7 @@ def _timed_anew(missing: Sequence[Clock], out: Path) -> int:
     progress, broken = Progress([clock.estimate for clock in missing]), 0
     for clock in missing:
         progress.begin(clock.label)
-        with _claimed(out / "begun" / clock.claim) as mine:
+        with claimed(out / "begun" / clock.claim) as mine:
             try:
                 if mine and clock.missing:
                     clock.run(out / "live", progress)
@@ -128,20 +127,6 @@ def _timed_anew(missing: Sequence[Clock], out: Path) -> int:
                 broken += 1
                 progress.end(f"failed: {error}")
     return broken
-
-
-@contextmanager
-def _claimed(path: Path) -> Iterator[bool]:
-    """Whether no other process has it. The claim of one that dies ends with it, its empty file is of no meaning."""
-    path.parent.mkdir(exist_ok=True)
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-        path.unlink(missing_ok=True)
 
 
 def _reached(figures: Mapping[str, Any]) -> str:
@@ -153,7 +138,7 @@ def _reached(figures: Mapping[str, Any]) -> str:
 
 def _draw(source: Source, out: Path) -> None:
     """The landscape's own pictures."""
-    with _claimed(out / "begun" / f"{source.name}.{source.kind}") as mine:
+    with claimed(out / "begun" / f"{source.name}.{source.kind}") as mine:
         if mine:
             draw_landscape(source, out / FIGURES)
 
@@ -163,7 +148,7 @@ def _report(cells: Cells, out: Path) -> tuple[dict[str, Any], list[Cell]]:
     them."""
     found, apart = by_one_clock(cells.all(KIND), cells.all(CLOCK))
     report: dict[str, Any] = {"summary": summary(found), "claims": evaluated(found, cells.all(PROBE))}
-    with _claimed(out / "begun" / "report") as mine:
+    with claimed(out / "begun" / "report") as mine:
         if mine:
             report["figures"] = draw_all(found, out / FIGURES)
             write_whole(out / "report.json", json.dumps(report, indent=1, sort_keys=True))

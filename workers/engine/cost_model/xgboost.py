@@ -68,6 +68,11 @@ class XGBoost:
         if objective not in OBJECTIVES or target not in TARGETS or rounds < 1 or floor >= 0:
             legal = f"objective one of {', '.join(OBJECTIVES)}; target one of {', '.join(TARGETS)}"
             raise ValueError(f"{legal}; rounds at least 1; floor below 0")
+        if depth < 0 or not (0 < eta <= 1 and 0 < subsample <= 1 and gamma >= 0 and child >= 0):
+            raise ValueError(
+                f"depth {depth} starts at 0, which is no limit; eta {eta} and subsample {subsample} are over 0 and at most 1, gamma {gamma} and "
+                f"child {child} start at 0"
+            )
         self._ranks = objective == "rank"
         self._speed = target == "speed" and not self._ranks
         self._rounds = rounds

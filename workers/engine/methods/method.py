@@ -46,6 +46,8 @@ class Rhythm:
     last: float = 0.0
 
     def __post_init__(self) -> None:
+        if not all(isinstance(count, int) for count in (self.plan, self.warm_up, self.slots or 1)):
+            raise ValueError(f"plan {self.plan}, warm_up {self.warm_up} and slots {self.slots} are whole numbers")
         if self.plan < 1 or self.warm_up < 1 or not (self.slot_seconds is None or self.slot_seconds > 0):
             raise ValueError(
                 f"plan {self.plan} and warm_up {self.warm_up} start at 1, slot_seconds {self.slot_seconds} above 0"

@@ -34,6 +34,7 @@ The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -91,6 +92,12 @@ class Rule:
     def __post_init__(self) -> None:
         if self.score not in TERMS:
             raise ValueError(f"score {self.score!r} is unknown; use one of {', '.join(TERMS)}")
+        if self.patience is not None and self.patience < 1:
+            raise ValueError(f"patience {self.patience} must be 1 configuration or more, or null for no such end")
+        if not (0 <= self.c < math.inf and 0 <= self.c_fast < math.inf and 0 <= self.surprise <= 1):
+            raise ValueError(
+                f"c {self.c} and c_fast {self.c_fast} start at 0, surprise {self.surprise} is a share from 0 to 1"
+            )
         if self.scale not in ("millisecond", "spread"):
             raise ValueError(f"scale {self.scale!r} is unknown; use 'millisecond' or 'spread'")
         if self.open and self.scale != "spread":

@@ -94,7 +94,7 @@ def _admit(address: listening.Address) -> None:
     if not settings.EXTRA_HOSTS or "*" in settings.EXTRA_HOSTS:
         lacking.append("the names it is reached by in ALLOWED_HOSTS")
     if not any(user.has_usable_password() for user in get_user_model().objects.filter(is_active=True)):
-        lacking.append("an account with a password (manage.py createsuperuser)")
+        lacking.append("an account with a password (manage.py account NAME)")
     if lacking:
         raise listening.Refused(
             f"BIND {address.host}:{address.port} lets other machines in, and the site lacks {' and '.join(lacking)}; "

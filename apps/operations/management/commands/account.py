@@ -1,0 +1,54 @@
+"""`manage.py account`: an account of somebody who uses the site, or another password for one."""
+
+from __future__ import annotations
+
+import sys
+from getpass import getpass
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError, CommandParser
+from django.db import DatabaseError
+
+from apps.operations.site_command import SiteCommand
+
+
+class Command(SiteCommand):
+    help = (
+        "Makes an account with a password, which has its own networks and runs and nothing of others; gives it another password "
+        "where it is there already, which signs it out everywhere."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="with which it signs in")
+
+    def handle(self, *args: Any, name: str, **options: Any) -> None:
+        try:
+            user = get_user_model().objects.filter(username=name).first()
+        except DatabaseError as error:
+            raise CommandError(f"the site's database cannot be read ({error}): start it with `manage.py up`") from error
+        made = user is None
+        user = user or get_user_model()(username=name)
+        try:
+            user.clean_fields(exclude=["password"])
+            password = _password(name)
+            validate_password(password, user)
+        except ValidationError as error:
+            raise CommandError(f"account {name}: {' '.join(error.messages)}") from None
+        user.set_password(password)
+        user.save()
+        self.stdout.write(
+            f"{name} {'is a new account' if made else 'has another password'}; it signs in on the site's pages"
+        )
+
+
+def _password(name: str) -> str:
+    """Typed twice, or the first line of what is no terminal. Raises CommandError."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    password = getpass(f"Password of {name}: ")
+    if getpass("Once more: ") != password:
+        raise CommandError(f"account {name}: the two passwords differ; nothing was changed, try again")
+    return password
