@@ -1,8 +1,9 @@
 """PyTorch in a process of its own: a JSON order on standard input, an answer on standard output, and another for every further
 line.
 
-An order: {factory, compiled, threads, runs, longest: s of a turn, warm_up: s, reference}. `factory` is FILE.py:FUNCTION or MODULE:FUNCTION and
-gives the torch.nn.Module the network was exported from; `reference` holds inputs and outputs of ONNX Runtime. An answer:
+An order: {factory, compiled, threads, runs, longest: s of a turn, warm_up: s, reference}. `factory` is FILE.py:FUNCTION or
+MODULE:FUNCTION and gives the torch.nn.Module that the network was exported from; `reference` holds inputs and outputs of ONNX
+Runtime. An answer:
 {seconds, difference, version}: the largest difference of the first output from the reference, relative to the reference's
 largest value; a network with other weights shows there, and is timed all the same.
 """

@@ -20,9 +20,9 @@ LUCK = 0.1
 """A lead of a smaller part of the time may be chance: frequency and the placement of pages move a program by several per cent
 between two measurements, and its own runs tell nothing of that."""
 FALLEN = 1.05
-"""Times what an earlier run found: the same program is not that much slower, but the moment may have been. Of SqueezeNet's bests
-measured every four seconds one in six is 13 to 46 % over what it mostly takes; where somebody else works on the other halves of
-the same cores, programs of two threads take up to twice as long."""
+"""Times what an earlier run found: the same program is not that much slower, but the moment may have been. Of SqueezeNet's
+bests, measured every four seconds, one in six is 13 to 46 % over what it mostly takes; where somebody else works on the other
+halves of the same cores, programs of two threads take up to twice as long."""
 LOOKS = 2
 """Times that one is measured once more for that."""
 ALIKE = 4

@@ -70,8 +70,8 @@ class XGBoost:
             raise ValueError(f"{legal}; rounds at least 1; floor below 0")
         if depth < 0 or not (0 < eta <= 1 and 0 < subsample <= 1 and gamma >= 0 and child >= 0):
             raise ValueError(
-                f"depth {depth} starts at 0, which is no limit; eta {eta} and subsample {subsample} are over 0 and at most 1, gamma {gamma} and "
-                f"child {child} start at 0"
+                f"depth {depth} starts at 0, which is no limit; eta {eta} and subsample {subsample} are over 0 and at most 1, "
+                f"gamma {gamma} and child {child} start at 0"
             )
         self._ranks = objective == "rank"
         self._speed = target == "speed" and not self._ranks

@@ -17,8 +17,8 @@ from apps.operations.site_command import SiteCommand
 
 class Command(SiteCommand):
     help = (
-        "Makes an account with a password, which has its own networks and runs and nothing of others; gives it another password "
-        "where it is there already, which signs it out everywhere."
+        "Makes an account with a password, which has its own networks and runs and nothing of others; gives it another "
+        "password where it is there already, which signs it out everywhere."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
