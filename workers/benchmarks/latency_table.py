@@ -39,8 +39,8 @@ NOTES = (
     "Milliseconds end to end, median ± half the distance of the quartiles; 200 runs each in turns of 10, fewer of what\n"
     "takes over 30 ms, in processes that stand still meanwhile, all on the same number of threads. sum: weight x best\n"
     "latency over the operators, as the tuning found it. end/sum in turns: the network over its operators, timed alone, in\n"
-    "turns within one process: median and its 95 % interval. turns: quartiles of the turns' ratios. lost: of the end to end, what an operator's calls take longer in\n"
-    "the network than alone.\n"
+    "turns within one process: median and its 95 % interval. turns: quartiles of the turns' ratios. lost: of the end to\n"
+    "end, what an operator's calls take longer in the network than alone.\n"
 )
 
 
