@@ -11,9 +11,10 @@ from django.db.models import Q
 
 from apps.dashboard import humans, words
 from apps.dashboard.methods import titled
-from apps.tuning.live import eta, thinned
+from apps.tuning.live import thinned
 from apps.tuning.models import Slot, TuningRun
 from apps.tuning.states import ACTIVE, OVER, State
+from apps.tuning.turns import eta
 from apps.tuning.waiting import Wait, waits
 from workers.messages.baselines import ONNX_RUNTIME, UNTUNED
 from workers.messages.effects import Effect, effects_of

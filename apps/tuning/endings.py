@@ -13,12 +13,14 @@ PAUSES = (timedelta(seconds=10), timedelta(seconds=60))
 """Between attempts that got nowhere: what passes, as a full disk or memory that others hold, takes time to pass."""
 ATTEMPTS = 1 + len(PAUSES)
 """Attempts in a row without a new measurement after which a job fails."""
+TURN = "its turn is over: another account waits for the machine"
 LONGEST = 4000
 _WORK = {
     "inspect": "read the network", "convert": "convert the network", "hardware": "measure the machine",
     "compile": "compile the best so far", "baseline": "measure the baselines",
 }  # fmt: skip
 _WAIT = "wait, it is tried again by itself"
+_ON = "wait, it goes on by itself from where it is"
 _AGAIN = {"tune": "look at the log; resume to try again", "baseline": "start another run, which tries that again"}
 
 
@@ -37,7 +39,8 @@ class After:
 
 def after(job: Job, kind: str, detail: str = "", last: Event | None = None) -> After:
     """The first rule that fits. `kind` is workers.supervision.ports.EndingKind without "lost", or "interrupted" for a
-    worker that is shut down, or "expired" for one that went away; `last` is the child's farewell.
+    worker that is shut down, "expired" for one that went away, or "turn" for a run that makes room for others (`turns`);
+    `last` is the child's farewell.
     """
     told = last or {}
     if job.answered:
@@ -65,6 +68,8 @@ def _again(job: Job, kind: str, detail: str) -> After:
     """It is to go on, and does, unless too many attempts got nowhere."""
     if kind == "interrupted":
         return After(State.INTERRUPTED, max(0, job.fruitless - 1))
+    if kind == "turn":
+        return After(State.QUEUED, fruitless=0, error=TURN, next_step=_ON)
     if kind == "paused":
         return After(State.QUEUED, fruitless=0)
     if job.fruitless >= ATTEMPTS:

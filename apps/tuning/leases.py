@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 
 from apps.catalog.models import Network, Target
 from apps.core import clock
-from apps.tuning import dispatch, orders
+from apps.tuning import dispatch, orders, turns
 from apps.tuning.endings import ATTEMPTS, After, after, plain
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.reading import next_read, second
@@ -25,7 +25,7 @@ from apps.tuning.states import HELD, OVER, State
 from apps.tuning.sweep import discard
 from apps.tuning.transitions import move, tell
 from workers.messages import Event
-from workers.messages.channel import Control
+from workers.messages.channel import Wish
 from workers.messages.names import READING
 
 LEASE = timedelta(seconds=30)
@@ -39,11 +39,13 @@ class LeaseLost(Exception):
 
 @dataclass
 class Claim:
-    """One worker's hold on one job, good as long as no fence is higher. `renewed`: when the lease was last renewed."""
+    """One worker's hold on one job `since` then, good as long as no fence is higher. `renewed`: when the lease was last
+    renewed."""
 
     job_id: uuid.UUID
     fence: int
     task: str
+    since: datetime
     renewed: datetime
 
     def order(self) -> dict[str, Any]:
@@ -125,20 +127,24 @@ def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
         if beside and job.run is not None and taken_meanwhile(job.run):
             settle(job, After(State.DONE, 0), now=now)
             return None
-    return Claim(key, job.fence, job.task, now)
+    return Claim(key, job.fence, job.task, now, now)
 
 
-def heartbeat(held: Claim, *, now: datetime | None = None) -> Control:
-    """Renews the lease, at most every 5 s, and returns what the user wants; raises LeaseLost."""
+def heartbeat(held: Claim, *, now: datetime | None = None) -> Wish:
+    """Renews the lease, at most every 5 s, and returns what the user wants, and with a renewal whether others have waited
+    long enough; raises LeaseLost."""
     now = now or clock.now()
     # The system's clock may go back: a lease of then would hold too long.
-    if not timedelta(0) <= now - held.renewed < RENEWAL:
+    renews = not timedelta(0) <= now - held.renewed < RENEWAL
+    if renews:
         held.fenced(lease_until=now + LEASE)
         held.renewed = now
-    wanted = held.held().values_list("wanted", flat=True).first()
-    if wanted is None:
+    job = held.held().only("task", "wanted", "fruitless", "owner").first()
+    if job is None:
         raise LeaseLost(f"{held.task} {held.job_id} is no longer this worker's (fence {held.fence})")
-    return "stop" if wanted in ("stop", "keep") else "pause" if wanted == "pause" else "continue"
+    if job.wanted != Job.Wanted.CONTINUE:
+        return "pause" if job.wanted == Job.Wanted.PAUSE else "stop"
+    return "turn" if renews and turns.over(job, held.since, now) else "continue"
 
 
 def conclude(

@@ -126,16 +126,6 @@ def made_with(run: TuningRun) -> dict[str, Any]:
     }
 
 
-def eta(run: TuningRun) -> float | None:
-    """Seconds of tuning until the first limit of time or trials at the pace so far; None without one."""
-    left = []
-    if run.budget_seconds is not None:
-        left.append(run.budget_seconds - run.clock)
-    if run.budget_trials is not None and run.trials:
-        left.append((run.budget_trials - run.trials) * run.clock / run.trials)
-    return max(0.0, min(left)) if left else None
-
-
 def _operator(operator: Operator, gain: float, spark: list[list[float]]) -> dict[str, Any]:
     return {
         "index": operator.index,

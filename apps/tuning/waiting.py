@@ -8,15 +8,15 @@ from typing import Any
 
 from apps.core import clock
 from apps.tuning.dispatch import ROUTES
-from apps.tuning.live import eta
 from apps.tuning.models import Job, Outbox, TuningRun
 from apps.tuning.reading import converting
 from apps.tuning.reconcile import PATIENCE
 from apps.tuning.states import ACTIVE, HELD, State
-from workers.messages.names import QUEUE_MEASURE, THREADS
+from apps.tuning.turns import MEASURING, turn_of
+from workers.messages.names import THREADS
 
-_READ = ("task", "state", "attempt", "lease_until", "created")
-_LIMITS = ("job", "budget_seconds", "budget_trials", "clock", "trials")
+_READ = ("task", "state", "attempt", "lease_until", "created", "owner")
+_LIMITS = ("job", "owner", "budget_seconds", "budget_trials", "clock", "trials")
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,7 @@ def waits(now: datetime | None = None) -> dict[Any, Wait]:
     In the order in which they were asked for: of one that was resumed nobody knows its place among the messages.
     """
     now = now or clock.now()
-    rows = (
-        Job.objects.filter(task__in=_tasks(QUEUE_MEASURE), state__in=ACTIVE)
-        .order_by("created")
-        .select_related("tuning_run")
-    )
+    rows = Job.objects.filter(task__in=MEASURING, state__in=ACTIVE).order_by("created").select_related("tuning_run")
     jobs = list(rows.only(*_READ, *(f"tuning_run__{name}" for name in _LIMITS)))
     held = [job for job in jobs if job.state in HELD]
     line = [job for job in jobs if job.state not in HELD]
@@ -48,7 +44,7 @@ def waits(now: datetime | None = None) -> dict[Any, Wait]:
     for job in line:
         late = _late(job, asked.get(job.pk, now), now)
         if job.task == Job.Task.TUNE and job.state == State.QUEUED and not (job.again and job.again > now):
-            left = [eta(run) for run in first]
+            left = [turn_of(run, job.owner_id) for run in first]
             known = [seconds for seconds in left if seconds is not None]
             found[job.pk] = Wait(
                 before=len(first),

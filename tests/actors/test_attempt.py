@@ -21,7 +21,7 @@ from tests.apps.rows import Site
 from tests.processes import eventually
 from workers.actors import attempt, lease
 from workers.actors.journal import DatabaseJournal
-from workers.supervision import LeaseLost
+from workers.supervision import Ending, LeaseLost
 
 Claimed = Callable[[Any], Claim]
 
@@ -104,6 +104,39 @@ def test_an_attempt_that_lost_its_lease_meanwhile_writes_nothing(held: Claim, mo
     monkeypatch.setattr(Claim, "order", slow)
     attempt._supervised(held, DatabaseJournal(held, threading.Event()))
     assert lease_of(held) < clock.now() + timedelta(seconds=20)
+
+
+@pytest.mark.parametrize(
+    ("leaving", "turned", "ended", "state", "said"),
+    [
+        (False, True, "paused", "queued", "its turn is over"),
+        (False, False, "paused", "queued", ""),
+        (False, True, "finished", "done", ""),
+        (True, True, "paused", "interrupted", ""),
+    ],
+)
+def test_what_ended_an_attempt_early_decides_who_comes_next(
+    site: Site, monkeypatch: pytest.MonkeyPatch, leaving: bool, turned: bool, ended: str, state: str, said: str
+) -> None:
+    run = site.run()
+    attempts = attempt.Attempts("worker")
+
+    def supervised(claim: Claim, journal: DatabaseJournal) -> Any:
+        if turned:
+            monkeypatch.setattr(services, "heartbeat", lambda held: "turn")
+            assert journal.heartbeat() == "turn"
+            monkeypatch.setattr(services, "heartbeat", lambda held: "continue")
+        if leaving:
+            attempts.leaving.set()
+        assert journal.heartbeat() == ("pause" if leaving else "continue")
+        return Ending(ended)
+
+    monkeypatch.setattr(attempt, "_supervised", supervised)
+    attempts.at(str(run.job_id))
+    job = Job.objects.get(pk=run.job_id)
+    assert job.state == state
+    assert job.error.startswith(said)
+    assert bool(job.error) == bool(said)
 
 
 def test_the_lease_is_renewed_while_an_archive_is_copied(compiling: Claim, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from apps.catalog.models import Network, Target
+from apps.core.ids import new_id
 from apps.tuning import services
 from apps.tuning.journal.inserting import insert
 from apps.tuning.models import Measurement, TuningRun
@@ -50,6 +51,13 @@ class Site:
         return services.create_run(
             self.ada, self.network, self.target, asked.pop("method"), asked.pop("budget"), **asked
         )
+
+    def bobs(self, budget: Budget) -> TuningRun:
+        """Another account's, of a network of its own."""
+        network = Network.objects.get(pk=self.network.pk)
+        network.pk, network.owner = new_id(), self.bob
+        network.save(force_insert=True)
+        return services.create_run(self.bob, network, self.target, "auto", budget)
 
     def claimed(self, operators: int = 2) -> tuple[TuningRun, services.Claim, Told]:
         """A run that a worker has, with its operators known."""

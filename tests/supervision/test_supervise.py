@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from workers.supervision.ports import Speech
 
 TOY = [sys.executable, str(Path(__file__).with_name("toy_child.py"))]
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = Deadlines(heartbeat=0.05, batch=0.05, pause=0.5, stop=0.5, finish=0.5)
+QUICK = Deadlines(heartbeat=0.05, batch=0.05, turn=0.5, pause=0.5, stop=0.5, finish=0.5)
 SILENT = Deadlines(heartbeat=0.05, batch=0.05, silence=5.0)  # a start counts: nobody hears of it before its first event
 PATIENT = Deadlines(heartbeat=0.05, batch=0.05)
 
@@ -173,7 +174,7 @@ def test_without_the_watchdog_the_orphan_check_notices(tmp_path: Path, crowd: An
     assert not eventually(lambda: not crowd.pids(), 0.5)
 
 
-@pytest.mark.parametrize(("word", "kind"), [("pause", "paused"), ("stop", "stopped")])
+@pytest.mark.parametrize(("word", "kind"), [("turn", "paused"), ("pause", "paused"), ("stop", "stopped")])
 def test_a_child_ends_by_itself_when_told(word: str, kind: str) -> None:
     journal = Later(word, 0.3)
     ending = run(journal, "steady")
@@ -181,7 +182,7 @@ def test_a_child_ends_by_itself_when_told(word: str, kind: str) -> None:
     assert journal.events[-1]["reason"] == kind
 
 
-@pytest.mark.parametrize(("word", "kind"), [("pause", "paused"), ("stop", "stopped")])
+@pytest.mark.parametrize(("word", "kind"), [("turn", "paused"), ("pause", "paused"), ("stop", "stopped")])
 def test_a_child_that_ignores_everything_is_killed_after_its_grace(word: str, kind: str) -> None:
     class Impatient(MemoryJournal):
         def write(self, events: Any) -> None:
@@ -193,6 +194,22 @@ def test_a_child_that_ignores_everything_is_killed_after_its_grace(word: str, ki
     ending = run(journal, "stubborn", QUICK)
     assert (ending.kind, ending.forced, ending.exit_code) == (kind, True, -signal.SIGKILL)
     assert time.monotonic() - journal.asked < 0.5 + 0.5 + 2  # grace, the time for SIGTERM, a slow machine
+
+
+@pytest.mark.parametrize("word", ["pause", "stop"])
+def test_the_user_does_not_wait_for_the_grace_of_a_turn(word: str) -> None:
+    """Others do: what is in hand is finished first."""
+
+    class Changing(MemoryJournal):
+        words = iter(["turn"] * 4 + [word] * 1000)
+
+        def heartbeat(self) -> Any:
+            return next(self.words)
+
+    began = time.monotonic()
+    ending = run(Changing(), "stubborn", replace(QUICK, turn=60.0))
+    assert (ending.kind, ending.forced) == ({"pause": "paused", "stop": "stopped"}[word], True)
+    assert time.monotonic() - began < 10
 
 
 def test_memory_of_the_whole_tree_is_watched() -> None:

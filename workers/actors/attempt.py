@@ -54,8 +54,11 @@ class Attempts:
         journal = DatabaseJournal(claim, self.leaving)
         try:
             ending = _supervised(claim, journal)
-            ours = self.leaving.is_set() and journal.asked == "continue" and ending.kind in ("paused", "crashed")
-            kind = "interrupted" if ours else ending.kind
+            kind: str = ending.kind
+            if self.leaving.is_set() and journal.ours and kind in ("paused", "crashed"):
+                kind = "interrupted"
+            elif journal.turned and kind == "paused":
+                kind = "turn"
             close_old_connections()  # the database server may have restarted meanwhile
             state = services.conclude(claim, kind, ending.detail, ending.log, ending.last)
         except (services.LeaseLost, LeaseLost) as lost:

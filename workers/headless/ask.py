@@ -8,7 +8,7 @@ from typing import Any
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.events import Event
 from workers.messages.folders import passing_folder
-from workers.supervision import Control, Ending, Journal
+from workers.supervision import Ending, Journal, Wish
 from workers.supervision.terms import terms_of
 
 GRACE = 20.0  # s for the work in hand of a run that is paused or stopped: what it measures is kept
@@ -21,7 +21,7 @@ def refusal(failed: Event) -> UserMistake | Failure:
     return kind("; ".join(part for part in (failed["reason"], failed["next_step"]) if part))
 
 
-def unasked() -> Control:
+def unasked() -> Wish:
     """What is wanted where nobody can say otherwise."""
     return "continue"
 
@@ -29,7 +29,7 @@ def unasked() -> Control:
 class Listener:
     """A journal in memory: keeps what it hears and passes it on, and says what is `wanted`."""
 
-    def __init__(self, hear: Callable[[Event], None] | None = None, wanted: Callable[[], Control] = unasked) -> None:
+    def __init__(self, hear: Callable[[Event], None] | None = None, wanted: Callable[[], Wish] = unasked) -> None:
         self.events: list[Event] = []
         self._hear = hear
         self.heartbeat = wanted
@@ -59,7 +59,7 @@ def confined(order: Mapping[str, Any], journal: Journal, grace: float) -> Ending
 
 
 def ask(
-    order: Mapping[str, Any], hear: Callable[[Event], None] | None = None, wanted: Callable[[], Control] = unasked
+    order: Mapping[str, Any], hear: Callable[[Event], None] | None = None, wanted: Callable[[], Wish] = unasked
 ) -> Event:
     """The child's result event. Raises UserMistake when it refused the input, Failure when it broke or was not `wanted` any
     more: of a question nothing is kept.

@@ -14,7 +14,7 @@ from workers.headless.terminal import visible
 from workers.messages.effects import effects_of
 from workers.messages.events import Event
 from workers.messages.spec import Budget
-from workers.supervision import Control, Ending, Journal
+from workers.supervision import Ending, Journal, Wish
 
 
 class Display:
@@ -118,7 +118,7 @@ class _Shown:
         for event in events:
             self._display.hear(event)
 
-    def heartbeat(self) -> Control:
+    def heartbeat(self) -> Wish:
         return "stop" if self._display.stopping else self._journal.heartbeat()
 
 

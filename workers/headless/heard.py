@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from workers.messages.events import Event
-from workers.supervision import Control, Journal
+from workers.supervision import Journal, Wish
 
 IMPORTS, LOAD, IMPORT = "process/imports", "start/load", "start/import"
 STEPS = {
@@ -59,5 +59,5 @@ class Listened:
         for event in events:
             self._hear(event)
 
-    def heartbeat(self) -> Control:
+    def heartbeat(self) -> Wish:
         return self._journal.heartbeat()

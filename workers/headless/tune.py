@@ -20,7 +20,7 @@ from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
 from workers.headless.run_directory import RunDirectory
 from workers.headless.whole import write_whole
-from workers.messages.channel import Control
+from workers.messages.channel import Wish
 from workers.messages.events import Event
 from workers.messages.folders import remove_tree
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
@@ -140,7 +140,7 @@ def _takes_long(budget: Budget) -> bool:
     return (budget.seconds or (budget.trials or math.inf) / USUAL) >= LONG
 
 
-def _check_import(spec: RunSpec, network: str, display: Display, wanted: Callable[[], Control]) -> None:
+def _check_import(spec: RunSpec, network: str, display: Display, wanted: Callable[[], Wish]) -> None:
     """Raises Failure where even untuned TVM computes something else, and where the run is not `wanted` any more; what hinders
     the comparison is only shown."""
     wrong: list[str] = []

@@ -10,6 +10,8 @@ from typing import Any, Literal
 from workers.messages.events import Event, encode
 
 Control = Literal["continue", "pause", "stop"]
+Wish = Literal["continue", "turn", "pause", "stop"]
+"""What a journal asks of an attempt. After its "turn" it pauses for others, and may finish what it has in hand."""
 
 EVENTS_VARIABLE = "TUNINGSITE_EVENTS"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from workers.messages.channel import Control
+from workers.messages.channel import Wish
 from workers.messages.events import Event, decode, encode
 from workers.sandbox.spawn import Process
 from workers.supervision.batch import Batch
@@ -18,6 +18,7 @@ from workers.supervision.wires import Wires
 _TICK = 0.25  # s: the longest wait; memory and the log are looked at this often
 _LONGEST_WAIT = 1.0  # s that one wait adds to a child's silence: after a suspend everybody was silent
 _COMPLAINT = 2000  # characters of an error, at most
+_STRENGTH: dict[Wish, int] = {"continue": 0, "turn": 1, "pause": 2, "stop": 3}
 
 
 class Attempt:
@@ -40,7 +41,7 @@ class Attempt:
         self._batch = Batch(journal, clock, deadlines.batch)
         self._last: Event | None = None
         self._complaint = ""
-        self._wanted: Control = "continue"
+        self._wanted: Wish = "continue"
         self._quiet = 0.0
         self._began = clock()
         self._beat_due = self._began
@@ -126,11 +127,11 @@ class Attempt:
             return
         self._beat_due = now + self._deadlines.heartbeat
         wanted = self._journal.heartbeat()
-        if wanted == self._wanted or wanted == "continue" or self._wanted == "stop":
+        if _STRENGTH[wanted] <= _STRENGTH[self._wanted]:
             return
         self._wanted = wanted
-        self._wires.say(wanted)
-        grace = self._deadlines.stop if wanted == "stop" else self._deadlines.pause
+        self._wires.say("pause" if wanted == "turn" else wanted)
+        grace = {"turn": self._deadlines.turn, "pause": self._deadlines.pause}.get(wanted, self._deadlines.stop)
         self._kill_due = min(self._kill_due, self._clock() + grace)
 
     def _drain(self) -> Violation | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, Protocol
 
-from workers.messages.channel import Control
+from workers.messages.channel import Control, Wish
 from workers.messages.events import Event
 
-__all__ = ["Control", "Deadlines", "Ending", "EndingKind", "Journal", "LeaseLost", "Speech"]
+__all__ = ["Control", "Deadlines", "Ending", "EndingKind", "Journal", "LeaseLost", "Speech", "Wish"]
 
 EndingKind = Literal["finished", "paused", "stopped", "failed", "crashed", "lost"]
 
@@ -26,8 +26,8 @@ class Journal(Protocol):
         """Keeps these events, in order, in one transaction: when it returns they are safe. Raises LeaseLost."""
         ...
 
-    def heartbeat(self) -> Control:
-        """Called every `Deadlines.heartbeat` seconds, events or not; returns what the user wants. Raises LeaseLost."""
+    def heartbeat(self) -> Wish:
+        """Called every `Deadlines.heartbeat` seconds, events or not; returns what is wanted. Raises LeaseLost."""
         ...
 
 
@@ -36,13 +36,14 @@ class Deadlines:
     """Seconds. With these a stop takes at most heartbeat + stop = 4 s and a kill.
 
     `heartbeat` between looks at what the user wants (a journal may renew its lease less often); `batch` from the
-    first event of a batch to its write; `silence` without an event until a child counts as hung; `pause`, `stop` from
-    the word to the kill, `finish` from the last event to it; `total` for the whole attempt, None for no end.
+    first event of a batch to its write; `silence` without an event until a child counts as hung; `turn`, `pause`, `stop`
+    from the word to the kill, `finish` from the last event to it; `total` for the whole attempt, None for no end.
     """
 
     heartbeat: float = 1.0
     batch: float = 0.25
     silence: float = 60.0
+    turn: float = 60.0
     pause: float = 5.0
     stop: float = 3.0
     finish: float = 5.0

@@ -6,17 +6,17 @@ import signal
 from contextlib import suppress
 from dataclasses import replace
 
-from workers.messages.channel import Control
+from workers.messages.channel import Wish
 from workers.messages.events import Event
 from workers.sandbox.protection import Protection
 from workers.sandbox.spawn import Process, SpawnError
 from workers.supervision.footprint import Violation
 from workers.supervision.ports import Ending, EndingKind
 
-_STOPPED: dict[Control, EndingKind] = {"pause": "paused", "stop": "stopped"}
+_STOPPED: dict[Wish, EndingKind] = {"turn": "paused", "pause": "paused", "stop": "stopped"}
 
 
-def verdict(known: Ending, process: Process, wanted: Control, violation: Violation | None, complaint: str) -> Ending:
+def verdict(known: Ending, process: Process, wanted: Wish, violation: Violation | None, complaint: str) -> Ending:
     """Ends the process and completes `known`, which holds its last event: the kind, the cause and how it left.
 
     `complaint` is the last error that the child told of: why it left, where it left by itself.

@@ -89,7 +89,7 @@ class Password(PasswordChangeView):
             return super().post(request, *args, **kwargs)
         return _too_often(request, MINUTE)
 
-    def form_valid(self, form: PasswordChangeForm[Any]) -> HttpResponse:
+    def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         messages.success(self.request, "Your password is another one now; other browsers are signed out.")
         return super().form_valid(form)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apps.tuning import endings
-from apps.tuning.endings import ATTEMPTS, PAUSES, After, after
+from apps.tuning.endings import ATTEMPTS, PAUSES, TURN, After, after
 from apps.tuning.models import Job
 
 KINDS = ("finished", "paused", "stopped", "failed", "crashed", "interrupted", "expired")
@@ -65,6 +65,14 @@ def test_a_short_task_that_ends_without_its_result_failed(task: str, kind: str) 
         ("paused", "running", "continue", After("queued", 0)),
         ("paused", "running", "pause", After("paused", 0)),
         ("paused", "stopping", "stop", After("done", 1, "stopped")),
+        (
+            "turn",
+            "running",
+            "continue",
+            After("queued", 0, error=TURN, next_step="wait, it goes on by itself from where it is"),
+        ),
+        ("turn", "running", "pause", After("paused", 0)),
+        ("turn", "stopping", "stop", After("done", 1, "stopped")),
         ("interrupted", "running", "continue", After("interrupted", 0)),
         ("interrupted", "running", "pause", After("paused", 0)),
         ("interrupted", "stopping", "keep", After("done", 1, "stopped")),

@@ -12,6 +12,7 @@ from apps.core import clock
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.reconcile import PATIENCE
+from apps.tuning.turns import END, TURN
 from apps.tuning.waiting import Wait, waits
 from tests.apps.rows import Site
 from workers.messages import Budget
@@ -27,6 +28,18 @@ def test_those_that_have_the_machine_and_those_asked_for_earlier_come_first(site
     with CaptureQueriesContext(connection) as asked:
         waits()
     assert len(asked) == 1
+
+
+def test_another_account_has_the_machine_for_a_turn_at_most(site: Site) -> None:
+    """An own run keeps it to its end."""
+    long = site.run(budget=Budget(seconds=30 * 86400))
+    site.run(budget=Budget(seconds=1000))
+    assert services.claim(long.job_id, "worker")
+    run = site.bobs(Budget(seconds=60))
+    turn = TURN.total_seconds() + END
+    assert waits()[run.job_id] == Wait(2, 2 * turn, True)
+    own = site.run()
+    assert waits()[own.job_id] == Wait(3, 30 * 86400 + 1000 + 60, True)
 
 
 def test_how_long_is_not_said_where_a_limit_does_not_tell(site: Site) -> None:

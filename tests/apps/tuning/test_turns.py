@@ -1,0 +1,108 @@
+"""Who has the machine for long gives it up while another account waits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from apps.core import clock
+from apps.tuning import services
+from apps.tuning.models import Job, TuningRun
+from apps.tuning.turns import TURN
+from tests.apps.rows import Site
+from workers.messages import Budget
+
+SECOND = timedelta(seconds=1)
+LONG, SHORT = Budget(seconds=86400), Budget(seconds=60)
+
+
+class Held:
+    """A run of ada's that a worker has since `began`."""
+
+    def __init__(self, site: Site, budget: Budget = LONG, measured: bool = True) -> None:
+        self.run, self.began = site.run(budget=budget), clock.now()
+        held = services.claim(self.run.job_id, "worker", now=self.began)
+        assert held is not None
+        self.held = held
+        self.measured(measured)
+
+    def measured(self, whether: bool) -> None:
+        Job.objects.filter(pk=self.run.job_id).update(fruitless=0 if whether else 1)
+
+    def asked(self, after: timedelta) -> str:
+        """What it hears so long after it had the machine."""
+        return services.heartbeat(self.held, now=self.began + after)
+
+
+def test_a_turn_ends_when_another_account_waits(site: Site) -> None:
+    held, _ = Held(site), site.bobs(SHORT)
+    assert held.asked(TURN - SECOND) == "continue"
+    assert held.asked(TURN + 10 * SECOND) == "turn"
+
+
+def test_nobody_else_waits(site: Site) -> None:
+    held = Held(site)
+    site.run()  # the account's own comes behind
+    assert held.asked(TURN + SECOND) == "continue"
+    other = site.bobs(SHORT)
+    Job.objects.filter(pk=other.job_id).update(state="paused")
+    assert held.asked(TURN + 10 * SECOND) == "continue"
+
+
+@pytest.mark.parametrize(("owner", "task", "word"), [(None, "hardware", "turn"), ("bob", "inspect", "continue")])
+def test_what_waits_for_the_machine_counts(site: Site, owner: str | None, task: str, word: str) -> None:
+    held = Held(site)
+    Job.objects.create(task=task, owner=owner and getattr(site, owner), target=site.target, network=site.network)
+    assert held.asked(TURN + SECOND) == word
+
+
+def test_who_waits_for_the_next_attempt_does_not_count_yet(site: Site) -> None:
+    held, other = Held(site), site.bobs(SHORT)
+    until = held.began + TURN + 30 * SECOND
+    Job.objects.filter(pk=other.job_id).update(lease_until=until)
+    assert held.asked(TURN + SECOND) == "continue"
+    assert held.asked(TURN + 40 * SECOND) == "turn"
+
+
+def test_a_run_that_measured_nothing_yet_keeps_the_machine(site: Site) -> None:
+    """Its next attempt would begin where this one did."""
+    held, _ = Held(site, measured=False), site.bobs(SHORT)
+    assert held.asked(2 * TURN) == "continue"
+    held.measured(True)
+    assert held.asked(2 * TURN + 10 * SECOND) == "turn"
+
+
+@pytest.mark.parametrize(("clock_", "word"), [(86400.0 - 100.0, "continue"), (86400.0 - 200.0, "turn")])
+def test_a_run_that_is_nearly_over_comes_to_its_end(site: Site, clock_: float, word: str) -> None:
+    held, _ = Held(site), site.bobs(SHORT)
+    TuningRun.objects.filter(pk=held.run.pk).update(clock=clock_)
+    assert held.asked(TURN + SECOND) == word
+
+
+@pytest.mark.parametrize(("asked", "word"), [("pause", "pause"), ("stop", "stop"), ("keep", "stop")])
+def test_what_the_user_wants_comes_first(site: Site, asked: str, word: str) -> None:
+    held, _ = Held(site), site.bobs(SHORT)
+    Job.objects.filter(pk=held.run.job_id).update(wanted=asked)
+    assert held.asked(TURN + SECOND) == word
+
+
+def test_a_clock_that_went_back_ends_a_turn_early(site: Site) -> None:
+    held, _ = Held(site), site.bobs(SHORT)
+    assert held.asked(-10 * SECOND) == "turn"
+
+
+def test_it_waits_behind_the_others_and_goes_on(site: Site, django_capture_on_commit_callbacks: Any) -> None:
+    held, other = Held(site), site.bobs(SHORT)
+    with django_capture_on_commit_callbacks(execute=True):
+        assert services.conclude(held.held, "turn") == "queued"
+    job = Job.objects.get(pk=held.run.job_id)
+    assert (job.state, job.wanted, job.fruitless, job.lease_until) == ("queued", "continue", 0, None)
+    assert "another account waits for the machine" in job.error
+    assert services.claim(other.job_id, "worker") is not None
+    again = services.claim(job.pk, "worker")
+    assert again is not None
+    assert again.since > held.held.since
+    job.refresh_from_db()
+    assert (job.state, job.error) == ("running", "")
