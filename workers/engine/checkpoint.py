@@ -32,13 +32,14 @@ def unpack_generator(rng: np.random.Generator, packed: dict[str, Any]) -> None:
 
 def pack_candidates(candidates: Iterable[Candidate]) -> list[list[Any]]:
     """Candidates of one operator that nobody told the outcome of."""
-    return [[c.configuration.sketch, list(c.configuration.choices), c.origin, c.round] for c in candidates]
+    return [[c.configuration.sketch, list(c.configuration.choices), c.origin, c.round, c.known] for c in candidates]
 
 
 def unpack_candidates(operator: int, packed: Iterable[Sequence[Any]]) -> list[Candidate]:
     """Inverse of `pack_candidates`."""
-    return [
-        Candidate(operator, Configuration(sketch, tuple(choices)), origin, at) for sketch, choices, origin, at in packed
+    return [  # of an earlier version none says whether it is known
+        Candidate(operator, Configuration(sketch, tuple(choices)), origin, at, *known)
+        for sketch, choices, origin, at, *known in packed
     ]
 
 

@@ -22,12 +22,20 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration somebody wants measured. `origin` says who proposed it ("start", "explorer", "random", ...)."""
+    """A configuration somebody wants measured. `origin` says who proposed it ("start", "explorer", "random", ...). `known`: an
+    earlier run found it among its fastest."""
 
     operator: int
     configuration: Configuration
     origin: str
     round: int = 0
+    known: bool = False
+
+    @property
+    def in_turns(self) -> bool:
+        """Whether it is timed to the end, in turns with its rivals: the point is a good figure. What is known is compared with
+        the best of hundreds, of which some luck was told."""
+        return self.round > 0 or self.known
 
 
 @dataclass(frozen=True)

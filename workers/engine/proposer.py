@@ -157,7 +157,9 @@ class GuidedProposer:
         self.counters.update(state["counters"])
 
     def _new(self, configuration: Configuration, origin: str) -> Candidate:
-        return Candidate(self.operator.index, configuration, origin)
+        return Candidate(
+            self.operator.index, configuration, origin, known=origin == "start" and configuration in self._proven
+        )
 
     def _take(self, plan: list[Candidate], picks: Sequence[Candidate]) -> None:
         for candidate in picks:

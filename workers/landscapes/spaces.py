@@ -126,10 +126,10 @@ class SpaceLandscape(Landscape):
             )  # fmt: skip
         draws = Draws(part.times[row], np.random.default_rng([self._seed, candidate.operator, first, candidate.round]))
         times, figures = list[float](), []
-        for _ in range(TURNS if candidate.round else 1):
+        for _ in range(TURNS if candidate.in_turns else 1):
             draws.left = LONGEST_TIMING
             turn, stopped = timed_runs(
-                self._evaluator, None if candidate.round else incumbent, draws.runs, lambda: draws.left
+                self._evaluator, None if candidate.in_turns else incumbent, draws.runs, lambda: draws.left
             )
             figures.append(self._evaluator.estimate(turn))
             times += turn

@@ -89,8 +89,8 @@ class SyntheticLandscape(Landscape):
             )  # fmt: skip
         true = self.seconds(candidate.operator, made)
         noise = 0.02 * (self._draw("noise", candidate.round, *key) - 0.5)
-        rejected = incumbent is not None and candidate.round == 0 and true > 2 * incumbent
-        runs = 1 if rejected else RUNS * (TURNS if candidate.round else 1)
+        rejected = incumbent is not None and not candidate.in_turns and true > 2 * incumbent
+        runs = 1 if rejected else RUNS * (TURNS if candidate.in_turns else 1)
         return Outcome(
             candidate, made, identity, true * (1 + noise), 0.006 * true / math.sqrt(runs), runs,
             "rejected" if rejected else "complete", build_seconds=build, measure_seconds=runs * true + 0.001,

@@ -202,17 +202,17 @@ class Pool:
 
     def _run(self, tasks: Sequence[Task], incumbents: dict[int, float]) -> None:
         best = dict(incumbents)
-        for task in (task for task in tasks if task.candidate.round == 0):
+        for task in (task for task in tasks if not task.candidate.in_turns):
             if answer := self._time(task, best.get(task.candidate.operator)):
                 self._ended(task, [answer], best)
         again: dict[int, list[Task]] = defaultdict(list)
-        for task in (task for task in tasks if task.candidate.round > 0):
+        for task in (task for task in tasks if task.candidate.in_turns):
             again[task.candidate.operator].append(task)
         for rivals in again.values():
             self._in_turns(rivals, best)
 
     def _in_turns(self, rivals: Sequence[Task], best: dict[int, float]) -> None:
-        """Repetitions of one operator's programs, timed to the end: the point of them is a better figure, not a verdict."""
+        """Repetitions of one operator's programs, and what earlier runs know of it (`Candidate.in_turns`)."""
         turns: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for turn in range(1, TURNS + 1):
             for task in rivals:
