@@ -15,6 +15,8 @@ COLOURS = (
     "#1f6fb2", "#d1661b", "#2c8f4e", "#b03a6f", "#6b54b0", "#7a6a2f", "#1aa3a3", "#c43c3c", "#555555", "#8fb339", "#e0a800",
     "#9a6fd0",
 )  # fmt: skip
+DASHED, PALE = ' stroke-dasharray="5 3"', ' fill-opacity="0.45"'
+"""Lines, and all else, of those for which no colour is left."""
 LEAST_TICKS = 3
 Points = Sequence[tuple[float, float]]
 
@@ -87,7 +89,7 @@ def lines(
     parts = [*_across(across), *_up(up, words[1]), _below(words[0])]
     for line in drawn:
         parts += _drawn(line, across, up, names.index(line.name), stepped)
-    _write(path, title, [*parts, *_legend(names)])
+    _write(path, title, [*parts, *_legend(names, lined=True)])
 
 
 def dots(series: Sequence[Line], title: str, words: tuple[str, str], path: Path) -> None:
@@ -146,7 +148,7 @@ def stacks(columns: Mapping[str, Mapping[str, float]], title: str, path: Path) -
             colour = COLOURS[place % len(COLOURS)]
             parts.append(
                 f'<rect x="{left:.1f}" y="{y:.1f}" width="{0.8 * room:.1f}" height="{height:.1f}" fill="{colour}" '
-                f'stroke="white" stroke-width="0.5"><title>{escape(part)} {share:.1%}</title></rect>'
+                f'stroke="white" stroke-width="0.5"{_pale(place)}><title>{escape(part)} {share:.1%}</title></rect>'
             )
             bottom += share
     _write(path, title, [*parts, *_legend(parts_named[:20])])
@@ -156,11 +158,15 @@ def _bar(left: float, width: float, interval: Interval, up: Scale, place: int) -
     top, bottom, middle = up.place(interval.median), up.place(0.0), left + width / 2
     yield (
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{0.9 * width:.1f}" height="{bottom - top:.1f}" '
-        f'fill="{COLOURS[place % len(COLOURS)]}"><title>{interval}</title></rect>'
+        f'fill="{COLOURS[place % len(COLOURS)]}"{_pale(place)}><title>{interval}</title></rect>'
     )
     if interval.bounds is not None:
         low, high = (up.place(bound) for bound in interval.bounds)
         yield f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{low:.1f}" y2="{high:.1f}" stroke="black"/>'
+
+
+def _pale(place: int) -> str:
+    return PALE if place >= len(COLOURS) else ""
 
 
 def _drawn(line: Line, across: Scale, up: Scale, place: int, stepped: bool) -> Iterator[str]:
@@ -174,7 +180,7 @@ def _drawn(line: Line, across: Scale, up: Scale, place: int, stepped: bool) -> I
         yield f'<circle cx="{corners[0][0]:.1f}" cy="{corners[0][1]:.1f}" r="3" fill="{colour}"/>'
     if line.end is not None:
         corners.append((max(across.place(line.end), corners[-1][0]), corners[-1][1]))
-    dash = ' stroke-dasharray="5 3"' if place >= len(COLOURS) else ""
+    dash = DASHED if place >= len(COLOURS) else ""
     text = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
     yield f'<polyline points="{text}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>'
 
@@ -208,11 +214,15 @@ def _rule(y: float) -> str:
     return f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="black" stroke-dasharray="4 3"/>'
 
 
-def _legend(names: Sequence[str]) -> Iterator[str]:
+def _legend(names: Sequence[str], lined: bool = False) -> Iterator[str]:
     for place, name in enumerate(names):
         y, x = TOP + 10 + 18 * place, WIDTH - RIGHT + 15
-        yield f'<rect x="{x}" y="{y - 9}" width="14" height="8" fill="{COLOURS[place % len(COLOURS)]}"/>'
         yield f'<text x="{x + 20}" y="{y}">{escape(name)}</text>'
+        if lined and place >= len(COLOURS):
+            stroke = f'stroke="{COLOURS[place % len(COLOURS)]}" stroke-width="2.5"{DASHED}'
+            yield f'<line x1="{x}" x2="{x + 14}" y1="{y - 5}" y2="{y - 5}" {stroke}/>'
+            continue
+        yield f'<rect x="{x}" y="{y - 9}" width="14" height="8" fill="{COLOURS[place % len(COLOURS)]}"{_pale(place)}/>'
 
 
 def _write(path: Path, title: str, parts: Sequence[str]) -> None:
