@@ -148,6 +148,14 @@ def test_a_second_run_is_told_in_shares_of_the_time_of_the_first(compared: list[
     assert "run stock again" not in said
 
 
+def test_means_are_of_one_machine(compared: list[Cell]) -> None:
+    assert "same layout: reaches stock's final latency in 2 of 2 pairs" in table(compared)
+    other = [{**one, "key": {**one["key"], "cpu": "Another CPU"}} for one in compared]
+    said = table([*compared, *other])
+    for cpu in ("A CPU", "Another CPU"):
+        assert f"same layout, {cpu}, 2 threads: reaches stock's final latency in 2 of 2 pairs" in said
+
+
 def test_a_void_cell_is_counted_named_and_in_no_figure(compared: list[Cell]) -> None:
     void = {
         "key": {**compared[0]["key"], "seed": 2},

@@ -29,9 +29,18 @@ _IMPORTING = (
     "winograd",
 )
 IMPORT = ("workers/networks", *(f"workers/tvm_backend/{part}" for part in _IMPORTING))
+FINALS = (
+    "workers/baselines",
+    "workers/child/peers.py",
+    "workers/child/verification.py",
+    "workers/messages/orders.py",
+    *(f"workers/benchmarks/{part}.py" for part in ("bench", "inside", "judge", "turns")),
+)
+"""What times a library beside ONNX Runtime and its operators."""
 STOCK = (
     *(f"workers/benchmarks/{part}.py" for part in ("stock", "stock_runner", "warm_builder")),
-    "workers/tvm_backend/runtime.py",
+    *(f"workers/tvm_backend/{part}.py" for part in ("programs", "runtime")),
+    *FINALS,
 )
 RECORDS = ("workers/headless/records.py", "workers/messages/known.py")
 TUNING = (*IMPORT, "workers/child", "workers/engine", "workers/pipeline", "workers/tvm_backend")
@@ -40,7 +49,7 @@ FOLDING = tuple(
     for part in ("benchmarks/tally", "benchmarks/curve", "messages/believed", "messages/causes", "messages/foretold")
 )
 """What makes a cell of a run's events."""
-TUNED = (*TUNING, *FOLDING, "workers/benchmarks/ours.py")
+TUNED = (*TUNING, *FOLDING, *FINALS, "workers/benchmarks/ours.py")
 
 
 def content_hash(path: Path) -> str:
@@ -55,11 +64,13 @@ def operators_key(keys: Iterable[str]) -> str:
 
 
 def product_version(rooms: Iterable[str]) -> str:
-    """Release, TVM's release, and a digest of the rooms' sources: what changes none of them leaves cells valid."""
+    """Release, releases of TVM and ONNX Runtime, and a digest of the rooms' sources: what changes none of them leaves cells
+    valid."""
     release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     digest = hashlib.sha256()
     for room in rooms:
         path = ROOT / room
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
-    return f"{release}+{digest.hexdigest()[:8]} tvm {version('apache-tvm')}"
+    with_ = f"tvm {version('apache-tvm')} onnxruntime {version('onnxruntime')}"
+    return f"{release}+{digest.hexdigest()[:8]} {with_}"

@@ -16,16 +16,16 @@ from workers.headless.display import human
 
 
 def table(cells: Sequence[Cell]) -> str:
-    """Every block, what does not count, and the geometric means over networks and seeds."""
+    """Every block, what does not count, and the geometric means over networks and seeds of a machine."""
     parts = []
-    faster: dict[tuple[str, str, str], list[SpeedUp]] = {}
+    faster: dict[tuple[str, str, str, str], list[SpeedUp]] = {}
     for block in blocks(cells):
         rows = [_row(block, arm, budget) for arm, budget in block.arms]
         parts.append(f"{block.title}\n{aligned([_head(block), *rows])}")
         for arm, budget in block.arms:
             for peer in block.peers if arm not in THEIRS else ():
                 ups = block.speed_ups(block.of(arm, budget), peer)
-                faster.setdefault((block.layout, f"{arm} ({budget})", peer), []).extend(ups)
+                faster.setdefault((block.layout, f"{arm} ({budget})", peer, block.machine), []).extend(ups)
     parts += [
         f"{cell['name']} {cell['key']['arm']} seed {cell['key']['seed']}: {cell['state']}: {cell['reason']}\n"
         for cell in cells
@@ -39,8 +39,11 @@ def table(cells: Sequence[Cell]) -> str:
         if block.stray(cell, peer)
     ]
     parts += [_second(cell) for cell in cells if cell["state"] == DONE and cell["key"]["arm"] == AGAIN]
+    several = len({machine for *_, machine in faster}) > 1
     means = [
-        f"{arm}, {layout} layout: {_mean(ups, peer)}\n" for (layout, arm, peer), ups in sorted(faster.items()) if ups
+        f"{arm}, {layout} layout{f', {machine}' if several else ''}: {_mean(ups, peer)}\n"
+        for (layout, arm, peer, machine), ups in sorted(faster.items())
+        if ups
     ]
     return "\n".join([*parts, "".join(means), NOTES])
 
