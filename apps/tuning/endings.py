@@ -13,7 +13,7 @@ PAUSES = (timedelta(seconds=10), timedelta(seconds=60))
 """Between attempts that got nowhere: what passes, as a full disk or memory that others hold, takes time to pass."""
 ATTEMPTS = 1 + len(PAUSES)
 """Attempts in a row without a new measurement after which a job fails."""
-TURN = "its turn is over: another account waits for the machine"
+TURN = "its turn is over: others wait for the machine"
 LONGEST = 4000
 _WORK = {
     "inspect": "read the network", "convert": "convert the network", "hardware": "measure the machine",

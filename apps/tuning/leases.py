@@ -71,16 +71,19 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
     """The hold on a queued job, or on one whose worker's lease ran out. None: leave it, somebody else has it, it is to wait,
     or what it should find is known by now.
 
-    Where the job reads a file, `claim_read` finds that whose turn it is.
+    Where the job reads a file, `claim_read` finds that whose turn it is, and where it needs the machine `measured_next`.
     """
     now = now or clock.now()
     try:
         key = uuid.UUID(str(job_id))
     except ValueError:
         return None
-    if Job.objects.filter(pk=key, task__in=READING).exists():
+    task = Job.objects.filter(pk=key).values_list("task", flat=True).first()
+    if task in READING:
         return claim_read(worker, now=now)
-    return _claimed(key, worker, now)
+    if task in turns.MEASURING:
+        key = turns.measured_next(key, _ready(now))
+    return _claimed(key, worker, now) if key else None
 
 
 def claim_read(worker: str, *, now: datetime | None = None) -> Claim | None:
@@ -121,6 +124,7 @@ def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
             error="",  # of the attempt before
             next_step="",
             started=Coalesce("started", Value(now)),
+            claimed=now,
         ):
             return None
         job.refresh_from_db()

@@ -27,8 +27,8 @@ class Job(models.Model):
     Before `lease_until` nobody else may claim it: while it runs that is its worker's lease, while it is queued the pause
     after an attempt that got nowhere, and `error` says why. `last_seq` is the last number given to an event or
     measurement; `fruitless` counts attempts, the present one included, since the last new measurement; `answered` says
-    that this attempt gave its result. `owner` is None for what the site does for itself, and
-    of a network that was deleted.
+    that this attempt gave its result; `started` is when the first attempt began, `claimed` the latest. `owner` is None for
+    what the site does for itself, and of a network that was deleted.
     """
 
     class Task(models.TextChoices):
@@ -65,6 +65,7 @@ class Job(models.Model):
     log = models.TextField(blank=True)
     created = models.DateTimeField(auto_now_add=True)
     started = models.DateTimeField(null=True, blank=True)
+    claimed = models.DateTimeField(null=True, blank=True)
     ended = models.DateTimeField(null=True, blank=True)
 
     class Meta:

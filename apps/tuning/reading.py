@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from apps.tuning.models import Job
 from apps.tuning.states import HELD
+from apps.tuning.turns import next_of
 from workers.messages.names import READING
-
-_NEVER = (0, datetime.min.replace(tzinfo=UTC))
 
 
 def converting() -> QuerySet[Job]:
@@ -30,17 +28,7 @@ def second(job: Job, ready: Q) -> bool:
 
 
 def next_read(ready: Q) -> Any:
-    """The key of the job that reads a file and is to do so now, of those that are `ready`; None where none is.
-
-    The account of which nothing is read comes first, then the one whose turn was longest ago.
-    """
+    """The key of the job that reads a file and is to do so now, of those that are `ready`; None where none is."""
     busy = converting().exclude(ready).values("owner")
     jobs = Job.objects.filter(ready, task__in=READING).exclude(task=Job.Task.CONVERT, owner__in=busy)
-    waiting = list(jobs.order_by("created", "pk").values_list("pk", "owner"))
-    owners = {owner for _, owner in waiting}
-    turns: dict[Any, tuple[int, datetime]] = {}
-    if len(owners) > 1:
-        theirs = Job.objects.filter(task__in=READING, owner__in=owners).exclude(started=None).order_by()
-        latest = theirs.values_list("owner").annotate(held=Count("pk", filter=Q(state__in=HELD)), last=Max("started"))
-        turns = {owner: (held, last) for owner, held, last in latest}
-    return min(waiting, key=lambda row: turns.get(row[1], _NEVER), default=(None, None))[0]
+    return next_of(jobs, READING)[0]

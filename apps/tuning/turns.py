@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 
 from apps.tuning.dispatch import ROUTES
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.states import State
+from apps.tuning.states import HELD, State
 from workers.messages.names import QUEUE_MEASURE
 
 TURN = timedelta(minutes=10)
 """What a form offers first. In the first half a minute nothing is measured: the network is imported again."""
 END = 120.0
 """Seconds that a run may have left to be let come to its end."""
+_NEVER = (0, datetime.min.replace(tzinfo=UTC))
 MEASURING = [task for task, (queue, _) in ROUTES.items() if queue == QUEUE_MEASURE]
+
+
+def next_of(jobs: QuerySet[Job], tasks: Collection[str]) -> tuple[Any, Any]:
+    """Key and owner of that of the `jobs` whose turn it is: the account for which nothing of these `tasks` is done comes first,
+    then the one whose turn was longest ago, with its oldest. (None, None) where there are none."""
+    waiting = list(jobs.order_by("created", "pk").values_list("pk", "owner"))
+    owners = {owner for _, owner in waiting}
+    turns: dict[Any, tuple[int, datetime]] = {}
+    if len(owners) > 1:
+        theirs = Job.objects.filter(task__in=tasks, owner__in=owners).exclude(claimed=None).order_by()
+        latest = theirs.values_list("owner").annotate(held=Count("pk", filter=Q(state__in=HELD)), last=Max("claimed"))
+        turns = {owner: (held, last) for owner, held, last in latest}
+    return min(waiting, key=lambda row: turns.get(row[1], _NEVER), default=(None, None))
+
+
+def measured_next(asked: Any, ready: Q) -> Any:
+    """The key of what has the machine next, of those that are `ready`; None where none is. A message that `asked` for one only
+    says that something waits, and some come twice: it decides between what one account has waiting."""
+    jobs = Job.objects.filter(ready, task__in=MEASURING)
+    key, owner = next_of(jobs, MEASURING)
+    return asked if jobs.filter(pk=asked, owner=owner).exists() else key
 
 
 def over(job: Job, since: datetime, now: datetime) -> bool:

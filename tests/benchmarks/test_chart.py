@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.benchmarks.chart import COLOURS, Line, Scale, bars, lines
+from workers.benchmarks.chart import COLOURS, Line, Scale, bars, dots, lines
 from workers.benchmarks.interval import Interval
 
 
@@ -20,19 +20,21 @@ def test_a_bar_of_a_few_seeds_has_no_interval(tmp_path: Path, seeds: int, interv
     assert titles == [str(found)]
 
 
-@pytest.mark.parametrize("kind", ["bars", "lines"])
+@pytest.mark.parametrize("kind", ["bars", "lines", "dots"])
 def test_more_names_than_colours_are_told_apart(tmp_path: Path, kind: str) -> None:
     """On the picture and in its legend."""
     names = [f"arm {number}" for number in range(2 * len(COLOURS))]
     if kind == "bars":
         bars({"net": {name: Interval.of([1.0, 2.0]) for name in names}}, "t", "w", tmp_path / "a.svg")
+    elif kind == "dots":
+        dots([Line(name, [(1.0, 2.0)]) for name in names], "t", ("x", "y"), tmp_path / "a.svg")
     else:
         lines([Line(name, [(1.0, 2.0), (2.0, 1.0)]) for name in names], "t", ("x", "y"), tmp_path / "a.svg")
     root = ElementTree.parse(tmp_path / "a.svg").getroot()
     looks: dict[str, list[tuple[str | None, ...]]] = {"drawn": [], "legend": []}
     for mark in root.iter():
         colour = next((c for c in (mark.get("fill"), mark.get("stroke")) if c in COLOURS), None)
-        if colour is not None and not mark.tag.endswith("circle"):
+        if colour is not None and (kind == "dots" or not mark.tag.endswith("circle")):
             x = float(mark.get("x") or mark.get("x1") or 0.0)
             where = "legend" if x > 650 else "drawn"
             looks[where].append((colour, mark.get("fill-opacity"), mark.get("stroke-dasharray")))

@@ -235,6 +235,7 @@ def test_a_run_goes_on_with_the_operators_and_choices_it_began_with(
     ending = supervise(order, listener)
     assert ending.kind == ("failed" if said else "finished"), ending.detail
     assert said in listener.events[-1].get("reason", "")
+    assert ("start another run" in listener.events[-1].get("next_step", "")) == bool(said)
 
 
 def test_baselines_are_taken_without_any_tuning(tuned: tuple[Path, str], tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ def test_unknown_names_list_the_legal_ones() -> None:
         ("adatune-surrogate", {"cost_model": "none", "explorer": "random"}, "'none' does not tell"),
         ("chameleon", {"explorer": "metaschedule"}, "would not ask sampler 'adaptive'; choose sampler greedy"),
         ("adatune", {"explorer": "metaschedule"}, "cost_model 'random_forest', .*, the contextual optimizer; choose"),
-        ("metaschedule", {"search.features": "lowered"}, "would not ask features 'lowered'; choose"),
+        ("metaschedule", {"search.features": "lowered"}, "would not ask features 'lowered'; choose .* knob features"),
         ("metaschedule", {"cost_model": "random_forest"}, "would not ask cost_model 'random_forest'; choose sampler"),
     ],
 )

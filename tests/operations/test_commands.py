@@ -149,9 +149,15 @@ def test_what_up_says_is_missing_can_be_made_there(site):
     made = call(site, "account", "ada", said="a long one 1\n", **open_)
     assert made.returncode == 0, made.stderr
     assert "ada is a new account" in made.stdout
+    assert call(site, "account", "bob", said="a long one 2\n", **open_).returncode == 0
+    staff = (
+        "from django.contrib.auth.models import User\n"
+        "print([user.username for user in User.objects.filter(is_staff=True)])"
+    )
+    assert "['ada']" in call(site, "shell", "-c", staff, **open_).stdout
     again = call(site, "account", "ada", said="another long one\n", **open_)
     assert "ada has another password" in again.stdout
-    assert "Open http://tuning.example.org:8123/login/" in call(site, "link", **open_).stdout
+    assert "Open http://tuning.example.org:8123/login/" in call(site, "link", "ada", **open_).stdout
 
 
 def test_an_account_has_a_name_and_a_password_that_hold(site):

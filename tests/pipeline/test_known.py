@@ -197,6 +197,12 @@ def test_what_may_be_the_best_of_the_largest_operators_is_measured_before_the_fi
     assert before_slots(simulated("dynatune", 100, known=close)) == starts(largest(close)) | starts(close, 1)
 
 
+def test_looks_at_what_was_slow_take_no_place_of_a_contender(close: dict[int, Known]) -> None:
+    busy = simulated("dynatune", 120, known=close, landscape=Busy)
+    assert len(repeated(busy)) >= len(OPERATORS)
+    assert before_slots(busy) == starts(largest(close)) | starts(close, 1)
+
+
 @pytest.mark.mutation
 def test_without_contenders_their_lack_is_noticed(close: dict[int, Known], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searches, "MOST", 0.0)

@@ -102,9 +102,10 @@ def dots(series: Sequence[Line], title: str, words: tuple[str, str], path: Path)
     names = list(dict.fromkeys(line.name for line in series))
     parts = [*_across(across), *_up(up, words[1]), _below(words[0])]
     for line in series:
-        colour = COLOURS[names.index(line.name) % len(COLOURS)]
+        place = names.index(line.name)
+        colour, pale = COLOURS[place % len(COLOURS)], _pale(place)
         parts += [
-            f'<circle cx="{across.place(x):.1f}" cy="{up.place(y):.1f}" r="2.5" fill="{colour}"/>'
+            f'<circle cx="{across.place(x):.1f}" cy="{up.place(y):.1f}" r="2.5" fill="{colour}"{pale}/>'
             for x, y in line.points
         ]
     _write(path, title, [*parts, *_legend(names)])

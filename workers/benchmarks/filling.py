@@ -38,7 +38,11 @@ def add_cell_arguments(parser: argparse.ArgumentParser) -> None:
     """Words of every benchmark of networks whose cells take a while."""
     parser.add_argument("networks", nargs="*", metavar="NETWORK.onnx")
     parser.add_argument("--out", required=True, help="directory of the cells; a second run goes on where one ended")
-    parser.add_argument("--again-void", action="store_true", help="run cells again that ended without counting")
+    parser.add_argument(
+        "--again-void",
+        action="store_true",
+        help="run cells again that ended without counting, or beside a PyTorch that failed",
+    )
     parser.add_argument("--table", action="store_true", help="run nothing, print what is there")
 
 

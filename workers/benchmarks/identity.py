@@ -64,13 +64,14 @@ def operators_key(keys: Iterable[str]) -> str:
 
 
 def product_version(rooms: Iterable[str]) -> str:
-    """Release, releases of TVM and ONNX Runtime, and a digest of the rooms' sources: what changes none of them leaves cells
-    valid."""
+    """Release, TVM's release, ONNX Runtime's where it is timed, and a digest of the rooms' sources: what changes none of them
+    leaves cells valid."""
     release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     digest = hashlib.sha256()
-    for room in rooms:
+    named = dict.fromkeys(rooms)
+    for room in named:
         path = ROOT / room
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
-    with_ = f"tvm {version('apache-tvm')} onnxruntime {version('onnxruntime')}"
-    return f"{release}+{digest.hexdigest()[:8]} {with_}"
+    peer = f" onnxruntime {version('onnxruntime')}" if set(FINALS) <= named.keys() else ""
+    return f"{release}+{digest.hexdigest()[:8]} tvm {version('apache-tvm')}{peer}"

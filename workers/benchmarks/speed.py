@@ -14,7 +14,7 @@ from typing import Any
 from workers.benchmarks import again, chart, ours
 from workers.benchmarks.cells import DONE, VOID, Cell, Cells, Key, is_open
 from workers.benchmarks.curve import Curve
-from workers.benchmarks.filling import add_cell_arguments, fill, tuned_once, verdict
+from workers.benchmarks.filling import add_cell_arguments, claimed, fill, tuned_once, verdict
 from workers.benchmarks.identity import IMPORT, RECORDS, STOCK, TUNED, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
@@ -254,6 +254,12 @@ def _told(cell: Cell) -> str:
 
 
 def _draw(cells: Cells, out: Path) -> None:
+    with claimed(out / "begun" / "figures") as mine:
+        if mine:  # else another process draws
+            _drawn(cells, out)
+
+
+def _drawn(cells: Cells, out: Path) -> None:
     for block in blocks(cells.all(KIND)):
         words = ("seconds of tuning", "sum over the operators, ms")
         chart.lines(block.lines, block.title, words, out / f"speed-{block.name}-{block.layout}.svg")

@@ -34,6 +34,12 @@ PROGRAM_PATIENCE = 20.0
 """s for each program of a plan: one that hangs is given up after ten, and its worker is replaced within some."""
 
 
+class OtherVersion(ValueError):
+    """A run cannot go on with what this version makes of its network."""
+
+    next_step = "start another run; what this one found can still be read"
+
+
 def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order of `messages.orders.tune_order`."""
     spec = RunSpec.from_json(order["spec"])
@@ -130,17 +136,14 @@ def _known(order: dict[str, Any], operators: Sequence[Operator], spaces: Sequenc
 
 
 def _check_same(began: Sequence[tuple[str, str]], operators: Sequence[Operator], spaces: Sequence[str]) -> None:
-    """Raises ValueError where a run that `began` with operators of such keys and spaces would go on with others. A run of
+    """Raises OtherVersion where a run that `began` with operators of such keys and spaces would go on with others. A run of
     before operators told their space has none."""
     if not began:
         return
-    next_step = "its best so far can still be read, start another run"
     if [key for key, _ in began] != [operator.key for operator in operators]:
-        raise ValueError(f"the network's operators are not those this run was started with; {next_step}")
+        raise OtherVersion("the network's operators are not those this run was started with")
     if any(told and told != space for (_, told), space in zip(began, spaces, strict=True)):
-        raise ValueError(
-            f"its measurements were made by another version, which would read their choices otherwise; {next_step}"
-        )
+        raise OtherVersion("its measurements were made by another version, which would read their choices otherwise")
 
 
 def _described(operator: Operator, space: str, known: Known | None) -> dict[str, Any]:

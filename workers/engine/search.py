@@ -30,7 +30,7 @@ class Search:
     random (AutoTVM: the first plan). With 0 explorer and sampler choose that plan too, by a model that knows nothing
     (Chameleon, 3.1: whatever is measured was sampled). `epsilon` is the random share of a plan afterwards (AutoTVM: the
     last 5 %). `pool` x the plan is what the explorer hands to the sampler. The model is refitted when its points grew by
-    `refit` of their number or by `refit_points`, whichever is less, and by `RARELY` of thousands. `patience` consecutive
+    `refit` of their number or by `refit_points`, whichever is less, and by `RARELY` of it at least. `patience` consecutive
     duplicates or invalid configurations close a sketch. `power` and `curiosity` set the sketches' shares, see `SketchShares`.
 
     `acquisition` says what makes a candidate worth measuring (`ACQUISITIONS`). With `contextual` the random share

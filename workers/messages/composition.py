@@ -68,7 +68,7 @@ class Composition:
             return (
                 f"explorer {self.explorer!r} brings its own cost model and chooses by itself, it would not ask "
                 f"{', '.join(unasked)}; choose sampler {BROUGHT['sampler']} and cost_model {BROUGHT['cost_model']} in a "
-                "method that scores by the mean, or another explorer"
+                "method that scores by the mean of knob features, or another explorer"
             )
         return self.obstacle
 

@@ -96,7 +96,7 @@ class Books:
             if asked.round > 0:
                 self.repeated += 1
                 self._rounds[operator][asked.configuration] = asked.round
-            self.tried[operator] += 1
+            self.tried[operator] += asked.round == 0
             if outcome.cause in UNBUILT:
                 self._unbuilt[operator] += 1
                 continue

@@ -83,8 +83,9 @@ class Searches:
         known = self._known.get(asked.operator, NOTHING)
         if asked.configuration not in known.starts[:1]:
             return
-        self._fallen.pop(asked.operator, None)
-        if asked.round < LOOKS and (outcome.seconds or 0.0) > FALLEN * known.best:
+        # A later round that nobody waits for is a slot's or the last turn's: a resumed run looks where a whole one does.
+        waited = self._fallen.pop(asked.operator, None) is not None or asked.round == 0
+        if waited and asked.round < LOOKS and (outcome.seconds or 0.0) > FALLEN * known.best:
             self._fallen[asked.operator] = replace(asked, origin="confirm", round=asked.round + 1)
 
 

@@ -118,7 +118,7 @@ class EvolutionaryProposer:
     ) -> None:
         self.operator, self._workload, self._model = operator, workload, model
         self._history = History(operator)
-        self._starts = known.tried_first(operator.start)
+        self._starts, self._proven = known.tried_first(operator.start), frozenset(known.starts)
         self._shapes = {
             shape_of(trace): (number, which)
             for number, family in enumerate(workload.families)
@@ -265,7 +265,9 @@ class EvolutionaryProposer:
     def _new(self, configuration: Configuration, origin: str) -> Candidate:
         self._history.visit(configuration)
         self.counters[origin] += 1
-        return Candidate(self.operator.index, configuration, origin)
+        return Candidate(
+            self.operator.index, configuration, origin, known=origin == "start" and configuration in self._proven
+        )
 
     def _unused_starts(self) -> list[Configuration]:
         return self._history.unvisited(self._starts)

@@ -93,13 +93,40 @@ def test_a_clock_that_went_back_ends_a_turn_early(site: Site) -> None:
     assert held.asked(-10 * SECOND) == "turn"
 
 
+def test_messages_that_come_twice_give_nobody_a_second_turn(site: Site) -> None:
+    """Who waits for long is sent again: a message is only a hint."""
+    held, other = Held(site), site.bobs(SHORT)
+    services.conclude(held.held, "turn")
+    taken = services.claim(held.run.job_id, "worker")
+    assert taken is not None
+    assert taken.job_id == other.job_id
+    services.conclude(taken, "finished")
+    again = services.claim(other.job_id, "worker")
+    assert again is not None
+    assert again.job_id == held.run.job_id
+
+
+def test_an_account_of_many_runs_has_no_more_turns_than_another(site: Site) -> None:
+    mine = [site.run(budget=LONG) for _ in range(4)]
+    bobs = [site.bobs(LONG) for _ in range(2)]
+    asked = [run.job_id for run in (*mine, *bobs)] * 2
+    order, now = list[str](), clock.now()
+    for key in asked[:8]:
+        now += TURN
+        held = services.claim(key, "worker", now=now)
+        assert held is not None
+        order.append("ada" if held.job_id in {run.job_id for run in mine} else "bob")
+        services.conclude(held, "turn")
+    assert order == ["ada", "bob"] * 4
+
+
 def test_it_waits_behind_the_others_and_goes_on(site: Site, django_capture_on_commit_callbacks: Any) -> None:
     held, other = Held(site), site.bobs(SHORT)
     with django_capture_on_commit_callbacks(execute=True):
         assert services.conclude(held.held, "turn") == "queued"
     job = Job.objects.get(pk=held.run.job_id)
     assert (job.state, job.wanted, job.fruitless, job.lease_until) == ("queued", "continue", 0, None)
-    assert "another account waits for the machine" in job.error
+    assert "others wait for the machine" in job.error
     assert services.claim(other.job_id, "worker") is not None
     again = services.claim(job.pk, "worker")
     assert again is not None

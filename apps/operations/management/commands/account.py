@@ -17,20 +17,26 @@ from apps.operations.site_command import SiteCommand
 
 class Command(SiteCommand):
     help = (
-        "Makes an account with a password, which has its own networks and runs and nothing of others; gives it another "
-        "password where it is there already, which signs it out everywhere."
+        "Makes an account with a password, which has its own networks and runs and nothing of others; the first one of a site "
+        "may have the machine measured again. Gives it another password where it is there already, which signs it out "
+        "everywhere."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="with which it signs in")
 
     def handle(self, *args: Any, name: str, **options: Any) -> None:
+        accounts = get_user_model().objects
+        name = get_user_model().normalize_username(name)  # as the form reads it
         try:
-            user = get_user_model().objects.filter(username=name).first()
+            user = accounts.filter(username=name).first()
+            runs_the_site = not accounts.filter(is_active=True, is_staff=True).exists()
         except DatabaseError as error:
             raise CommandError(f"the site's database cannot be read ({error}): start it with `manage.py up`") from error
+        if user is not None and not user.is_active:
+            raise CommandError(f"account {name} is closed; choose another name")
         made = user is None
-        user = user or get_user_model()(username=name)
+        user = user or get_user_model()(username=name, is_staff=runs_the_site)
         try:
             user.clean_fields(exclude=["password"])
             password = _password(name)
