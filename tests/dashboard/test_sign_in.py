@@ -101,7 +101,7 @@ def test_a_password_is_changed_by_who_knows_it(site: Site, monkeypatch: pytest.M
     here, elsewhere = Client(), Client()
     assert Client().get("/password/").status_code == 302
     assert [tried(RIGHT, one) for one in (here, elsewhere)] == [302, 302]
-    assert 'href="/password/"' in here.get("/").content.decode()
+    assert 'href="/password/"' in here.get("/storage/").content.decode()
     new = {"new_password1": "another long one", "new_password2": "another long one"}
     refused = here.post("/password/", {"old_password": "no", **new})
     assert (refused.status_code, "The password is the one it was" in refused.content.decode()) == (200, True)
@@ -120,4 +120,4 @@ def test_who_signs_in_by_links_has_no_password_to_change(site: Site) -> None:
     site.ada.save()
     browser = Client()
     browser.force_login(site.ada)
-    assert 'href="/password/"' not in browser.get("/").content.decode()
+    assert 'href="/password/"' not in browser.get("/storage/").content.decode()
