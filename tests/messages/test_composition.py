@@ -27,7 +27,7 @@ def assumed_and_true() -> tuple[dict[str, object], dict[str, object]]:
 def test_what_a_preset_does_not_say_is_the_engine_s_default() -> None:
     assumed, true = assumed_and_true()
     assert assumed == true
-    assert set(assumed) == {"acquisition", "contextual", "pool", "plan"}
+    assert set(assumed) == {"acquisition", "contextual", "pool", "plan", "features"}
 
 
 @pytest.mark.mutation
@@ -81,7 +81,8 @@ def test_a_replaced_part_leaves_its_numbers_and_a_sampler_brings_its_pool() -> N
             {"explorer": EVOLVING, "sampler": "diverse"},
             {"pool": 8.0},
             "explorer 'metaschedule' brings its own cost model and chooses by itself, it would not ask sampler 'diverse'; "
-            "choose sampler greedy and cost_model xgboost in a method that scores by the mean, or another explorer",
+            "choose sampler greedy and cost_model xgboost in a method that scores by the mean of knob features, or another "
+            "explorer",
         ),
         ({"explorer": EVOLVING, "cost_model": "none"}, {}, "it would not ask cost_model 'none'; choose sampler greedy"),
         (

@@ -7,8 +7,6 @@ import signal
 import threading
 from dataclasses import replace
 
-from django.db import close_old_connections
-
 from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal
 from workers.actors.lease import renewed
@@ -59,7 +57,6 @@ class Attempts:
                 kind = "interrupted"
             elif journal.turned and kind == "paused":
                 kind = "turn"
-            close_old_connections()  # the database server may have restarted meanwhile
             state = services.conclude(claim, kind, ending.detail, ending.log, ending.last)
         except (services.LeaseLost, LeaseLost) as lost:
             log.warning("job %s: %s", claim.job_id, lost)
