@@ -96,10 +96,9 @@ def claim_read(worker: str, *, now: datetime | None = None) -> Claim | None:
 
 
 def _ready(now: datetime) -> Q:
-    waited = Q(state=State.QUEUED, lease_until=None) | Q(state=State.QUEUED, lease_until__lt=now)
     # Whose worker answered before it went away is done: reconcile says so, another attempt would find its result kept.
     gone = Q(state=State.RUNNING, lease_until__lt=now, answered=False)
-    return (waited | gone) & Q(fruitless__lt=ATTEMPTS)
+    return (turns.waiting(now) | gone) & Q(fruitless__lt=ATTEMPTS)
 
 
 def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:

@@ -48,13 +48,13 @@ def over(job: Job, since: datetime, now: datetime) -> bool:
     if job.task != Job.Task.TUNE or job.fruitless or timedelta(0) <= now - since < TURN:
         return False
     left = eta(TuningRun.objects.get(job=job))
-    return (left is None or left > END) and waiting(now).exclude(owner=job.owner_id).exists()
+    others = Job.objects.filter(waiting(now), task__in=MEASURING).exclude(owner=job.owner_id)
+    return (left is None or left > END) and others.exists()
 
 
-def waiting(now: datetime) -> QuerySet[Job]:
-    """Jobs that would have the machine at once."""
-    ready = Q(lease_until=None) | Q(lease_until__lt=now)
-    return Job.objects.filter(ready, state=State.QUEUED, task__in=MEASURING)
+def waiting(now: datetime) -> Q:
+    """Jobs that may be claimed at once, of those that nobody has."""
+    return Q(state=State.QUEUED) & (Q(lease_until=None) | Q(lease_until__lt=now))
 
 
 def turn_of(run: TuningRun, owner: int | None) -> float | None:

@@ -103,9 +103,8 @@ def dots(series: Sequence[Line], title: str, words: tuple[str, str], path: Path)
     parts = [*_across(across), *_up(up, words[1]), _below(words[0])]
     for line in series:
         place = names.index(line.name)
-        colour, pale = COLOURS[place % len(COLOURS)], _pale(place)
         parts += [
-            f'<circle cx="{across.place(x):.1f}" cy="{up.place(y):.1f}" r="2.5" fill="{colour}"{pale}/>'
+            f'<circle cx="{across.place(x):.1f}" cy="{up.place(y):.1f}" r="2.5" {_fill(place)}/>'
             for x, y in line.points
         ]
     _write(path, title, [*parts, *_legend(names)])
@@ -146,10 +145,9 @@ def stacks(columns: Mapping[str, Mapping[str, float]], title: str, path: Path) -
         for place, part in enumerate(parts_named):
             share = column.get(part, 0.0)
             y, height = up.place(bottom + share), up.place(bottom) - up.place(bottom + share)
-            colour = COLOURS[place % len(COLOURS)]
             parts.append(
-                f'<rect x="{left:.1f}" y="{y:.1f}" width="{0.8 * room:.1f}" height="{height:.1f}" fill="{colour}" '
-                f'stroke="white" stroke-width="0.5"{_pale(place)}><title>{escape(part)} {share:.1%}</title></rect>'
+                f'<rect x="{left:.1f}" y="{y:.1f}" width="{0.8 * room:.1f}" height="{height:.1f}" {_fill(place)} '
+                f'stroke="white" stroke-width="0.5"><title>{escape(part)} {share:.1%}</title></rect>'
             )
             bottom += share
     _write(path, title, [*parts, *_legend(parts_named[:20])])
@@ -159,15 +157,15 @@ def _bar(left: float, width: float, interval: Interval, up: Scale, place: int) -
     top, bottom, middle = up.place(interval.median), up.place(0.0), left + width / 2
     yield (
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{0.9 * width:.1f}" height="{bottom - top:.1f}" '
-        f'fill="{COLOURS[place % len(COLOURS)]}"{_pale(place)}><title>{interval}</title></rect>'
+        f"{_fill(place)}><title>{interval}</title></rect>"
     )
     if interval.bounds is not None:
         low, high = (up.place(bound) for bound in interval.bounds)
         yield f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{low:.1f}" y2="{high:.1f}" stroke="black"/>'
 
 
-def _pale(place: int) -> str:
-    return PALE if place >= len(COLOURS) else ""
+def _fill(place: int) -> str:
+    return f'fill="{COLOURS[place % len(COLOURS)]}"{PALE if place >= len(COLOURS) else ""}'
 
 
 def _drawn(line: Line, across: Scale, up: Scale, place: int, stepped: bool) -> Iterator[str]:
@@ -223,7 +221,7 @@ def _legend(names: Sequence[str], lined: bool = False) -> Iterator[str]:
             stroke = f'stroke="{COLOURS[place % len(COLOURS)]}" stroke-width="2.5"{DASHED}'
             yield f'<line x1="{x}" x2="{x + 14}" y1="{y - 5}" y2="{y - 5}" {stroke}/>'
             continue
-        yield f'<rect x="{x}" y="{y - 9}" width="14" height="8" fill="{COLOURS[place % len(COLOURS)]}"{_pale(place)}/>'
+        yield f'<rect x="{x}" y="{y - 9}" width="14" height="8" {_fill(place)}/>'
 
 
 def _write(path: Path, title: str, parts: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 SURE = ("random_forest",)
@@ -20,9 +20,6 @@ EVOLVING = "metaschedule"
 programs, it evolves knobs."""
 BROUGHT = {"sampler": "greedy", "cost_model": "xgboost"}
 """The parts beside EVOLVING: others would not be asked."""
-
-DECIDING = ("acquisition", "contextual", "pool", "plan", "features")
-"""Numbers of the inner search and rhythm that decide whether parts fit."""
 
 Parameters = Mapping[str, Mapping[str, Any]]
 """By role, "search" and "rhythm" included; what is not named has its default."""
@@ -58,7 +55,7 @@ class Composition:
     def of(cls, parts: Mapping[str, str], parameters: Parameters) -> Self:
         """`parts` by role; others than the three may be among them."""
         given = {**parameters.get("search", {}), **parameters.get("rhythm", {})}
-        deciding = {name: given[name] for name in DECIDING if name in given}
+        deciding = {one.name: given[one.name] for one in fields(cls) if one.name in given}
         return cls(parts["explorer"], parts["sampler"], parts["cost_model"], **deciding)
 
     @property

@@ -1,12 +1,11 @@
 """One child for one order: start it, relay its events into a journal, control it, and say how it ended."""
 
 from workers.supervision.directory import DirectoryJournal, History
-from workers.supervision.ports import Control, Deadlines, Ending, Journal, LeaseLost, Wish
+from workers.supervision.ports import Deadlines, Ending, Journal, LeaseLost, Wish
 from workers.supervision.restart import restart_until_progress_stops
 from workers.supervision.supervisor import supervise
 
 __all__ = [
-    "Control",
     "Deadlines",
     "DirectoryJournal",
     "Ending",

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from workers.messages.causes import UNBUILT
+from workers.messages.channel import Control
 from workers.messages.events import Event, decode, encode
-from workers.supervision.ports import Control, LeaseLost
+from workers.supervision.ports import LeaseLost
 
 
 class DirectoryBusy(RuntimeError):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, Protocol
 
-from workers.messages.channel import Control, Wish
+from workers.messages.channel import Wish
 from workers.messages.events import Event
 
-__all__ = ["Control", "Deadlines", "Ending", "EndingKind", "Journal", "LeaseLost", "Speech", "Wish"]
+__all__ = ["Deadlines", "Ending", "EndingKind", "Journal", "LeaseLost", "Speech", "Wish"]
 
 EndingKind = Literal["finished", "paused", "stopped", "failed", "crashed", "lost"]
 
