@@ -47,16 +47,26 @@ def local_backend(
 ) -> Any:
     """A started LocalBackend with a lock of its own, `fields` of its spec; close it."""
     target()
-    from workers.tvm_backend.backend import LocalBackend
     from workers.tvm_backend.pool import Pool
 
     spec = spec_of(network, **fields)
     work_dir.mkdir(parents=True, exist_ok=True)
+    return backend_over(Pool(spec.target, THREADS, lock_in(work_dir)), spec, work_dir, report)
+
+
+def backend_over(
+    pool: Any, spec: RunSpec, work_dir: Path, report: Callable[[str, str], None] = lambda phase, text: None
+) -> Any:
+    """A started LocalBackend that measures in `pool`; close it."""
+    from workers.tvm_backend.backend import LocalBackend
+
     return LocalBackend(
-        Pool(spec.target, THREADS, MeasureLock(work_dir / "lock" / "measure.lock")), spec,
-        cleaned(spec.network, spec.inputs), method("auto").evaluation, Machine(cores=THREADS), work_dir,
-        report,
-    )  # fmt: skip
+        pool, spec, cleaned(spec.network, spec.inputs), method("auto").evaluation, Machine(cores=THREADS), work_dir, report
+    )
+
+
+def lock_in(work_dir: Path) -> MeasureLock:
+    return MeasureLock(work_dir / "lock" / "measure.lock")
 
 
 def mixed(cache: Path) -> Path:

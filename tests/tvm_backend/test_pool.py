@@ -354,7 +354,7 @@ def test_a_worker_out_of_memory_says_so_and_lives(
     monkeypatch.setattr(worker.Worker, "compile", exhausted)
     ours, theirs = Pipe()
     one = worker.Worker(target())
-    thread = threading.Thread(target=worker.serve, args=(theirs, one, worker.WORKERS), daemon=True)
+    thread = threading.Thread(target=worker.serve, args=(theirs, one, (*worker.BUILDERS, "run")), daemon=True)
     thread.start()
     for verb in ("compile", "compile"):
         ours.send_bytes(json.dumps({"verb": verb, "programs": []}).encode())

@@ -201,7 +201,8 @@ def _compile(
     from tvm import relax
 
     from workers.child.artifact import describe
-    from workers.tvm_backend.library import compile_network, export
+    from workers.tvm_backend.library import compile_network
+    from workers.tvm_backend.linking import export_library
 
     folder = Path(order["folder"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -210,7 +211,7 @@ def _compile(
     else:
         with target, database:
             executable = tvm.compile(relax.transform.MetaScheduleApplyDatabase(enable_warning=True)(module.mod), target)
-    export(executable, folder / "model.so")
+    export_library(executable, folder / "model.so")
     describe(order["name"], spec, module.layout, folder, network)
 
 

@@ -104,7 +104,8 @@ def _build(
     runtime.load(spec.target)
     import tvm
 
-    from workers.tvm_backend.library import Network, export, linker
+    from workers.tvm_backend.library import Network
+    from workers.tvm_backend.linking import export_library, linker
 
     linker()
     cores, lock = runtime.spread_threads(), TurnLock(pulse)

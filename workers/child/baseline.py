@@ -72,10 +72,11 @@ def _untuned(spec: RunSpec, folder: Path) -> tuple[str, Inspection]:
     runtime.load(spec.target)
     import tvm
 
-    from workers.tvm_backend.library import compile_network, export
+    from workers.tvm_backend.library import compile_network
+    from workers.tvm_backend.linking import export_library
 
     target = tvm.target.Target(spec.target)
     # As it will be tuned: what is verified here is what the run's library begins with; NHWC where that is still to be measured.
     imported, network = import_cleaned(spec, target, spec.layout, spec.balance)
-    export(compile_network(imported, None, target), folder / "model.so")
+    export_library(compile_network(imported, None, target), folder / "model.so")
     return imported.layout, network

@@ -96,7 +96,6 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         runtime.load(spec.target)
         from workers.tvm_backend.backend import LocalBackend, machine_of
         from workers.tvm_backend.evolutionary import Evolving
-        from workers.tvm_backend.library import linker
         from workers.tvm_backend.lowered import Lowering
 
         linker()  # says now, not when the budget is spent, that no library could be made

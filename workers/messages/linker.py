@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 from importlib.util import find_spec
 
@@ -11,9 +12,28 @@ ZIG = "ziglang"
 ADVICE = "install a compiler (apt install g++) or the wheel (pip install ziglang, 411 MB)"
 
 
-def find_linker() -> str | None:
-    """A compiler's path, ZIG for the wheel of that name, or None: artifacts cannot be made on this machine."""
-    for name in COMPILERS:
+def find_linker(triple: str = "") -> str | None:
+    """A compiler for the machine of that LLVM `triple`, for this one without: its path, ZIG for the wheel of that name, which
+    links for every machine, or None: artifacts cannot be made here."""
+    for name in COMPILERS if native(triple) else (f"{_gnu(triple)}-gcc",):
         if found := shutil.which(name):
             return found
     return ZIG if find_spec(ZIG) is not None else None
+
+
+def advice(triple: str = "") -> str:
+    """What to install where there is none."""
+    if native(triple):
+        return ADVICE
+    machine = triple.split("-")[0].replace("_", "-")
+    return f"install a compiler for it (apt install gcc-{machine}-linux-gnu) or the wheel (pip install ziglang, 411 MB)"
+
+
+def native(triple: str) -> bool:
+    """Whether it is of machines like this one."""
+    return not triple or triple.split("-")[0] == platform.machine()
+
+
+def _gnu(triple: str) -> str:
+    """As compilers of the GNU project are named: LLVM's may name a vendor too."""
+    return f"{triple.split('-')[0]}-linux-gnu"

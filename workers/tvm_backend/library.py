@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tvm
 from tvm import relax
 from tvm.s_tir import meta_schedule as ms
 
-from workers.messages.linker import ADVICE, ZIG, find_linker
 from workers.tvm_backend.importer import Imported
 from workers.tvm_backend.operators import Extracted, extract, with_spaces
 from workers.tvm_backend.programs import COMMON_LEFT, Workload, quickly
 
 Timed = tuple[int, tuple[int, ...], float]
 """Of an operator: sketch, choices, and the seconds it took when it was timed alone."""
-
-
-class NoLinker(RuntimeError):
-    """Nothing on this machine can link a shared library."""
-
-
-def linker() -> Callable[..., Any] | None:
-    """What TVM's export links with: None for the system's compiler, else the ziglang wheel's. Raises NoLinker."""
-    found = find_linker()
-    if found is None:
-        raise NoLinker(f"no linker on this machine: {ADVICE}")
-    if found != ZIG:
-        return None
-    from tvm.support.cc import cross_compiler
-
-    return cross_compiler([sys.executable, "-m", ZIG, "cc"], options=["-shared"])  # type: ignore[no-any-return]
 
 
 def database(
@@ -112,11 +93,3 @@ class Network:
 
     def database(self, configurations: Mapping[int, Timed], directory: Path | None = None) -> ms.Database:
         return database(self.extracted, self.workloads, configurations, directory)
-
-
-def export(executable: relax.VMExecutable, path: Path) -> None:
-    """Writes the shared library, whole or not at all; raises NoLinker."""
-    fcompile = linker()
-    partial = path.with_name(f"partial-{path.name}")
-    executable.export_library(str(partial), **({"fcompile": fcompile} if fcompile else {}))
-    partial.replace(path)

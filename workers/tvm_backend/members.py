@@ -61,11 +61,15 @@ class Member:
         self.end()
         self.connection.close()
 
+    def gone(self) -> str:
+        """How it came that there will be no answer."""
+        return f"the worker died: {in_words(self.end())}"
+
     def send(self, verb: str, timeout: float, **arguments: Any) -> None:
         self.timeout, self.ordered = timeout, time.monotonic()
         try:
             self.connection.send_bytes(json.dumps({"verb": verb, **arguments}).encode())
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:
             pass  # seen again, with its cause, when the answer is read
 
     def receive(self) -> dict[str, Any]:
@@ -75,8 +79,8 @@ class Member:
             if not self.connection.poll(max(left, 0)):
                 raise Dead("timeout", f"the program did not finish within {self.timeout:.3g} s")
             answer = dict(json.loads(self.connection.recv_bytes()))
-        except (EOFError, ConnectionResetError):
-            raise Dead("crash", f"the worker died: {in_words(self.end())}") from None
+        except (EOFError, OSError):
+            raise Dead("crash", self.gone()) from None
         if answer.get("cause") == "memory":  # what is left of it may not do for the next candidate either
             raise Dead("memory", answer["error"])
         return answer
@@ -100,6 +104,8 @@ class Task:
     applier: Member | None = field(default=None, repr=False)
     """Who has its scheduled program; another makes it anew."""
     size: float = 0.0
+    program: dict[str, Any] | None = field(default=None, repr=False)
+    """Of one that runs on a device elsewhere: its library's path, its name in it, and what `Timer.keep` takes."""
     times: tuple[float, ...] = ()
 
     @property

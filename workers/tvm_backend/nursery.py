@@ -44,9 +44,10 @@ class PoolError(RuntimeError):
 class Nursery:
     """Starts at once, and anew where it died; its workers die with it. Not thread-safe; owned by one pool."""
 
-    def __init__(self, target: dict[str, Any], threads: int) -> None:
-        """`target` as TVM is given it; programs run on `threads`."""
-        self._target, self._threads = target, threads
+    def __init__(self, target: dict[str, Any], threads: int, exports: bool = False) -> None:
+        """`target` as TVM is given it; programs run on `threads`, or, where its workers make libraries only (`exports`), on a
+        device elsewhere."""
+        self._target, self._threads, self._exports = target, threads, exports
         self._order: dict[str, Any] = {}
         self.lately = deque[float](maxlen=LATELY)
         """What workers saw; a new one is told, so that a bad moment is not the usual to it."""
@@ -88,6 +89,8 @@ class Nursery:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         handed = ["--fd", str(theirs.fileno()), "--target", json.dumps(self._target)]
+        if self._exports:
+            handed.append("--exports")
         with theirs:
             self._spawned = spawn(
                 [sys.executable, "-m", "workers.tvm_backend.worker", *handed],

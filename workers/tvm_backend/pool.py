@@ -13,7 +13,7 @@ import math
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -51,9 +51,10 @@ class Pool:
         lock: MeasureLock,
         thrift: Thrift | None = None,
         plan: int | None = None,
+        exports: bool = False,
     ) -> None:
         """`target` as TVM is given it. A worker takes up to 192 MB to read weights from and to write to: a machine of many
-        threads need not have one for each."""
+        threads need not have one for each. `exports` as `Nursery` takes it."""
         self.lock = lock
         self.thrift = thrift or Thrift(math.inf)
         self.spent: dict[str, float] = defaultdict(float)
@@ -62,7 +63,7 @@ class Pool:
         self.tasks: list[Task] = []
         self.members: list[Member] = []
         self._size = min(threads, plan or threads)
-        self._nursery = Nursery(target, threads)
+        self._nursery = Nursery(target, threads, exports)
 
     def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
         """Workers that know the operators; `footprint` as `Arguments` takes it. PoolError when they cannot be had."""
@@ -87,12 +88,16 @@ class Pool:
                 began = time.monotonic()
                 self._compile(open_tasks, seen)
                 self.spent["build"] += time.monotonic() - began
-            with self.lock.exclusive() as waited:
+            with self._timing() as waited:
                 self.spent["wait"] += waited
                 began = time.monotonic()
                 self._run([task for task in open_tasks if task.outcome is None], incumbents)
                 self.spent["measure"] += time.monotonic() - began
         return [task.outcome for task in tasks if task.outcome is not None]
+
+    def _timing(self) -> AbstractContextManager[float]:
+        """What is held while programs run: nothing else may disturb them. It gives the seconds waited for it."""
+        return self.lock.exclusive()
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -239,15 +244,22 @@ class Pool:
             self._lost(member)
             self._replace(member)
             return None
-        member.hand = [task]
-        patience = min(QUIET, QUIET_SHARE * (time.monotonic() - self.made) - self.lost)
-        member.send("run", RUN_TIMEOUT, id=task.id, incumbent=incumbent, patience=patience, last=last)
+        self._send_run(member, task, incumbent, last)
         try:
             answer = member.receive()
         except Dead as dead:
             self._bury(member, dead)
             self._replace(member)
             return None
+        return self._ran(task, answer)
+
+    def _send_run(self, member: Member, task: Task, incumbent: float | None, last: bool, **more: Any) -> None:
+        member.hand = [task]
+        patience = min(QUIET, QUIET_SHARE * (time.monotonic() - self.made) - self.lost)
+        member.send("run", RUN_TIMEOUT, id=task.id, incumbent=incumbent, patience=patience, last=last, **more)
+
+    def _ran(self, task: Task, answer: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer to "run"; None where the task came to its end with it."""
         if "seconds" not in answer:
             task.end(cause="run", error=answer.get("error", ""), measure_seconds=answer.get("taken", 0.0))
             return None

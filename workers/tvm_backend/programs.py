@@ -24,6 +24,7 @@ from workers.engine.space import Sketch
 from workers.tvm_backend.groups import channels_of_a_group
 from workers.tvm_backend.hardware import product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
+from workers.tvm_backend.linking import export_library
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
 from workers.tvm_backend.traces import Family, Vectors, decided, families, read_back
 
@@ -188,6 +189,18 @@ def compile_programs(schedules: Sequence[Schedule], target: tvm.target.Target) -
     subexpressions, a twentieth, as LLVM finds them too. A module takes 10 to 17 ms besides what is in it, a ninth to a third of
     what a program takes alone.
     """
+    names, built = _built(schedules, target)
+    return [built[name] for name in names]  # machine code is made on the first look-up
+
+
+def export_programs(schedules: Sequence[Schedule], target: tvm.target.Target, path: Path) -> list[str]:
+    """The same as a library at `path`, for the device that `target` names: their names in it. Raises NoLinker."""
+    names, built = _built(schedules, target)
+    export_library(built, path, target)
+    return names
+
+
+def _built(schedules: Sequence[Schedule], target: tvm.target.Target) -> tuple[list[str], Any]:
     unpacked = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)
     names = [f"main{number}" for number in range(len(schedules))]
     programs = [unpacked(schedule.mod)["main"] for schedule in schedules]
@@ -195,8 +208,7 @@ def compile_programs(schedules: Sequence[Schedule], target: tvm.target.Target) -
         {name: program.with_attr("global_symbol", name) for name, program in zip(names, programs, strict=True)}
     )
     with target, tvm.transform.PassContext(config={"tirx.disable_assert": True, **COMMON_LEFT}):
-        built = tvm.tirx.build(mod, target=quickly(target))
-    return [built[name] for name in names]  # machine code is made on the first look-up
+        return names, tvm.tirx.build(mod, target=quickly(target))
 
 
 def compile_program(schedule: Schedule, target: tvm.target.Target) -> Callable[..., None]:

@@ -105,8 +105,13 @@ def on_core(cores: Sequence[int]) -> Iterator[None]:
         os.sched_setaffinity(0, cores)
 
 
-def versions() -> dict[str, str]:
-    """Versions that decide what a compiled library is and whether it loads."""
+LOADING = ("apache-tvm", "apache-tvm-ffi")
+"""What decides whether a library loads."""
+DECIDING = (*LOADING, "onnx", "xgboost-cpu", "emcee", "numpy")
+
+
+def versions(packages: Sequence[str] = DECIDING) -> dict[str, str]:
+    """Versions that decide what a compiled library is, and those of LOADING whether it loads."""
     from importlib.metadata import version
 
-    return {name: version(name) for name in ("apache-tvm", "apache-tvm-ffi", "onnx", "xgboost-cpu", "emcee", "numpy")}
+    return {name: version(name) for name in packages}

@@ -1,4 +1,5 @@
-"""The process that compiles candidates and runs them in place: no file, no archive, no link.
+"""The process that compiles candidates and runs them in place: no file, no archive, no link. For a device elsewhere it makes
+libraries of them, which that device runs (`workers.device`).
 
 It comes in two ages. The first loads TVM and the operators, and makes the second of itself, worker for worker. Orders come as
 JSON messages on a socket, one answer each; to the first:
@@ -12,8 +13,10 @@ and to a worker, `begin` once:
 begin    {lately: looks at the machine's moment} -> {}
 apply    {id, operator, sketch, choices}       -> {identity, choices | null, size} or {invalid}
 compile  {programs: [as for apply]}            -> {seconds} or {error}: in one module
-run      {id, incumbent | null, patience, last} -> {seconds, spread, runs, stopped, taken, waited, looks, times} or {error}
+run      {id, incumbent | null, patience, last} -> as `Timer.run`, or {error}
 drop     {}                                    -> {}: forgets every program
+
+One that builds for a device answers "compile" with {seconds, library: path, programs: as `Timer.keep` takes them} and runs nothing.
 
 Errors come with the seconds that they took ("taken"). A kernel may crash, hang or exhaust memory here: the pool sees the
 process die or be late, and that is the candidate's failure.
@@ -26,61 +29,47 @@ import gc
 import json
 import os
 import signal
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
 from pathlib import Path
 from typing import Any
 
-from workers.engine.evaluator.estimate import KEPT_RUNS
 from workers.sandbox.confine import die_with_parent
 from workers.tvm_backend import runtime
 
 Answer = dict[str, Any]
 
-PARENTS, WORKERS = ("load", "fork", "end"), ("begin", "apply", "compile", "run", "drop")
+PARENTS, BUILDERS = ("load", "fork", "end"), ("begin", "apply", "compile", "drop")
 EXHAUSTED = ("MemoryError", "bad_alloc", "annot allocate", "ut of memory")
 """In what Python, C++, the system and LLVM say when there is no memory left."""
 
 
-class Worker:
-    """State of one worker: the workloads, and the programs of the current batch by candidate id. What needs no threads is
-    made before it is forked, the rest in `begin`."""
+class Builder:
+    """What schedules programs: the operators, and the scheduled programs of the current batch by candidate id. What needs no
+    threads is made before it is forked, the rest in `begin`."""
 
     def __init__(self, target: dict[str, Any]) -> None:
         import tvm
 
-        from workers.tvm_backend.handover import Handover
         from workers.tvm_backend.hardware import vector_lanes
-        from workers.tvm_backend.moment import Moment
 
-        threads = int(os.environ["TVM_NUM_THREADS"])
         self.target = tvm.target.Target(target)
         self.lanes = vector_lanes(self.target)
-        self.handover, self.moment = Handover(self.target, threads), Moment(self.target, threads)
         self.schedules: dict[int, Any] = {}
-        self.programs: dict[int, tuple[int, Any, list[tuple[tuple[int, ...], str]]]] = {}
 
     def load(self, workloads: str, evaluator: dict[str, Any], footprint: int) -> Answer:
-        from workers.engine.evaluator import evaluator_from
         from workers.tvm_backend.programs import load_workloads
 
         self.workloads = load_workloads(Path(workloads), self.target)
-        self.evaluator = evaluator_from(evaluator["name"], evaluator["parameters"])
-        self.footprint = footprint
         gc.collect()
         gc.freeze()  # what stays: looking through it again was a twelfth of a small program's compile time
         return {"operators": len(self.workloads)}
 
     def begin(self, lately: list[float]) -> Answer:
-        from workers.tvm_backend.arguments import Arguments
-
-        self.cores = runtime.spread_threads()
-        self.moment.lately.extend(lately)
-        self.arguments = Arguments(self.footprint, self.handover)
         return {}
 
     def apply(self, id: int, operator: int, sketch: int, choices: list[int]) -> Answer:
@@ -100,54 +89,90 @@ class Worker:
             "size": code_size(schedule.mod["main"], self.lanes),
         }
 
-    def compile(self, programs: list[dict[str, Any]]) -> Answer:
-        from workers.tvm_backend.programs import argument_tensors, compile_programs
+    def drop(self) -> Answer:
+        self.schedules.clear()
+        return {}
 
-        schedules = [self._scheduled(**program) for program in programs]
-        began = time.perf_counter()
-        entries = compile_programs(schedules, self.target)
-        for program, schedule, entry in zip(programs, schedules, entries, strict=True):
-            self.programs[program["id"]] = (program["operator"], entry, argument_tensors(schedule.mod))
-        return {"seconds": time.perf_counter() - began}
+    def scheduled(self, programs: list[dict[str, Any]]) -> list[Any]:
+        return [self._scheduled(**program) for program in programs]
+
+    def described(self, operator: int, schedule: Any) -> Answer:
+        """What `Timer.keep` has to know of a program."""
+        from workers.tvm_backend.programs import argument_tensors
+
+        workload = self.workloads[operator]
+        return {
+            "operator": operator,
+            "shapes": argument_tensors(schedule.mod),
+            "weights": workload.weights,
+            "batch": workload.batch,
+        }
 
     def _scheduled(self, id: int, operator: int, sketch: int, choices: list[int]) -> Any:
         """Made anew where another worker applied it."""
         return self.schedules.pop(id, None) or self.workloads[operator].schedule(sketch, tuple(choices))
 
-    def run(self, id: int, incumbent: float | None, patience: float, last: bool) -> Answer:
-        from workers.tvm_backend.stopwatch import Stopwatch, timed
 
-        operator, entry, shapes = self.programs.pop(id) if last else self.programs[id]
+class Worker(Builder):
+    """Runs what it compiles."""
+
+    def __init__(self, target: dict[str, Any]) -> None:
+        from workers.tvm_backend.timer import Timer
+
+        super().__init__(target)
+        self.timer = Timer(self.target, int(os.environ["TVM_NUM_THREADS"]))
+
+    def load(self, workloads: str, evaluator: dict[str, Any], footprint: int) -> Answer:
+        self.timer.load(evaluator, footprint)
+        return super().load(workloads, evaluator, footprint)
+
+    def begin(self, lately: list[float]) -> Answer:
+        return self.timer.begin(lately)
+
+    def compile(self, programs: list[dict[str, Any]]) -> Answer:
+        from workers.tvm_backend.programs import compile_programs
+
+        schedules = self.scheduled(programs)
         began = time.perf_counter()
-        workload = self.workloads[operator]
-        given = self.arguments.of(operator, shapes, workload.weights, workload.batch)
-        stopwatch = Stopwatch(entry, given, self.handover)
-        with runtime.on_core(self.cores):
-            (times, stopped), waited = self.moment.of(partial(timed, stopwatch, self.evaluator, incumbent), patience)
-        seconds, spread = self.evaluator.estimate(times)
-        return {
-            "seconds": seconds,
-            "spread": spread,
-            "runs": len(times),
-            "stopped": stopped,
-            "taken": time.perf_counter() - began - waited,
-            "waited": waited,
-            "looks": self.moment.looks,
-            "times": times[:KEPT_RUNS],
-        }
+        entries = compile_programs(schedules, self.target)
+        for program, schedule, entry in zip(programs, schedules, entries, strict=True):
+            self.timer.keep(program["id"], entry, **self.described(program["operator"], schedule))
+        return {"seconds": time.perf_counter() - began}
+
+    def run(self, **order: Any) -> Answer:
+        return self.timer.run(**order)
 
     def drop(self) -> Answer:
-        self.schedules.clear()
-        self.programs.clear()
-        return {}
+        self.timer.drop()
+        return super().drop()
+
+
+class Exporter(Builder):
+    """Makes libraries for a device elsewhere."""
+
+    made = 0
+
+    def compile(self, programs: list[dict[str, Any]]) -> Answer:
+        from workers.tvm_backend.programs import export_programs
+
+        schedules = self.scheduled(programs)
+        began = time.perf_counter()
+        self.made += 1
+        path = Path(tempfile.gettempdir()) / f"programs-{os.getpid()}-{self.made}.so"
+        names = export_programs(schedules, self.target, path)
+        told = [
+            {"name": name, **self.described(program["operator"], schedule)}
+            for name, program, schedule in zip(names, programs, schedules, strict=True)
+        ]
+        return {"seconds": time.perf_counter() - began, "library": str(path), "programs": told}
 
 
 class Parent:
     """Makes workers of the process that it is in, which must have one thread alone: of others a fork has the locks only."""
 
-    def __init__(self, connection: Connection, target: dict[str, Any]) -> None:
+    def __init__(self, connection: Connection, target: dict[str, Any], exports: bool = False) -> None:
         self.connection = connection
-        self.worker = Worker(target)
+        self.worker, self.verbs = (Exporter(target), BUILDERS) if exports else (Worker(target), (*BUILDERS, "run"))
         self.statuses: dict[int, int | None] = {}
         """By worker; None while it may live, which keeps its number from being another's."""
 
@@ -165,7 +190,7 @@ class Parent:
             try:
                 die_with_parent(parent)
                 self.connection.close()
-                serve(handed, self.worker, WORKERS)
+                serve(handed, self.worker, self.verbs)
                 os._exit(0)  # TVM's thread pool has nothing to say at exit
             except BaseException:
                 traceback.print_exc()
@@ -179,8 +204,8 @@ class Parent:
         return {"status": self.statuses[pid]}
 
 
-def serve(connection: Connection, one: Worker | Parent, names: Iterable[str]) -> None:
-    """Answers orders until the other side closes."""
+def serve(connection: Connection, one: object, names: Iterable[str]) -> None:
+    """Answers orders until the other side closes. An order may say within how many seconds, after which this process ends."""
     verbs: dict[str, Callable[..., Answer]] = {name: getattr(one, name) for name in names}
     while True:
         try:
@@ -188,6 +213,7 @@ def serve(connection: Connection, one: Worker | Parent, names: Iterable[str]) ->
         except (EOFError, ConnectionResetError):
             return
         began = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, order.pop("within", 0.0))
         try:
             answer = verbs[order.pop("verb")](**order)
         except Exception as error:  # a failed build is an answer; TVM raises whatever its C++ throws
@@ -195,6 +221,7 @@ def serve(connection: Connection, one: Worker | Parent, names: Iterable[str]) ->
             answer = {"error": f"{kind}: {text[-300:]}", "taken": time.perf_counter() - began}
             if any(sign in f"{kind}: {text}" for sign in EXHAUSTED):
                 answer["cause"] = "memory"
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         connection.send_bytes(json.dumps(answer).encode())
 
 
@@ -202,11 +229,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--target", required=True)
+    parser.add_argument("--exports", action="store_true")
     arguments = parser.parse_args()
     target = json.loads(arguments.target)
     runtime.load(target)
     connection = Connection(arguments.fd)
-    serve(connection, Parent(connection, target), PARENTS)
+    serve(connection, Parent(connection, target, arguments.exports), PARENTS)
     os._exit(0)
 
 

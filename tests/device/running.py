@@ -1,0 +1,54 @@
+"""A real device: a process that waits on loopback."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.processes import eventually
+from workers.messages.device import Address
+from workers.sandbox.spawn import ROOT
+
+SAID = re.compile(r"waiting on 127\.0\.0\.1:(\d+); the key is (\w+)")
+
+
+class Running:
+    """`address` as a site has it."""
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self.folder, self.lock = folder, folder / "locks" / "measure.lock"
+        self.start(port)
+
+    def start(self, port: int) -> None:
+        environment = os.environ | {"PYTHONPATH": ROOT, "TUNINGSITE_MEASURE_LOCK": str(self.lock)}
+        said = self.folder / "said"
+        with said.open("w") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "workers.device", "--port", str(port), "--key", str(self.folder / "key")],
+                stdout=output, env=environment,
+            )  # fmt: skip
+        found = eventually(lambda: SAID.search(said.read_text()), 30.0, "the device")
+        self.address = Address("127.0.0.1", int(found[1]), found[2])
+
+    def children(self) -> list[int]:
+        return [int(pid) for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()]
+
+    def end(self, how: int = signal.SIGTERM) -> None:
+        self.process.send_signal(how)
+        self.process.wait(10.0)
+
+
+@contextmanager
+def device(folder: Path) -> Iterator[Running]:
+    running = Running(folder)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.end(signal.SIGKILL)

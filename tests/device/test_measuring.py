@@ -1,0 +1,283 @@
+"""Programs that are built here and timed on a device: the same outcomes as of a machine's own workers, whatever breaks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import zoo
+from tests.device.running import Running, device
+from tests.processes import alive, comes_true, stat_of
+from tests.tvm_backend.local import THREADS, backend_over, local_backend, lock_in, spec_of, target
+from workers.child.__main__ import passing
+from workers.engine.ports import Candidate
+from workers.engine.space import Configuration
+from workers.messages.device import Address
+from workers.sandbox.lock import MeasureLock
+
+pytestmark = pytest.mark.tvm
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    target()
+    with device(tmp_path_factory.mktemp("device")) as one:
+        yield one
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def backend(running: Running, said: list[str], tmp_path: Path, zoo_cache: Path) -> Iterator[Any]:
+    from workers.tvm_backend.remote.pool import DevicePool
+
+    spec = spec_of(zoo.tiny(zoo_cache))
+    pool = DevicePool(running.address, spec.target, THREADS, lock_in(tmp_path), say=said.append)
+    made = backend_over(pool, spec, tmp_path)
+    yield made
+    made.close()
+
+
+def convolutions(backend: Any, seed: int, count: int = 6, **fields: Any) -> list[Candidate]:
+    index = next(o.index for o in backend.operators() if "conv" in o.name)
+    rows = backend.operators()[index].sketches[0].random(np.random.default_rng(seed), count).tolist()
+    return [Candidate(index, Configuration(0, tuple(row)), "random", **fields) for row in rows]
+
+
+def when_told_to_run(monkeypatch: pytest.MonkeyPatch, id: int, do: Callable[[], None], times: int = 1) -> None:
+    """`do` just after the device was told to run that candidate."""
+    from workers.tvm_backend.remote.line import Line
+
+    send, done = Line.send, list[int]()
+
+    def sending(self: Any, verb: str, timeout: float, **arguments: Any) -> None:
+        send(self, verb, timeout, **arguments)
+        if verb == "run" and arguments["id"] == id and len(done) < times:
+            done.append(id)
+            do()
+
+    monkeypatch.setattr(Line, "send", sending)
+
+
+def stopped_first(monkeypatch: pytest.MonkeyPatch, running: Running, id: int, number: int, times: int) -> None:
+    """The signal comes while the device's process works on it: else it would have answered before."""
+
+    def hit() -> None:
+        for pid in running.children():
+            os.kill(pid, number)
+
+    from workers.tvm_backend.remote.line import Line
+
+    send, done = Line.send, list[int]()
+
+    def sending(self: Any, verb: str, timeout: float, **arguments: Any) -> None:
+        if verb == "run" and arguments["id"] == id and len(done) < times:
+            done.append(id)
+            hit()
+        send(self, verb, timeout, **arguments)
+
+    monkeypatch.setattr(Line, "send", sending)
+
+
+def test_outcomes_are_those_of_a_machines_own_workers(backend: Any, tmp_path: Path, zoo_cache: Path) -> None:
+    given = convolutions(backend, seed=0)
+    there = backend.measure(given, {})
+    local = local_backend(zoo.tiny(zoo_cache), tmp_path / "local")
+    try:
+        here = local.measure(given, {})
+    finally:
+        local.close()
+    assert [o.identity for o in there] == [o.identity for o in here]
+    assert [o.configuration for o in there] == [o.configuration for o in here]
+    for one, other in zip(there, here, strict=True):
+        assert one.seconds and other.seconds
+        assert 0.1 < one.seconds / other.seconds < 10
+        assert one.runs > 1 or one.stopped != "enough"
+    assert all(o.cause == "duplicate" for o in backend.measure(given, {})), "it was tried before"
+
+
+def test_programs_run_while_others_are_compiled(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend.members import Member
+
+    send, told = Member.send, list[str]()
+
+    def sending(self: Any, verb: str, timeout: float, **arguments: Any) -> None:
+        told.append(verb)
+        send(self, verb, timeout, **arguments)
+
+    monkeypatch.setattr(Member, "send", sending)
+    outcomes = backend.measure(convolutions(backend, seed=1, count=12), {})
+    assert all(o.seconds for o in outcomes)
+    last = len(told) - 1 - told[::-1].index("compile")
+    assert "run" in told[:last], "the device waited until all was compiled"
+
+
+def test_rivals_are_timed_in_turns(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend.remote.line import Line
+
+    first = convolutions(backend, seed=2, count=2)
+    backend.measure(first, {})
+    send, ran = Line.send, list[int]()
+
+    def sending(self: Any, verb: str, timeout: float, **arguments: Any) -> None:
+        if verb == "run":
+            ran.append(arguments["id"])
+            assert (arguments["program"] is None) == (ran.count(arguments["id"]) > 1), "it is sent once"
+        send(self, verb, timeout, **arguments)
+
+    monkeypatch.setattr(Line, "send", sending)
+    outcomes = backend.measure([replace(one, round=1) for one in first], {})
+    assert ran == [0, 1] * 3
+    assert all(o.seconds for o in outcomes)
+
+
+def test_a_program_that_ends_the_devices_process_twice_takes_the_blame(
+    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped_first(monkeypatch, running, 2, signal.SIGKILL, times=2)
+    outcomes = backend.measure(convolutions(backend, seed=3), {})
+    assert [o.cause for o in outcomes] == ["", "", "crash", "", "", ""]
+
+
+def test_a_connection_that_breaks_once_is_no_bad_program(
+    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped_first(monkeypatch, running, 2, signal.SIGKILL, times=1)
+    assert all(o.seconds for o in backend.measure(convolutions(backend, seed=4), {}))
+
+
+def test_a_program_that_hangs_is_ended_on_the_device(
+    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.tvm_backend import pool
+
+    monkeypatch.setattr(pool, "RUN_TIMEOUT", 1.0)
+    stopped_first(monkeypatch, running, 1, signal.SIGSTOP, times=1)
+
+    def ended() -> None:  # as by its own alarm, which waits while a process is stopped
+        for pid in running.children():
+            if stat_of(pid)[0] == "T":
+                os.kill(pid, signal.SIGKILL)
+
+    threading.Timer(4.0, ended).start()
+    outcomes = backend.measure(convolutions(backend, seed=5), {})
+    assert [o.cause for o in outcomes] == ["", "timeout", "", "", "", ""]
+
+
+def test_an_order_that_lasts_too_long_is_ended_on_the_device_with_what_it_started(running: Running) -> None:
+    from workers.tvm_backend.remote.line import DeviceGone, call
+
+    line = call(running.address)
+    (process,) = running.children()
+    waits = b"import sys, time\nopen(sys.argv[1], 'w').write('began')\ntime.sleep(600)\n"
+    line.ask("put", 5.0, name="run.py", data=b64encode(waits).decode(), begins=True)
+    began = running.folder / "began"
+    line.send("script", 2.0, arguments=[str(began)], seconds=60.0)
+    assert comes_true(began.exists, 2.0)
+    (started,) = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    assert comes_true(lambda: not alive(process), 5.0)
+    assert comes_true(lambda: not alive(int(started)), 5.0)
+    with pytest.raises(DeviceGone, match="ended the device's process"):
+        line.ask("drop", 5.0)
+    line.close()
+
+
+def test_a_device_that_starts_anew_is_found_again(
+    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    from workers.tvm_backend.remote import line
+
+    def anew() -> None:
+        running.end(signal.SIGKILL)
+        threading.Timer(1.0, lambda: running.start(running.address.port)).start()
+
+    monkeypatch.setattr(line, "PAUSES", (0.5,) * 40)
+    when_told_to_run(monkeypatch, 3, anew)
+    outcomes = backend.measure(convolutions(backend, seed=6), {})
+    assert all(o.seconds for o in outcomes), [(o.cause, o.error) for o in outcomes]
+    assert f"the device at {running.address} does not answer" in said[0]
+
+
+def test_a_device_that_stays_away_ends_the_attempt_and_no_program(
+    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.tvm_backend.remote import line
+
+    monkeypatch.setattr(line, "PAUSES", (0.1, 0.1))
+    when_told_to_run(monkeypatch, 1, lambda: running.end(signal.SIGKILL))
+    try:
+        with pytest.raises(line.DeviceGone) as gone:
+            backend.measure(convolutions(backend, seed=7), {})
+        assert passing(gone.value, "tune"), "the next attempt may find it"
+        assert not [task for task in backend._pool.tasks if task.outcome and task.outcome.cause]
+    finally:
+        running.start(running.address.port)
+
+
+def test_two_sites_do_not_time_at_once(backend: Any, running: Running, tmp_path: Path) -> None:
+    with MeasureLock(running.lock).exclusive():
+        began = time.monotonic()
+        other = threading.Thread(target=backend.measure, args=(convolutions(backend, seed=8, count=2), {}))
+        other.start()
+        time.sleep(1.0)
+        assert other.is_alive()
+    other.join(20.0)
+    assert not other.is_alive()
+    assert time.monotonic() - began > 1.0
+    assert backend.spent()["wait"] > 0.8
+
+
+def test_another_key_is_refused(running: Running) -> None:
+    from workers.tvm_backend.remote.line import DeviceRefused, call
+
+    with pytest.raises(DeviceRefused, match="has another key") as refused:
+        call(replace(running.address, key="0" * 32))
+    assert "python -m workers.device" in refused.value.next_step
+    assert not passing(refused.value, "tune")
+
+
+def test_another_version_is_named(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend.remote import line
+
+    monkeypatch.setattr(line, "PROTOCOL", 2)
+    with pytest.raises(line.DeviceRefused, match=r"has protocol 1, apache-tvm .* and this site protocol 2"):
+        line.call(running.address)
+
+
+def test_nobody_there_and_somebody_else_there_are_said() -> None:
+    from workers.tvm_backend.remote import line
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(line, "REACH", 0.3)
+            with pytest.raises(line.DeviceGone, match="does not speak as a device does"):
+                line.call(Address("127.0.0.1", port, "0" * 32))
+    with pytest.raises(line.DeviceGone, match="Connection refused"):
+        line.call(Address("127.0.0.1", port, "0" * 32))
+
+
+def test_who_shows_no_key_is_put_out_and_reads_nothing(running: Running) -> None:
+    with socket.create_connection(("127.0.0.1", running.address.port)) as stranger:
+        stranger.settimeout(30.0)
+        assert comes_true(running.children, 10.0)
+        said = b""
+        with suppress(ConnectionResetError):
+            while part := stranger.recv(4096):
+                said += part
+        assert b"apache-tvm" not in said

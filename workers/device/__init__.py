@@ -1,0 +1,1 @@
+"""What runs on a device elsewhere: `python -m workers.device` there lets a site time programs on it."""

@@ -1,0 +1,133 @@
+"""Waits for a site that has the key: one process a connection, and what crashes there is that process alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from contextlib import suppress
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from pathlib import Path
+
+from workers.messages.device import LEAST_KEY, PORT
+from workers.sandbox.confine import die_with_parent
+from workers.sandbox.memory import memory
+from workers.tvm_backend import runtime
+from workers.tvm_backend.worker import serve
+
+MOST = 16
+"""Connections at a time."""
+PROVES = 10
+"""Seconds in which whoever connects shows that it has the key."""
+KEPT_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
+"""Seconds, and how often: of a site whose cable was cut nothing else tells, and it would hold the lock."""
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="workers.device", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on; a site elsewhere comes through a tunnel")
+    parser.add_argument("--port", type=int, default=PORT)
+    parser.add_argument("--key", type=Path, default=Path.home() / ".tuningsite-device-key", help="file of the key")
+    arguments = parser.parse_args()
+    key = kept_key(arguments.key)
+    runtime.load()
+    import workers.device.orders  # noqa: F401  every connection is a fork of what is loaded here
+
+    family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
+    with socket.create_server((arguments.host, arguments.port), family=family) as server:
+        port = server.getsockname()[1]
+        print(f"waiting on {arguments.host}:{port}; the key is {key}", flush=True)
+        if arguments.host in LOOPBACK:
+            print(f"from the site's machine: ssh -N -L {port}:127.0.0.1:{port} {socket.gethostname()}", flush=True)
+        else:
+            print("whoever has the key may run programs here, and nothing on the wire is hidden: trust the network", flush=True)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
+            listen(server, key)
+    return 0
+
+
+def kept_key(path: Path) -> str:
+    """Drawn when there is none; only who runs this may read it."""
+    with suppress(FileNotFoundError):
+        if len(key := path.read_text().strip()) >= LEAST_KEY:
+            return key
+        path.unlink()
+    key = secrets.token_hex(16)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(key + "\n")
+    return key
+
+
+def listen(server: socket.socket, key: str) -> None:
+    """Until it is interrupted. Every connection's process goes with this one, and its directory with it."""
+    folders: dict[int, str] = {}
+    server.settimeout(1.0)
+    while True:
+        for pid in [pid for pid in folders if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)]:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # what it started; its number is nobody else's until it is waited for
+            os.waitpid(pid, 0)
+            shutil.rmtree(folders.pop(pid), ignore_errors=True)
+        try:
+            taken, _ = server.accept()
+        except TimeoutError:
+            continue
+        with taken:
+            if len(folders) >= MOST:
+                continue
+            folder = tempfile.mkdtemp(prefix="tuningsite-device-")
+            parent = os.getpid()
+            if pid := os.fork():
+                folders[pid] = folder
+                continue
+            try:
+                os.setsid()
+                die_with_parent(parent)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                server.close()
+                taken.settimeout(None)
+                served(taken, key, Path(folder))
+            except Exception:
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+
+
+def served(taken: socket.socket, key: str, folder: Path) -> None:
+    """One connection, until the other side closes it."""
+    import resource
+
+    from workers.device.orders import VERBS, Device, greeting
+
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEPT_ALIVE.items():
+        taken.setsockopt(socket.IPPROTO_TCP, option, value)
+    taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection = Connection(taken.detach())
+    signal.setitimer(signal.ITIMER_REAL, PROVES)
+    try:
+        deliver_challenge(connection, key.encode())
+        answer_challenge(connection, key.encode())
+    except (AuthenticationError, EOFError, OSError):
+        return
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    most = max(6 * 2**30, memory() // 2)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    connection.send_bytes(json.dumps(greeting()).encode())
+    serve(connection, Device(folder), VERBS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

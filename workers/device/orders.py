@@ -1,0 +1,125 @@
+"""What a device does for whoever has its key: one process a connection, which orders reach as `tvm_backend.worker` takes them.
+
+hardware {peak}                                   -> {hardware, peak | null, versions}
+hold     {} / release {}                          -> {waited} / {}: the device's measuring lock
+begin    {target, threads, evaluator, footprint}  -> {}
+run      {id, program | null, incumbent, ...}     -> as `Timer.run`; a program is sent with the first run of it
+drop     {}                                       -> {}
+put      {name, data, begins}                     -> {}: a part of a file, in base64
+get      {name}                                   -> {data}
+script   {arguments, seconds}                     -> {output, status}: of the archive's run.py, among what was put
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import platform
+import re
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import tvm
+
+from workers.messages.device import PROTOCOL
+from workers.sandbox.lock import MeasureLock
+from workers.tvm_backend import runtime
+from workers.tvm_backend.hardware import detect, first_cache
+from workers.tvm_backend.peak import measure_peak
+from workers.tvm_backend.timer import Timer
+
+Answer = dict[str, Any]
+
+VERBS = ("hardware", "hold", "release", "begin", "run", "drop", "put", "get", "script")
+NAME = re.compile(r"[A-Za-z0-9_-]{1,60}(\.[a-z0-9]{1,10})?")
+"""Of files that are put here: none of them leaves the connection's directory."""
+
+
+class Device:
+    """`folder` is this connection's own, and goes with it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = MeasureLock()
+        self._held = ExitStack()
+
+    def hardware(self, peak: bool) -> Answer:
+        hardware = detect()
+        target = {**hardware.target, "mtriple": f"{platform.machine()}-linux-gnu"}
+        found = None
+        if peak:
+            os.environ.update(runtime.environment(hardware.cores))
+            cores = runtime.spread_threads()
+            with self._lock.exclusive(), runtime.on_core(cores):
+                found = measure_peak(target, hardware.cores)
+        return {
+            "hardware": {**hardware.to_json(), "target": target},
+            "peak": found and {"flops": found.flops, "bandwidth": found.bandwidth},
+            "versions": greeting()["versions"],
+        }
+
+    def hold(self) -> Answer:
+        return {"waited": self._held.enter_context(self._lock.exclusive())}
+
+    def release(self) -> Answer:
+        self._held.close()
+        return {}
+
+    def begin(self, target: dict[str, Any], threads: int, evaluator: dict[str, Any], footprint: int) -> Answer:
+        os.environ.update(runtime.environment(threads))
+        self._timer = Timer(tvm.target.Target(target), threads)
+        self._timer.load(evaluator, footprint)
+        return self._timer.begin(())
+
+    def run(self, id: int, program: dict[str, Any] | None, **order: Any) -> Answer:
+        if program is not None:
+            self._keep(id, **program)
+        return self._timer.run(id, **order)
+
+    def _keep(self, id: int, name: str, library: str, operator: int, shapes: Any, weights: Any, batch: int) -> None:
+        path = self._folder / f"program-{id}.so"
+        path.write_bytes(base64.b64decode(library))
+        entry = tvm.runtime.load_module(str(path))[name]
+        path.unlink()  # it is mapped: what is kept here must not fill the device
+        self._timer.keep(
+            id,
+            entry,
+            operator=operator,
+            shapes=[(tuple(shape), dtype) for shape, dtype in shapes],
+            weights=tuple(weights),
+            batch=batch,
+        )
+
+    def drop(self) -> Answer:
+        self._timer.drop()
+        return {}
+
+    def put(self, name: str, data: str, begins: bool) -> Answer:
+        with self._path(name).open("wb" if begins else "ab") as file:
+            file.write(base64.b64decode(data))
+        return {}
+
+    def get(self, name: str) -> Answer:
+        return {"data": base64.b64encode(self._path(name).read_bytes()).decode()}
+
+    def script(self, arguments: list[str], seconds: float) -> Answer:
+        argv = [sys.executable, str(self._path("run.py")), *arguments]
+        done = subprocess.run(
+            argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", timeout=seconds, check=False,
+        )  # fmt: skip
+        return {"output": done.stdout, "status": done.returncode}
+
+    def _path(self, name: str) -> Path:
+        if not NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a file here")
+        return self._folder / name
+
+
+def greeting() -> Answer:
+    """What the device says of itself: what decides whether libraries that were made elsewhere load here."""
+    found = runtime.versions(runtime.LOADING)
+    return {"protocol": PROTOCOL, "versions": found, "cache": first_cache()}

@@ -1,0 +1,51 @@
+"""A device elsewhere: where it is reached, and what both sides of the connection agree on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+PORT = 9190
+PROTOCOL = 1
+"""Of orders and answers; a device that speaks another one is to be given this version."""
+LEAST_KEY = 16
+"""Letters of a key; `python -m workers.device` draws 32."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """`key` is the secret of the device: whoever has it may run programs there."""
+
+    host: str
+    port: int
+    key: str
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Address:
+        return cls(str(fields["host"]), int(fields["port"]), str(fields["key"]))
+
+    @classmethod
+    def read(cls, text: str, key: str) -> Address:
+        """Of HOST, HOST:PORT or [IPv6]:PORT. Raises ValueError, which says what is wrong."""
+        host, port = _parts(text.strip())
+        if not host or any(letter.isspace() or letter in "/@" for letter in host):
+            raise ValueError(f"{text!r} names no machine; write HOST or HOST:PORT")
+        if not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
+            raise ValueError(f"{port!r} is no port; write a number from 1 to 65535 behind the colon")
+        if len(key.strip()) < LEAST_KEY:
+            raise ValueError(f"the key has under {LEAST_KEY} letters; the device prints its key when it starts")
+        return cls(host, int(port), key.strip())
+
+
+def _parts(text: str) -> tuple[str, str]:
+    if text.startswith("["):
+        host, _, port = text[1:].partition("]")
+        return host, port.removeprefix(":") or str(PORT)
+    host, colon, port = text.partition(":")
+    return (text, str(PORT)) if ":" in port else (host, port if colon else str(PORT))

@@ -1,0 +1,41 @@
+"""Shared libraries of what TVM compiled, for this machine and for others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tvm
+
+from workers.messages.linker import ZIG, advice, find_linker, native
+
+
+class NoLinker(RuntimeError):
+    """Nothing on this machine can link a shared library."""
+
+
+def linker(target: tvm.target.Target | None = None) -> Callable[..., Any] | None:
+    """What TVM's export links with for the target's machine: None for the system's compiler on this one, else a compiler for
+    that machine or the ziglang wheel's. Raises NoLinker."""
+    triple = str(target.attrs.get("mtriple", "")) if target is not None else ""
+    found = find_linker(triple)
+    if found is None:
+        raise NoLinker(f"no linker for {triple or 'this machine'}: {advice(triple)}")
+    if found != ZIG and native(triple):
+        return None
+    from tvm.support.cc import cross_compiler
+
+    if found == ZIG:
+        named = [] if native(triple) else ["-target", f"{triple.split('-')[0]}-linux-gnu"]
+        return cross_compiler([sys.executable, "-m", ZIG, "cc"], options=["-shared", *named])  # type: ignore[no-any-return]
+    return cross_compiler(found)  # type: ignore[no-any-return]
+
+
+def export_library(built: Any, path: Path, target: tvm.target.Target | None = None) -> None:
+    """Writes the shared library, whole or not at all; raises NoLinker."""
+    fcompile = linker(target)
+    partial = path.with_name(f"partial-{path.name}")
+    built.export_library(str(partial), **({"fcompile": fcompile} if fcompile else {}))
+    partial.replace(path)

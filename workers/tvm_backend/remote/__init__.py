@@ -1,0 +1,1 @@
+"""Devices elsewhere, which time what is built here: the other end of `workers.device`."""

@@ -1,0 +1,178 @@
+"""Builds here and times on a device elsewhere, both at once."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from workers.engine.ports import Candidate, Outcome
+from workers.engine.thrift import Thrift
+from workers.messages.device import Address
+from workers.sandbox.lock import MeasureLock
+from workers.tvm_backend.cores import usable_cores
+from workers.tvm_backend.members import Dead, Member, Task
+from workers.tvm_backend.pool import ANSWER_TIMEOUT, Pool
+from workers.tvm_backend.remote.line import Line, call, call_again
+
+BEGIN_TIMEOUT = 60.0
+HOLD_TIMEOUT = 600.0
+"""Seconds for another site's batch, or an archive's runs, on the device."""
+
+
+class DevicePool(Pool):
+    """What was compiled goes to the device while the next is compiled; programs that are timed in turns wait for each other.
+
+    A device that breaks off is called again. What it had in hand is run once more, and takes the blame when that breaks it
+    off again: a program that crashes cannot be told from a cable.
+    """
+
+    def __init__(
+        self,
+        device: Address,
+        target: dict[str, Any],
+        threads: int,
+        lock: MeasureLock,
+        thrift: Thrift | None = None,
+        plan: int | None = None,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """`threads` are the device's. Raises DeviceGone, DeviceRefused."""
+        self._address, self._say, self._threads, self._target = device, say, threads, target
+        self._line: Line = call(device)
+        self.first_cache: int | None = self._line.greeting["cache"]
+        self._due = deque[Task]()
+        self._best: dict[int, float] = {}
+        self._begun: dict[str, Any] = {}
+        self._holds = False
+        super().__init__(target, usable_cores(), lock, thrift, plan, exports=True)
+
+    def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
+        super().load(workloads, evaluator, footprint)
+        self._begun = {"target": self._target, "threads": self._threads, "evaluator": evaluator, "footprint": footprint}
+        self._line.close()
+        self._line = self._open(call(self._address))
+
+    def measure(
+        self, candidates: Sequence[Candidate], seen: set[tuple[int, str]], incumbents: dict[int, float]
+    ) -> list[Outcome]:
+        self._best = dict(incumbents)
+        self._due.clear()
+        with self._held():
+            try:
+                return super().measure(candidates, seen, incumbents)
+            finally:
+                for path in {task.program["library"] for task in self.tasks if task.program}:
+                    Path(path).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._line.connection.close()
+        super().close()
+
+    def _timing(self) -> AbstractContextManager[float]:
+        return nullcontext(0.0)
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The device, for one batch."""
+        began = time.monotonic()
+        self._line.send("hold", HOLD_TIMEOUT)
+        self._holds = True
+        try:
+            self._line.receive()
+        except Dead:
+            self._call_again()
+        self.spent["wait"] += time.monotonic() - began
+        try:
+            yield
+        finally:
+            self._holds = False
+            self._line.hand = []
+            for verb in ("drop", "release"):
+                self._line.send(verb, ANSWER_TIMEOUT)
+                try:
+                    self._line.receive()
+                except Dead:
+                    self._call_again()
+
+    def _open(self, line: Line) -> Line:
+        """Ready for programs, as the one before it was."""
+        line.ask("begin", BEGIN_TIMEOUT, **self._begun)
+        if self._holds:
+            line.ask("hold", HOLD_TIMEOUT)
+        return line
+
+    def _call_again(self) -> None:
+        self._line.close()
+        self._line = self._open(call_again(self._address, self._say))
+
+    def _compile(self, tasks: Iterable[Task], seen: set[tuple[int, str]]) -> None:
+        super()._compile(tasks, seen)
+        built = time.monotonic()
+        while self._due or self._line.hand:
+            self._answered([])
+        rest = time.monotonic() - built
+        self.spent["measure"] += rest
+        self.spent["build"] -= rest
+
+    def _advance(self, member: Member, answer: dict[str, Any], seen: set[tuple[int, str]]) -> list[Task]:
+        left = super()._advance(member, answer, seen)
+        if "seconds" in answer:
+            for task, program in zip(member.hand, answer["programs"], strict=True):
+                task.program = {**program, "library": answer["library"]}
+                task.member = None
+                if not task.candidate.in_turns:
+                    self._due.append(task)
+        return left
+
+    def _answered(self, busy: list[Member]) -> list[Member]:
+        """The builders among them; the device is served beside."""
+        if self._due and not self._line.hand:
+            task = self._due.popleft()
+            self._order(task, self._best.get(task.candidate.operator), last=True)
+        answered = super()._answered([*busy, self._line] if self._line.hand else busy)
+        if self._line in answered:
+            answered.remove(self._line)
+            (task,) = self._line.hand
+            if answer := self._heard(task):
+                self._ended(task, [answer], self._best)
+            elif task.outcome is None:
+                self._due.appendleft(task)
+        return answered
+
+    def _time(self, task: Task, incumbent: float | None, last: bool = True) -> dict[str, Any] | None:
+        answer = None
+        while task.outcome is None and answer is None:
+            self._order(task, incumbent, last)
+            answer = self._heard(task)
+        return answer
+
+    def _order(self, task: Task, incumbent: float | None, last: bool) -> None:
+        program = task.program
+        if task.member is self._line:
+            program = None  # it is there
+        elif program is not None:
+            library = base64.b64encode(Path(program["library"]).read_bytes()).decode()
+            program = {**program, "library": library}
+        task.member = self._line
+        self._send_run(self._line, task, incumbent, last, program=program)
+
+    def _heard(self, task: Task) -> dict[str, Any] | None:
+        """The device's answer; None where the task came to its end, or is to be run once more."""
+        line = self._line
+        line.hand = []
+        try:
+            return self._ran(task, line.receive())
+        except Dead as dead:
+            taken = time.monotonic() - line.ordered
+            self._call_again()
+            task.member = None
+            if dead.cause == "crash" and not task.spared:
+                task.spared = True
+            else:
+                task.end(cause=dead.cause, error=str(dead), measure_seconds=taken)
+            return None

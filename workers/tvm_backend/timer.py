@@ -1,0 +1,79 @@
+"""Times programs that were compiled: in the process that compiled them, or on a device elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import tvm
+
+from workers.engine.evaluator import evaluator_from
+from workers.engine.evaluator.estimate import KEPT_RUNS
+from workers.tvm_backend import runtime
+from workers.tvm_backend.arguments import Arguments
+from workers.tvm_backend.handover import Handover
+from workers.tvm_backend.moment import Moment
+from workers.tvm_backend.stopwatch import Stopwatch, timed
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A program and its arguments: `weights` are the places of constants, `batch` is `Workload.batch`."""
+
+    entry: Callable[..., None]
+    operator: int
+    shapes: Sequence[tuple[tuple[int, ...], str]]
+    weights: Sequence[int]
+    batch: int
+
+
+class Timer:
+    """Of the machine it is on; `begin` makes TVM's threads, all before may be done in a process that is forked."""
+
+    def __init__(self, target: tvm.target.Target, threads: int) -> None:
+        self.handover, self.moment = Handover(target, threads), Moment(target, threads)
+        self._kept: dict[int, Kept] = {}
+
+    def load(self, evaluator: dict[str, Any], footprint: int) -> None:
+        """`evaluator` {name, parameters}; `footprint` as `Arguments` takes it."""
+        self._evaluator = evaluator_from(evaluator["name"], evaluator["parameters"])
+        self._footprint = footprint
+
+    def begin(self, lately: Sequence[float]) -> dict[str, Any]:
+        """`lately`: looks at the machine's moment that others took."""
+        self._cores = runtime.spread_threads()
+        self.moment.lately.extend(lately)
+        self._arguments = Arguments(self._footprint, self.handover)
+        return {}
+
+    def keep(self, id: int, entry: Callable[..., None], **described: Any) -> None:
+        """`described`: the other fields of `Kept`."""
+        self._kept[id] = Kept(entry, **described)
+
+    def run(self, id: int, incumbent: float | None, patience: float, last: bool) -> dict[str, Any]:
+        """{seconds, spread, runs, stopped, taken, waited, looks, times} of a program that is kept, and after the `last` time
+        forgotten; see `Moment.of` for `patience`."""
+        kept = self._kept.pop(id) if last else self._kept[id]
+        began = time.perf_counter()
+        given = self._arguments.of(kept.operator, kept.shapes, kept.weights, kept.batch)
+        stopwatch = Stopwatch(kept.entry, given, self.handover)
+        with runtime.on_core(self._cores):
+            (times, stopped), waited = self.moment.of(partial(timed, stopwatch, self._evaluator, incumbent), patience)
+        seconds, spread = self._evaluator.estimate(times)
+        return {
+            "seconds": seconds,
+            "spread": spread,
+            "runs": len(times),
+            "stopped": stopped,
+            "taken": time.perf_counter() - began - waited,
+            "waited": waited,
+            "looks": self.moment.looks,
+            "times": times[:KEPT_RUNS],
+        }
+
+    def drop(self) -> None:
+        """Forgets every program."""
+        self._kept.clear()
