@@ -22,11 +22,14 @@ class Running:
     """`address` as a site has it."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
-        self.folder, self.lock = folder, folder / "locks" / "measure.lock"
+        self.folder, self.lock = folder, folder / "locks" / "device.lock"
         self.start(port)
 
     def start(self, port: int) -> None:
-        environment = os.environ | {"PYTHONPATH": ROOT, "TUNINGSITE_MEASURE_LOCK": str(self.lock)}
+        environment = os.environ | {
+            "PYTHONPATH": ROOT,
+            "TUNINGSITE_MEASURE_LOCK": str(self.lock.with_name("measure.lock")),
+        }
         said = self.folder / "said"
         with said.open("w") as output:
             self.process = subprocess.Popen(
@@ -37,7 +40,9 @@ class Running:
         self.address = Address("127.0.0.1", int(found[1]), found[2])
 
     def children(self) -> list[int]:
-        return [int(pid) for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()]
+        return [
+            int(pid) for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        ]
 
     def end(self, how: int = signal.SIGTERM) -> None:
         self.process.send_signal(how)

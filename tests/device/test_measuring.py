@@ -19,7 +19,7 @@ import pytest
 
 from tests import zoo
 from tests.device.running import Running, device
-from tests.processes import alive, comes_true, stat_of
+from tests.processes import alive, comes_true
 from tests.tvm_backend.local import THREADS, backend_over, local_backend, lock_in, spec_of, target
 from workers.child.__main__ import passing
 from workers.engine.ports import Candidate
@@ -146,10 +146,22 @@ def test_rivals_are_timed_in_turns(backend: Any, monkeypatch: pytest.MonkeyPatch
     assert all(o.seconds for o in outcomes)
 
 
+def test_batch_after_batch_each_program_is_its_own(backend: Any) -> None:
+    """Numbers of candidates begin anew with every batch, and so did names of libraries."""
+    for seed in range(3):
+        plan = [
+            Candidate(one.index, configuration, "start", round=seed)
+            for one in backend.operators()[seed % 2 :: 2]
+            for configuration in one.start[:2]
+        ]
+        assert all(o.seconds for o in backend.measure(plan, {}) if o.cause not in ("duplicate", "invalid"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 def test_a_program_that_ends_the_devices_process_twice_takes_the_blame(
-    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    stopped_first(monkeypatch, running, 2, signal.SIGKILL, times=2)
+    stopped_first(monkeypatch, running, 2, number, times=2)
     outcomes = backend.measure(convolutions(backend, seed=3), {})
     assert [o.cause for o in outcomes] == ["", "", "crash", "", "", ""]
 
@@ -164,17 +176,11 @@ def test_a_connection_that_breaks_once_is_no_bad_program(
 def test_a_program_that_hangs_is_ended_on_the_device(
     backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Even where its own alarm does not reach it."""
     from workers.tvm_backend import pool
 
     monkeypatch.setattr(pool, "RUN_TIMEOUT", 1.0)
     stopped_first(monkeypatch, running, 1, signal.SIGSTOP, times=1)
-
-    def ended() -> None:  # as by its own alarm, which waits while a process is stopped
-        for pid in running.children():
-            if stat_of(pid)[0] == "T":
-                os.kill(pid, signal.SIGKILL)
-
-    threading.Timer(4.0, ended).start()
     outcomes = backend.measure(convolutions(backend, seed=5), {})
     assert [o.cause for o in outcomes] == ["", "timeout", "", "", "", ""]
 

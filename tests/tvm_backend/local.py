@@ -61,7 +61,13 @@ def backend_over(
     from workers.tvm_backend.backend import LocalBackend
 
     return LocalBackend(
-        pool, spec, cleaned(spec.network, spec.inputs), method("auto").evaluation, Machine(cores=THREADS), work_dir, report
+        pool,
+        spec,
+        cleaned(spec.network, spec.inputs),
+        method("auto").evaluation,
+        Machine(cores=THREADS),
+        work_dir,
+        report,
     )
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from workers.baselines.order import Latency
 from workers.baselines.verify import Verdict
+from workers.child.describe import asked
 from workers.child.meaning import meaning
 from workers.child.mending import mended
 from workers.child.peers import ArtifactFailed, half_range, library, onnxruntime, tell_baseline, turns, undisturbed
@@ -26,6 +27,7 @@ from workers.child.turn import TurnLock
 from workers.child.verification import verified
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.channel import ControlReader
+from workers.messages.device import Address
 from workers.messages.spec import RunSpec
 from workers.messages.tuning_log import FILE
 from workers.networks.clean import cleaned
@@ -43,27 +45,35 @@ SHIPPED = Path(__file__).resolve().parent / "shipped"
 
 
 def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
-    """An order: {spec, layout, name, best: {operator: {key, sketch, choices, seconds}}, log: path | null, work_dir}.
+    """An order: {spec, layout, name, best: {operator: {key, sketch, choices, seconds}}, log: path | null, work_dir,
+    device: as `messages.device` | null}.
 
-    Tells `baseline` and `end_to_end` events and a result {passed, verdict, latency, ratio, archive}; `archive` is null when
-    the outputs differ: what is wrong is never offered.
+    Tells `baseline` and `end_to_end` events and a result {passed, verdict, latency, onnxruntime, ratio, archive}; `archive` is
+    null when the outputs differ: what is wrong is never offered. On a device elsewhere there is no ONNX Runtime to be compared
+    with: it is null, and so is the ratio.
     """
     pulse.patience = PATIENCE
     spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
     folder = work / "artifact"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    device = Address.from_json(order["device"]) if order.get("device") else None
+    hardware = asked(device, peak=False)["hardware"] if device else None  # before: one that is gone is said at once
     pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
-    rehearsal = _build(order, spec, folder, pulse)
+    rehearsal = _build(order, spec, folder, pulse, hardware)
     lock = TurnLock(pulse)
-    verdict = _verified(spec, folder, work, pulse)
-    if not verdict.passed:
-        pulse.tell("phase", name="compiling", text="looking for the operators that compute something else")
-        rehearsal = _build(order, spec, folder, pulse, mending=True)
+    if device is not None:
+        verdict, ours = _on_device(device, spec, folder, work, pulse)
+        theirs = None
+    else:
         verdict = _verified(spec, folder, work, pulse)
-    with lock.exclusive():
-        ours, theirs = _timed(spec, folder, work)
-    tell_baseline(pulse, spec, ONNX_RUNTIME, theirs)
+        if not verdict.passed:
+            pulse.tell("phase", name="compiling", text="looking for the operators that compute something else")
+            rehearsal = _build(order, spec, folder, pulse, hardware, mending=True)
+            verdict = _verified(spec, folder, work, pulse)
+        with lock.exclusive():
+            ours, theirs = _timed(spec, folder, work)
+        tell_baseline(pulse, spec, ONNX_RUNTIME, theirs)
     pulse.tell(
         "end_to_end",
         seconds=ours.median,
@@ -80,8 +90,8 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
         passed=verdict.passed,
         verdict=verdict.to_json(),
         latency=asdict(ours),
-        onnxruntime=asdict(theirs),
-        ratio=ours.median / theirs.median,
+        onnxruntime=theirs and asdict(theirs),
+        ratio=theirs and ours.median / theirs.median,
         rehearsal=rehearsal,
         archive=archive and str(archive),
     )
@@ -93,11 +103,27 @@ def _verified(spec: RunSpec, folder: Path, work: Path, pulse: Pulse) -> Verdict:
         return verified(spec, folder, work)
 
 
+def _on_device(address: Address, spec: RunSpec, folder: Path, work: Path, pulse: Pulse) -> tuple[Verdict, Latency]:
+    from workers.child.elsewhere import elsewhere
+
+    pulse.tell("phase", name="verifying", text=f"running the library on {address} against ONNX Runtime here")
+    with elsewhere(address, folder) as there:
+        with TurnLock(pulse).shared():
+            verdict = verified(spec, folder, work, there.outputs)
+        pulse.tell("phase", name="verifying", text=f"timing the library on {address}")
+        return verdict, there.timed()
+
+
 def _build(
-    order: dict[str, Any], spec: RunSpec, folder: Path, pulse: Pulse, mending: bool = False
+    order: dict[str, Any],
+    spec: RunSpec,
+    folder: Path,
+    pulse: Pulse,
+    hardware: dict[str, Any] | None,
+    mending: bool = False,
 ) -> dict[str, Any] | None:
     """Writes model.so, the MetaSchedule database, metadata.json and run.py, of right configurations alone where `mending`;
-    returns what the rehearsal found."""
+    returns what the rehearsal found. `hardware` is that of a device elsewhere."""
     from workers.tvm_backend import runtime
 
     os.environ.update(runtime.pool_variables(spec.threads))
@@ -107,10 +133,10 @@ def _build(
     from workers.tvm_backend.library import Network
     from workers.tvm_backend.linking import export_library, linker
 
-    linker()
+    target = tvm.target.Target(spec.target)
+    linker(target)
     cores, lock = runtime.spread_threads(), TurnLock(pulse)
     with lock.shared():
-        target = tvm.target.Target(spec.target)
         imported, inspection = import_cleaned(spec, target, order.get("layout") or spec.layout, spec.balance)
         network = Network.of(imported, target)
         best = configurations(order["best"], network, spec)
@@ -119,15 +145,18 @@ def _build(
         chosen = _mended(network, best, log, lock, pulse)
         with lock.shared():
             built, rehearsal = network.compiled(chosen), None
+    elif hardware:  # operators cannot be timed in the network from here
+        with lock.shared():
+            chosen, built, rehearsal = best, network.compiled(best), None
     else:
         tuned, latency = order.get("clock", 0.0), order.get("latency")
         chosen, built, rehearsal = rehearsed(network, best, log, tuned, latency, inspection, cores, pulse)
     with lock.shared():
         network.database(chosen, folder)
-        export(built, folder / "model.so")
+        export_library(built, folder / "model.so", target)
         told = rehearsal.to_json() if rehearsal else None
         shipped = {str(index): _shipped(order, index, found) for index, found in chosen.items()}
-        describe(order["name"], spec, imported.layout, folder, inspection, shipped, told)
+        describe(order["name"], spec, imported.layout, folder, inspection, shipped, told, hardware)
     return told
 
 
@@ -195,13 +224,15 @@ def describe(
     network: Inspection,
     operators: Mapping[str, Any] | None = None,
     rehearsal: Mapping[str, Any] | None = None,
+    hardware: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes metadata.json and run.py beside model.so; `network` is what was compiled, `operators` are the configurations
-    in it by index (none: untuned), and `rehearsal` is what was found in the network."""
+    in it by index (none: untuned), `rehearsal` is what was found in the network, and `hardware` what it is for, this machine
+    unless another is given."""
     from workers.tvm_backend.hardware import detect
     from workers.tvm_backend.runtime import versions
 
-    hardware = detect()
+    hardware = hardware or detect().to_json()
     metadata = {
         "network": name,
         "inputs": _ports(network.inputs),
@@ -214,8 +245,8 @@ def describe(
         "operators": operators or {},
         "rehearsal": rehearsal,
         "versions": versions(),
-        "hardware": hardware.name,
-        "requires": {"system": hardware.system, "machine": hardware.machine, "cpu_flags": list(hardware.flags)},
+        "hardware": hardware["name"],
+        "requires": {"cpu_flags": hardware["flags"], **{name: hardware[name] for name in ("system", "machine")}},
         "latency": {"median": 0.0},
     }
     (folder / "metadata.json").write_text(json.dumps(metadata, indent=1, sort_keys=True))
@@ -233,12 +264,14 @@ def _timed(spec: RunSpec, folder: Path, work: Path) -> tuple[Latency, Latency]:
     return undisturbed([pair[0] for pair in pairs]), undisturbed([pair[1] for pair in pairs])
 
 
-def _pack(order: dict[str, Any], folder: Path, work: Path, ours: Latency, theirs: Latency, verdict: Verdict) -> Path:
+def _pack(
+    order: dict[str, Any], folder: Path, work: Path, ours: Latency, theirs: Latency | None, verdict: Verdict
+) -> Path:
     """The archive, whole or not at all."""
     path = folder / "metadata.json"
     metadata = json.loads(path.read_text())
     metadata["latency"] = asdict(ours)
-    metadata["baselines"] = {ONNX_RUNTIME: asdict(theirs)}
+    metadata["baselines"] = {ONNX_RUNTIME: asdict(theirs)} if theirs else {}
     metadata["verified"] = verdict.to_json()
     path.write_text(json.dumps(metadata, indent=1, sort_keys=True))
     (folder / "README.txt").write_text(_readme(metadata))

@@ -9,6 +9,7 @@ from typing import Any
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.messages.channel import ControlReader
+from workers.messages.device import Address
 from workers.networks.check import load
 from workers.networks.clean import clean
 from workers.networks.errors import NetworkError
@@ -56,10 +57,15 @@ def _cleaned_types(network: str, inspection: Inspection) -> set[str]:
 
 
 def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
-    """An order: {peak: bool}. Tells a result {hardware, peak | null}; the peak is measured alone on the machine."""
+    """An order: {peak: bool, device: as `messages.device` | absent}. Tells a result {hardware, peak | null, versions}, of this
+    machine or of the device; the peak is measured alone on it."""
     from workers.tvm_backend import runtime
 
     pulse.patience = PATIENCE
+    if device := order.get("device"):
+        pulse.tell("phase", name="detecting", text="calling the device")
+        pulse.tell("result", task="hardware", **asked(Address.from_json(device), order.get("peak", True)))
+        return
     pulse.tell("phase", name="detecting", text="looking at this machine")
     runtime.load()
     from workers.tvm_backend.hardware import detect
@@ -75,3 +81,14 @@ def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Puls
             found = measure_peak(hardware.target, hardware.cores)
         peak = {"flops": found.flops, "bandwidth": found.bandwidth}
     pulse.tell("result", task="hardware", hardware=hardware.to_json(), peak=peak, versions=runtime.versions())
+
+
+def asked(address: Address, peak: bool) -> dict[str, Any]:
+    """What a device says of itself: {hardware, peak | null, versions}."""
+    from workers.tvm_backend.remote.line import call
+
+    line = call(address)
+    try:
+        return line.ask("hardware", PATIENCE, peak=peak)
+    finally:
+        line.close()

@@ -17,6 +17,7 @@ from workers.engine.space import Operator
 from workers.engine.thrift import Thrift
 from workers.messages import knobs
 from workers.messages.channel import ControlReader
+from workers.messages.device import Address
 from workers.messages.known import decode_known
 from workers.messages.orders import best_of
 from workers.messages.spec import ALL, AUTO, MEASURED, RunSpec
@@ -91,14 +92,27 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
     from workers.tvm_backend import runtime
     from workers.tvm_backend.pool import Pool
 
-    pool = Pool(spec.target, spec.threads, TurnLock(pulse), Thrift(), chosen.rhythm.plan)
+    pool: Pool
+    cache: int | None = None
+    common = spec.target, spec.threads, TurnLock(pulse), Thrift(), chosen.rhythm.plan
+    if device := order.get("device"):
+        from workers.tvm_backend.remote.pool import DevicePool
+
+        address = Address.from_json(device)
+        pool = DevicePool(address, *common, say=lambda text: pulse.tell("log", level="warning", text=text))
+        cache = pool.first_cache
+    else:
+        pool = Pool(*common)
     try:
         runtime.load(spec.target)
+        import tvm
+
         from workers.tvm_backend.backend import LocalBackend, machine_of
         from workers.tvm_backend.evolutionary import Evolving
+        from workers.tvm_backend.linking import linker
         from workers.tvm_backend.lowered import Lowering
 
-        linker()  # says now, not when the budget is spent, that no library could be made
+        linker(tvm.target.Target(spec.target))  # says now, not when the budget is spent, that no library could be made
 
         model = load(spec.network)
         notes = how_computed(model)
@@ -108,7 +122,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
             spec,
             model,
             chosen.evaluation,
-            machine_of(spec.target, spec.threads),
+            machine_of(spec.target, spec.threads, cache),
             Path(order["work_dir"]),
             lambda phase, text: pulse.tell("phase", name=phase, text=text),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,13 @@ from workers.messages.spec import RunSpec
 from workers.networks.check import load
 from workers.networks.tolerance import tolerances
 
+Run = Callable[[Sequence[Path], Sequence[Path]], None]
+"""Runs a library on files of inputs, and writes as many of outputs."""
 
-def verified(spec: RunSpec, folder: Path, work: Path) -> Verdict:
-    """Of the library in `folder` on the inputs of every seed: the first verdict that failed, or one of those that passed;
-    files are written to `work`. Raises ArtifactFailed."""
+
+def verified(spec: RunSpec, folder: Path, work: Path, run: Run | None = None) -> Verdict:
+    """Of the library in `folder`, or of what `run` runs elsewhere, on the inputs of every seed: the first verdict that failed,
+    or one of those that passed; files are written to `work`. Raises ArtifactFailed."""
     allowed = tolerances(load(spec.network))
     with onnxruntime(spec, work, runs=0) as peer:
         told = peer.answer["references"]
@@ -25,8 +29,11 @@ def verified(spec: RunSpec, folder: Path, work: Path) -> Verdict:
     given, found = ([work / f"{name}-{seed}.npz" for seed in SEEDS] for name in ("inputs", "outputs"))
     for path, (inputs, _) in zip(given, references, strict=True):
         save(path, inputs)
-    files = ("--inputs", *map(str, given), "--outputs", *map(str, found))
-    run_script(spec, folder, *files, "--runs", "0").close()
+    if run is None:
+        files = ("--inputs", *map(str, given), "--outputs", *map(str, found))
+        run_script(spec, folder, *files, "--runs", "0").close()
+    else:
+        run(given, found)
     verdicts = []
     for path, (_, wanted) in zip(found, references, strict=True):
         with np.load(path, allow_pickle=False) as stored:

@@ -34,7 +34,9 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="workers.device", description=__doc__)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on; a site elsewhere comes through a tunnel")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on; a site elsewhere comes through a tunnel"
+    )
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--key", type=Path, default=Path.home() / ".tuningsite-device-key", help="file of the key")
     arguments = parser.parse_args()
@@ -45,15 +47,20 @@ def main() -> int:
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
     with socket.create_server((arguments.host, arguments.port), family=family) as server:
         port = server.getsockname()[1]
-        print(f"waiting on {arguments.host}:{port}; the key is {key}", flush=True)
+        say(f"waiting on {arguments.host}:{port}; the key is {key}")
         if arguments.host in LOOPBACK:
-            print(f"from the site's machine: ssh -N -L {port}:127.0.0.1:{port} {socket.gethostname()}", flush=True)
+            say(f"from the site's machine: ssh -N -L {port}:127.0.0.1:{port} {socket.gethostname()}")
         else:
-            print("whoever has the key may run programs here, and nothing on the wire is hidden: trust the network", flush=True)
+            say("whoever has the key may run programs here, and nothing on the wire is hidden: trust the network")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
             listen(server, key)
     return 0
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def kept_key(path: Path) -> str:

@@ -1,7 +1,8 @@
 """What a device does for whoever has its key: one process a connection, which orders reach as `tvm_backend.worker` takes them.
 
 hardware {peak}                                   -> {hardware, peak | null, versions}
-hold     {} / release {}                          -> {waited} / {}: the device's measuring lock
+bury     {process}                                -> {}: that of a connection that broke, which may hang and hold the lock
+hold     {} / release {}                          -> {waited} / {}: sites take turns
 begin    {target, threads, evaluator, footprint}  -> {}
 run      {id, program | null, incumbent, ...}     -> as `Timer.run`; a program is sent with the first run of it
 drop     {}                                       -> {}
@@ -16,16 +17,17 @@ import base64
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import tvm
 
 from workers.messages.device import PROTOCOL
-from workers.sandbox.lock import MeasureLock
+from workers.sandbox.lock import MeasureLock, default_path
 from workers.tvm_backend import runtime
 from workers.tvm_backend.hardware import detect, first_cache
 from workers.tvm_backend.peak import measure_peak
@@ -33,7 +35,7 @@ from workers.tvm_backend.timer import Timer
 
 Answer = dict[str, Any]
 
-VERBS = ("hardware", "hold", "release", "begin", "run", "drop", "put", "get", "script")
+VERBS = ("hardware", "bury", "hold", "release", "begin", "run", "drop", "put", "get", "script")
 NAME = re.compile(r"[A-Za-z0-9_-]{1,60}(\.[a-z0-9]{1,10})?")
 """Of files that are put here: none of them leaves the connection's directory."""
 
@@ -43,8 +45,10 @@ class Device:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = MeasureLock()
+        # Not this machine's own: a site on the same one holds that while it builds what is timed here.
+        self._lock = MeasureLock(default_path().with_name("device.lock"))
         self._held = ExitStack()
+        self._loaded = 0
 
     def hardware(self, peak: bool) -> Answer:
         hardware = detect()
@@ -60,6 +64,13 @@ class Device:
             "peak": found and {"flops": found.flops, "bandwidth": found.bandwidth},
             "versions": greeting()["versions"],
         }
+
+    def bury(self, process: int) -> Answer:
+        with suppress(OSError, IndexError):
+            parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == os.getppid() and process != os.getpid():
+                os.kill(process, signal.SIGKILL)
+        return {}
 
     def hold(self) -> Answer:
         return {"waited": self._held.enter_context(self._lock.exclusive())}
@@ -80,7 +91,10 @@ class Device:
         return self._timer.run(id, **order)
 
     def _keep(self, id: int, name: str, library: str, operator: int, shapes: Any, weights: Any, batch: int) -> None:
-        path = self._folder / f"program-{id}.so"
+        self._loaded += 1
+        path = (
+            self._folder / f"program-{self._loaded}.so"
+        )  # of one name again the loader gives the first that it loaded
         path.write_bytes(base64.b64decode(library))
         entry = tvm.runtime.load_module(str(path))[name]
         path.unlink()  # it is mapped: what is kept here must not fill the device
@@ -122,4 +136,4 @@ class Device:
 def greeting() -> Answer:
     """What the device says of itself: what decides whether libraries that were made elsewhere load here."""
     found = runtime.versions(runtime.LOADING)
-    return {"protocol": PROTOCOL, "versions": found, "cache": first_cache()}
+    return {"protocol": PROTOCOL, "versions": found, "cache": first_cache(), "process": os.getpid()}

@@ -12,18 +12,19 @@ from workers.engine.errors import EngineError
 from workers.engine.methods import method
 from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
-from workers.headless.machine import spec_fields, this_machine
+from workers.headless.machine import device_machine, spec_fields, this_machine
 from workers.headless.profile import Profile
 from workers.headless.torch_export import as_onnx
+from workers.messages.device import Address
 from workers.messages.spec import Budget, RunSpec
 
 DEFAULT_MINUTES = 5.0
 """Of tuning where no limit is given."""
 
 
-def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile) -> RunSpec:
+def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile, device: Address | None = None) -> RunSpec:
     """The run that the words of `tune` ask for: inspects the network, converts it into `out` where it has to be, and
-    measures this machine where no run did before."""
+    measures this machine where no run did before, or the `device`."""
     parts = dict(pair(text, "--part") for text in arguments.part)
     check_method(arguments.method, parts, stored=arguments.resume)
     _check_numbers(arguments)
@@ -33,7 +34,7 @@ def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile) -> RunSp
         inspection = ask({"task": "inspect", "network": network})["inspection"]
     inputs = input_shapes(inspection, dict(pair(text, "--shape") for text in arguments.shape))
     with profile.accounts.spending("command/machine"):
-        machine = this_machine(arguments.measure_again)
+        machine = device_machine(device) if device else this_machine(arguments.measure_again)
     return RunSpec(
         network=network,
         **spec_fields(machine),
@@ -45,6 +46,24 @@ def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile) -> RunSp
         layout=arguments.layout,
         seed=arguments.seed,
     )
+
+
+def device_of(arguments: argparse.Namespace) -> Address | None:
+    """That of --device, with the key in the file of --device-key; raises UserMistake."""
+    if not arguments.device:
+        return None
+    if not arguments.device_key:
+        raise UserMistake(
+            "--device needs --device-key FILE: a file with the key that 'python -m workers.device' prints there"
+        )
+    try:
+        return Address.read(arguments.device, Path(arguments.device_key).read_text())
+    except OSError as error:
+        raise UserMistake(
+            f"--device-key {arguments.device_key}: {error.strerror}; name a file that can be read"
+        ) from None
+    except ValueError as error:
+        raise UserMistake(f"--device: {error}") from None
 
 
 def out_directory(out: str) -> Path:

@@ -181,7 +181,7 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
     slots_told = {"slots": slots, "decided_by_belief": believed, "differs_from_round_robin": differs}
     seconds, trials = last["clock"], last["trials"]
     quartiles = result["latency"]
-    ours, theirs = quartiles["median"], result["onnxruntime"]["median"]
+    ours, theirs = quartiles["median"], result["onnxruntime"] and result["onnxruntime"]["median"]
     share = {name: part / seconds for name, part in spent.items()}
     figures = {
         "seconds": seconds,
@@ -207,8 +207,8 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         f"{len(operators)} operators, {trials} configurations in {human(seconds)} ({trials / seconds:.1f}/s)"
         + (f", all operators measured after {complete:.1f} s" if complete else ""),
         f"end to end {1e3 * ours:.3f} ms ± {500 * (quartiles['upper_quartile'] - quartiles['lower_quartile']):.3f}, "
-        f"sum of operators {1e3 * (last['latency'] or 0):.3f} ms, "
-        f"ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x",
+        f"sum of operators {1e3 * (last['latency'] or 0):.3f} ms"
+        + (f", ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x" if theirs else ""),
         "clock: "
         + ", ".join(f"{name} {100 * part:.1f} %" for name, part in sorted(share.items(), key=lambda item: -item[1])),
         f"outputs: {result['verdict']['sentence']}",

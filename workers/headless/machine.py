@@ -10,6 +10,7 @@ from typing import Any
 
 from workers.headless.ask import ask
 from workers.headless.whole import write_whole
+from workers.messages.device import Address
 
 FIELDS = ("hardware", "peak", "versions")
 
@@ -17,6 +18,12 @@ FIELDS = ("hardware", "peak", "versions")
 def cache() -> Path:
     """Where measured machines are kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tuningsite" / "machine.json"
+
+
+def device_machine(device: Address) -> dict[str, Any]:
+    """The same of a device elsewhere, measured anew."""
+    found = ask({"task": "hardware", "peak": True, "device": device.to_json()})
+    return {name: found[name] for name in FIELDS}
 
 
 def this_machine(measure_again: bool = False) -> dict[str, Any]:

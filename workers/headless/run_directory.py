@@ -12,6 +12,7 @@ from typing import Any
 from workers.headless.errors import UserMistake
 from workers.headless.records import keep_records
 from workers.headless.whole import write_whole
+from workers.messages.device import Address
 from workers.messages.orders import tune_order
 from workers.messages.spec import AUTO, RunSpec
 from workers.messages.tuning_log import FILE, encode_row, measurement_row
@@ -29,17 +30,19 @@ class RunDirectory:
     """Call `begin` once, then `order` for every attempt. Writing needs the journal open; what is kept can be read later."""
 
     journal: DirectoryJournal
+    device: Address | None = None
+    """That programs are timed on, where that is not this machine."""
 
     @classmethod
     @contextmanager
-    def opened(cls, out: Path) -> Iterator[RunDirectory]:
+    def opened(cls, out: Path, device: Address | None = None) -> Iterator[RunDirectory]:
         """That of `out`, alone; raises UserMistake where another process writes to it or the journal is damaged."""
         try:
             journal = DirectoryJournal(out / RUN)
         except (DirectoryBusy, DamagedJournal) as error:
             raise UserMistake(str(error)) from None
         with journal:
-            yield cls(journal)
+            yield cls(journal, device)
 
     @property
     def path(self) -> Path:
@@ -94,6 +97,7 @@ class RunDirectory:
             operators=operators,
             layout=layout,
             known=self.known if self.known.exists() else None,
+            device=self.device,
         )
 
     def work_dir(self) -> Path:

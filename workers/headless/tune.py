@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workers.headless.arguments import out_directory, percentage, spec_of
+from workers.headless.arguments import device_of, out_directory, percentage, spec_of
 from workers.headless.ask import GRACE, ask, confined, refusal
 from workers.headless.display import Display, human, summary
 from workers.headless.errors import Failure
@@ -21,6 +21,7 @@ from workers.headless.profile_table import profile_lines
 from workers.headless.run_directory import RunDirectory
 from workers.headless.whole import write_whole
 from workers.messages.channel import Wish
+from workers.messages.device import Address
 from workers.messages.events import Event
 from workers.messages.folders import remove_tree
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
@@ -65,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape", action="append", default=[], metavar="INPUT=1,3,224,224", help="sizes of a dynamic input"
     )
+    parser.add_argument(
+        "--device", metavar="HOST[:PORT]",
+        help="tune for a machine elsewhere, on which 'python -m workers.device' runs: programs are built here and timed there",
+    )  # fmt: skip
+    parser.add_argument("--device-key", metavar="FILE", help="file with that device's key")
     parser.add_argument("--measure-again", action="store_true", help="measure this machine's peak anew")
     parser.add_argument(
         "--records", action="append", default=[], metavar="DIR",
@@ -85,10 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
     """0 when the archive is there, or all that was asked for; raises UserMistake or Failure."""
     profile = Profile(memory=arguments.profile)
     out = out_directory(arguments.out)
-    spec = spec_of(arguments, out, profile)
+    device = device_of(arguments)
+    spec = spec_of(arguments, out, profile, device)
     display = Display(spec.budget)
     try:
-        return _tuned(arguments, out, spec, profile, display)
+        return _tuned(arguments, out, spec, device, profile, display)
     finally:
         display.end()
         if arguments.profile and profile.told:
@@ -98,7 +105,9 @@ def run(arguments: argparse.Namespace) -> int:
                 Display.say(line)
 
 
-def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Profile, display: Display) -> int:
+def _tuned(
+    arguments: argparse.Namespace, out: Path, spec: RunSpec, device: Address | None, profile: Profile, display: Display
+) -> int:
     """The run's directory is held to the end: what compiles works in it too."""
     spending = profile.accounts.spending
 
@@ -106,10 +115,10 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
         with profile.process(TUNING, order["clock"]) as hear:
             return confined(order, Listened(display.over(directory.journal), hear), GRACE)
 
-    with spending("command/journal"), RunDirectory.opened(out) as directory:
+    with spending("command/journal"), RunDirectory.opened(out, device) as directory:
         with display.stops_on_interrupt():
             spec = directory.begin(spec, arguments.records, arguments.resume)
-            if _takes_long(spec.budget) and not directory.journal.history().measurements:
+            if device is None and _takes_long(spec.budget) and not directory.journal.history().measurements:
                 with spending("command/check"):
                     _check_import(spec, arguments.network, display, display.over(directory.journal).heartbeat)
             ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
@@ -127,7 +136,9 @@ def _tuned(arguments: argparse.Namespace, out: Path, spec: RunSpec, profile: Pro
             sum_of_operators = f"{1e3 * latency:.3f} ms" if latency else "not every operator works"
             Display.say(f"{sum_of_operators} after {human(history.clock)}; --resume makes the archive")
             return 0
-        order = compile_order(spec.to_json(), directory.work_dir(), name, layout, best, latency, log, history.clock)
+        order = compile_order(
+            spec.to_json(), directory.work_dir(), name, layout, best, latency, log, history.clock, device
+        )
         with profile.process(ARTIFACT, history.clock, display.hear) as hear:
             result = ask(order, hear)
         display.end()

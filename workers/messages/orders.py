@@ -9,6 +9,7 @@ from typing import Any
 
 from workers.messages.believed import Believed
 from workers.messages.causes import UNBUILT
+from workers.messages.device import Address
 from workers.messages.spec import AUTO
 
 Row = Mapping[str, Any]
@@ -82,9 +83,10 @@ def tune_order(
     operators: Iterable[Row],
     layout: str,
     known: Path | None,
+    device: Address | None = None,
 ) -> dict[str, Any]:
-    """An attempt at a run: what its journal holds so far, its layout among it (AUTO before one was told), and a file of what
-    earlier runs found (messages.known)."""
+    """An attempt at a run: what its journal holds so far, its layout among it (AUTO before one was told), a file of what
+    earlier runs found (messages.known), and the device that programs are timed on, where that is not this machine."""
     return {
         "task": "tune",
         "spec": spec,
@@ -97,6 +99,7 @@ def tune_order(
         "operators": [(operator["key"], operator.get("space", "")) for operator in operators],
         "layout": _settled(layout),
         "known": None if known is None else str(known),
+        "device": device and device.to_json(),
     }
 
 
@@ -109,8 +112,10 @@ def compile_order(
     latency: float | None,
     log: Path,
     clock: float = 0.0,
+    device: Address | None = None,
 ) -> dict[str, Any]:
-    """The artifact of the best so far; `layout` is what the run was made with, "none" where it made no difference."""
+    """The artifact of the best so far; `layout` is what the run was made with, "none" where it made no difference. `device` as
+    in `tune_order`."""
     return {
         "task": "compile",
         "spec": spec,
@@ -121,6 +126,7 @@ def compile_order(
         "latency": latency,
         "log": str(log),
         "clock": clock,
+        "device": device and device.to_json(),
     }
 
 

@@ -146,35 +146,36 @@ def _convert(order: Mapping[str, Any]) -> Terms:
 
 
 def _hardware(order: Mapping[str, Any]) -> Terms:
-    return _compiling((), order["work_dir"])
+    return _compiling((), order)
 
 
 def _tune(order: Mapping[str, Any]) -> Terms:
     known = (str(order["known"]),) if order.get("known") else ()
-    return _compiling((_network(order), *known), order["work_dir"])
+    return _compiling((_network(order), *known), order)
 
 
 def _landscape(order: Mapping[str, Any]) -> Terms:
-    return _compiling((_network(order),) if order.get("spec") else (), order["work_dir"])
+    return _compiling((_network(order),) if order.get("spec") else (), order)
 
 
 def _compile(order: Mapping[str, Any]) -> Terms:
     log = (str(order["log"]),) if order.get("log") else ()
-    return _compiling((_network(order), *log), order["work_dir"])
+    return _compiling((_network(order), *log), order)
 
 
 def _network(order: Mapping[str, Any]) -> str:
     return str(json.loads(order["spec"])["network"])
 
 
-def _compiling(read: tuple[str, ...], work_dir: str) -> Terms:
+def _compiling(read: tuple[str, ...], order: Mapping[str, Any]) -> Terms:
     """Without an end for the whole: all of these wait for the measuring lock, however long others hold it. They say that
-    they wait, and one that hangs falls silent (workers.child.pulse)."""
+    they wait, and one that hangs falls silent (workers.child.pulse). Only who works with a device elsewhere has a network."""
+    work_dir = str(order["work_dir"])
     locks = default_path().parent
     private_directory(locks)
     return Terms(
         limits=Limits(file_size=DISK, processes=_processes(MANY)),
-        access=Access(read=read, write=(str(work_dir), str(locks)), network=False),
+        access=Access(read=read, write=(work_dir, str(locks)), network=bool(order.get("device"))),
         resident=int(RESIDENT_SHARE * memory()),
         shared=True,  # measuring workers have what they were forked with
         disk=DISK,

@@ -108,7 +108,8 @@ class LocalBackend:
         self._pool.close()
 
 
-def machine_of(target: dict[str, Any], threads: int) -> Machine:
-    """Lanes and registers by the target's vector extension, the cache of this machine; `target` as TVM is given it."""
+def machine_of(target: dict[str, Any], threads: int, cache: int | None = None) -> Machine:
+    """Lanes and registers by the target's vector extension; `target` as TVM is given it. The `cache` is this machine's where no
+    other is given."""
     parsed = tvm.target.Target(target)
-    return Machine(vector_lanes(parsed), vector_registers(parsed), threads, first_cache() or Machine.cache)
+    return Machine(vector_lanes(parsed), vector_registers(parsed), threads, cache or first_cache() or Machine.cache)

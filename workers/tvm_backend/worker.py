@@ -16,7 +16,8 @@ compile  {programs: [as for apply]}            -> {seconds} or {error}: in one m
 run      {id, incumbent | null, patience, last} -> as `Timer.run`, or {error}
 drop     {}                                    -> {}: forgets every program
 
-One that builds for a device answers "compile" with {seconds, library: path, programs: as `Timer.keep` takes them} and runs nothing.
+One that builds for a device runs nothing, and answers "compile" with {seconds, library: path, programs: as `Timer.keep` takes
+them}.
 
 Errors come with the seconds that they took ("taken"). A kernel may crash, hang or exhaust memory here: the pool sees the
 process die or be late, and that is the candidate's failure.
@@ -172,7 +173,8 @@ class Parent:
 
     def __init__(self, connection: Connection, target: dict[str, Any], exports: bool = False) -> None:
         self.connection = connection
-        self.worker, self.verbs = (Exporter(target), BUILDERS) if exports else (Worker(target), (*BUILDERS, "run"))
+        self.worker: Builder = Exporter(target) if exports else Worker(target)
+        self.verbs = BUILDERS if exports else (*BUILDERS, "run")
         self.statuses: dict[int, int | None] = {}
         """By worker; None while it may live, which keeps its number from being another's."""
 

@@ -108,7 +108,9 @@ def _greeted(connection: Connection, address: Address) -> dict[str, Any]:
             f"the device at {address} has another key", "take the key that 'python -m workers.device' prints there"
         ) from None
     except (EOFError, OSError, ValueError) as error:
-        raise DeviceGone(f"the device at {address} broke off the call ({error or 'it closed the connection'})") from None
+        raise DeviceGone(
+            f"the device at {address} broke off the call ({error or 'it closed the connection'})"
+        ) from None
     ours = runtime.versions(runtime.LOADING)
     if greeting["protocol"] != PROTOCOL or greeting["versions"] != ours:
         raise DeviceRefused(

@@ -107,8 +107,11 @@ class DevicePool(Pool):
         return line
 
     def _call_again(self) -> None:
-        self._line.close()
-        self._line = self._open(call_again(self._address, self._say))
+        broken = self._line
+        broken.close()
+        self._line = call_again(self._address, self._say)
+        self._line.ask("bury", ANSWER_TIMEOUT, process=broken.greeting["process"])
+        self._open(self._line)
 
     def _compile(self, tasks: Iterable[Task], seen: set[tuple[int, str]]) -> None:
         super()._compile(tasks, seen)
