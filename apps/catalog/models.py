@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 
 from apps.core.ids import new_id
+from workers.messages.device import Address
 
 
 class Network(models.Model):
@@ -64,7 +65,12 @@ class Network(models.Model):
 
 
 class Target(models.Model):
-    """Hardware, and what TVM compiles for it; seen by all accounts. `peak_flops` in FLOP/s, `bandwidth` in bytes/s."""
+    """Hardware, and what TVM compiles for it; seen by all accounts. `peak_flops` in FLOP/s, `bandwidth` in bytes/s.
+
+    Of kind DEVICE programs are timed elsewhere: at `host` and `port`, by who has its `key`, which no page shows.
+    """
+
+    LOCAL, DEVICE = "local", "device"
 
     class State(models.TextChoices):
         NEW = "new"
@@ -73,7 +79,10 @@ class Target(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=200)
-    kind = models.CharField(max_length=12, default="local", unique=True)
+    kind = models.CharField(max_length=12, default=LOCAL)
+    host = models.CharField(max_length=255, blank=True)
+    port = models.PositiveIntegerField(default=0)
+    key = models.CharField(max_length=200, blank=True)
     hardware: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     tvm: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     versions: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
@@ -88,6 +97,12 @@ class Target(models.Model):
 
     class Meta:
         ordering = ("created",)
+        constraints = (models.UniqueConstraint(fields=("kind", "host", "port"), name="target_once"),)
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def device(self) -> Address | None:
+        """Where it is, unless it is this machine."""
+        return Address(self.host, self.port, self.key) if self.kind == self.DEVICE else None

@@ -321,7 +321,7 @@ class Artifact(models.Model):
     verdict: models.JSONField[Any, Any] = models.JSONField(default=dict)
     latency: models.JSONField[Any, Any] = models.JSONField(default=dict)
     onnxruntime: models.JSONField[Any, Any] = models.JSONField(default=dict)
-    ratio = models.FloatField()
+    ratio = models.FloatField(null=True)
     created = models.DateTimeField(auto_now_add=True)
 
     class Meta:

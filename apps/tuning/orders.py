@@ -46,7 +46,9 @@ def order(job_id: Any, task: str, work_dir: Path) -> dict[str, Any]:
         assert job.network is not None
         source, allowed = str(job.network.source_path), settings.ALLOW_TORCH_EXPORT
         return {"task": "convert", "source": source, "allowed": allowed, "work_dir": str(work_dir)}
-    return {"task": "hardware", "peak": True, "work_dir": str(work_dir)}
+    assert job.target is not None
+    device = job.target.device
+    return {"task": "hardware", "peak": True, "work_dir": str(work_dir), "device": device and device.to_json()}
 
 
 def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
@@ -70,6 +72,7 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
         operators=run.operators.order_by("index").values("key", "space"),
         layout=_layout(run),
         known=_written(work_dir / "known.json", [encode_known(known)]) if known else None,
+        device=run.target.device,
     )
 
 
@@ -78,7 +81,9 @@ def _compile(run: TuningRun, work_dir: Path) -> dict[str, Any]:
     # What is told of the library is their sum: a run that goes on has a better one soon.
     latency = latency_of(chosen, operators) if len(chosen) == len(operators) else None
     log = _written(work_dir / FILE, map(encode_row, tuning_log(run)))
-    return compile_order(run.spec(), work_dir, run.network.name, _layout(run), chosen, latency, log, run.clock)
+    return compile_order(
+        run.spec(), work_dir, run.network.name, _layout(run), chosen, latency, log, run.clock, run.target.device
+    )
 
 
 def _layout(run: TuningRun) -> str:

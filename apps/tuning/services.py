@@ -1,10 +1,10 @@
 """The only door through which jobs and runs are changed.
 
-For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, remove_network,
-remove_library; they raise Refused for a user's mistake; may_remeasure and measured say whether there is a use in asking,
-MAX_DIMENSION and MAX_TRIALS what is refused. For workers:
-claim or claim_read, then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep,
-forget_uploads, remeasure_if_changed. An upload is apps.catalog.services.create_network.
+For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, add_device,
+remove_device, remove_network, remove_library; they raise Refused for a user's mistake; may_remeasure and measured say
+whether there is a use in asking, MAX_DIMENSION and MAX_TRIALS what is refused. For workers: claim or claim_read, then
+Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep, forget_uploads,
+remeasure_if_changed. An upload is apps.catalog.services.create_network.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from apps.tuning.reconcile import reconcile
 from apps.tuning.requests import (
     MAX_DIMENSION,
     MAX_TRIALS,
+    add_device,
     choose_shapes,
     create_run,
     ensure_local_target,
@@ -23,6 +24,7 @@ from apps.tuning.requests import (
     measured,
     remeasure,
     remeasure_if_changed,
+    remove_device,
     remove_library,
     remove_network,
     request,
@@ -36,6 +38,7 @@ __all__ = [
     "Claim",
     "LeaseLost",
     "Refused",
+    "add_device",
     "choose_shapes",
     "claim",
     "claim_read",
@@ -49,6 +52,7 @@ __all__ = [
     "reconcile",
     "remeasure",
     "remeasure_if_changed",
+    "remove_device",
     "remove_library",
     "remove_network",
     "request",

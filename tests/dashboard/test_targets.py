@@ -79,3 +79,33 @@ def test_it_is_measured_so_often_and_no_more(site: Site, ada: Client, monkeypatc
         in asked(ada, site)
     )
     assert measurements(site) == 2
+
+
+def test_who_runs_the_site_adds_a_device_whose_key_no_page_shows(site: Site, ada: Client) -> None:
+    site.ada.is_staff = True
+    site.ada.save()
+    key = "0123456789abcdef0123456789abcdef"
+    page = ada.post(reverse("add-device"), {"address": "10.0.0.7:9200", "key": key}, follow=True).content.decode()
+    assert "10.0.0.7:9200" in page
+    assert key not in page
+    device = Target.objects.get(kind="device")
+    Job.objects.filter(target=device).update(state="failed")
+    page = ada.post(reverse("remove-device", args=[device.pk]), follow=True).content.decode()
+    assert "10.0.0.7:9200" not in page
+    assert not Target.objects.filter(kind="device").exists()
+
+
+def test_others_are_offered_no_device_form_and_get_nowhere_with_one(site: Site, ada: Client) -> None:
+    page = ada.post(reverse("add-device"), {"address": "10.0.0.7", "key": "k" * 32}, follow=True).content.decode()
+    assert "only who runs this site can add devices" in page
+    assert "Add a device" not in page
+    assert ada.post(reverse("remove-device", args=[site.target.pk]), follow=True).status_code == 200
+    assert ada.get(reverse("add-device")).status_code == 405
+
+
+def test_a_mistyped_address_is_said(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paces, "MEASUREMENTS", Pace(6, 3600.0))  # accounts of other tests had its number
+    site.ada.is_staff = True
+    site.ada.save()
+    page = ada.post(reverse("add-device"), {"address": "board:x", "key": "k" * 32}, follow=True).content.decode()
+    assert "&#x27;x&#x27; is no port. Next step: write a number from 1 to 65535 behind the colon." in page

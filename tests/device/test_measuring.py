@@ -105,7 +105,8 @@ def test_outcomes_are_those_of_a_machines_own_workers(backend: Any, tmp_path: Pa
     assert [o.identity for o in there] == [o.identity for o in here]
     assert [o.configuration for o in there] == [o.configuration for o in here]
     for one, other in zip(there, here, strict=True):
-        assert one.seconds and other.seconds
+        assert one.seconds
+        assert other.seconds
         assert 0.1 < one.seconds / other.seconds < 10
         assert one.runs > 1 or one.stopped != "enough"
     assert all(o.cause == "duplicate" for o in backend.measure(given, {})), "it was tried before"

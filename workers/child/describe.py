@@ -64,7 +64,7 @@ def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Puls
     pulse.patience = PATIENCE
     if device := order.get("device"):
         pulse.tell("phase", name="detecting", text="calling the device")
-        pulse.tell("result", task="hardware", **asked(Address.from_json(device), order.get("peak", True)))
+        pulse.tell("result", task="hardware", **_at_once(Address.from_json(device), order.get("peak", True)))
         return
     pulse.tell("phase", name="detecting", text="looking at this machine")
     runtime.load()
@@ -81,6 +81,16 @@ def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Puls
             found = measure_peak(hardware.target, hardware.cores)
         peak = {"flops": found.flops, "bandwidth": found.bandwidth}
     pulse.tell("result", task="hardware", hardware=hardware.to_json(), peak=peak, versions=runtime.versions())
+
+
+def _at_once(address: Address, peak: bool) -> dict[str, Any]:
+    """`asked`; that the device does not answer is an answer to who asked for it now."""
+    from workers.tvm_backend.remote.line import DeviceGone, DeviceRefused
+
+    try:
+        return asked(address, peak)
+    except DeviceGone as gone:
+        raise DeviceRefused(str(gone), gone.next_step) from None
 
 
 def asked(address: Address, peak: bool) -> dict[str, Any]:

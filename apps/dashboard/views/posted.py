@@ -16,6 +16,8 @@ BACK = {
     "delete-network": ("network", "the network"),
     "delete-library": ("storage", "the storage"),
     "remeasure": ("targets", "the targets"),
+    "add-device": ("targets", "the targets"),
+    "remove-device": ("targets", "the targets"),
 }
 """By the name of an address: where its button is, of the same key where it has one."""
 

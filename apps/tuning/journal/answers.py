@@ -59,11 +59,14 @@ class Answers(Recorder):
 
     def _measured(self, event: Told) -> None:
         hardware, peak = event["hardware"], event["peak"] or {}
+        target = self._job.target
+        device = target.device if target else None
+        seen = {} if device else {"fingerprint": machine.fingerprint()}
         ceilings = {"peak_flops": peak["flops"], "bandwidth": peak["bandwidth"]} if peak else {}
         Target.objects.filter(jobs=self._job).update(
             state=Target.State.READY,
-            name=str(hardware["name"])[:200],
-            hardware={**hardware, "fingerprint": machine.fingerprint()},
+            name=(f"{str(hardware['name'])[:120]} at {device.host}" if device else str(hardware["name"]))[:200],
+            hardware={**hardware, **seen},
             tvm=hardware["target"],
             threads=hardware["cores"],
             versions=event["versions"],

@@ -50,7 +50,7 @@ class BesideRecorder(RunRecorder):
             size=archive.size if passed and archive else 0,
             verdict=event["verdict"],
             latency=event["latency"],
-            onnxruntime=event["onnxruntime"],
+            onnxruntime=event["onnxruntime"] or {},
             ratio=event["ratio"],
         )
         if passed:

@@ -3,7 +3,14 @@
 from apps.tuning.requests.artifacts import compile_if_measured, measured, request_artifact
 from apps.tuning.requests.baselines import being_taken, taken_meanwhile, waiting_for
 from apps.tuning.requests.limits import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS, check_jobs
-from apps.tuning.requests.machines import ensure_local_target, may_remeasure, remeasure, remeasure_if_changed
+from apps.tuning.requests.machines import (
+    add_device,
+    ensure_local_target,
+    may_remeasure,
+    remeasure,
+    remeasure_if_changed,
+    remove_device,
+)
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.requests.removals import remove_library, remove_network
 from apps.tuning.requests.runs import MAX_TRIALS, create_run
@@ -15,6 +22,7 @@ __all__ = [
     "MAX_ACTIVE_RUNS",
     "MAX_DIMENSION",
     "MAX_TRIALS",
+    "add_device",
     "being_taken",
     "check_jobs",
     "choose_shapes",
@@ -26,6 +34,7 @@ __all__ = [
     "measured",
     "remeasure",
     "remeasure_if_changed",
+    "remove_device",
     "remove_library",
     "remove_network",
     "request",

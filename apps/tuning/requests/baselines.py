@@ -14,7 +14,10 @@ from workers.messages.baselines import BASELINES
 
 
 def find_baselines(run: TuningRun) -> None:
-    """Inside a transaction: baselines of an earlier run, or a job that takes them."""
+    """Inside a transaction: baselines of an earlier run, or a job that takes them. On a device elsewhere there is no
+    ONNX Runtime to be asked."""
+    if run.target.device:
+        return
     if lines := _known(run):
         TuningRun.objects.filter(pk=run.pk).update(baselines=lines)
         run.baselines = lines

@@ -13,15 +13,16 @@ from apps.core.machine import fingerprint
 from apps.tuning.models import Job
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import ACTIVE
+from workers.messages.device import Address
 
 
 def ensure_local_target() -> Target:
     """This machine; the first call has it measured. Pages ask again and again: what is known is read without a lock."""
-    known = Target.objects.filter(kind="local").first()
+    known = Target.objects.filter(kind=Target.LOCAL).first()
     if known is not None and (known.state != Target.State.NEW or _being_measured(known)):
         return known
     with transaction.atomic():
-        target, _ = Target.objects.get_or_create(kind="local", defaults={"name": "This machine"})
+        target, _ = Target.objects.get_or_create(kind=Target.LOCAL, defaults={"name": "This machine"})
         if target.state == Target.State.NEW and not _being_measured(target):
             enqueue(Job.Task.HARDWARE, None, target=target)
     return target
@@ -33,7 +34,7 @@ def remeasure_if_changed() -> bool:
     For the start of the site, and no more often: where its processes see different machines they never agree.
     """
     with transaction.atomic():
-        target = Target.objects.select_for_update().filter(kind="local", state=Target.State.READY).first()
+        target = Target.objects.select_for_update().filter(kind=Target.LOCAL, state=Target.State.READY).first()
         measured = target and target.hardware.get("fingerprint")
         if target is None or measured in (None, fingerprint()) or _being_measured(target):
             return False
@@ -59,6 +60,47 @@ def remeasure(target: Target, user: Any) -> Job:
         if row.state == Target.State.FAILED:
             Target.objects.filter(pk=row.pk).update(state=Target.State.NEW, error="", next_step="")
         return _being_measured(row) or enqueue(Job.Task.HARDWARE, user, target=row)
+
+
+def add_device(text: str, key: str, user: Any) -> Target:
+    """The device at that address, which is called and measured; raises Refused for who may not say so, and for what is no
+    address or no key. One that is known already is called with the new key."""
+    if not may_remeasure(user):
+        raise Refused(text, "only who runs this site can add devices", "ask them to")
+    try:
+        address = Address.read(text, key)
+    except ValueError as error:
+        reason, _, next_step = str(error).partition("; ")
+        raise Refused(text or "no address", reason, next_step) from None
+    with transaction.atomic():
+        target, new = Target.objects.select_for_update().get_or_create(
+            kind=Target.DEVICE,
+            host=address.host,
+            port=address.port,
+            defaults={"name": str(address), "key": address.key},
+        )
+        if not new:
+            Target.objects.filter(pk=target.pk).update(key=address.key)
+        if target.state == Target.State.FAILED:
+            Target.objects.filter(pk=target.pk).update(state=Target.State.NEW, error="", next_step="")
+        if not _being_measured(target):
+            enqueue(Job.Task.HARDWARE, user, target=target)
+    return target
+
+
+def remove_device(target: Target, user: Any) -> None:
+    """Raises Refused for this machine, for what runs were tuned for, and while it is called."""
+    if not may_remeasure(user):
+        raise Refused(target.name, "only who runs this site can remove devices", "ask them to")
+    with transaction.atomic():
+        row = Target.objects.select_for_update().filter(pk=target.pk, kind=Target.DEVICE).first()
+        if row is None:
+            raise Refused(target.name, "it is no device that was added", "remove one of those")
+        if runs := row.runs.count():
+            raise Refused(row.name, f"{runs} runs were tuned for it", "delete their networks first")
+        if _being_measured(row):
+            raise Refused(row.name, "it is being measured", "wait until that is over")
+        row.delete()
 
 
 def _being_measured(target: Target) -> Job | None:

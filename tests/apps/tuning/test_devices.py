@@ -1,0 +1,141 @@
+"""Devices elsewhere: who may add them, what a key is worth, and what is not asked of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.catalog.models import Target
+from apps.core.errors import Refused
+from apps.tuning import services
+from apps.tuning.models import Artifact, Job
+from workers.messages.device import PORT, Address
+
+KEY = "0123456789abcdef0123456789abcdef"
+FOUND = {"name": "Cortex-A72", "cores": 4, "target": {"kind": "llvm", "mtriple": "aarch64-linux-gnu"}}
+
+
+@pytest.fixture
+def staff(site: Any) -> Any:
+    site.ada.is_staff = True
+    site.ada.save()
+    return site.ada
+
+
+@pytest.fixture
+def board(site: Any, staff: Any) -> Target:
+    """A device that was measured."""
+    target = services.add_device("10.0.0.7", KEY, staff)
+    held = services.claim(Job.objects.get(task="hardware", target=target).pk, "worker")
+    assert held is not None
+    peak = {"flops": 2e10, "bandwidth": 3e9}
+    event = {"kind": "result", "clock": 1.0, "task": "hardware", "hardware": FOUND, "peak": peak, "versions": {}}
+    services.write(held, [event])
+    services.conclude(held, "finished")
+    target.refresh_from_db()
+    return target
+
+
+def test_a_device_is_called_with_its_key_and_kept_as_it_says_it_is(site: Any, staff: Any, tmp_path: Path) -> None:
+    target = services.add_device("board.local:9200", f" {KEY}\n", staff)
+    held = services.claim(Job.objects.get(task="hardware", target=target).pk, "worker")
+    assert held is not None
+    assert held.order()["device"] == {"host": "board.local", "port": 9200, "key": KEY}
+
+
+def test_what_was_measured_is_its_own(board: Target) -> None:
+    assert (board.state, board.name, board.threads) == ("ready", "Cortex-A72 at 10.0.0.7", 4)
+    assert board.tvm == FOUND["target"]
+    assert "fingerprint" not in board.hardware, "this machine's would have it measured again"
+    assert board.device == Address("10.0.0.7", PORT, KEY)
+
+
+def test_a_run_for_it_is_built_here_and_compared_with_nothing_here(site: Any, board: Target) -> None:
+    site.target = board
+    run = site.run()
+    assert not Job.objects.filter(task="baseline").exists()
+    held = services.claim(run.job_id, "worker")
+    assert held is not None
+    order = held.order()
+    assert order["device"] == board.device.to_json()
+    assert KEY not in order["spec"], "which is kept and told"
+
+
+def test_a_run_for_this_machine_has_no_device(site: Any) -> None:
+    held = services.claim(site.run().job_id, "worker")
+    assert held is not None
+    assert held.order()["device"] is None
+
+
+def test_its_library_has_no_ratio(site: Any, board: Target) -> None:
+    site.target = board
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    taken = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    assert taken is not None
+    assert taken.order()["device"] == board.device.to_json()
+    result = {"kind": "result", "clock": 1.0, "task": "compile", "passed": False, "verdict": {}, "archive": None}
+    services.write(taken, [{**result, "latency": {"median": 0.4}, "onnxruntime": None, "ratio": None}])
+    assert (Artifact.objects.get().ratio, Artifact.objects.get().onnxruntime) == (None, {})
+
+
+def test_one_account_of_several_adds_and_removes_none(site: Any, board: Target) -> None:
+    with pytest.raises(Refused, match="only who runs this site can add devices"):
+        services.add_device("10.0.0.8", KEY, site.bob)
+    with pytest.raises(Refused, match="only who runs this site can remove devices"):
+        services.remove_device(board, site.bob)
+    assert Target.objects.filter(kind="device").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "key", "why"),
+    [
+        ("", KEY, "names no machine"),
+        ("a b", KEY, "names no machine"),
+        ("http://board", KEY, "no port"),
+        ("board:0", KEY, "no port"),
+        ("board:70000", KEY, "no port"),
+        ("board", "short", "under 16 letters"),
+    ],
+)
+def test_what_is_no_address_and_no_key_is_said(site: Any, staff: Any, address: str, key: str, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        services.add_device(address, key, staff)
+    assert not Target.objects.filter(kind="device").exists()
+
+
+def test_added_again_it_is_called_with_the_new_key(board: Target, staff: Any) -> None:
+    again = services.add_device("10.0.0.7", KEY[::-1], staff)
+    assert again.pk == board.pk
+    assert Target.objects.get(pk=board.pk).key == KEY[::-1]
+    assert Job.objects.filter(task="hardware", target=board, state="queued").count() == 1
+
+
+def test_one_that_does_not_answer_says_so_and_can_be_tested_again(site: Any, staff: Any) -> None:
+    target = services.add_device("10.0.0.9", KEY, staff)
+    held = services.claim(Job.objects.get(task="hardware", target=target).pk, "worker")
+    assert held is not None
+    failed = {"kind": "failed", "error": "DeviceRefused", "reason": "it has another key", "next_step": "take that"}
+    services.conclude(held, "failed", last=failed)
+    target.refresh_from_db()
+    assert (target.state, target.error, target.next_step) == ("failed", "it has another key", "take that")
+    services.remeasure(target, staff)
+    assert Job.objects.filter(task="hardware", target=target, state="queued").count() == 1
+
+
+def test_it_is_removed_unless_runs_were_tuned_for_it(site: Any, board: Target, staff: Any) -> None:
+    local = site.target
+    site.target = board
+    site.run()
+    with pytest.raises(Refused, match="1 runs were tuned for it"):
+        services.remove_device(board, staff)
+    with pytest.raises(Refused, match="no device that was added"):
+        services.remove_device(local, staff)
+    other = services.add_device("10.0.0.8", KEY, staff)
+    with pytest.raises(Refused, match="being measured"):
+        services.remove_device(other, staff)
+    Job.objects.filter(target=other).update(state="failed")
+    services.remove_device(other, staff)
+    assert not Target.objects.filter(pk=other.pk).exists()
