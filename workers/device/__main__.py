@@ -40,12 +40,15 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--key", type=Path, default=Path.home() / ".tuningsite-device-key", help="file of the key")
     arguments = parser.parse_args()
-    key = kept_key(arguments.key)
+    try:
+        key = kept_key(arguments.key)
+        server = opened(arguments.host, arguments.port)
+    except OSError as error:
+        parser.error(f"{error.filename or arguments.host}: {error.strerror}; name another with --key, --host or --port")
     runtime.load()
     import workers.device.orders  # noqa: F401  every connection is a fork of what is loaded here
 
-    family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
-    with socket.create_server((arguments.host, arguments.port), family=family) as server:
+    with server:
         port = server.getsockname()[1]
         say(f"waiting on {arguments.host}:{port}; the key is {key}")
         if arguments.host in LOOPBACK:
@@ -56,6 +59,11 @@ def main() -> int:
         with suppress(KeyboardInterrupt):
             listen(server, key)
     return 0
+
+
+def opened(host: str, port: int) -> socket.socket:
+    """Waits there; raises OSError."""
+    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
 
 
 def say(text: str) -> None:

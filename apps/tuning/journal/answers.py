@@ -65,7 +65,7 @@ class Answers(Recorder):
         ceilings = {"peak_flops": peak["flops"], "bandwidth": peak["bandwidth"]} if peak else {}
         Target.objects.filter(jobs=self._job).update(
             state=Target.State.READY,
-            name=(f"{str(hardware['name'])[:120]} at {device.host}" if device else str(hardware["name"]))[:200],
+            name=(f"{str(hardware['name'])[:120]} at {device}" if device else str(hardware["name"]))[:200],
             hardware={**hardware, **seen},
             tvm=hardware["target"],
             threads=hardware["cores"],

@@ -46,7 +46,7 @@ def test_a_device_is_called_with_its_key_and_kept_as_it_says_it_is(site: Any, st
 
 
 def test_what_was_measured_is_its_own(board: Target) -> None:
-    assert (board.state, board.name, board.threads) == ("ready", "Cortex-A72 at 10.0.0.7", 4)
+    assert (board.state, board.name, board.threads) == ("ready", f"Cortex-A72 at 10.0.0.7:{PORT}", 4)
     assert board.tvm == FOUND["target"]
     assert "fingerprint" not in board.hardware, "this machine's would have it measured again"
     assert board.device == Address("10.0.0.7", PORT, KEY)
