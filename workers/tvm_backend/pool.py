@@ -264,10 +264,14 @@ class Pool:
             task.end(cause="run", error=answer.get("error", ""), measure_seconds=answer.get("taken", 0.0))
             return None
         self.lost += answer["waited"]
+        self._noted(answer)
+        return answer
+
+    def _noted(self, answer: dict[str, Any]) -> None:
+        """What it says of the machine's moments."""
         self.spent["wait"] += answer["waited"]
         self.spent["measure"] -= answer["waited"]
         self._nursery.lately.extend(answer["looks"])
-        return answer
 
     def _bury(self, member: Member, dead: Dead) -> list[Task]:
         """Blames the task in hand where it may be its fault; gives back what else was lost with the worker."""

@@ -147,6 +147,9 @@ class DevicePool(Pool):
                 self._due.appendleft(task)
         return answered
 
+    def _noted(self, answer: dict[str, Any]) -> None:
+        """Nothing: they are the device's, and while it waits for a good one others are compiled."""
+
     def _time(self, task: Task, incumbent: float | None, last: bool = True) -> dict[str, Any] | None:
         answer = None
         while task.outcome is None and answer is None:

@@ -1,0 +1,68 @@
+"""Libraries for machines of another kind."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests import zoo
+from tests.tvm_backend.local import spec_of
+from workers.messages import linker as finding
+from workers.networks.clean import cleaned
+
+pytestmark = pytest.mark.tvm
+
+BOARD = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72", "num-cores": 4}
+ARM, MACHINE = 183, 18
+"""EM_AARCH64, and where an ELF file says what it is for."""
+
+
+def test_rules_of_a_first_configuration_know_its_vectors() -> None:
+    from workers.tvm_backend.backend import machine_of
+
+    board = machine_of(BOARD, 4, 32768)
+    assert (board.lanes, board.registers, board.cores, board.cache) == (4, 32, 4, 32768)
+
+
+@pytest.mark.skipif(finding.find_linker("aarch64-linux-gnu") is None, reason=finding.advice("aarch64-linux-gnu"))
+def test_every_operator_is_built_for_it_with_its_first_configuration(tmp_path: Path, zoo_cache: Path) -> None:
+    from workers.tvm_backend import runtime
+
+    runtime.load(BOARD)
+    import tvm
+
+    from workers.tvm_backend.backend import machine_of
+    from workers.tvm_backend.importer import import_network
+    from workers.tvm_backend.operators import extract, operators, with_spaces
+    from workers.tvm_backend.programs import export_programs
+
+    spec, target = spec_of(zoo.tiny(zoo_cache)), tvm.target.Target(BOARD)
+    imported = import_network(cleaned(spec.network, spec.inputs), spec.inputs, target, "auto", None)
+    extracted, workloads, left = with_spaces(extract(imported.mod, target), target)
+    assert not left
+    found = operators(extracted, workloads, 2e10, 3e9, machine_of(BOARD, 4, 32768))
+    first = [(workload, one.start[0]) for workload, one in zip(workloads, found, strict=True)]
+    schedules = [workload.schedule(start.sketch, start.choices) for workload, start in first]
+    names = export_programs(schedules, target, tmp_path / "programs.so")
+    assert len(names) == len(workloads) > 3
+    told = (tmp_path / "programs.so").read_bytes()
+    assert struct.unpack_from("<H", told, MACHINE) == (ARM,)
+    assert [path.name for path in tmp_path.iterdir()] == ["programs.so"]
+
+
+def test_without_a_compiler_for_it_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tvm
+
+    from workers.tvm_backend.linking import NoLinker, linker
+
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(finding, "find_spec", lambda name: None)
+    with pytest.raises(
+        NoLinker, match=r"no linker for aarch64-linux-gnu: install a compiler for it .apt install gcc-aarch64"
+    ):
+        linker(tvm.target.Target(BOARD))
+    with pytest.raises(NoLinker, match=r"no linker for this machine: install a compiler .apt install g"):
+        linker()
