@@ -1,6 +1,6 @@
 """The only door through which jobs and runs are changed.
 
-For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, add_device,
+For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, device_at, add_device,
 remove_device, remove_network, remove_library; they raise Refused for a user's mistake; may_remeasure and measured say
 whether there is a use in asking, MAX_DIMENSION and MAX_TRIALS what is refused. For workers: claim or claim_read, then
 Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep, forget_uploads,
@@ -19,6 +19,7 @@ from apps.tuning.requests import (
     add_device,
     choose_shapes,
     create_run,
+    device_at,
     ensure_local_target,
     may_remeasure,
     measured,
@@ -44,6 +45,7 @@ __all__ = [
     "claim_read",
     "conclude",
     "create_run",
+    "device_at",
     "ensure_local_target",
     "forget_uploads",
     "heartbeat",

@@ -10,10 +10,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.processes import eventually
 from workers.messages.device import Address
 from workers.sandbox.spawn import ROOT
+from workers.supervision.switchboard import Unreached, dial
 
 SAID = re.compile(r"waiting on 127\.0\.0\.1:(\d+); the key is (\w+)")
 
@@ -38,6 +40,23 @@ class Running:
             )  # fmt: skip
         found = eventually(lambda: SAID.search(said.read_text()), 30.0, "the device")
         self.address = Address("127.0.0.1", int(found[1]), found[2])
+
+    def call(self) -> Any:
+        """A line to it, as a child has it of its supervisor."""
+        from workers.tvm_backend.remote.line import DeviceGone, greeted
+
+        try:
+            return greeted(dial(self.address))
+        except Unreached as unreached:
+            raise DeviceGone(str(unreached)) from None
+
+    def target(self) -> dict[str, Any]:
+        """As it is compiled for."""
+        line = self.call()
+        try:
+            return dict(line.ask("hardware", 10.0, peak=False)["hardware"]["target"])
+        finally:
+            line.close()
 
     def children(self) -> list[int]:
         return [

@@ -24,7 +24,6 @@ from tests.tvm_backend.local import THREADS, backend_over, local_backend, lock_i
 from workers.child.__main__ import passing
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
-from workers.messages.device import Address
 from workers.sandbox.lock import MeasureLock
 
 pytestmark = pytest.mark.tvm
@@ -46,8 +45,8 @@ def said() -> list[str]:
 def backend(running: Running, said: list[str], tmp_path: Path, zoo_cache: Path) -> Iterator[Any]:
     from workers.tvm_backend.remote.pool import DevicePool
 
-    spec = spec_of(zoo.tiny(zoo_cache))
-    pool = DevicePool(running.address, spec.target, THREADS, lock_in(tmp_path), say=said.append)
+    spec = replace(spec_of(zoo.tiny(zoo_cache)), target=running.target())
+    pool = DevicePool(running.call, spec.target, THREADS, lock_in(tmp_path), say=said.append)
     made = backend_over(pool, spec, tmp_path)
     yield made
     made.close()
@@ -187,9 +186,9 @@ def test_a_program_that_hangs_is_ended_on_the_device(
 
 
 def test_an_order_that_lasts_too_long_is_ended_on_the_device_with_what_it_started(running: Running) -> None:
-    from workers.tvm_backend.remote.line import DeviceGone, call
+    from workers.tvm_backend.remote.line import DeviceGone
 
-    line = call(running.address)
+    line = running.call()
     (process,) = running.children()
     waits = b"import sys, time\nopen(sys.argv[1], 'w').write('began')\ntime.sleep(600)\n"
     line.ask("put", 5.0, name="run.py", data=b64encode(waits).decode(), begins=True)
@@ -249,34 +248,12 @@ def test_two_sites_do_not_time_at_once(backend: Any, running: Running, tmp_path:
     assert backend.spent()["wait"] > 0.8
 
 
-def test_another_key_is_refused(running: Running) -> None:
-    from workers.tvm_backend.remote.line import DeviceRefused, call
-
-    with pytest.raises(DeviceRefused, match="has another key") as refused:
-        call(replace(running.address, key="0" * 32))
-    assert "python -m workers.device" in refused.value.next_step
-    assert not passing(refused.value, "tune")
-
-
 def test_another_version_is_named(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     from workers.tvm_backend.remote import line
 
     monkeypatch.setattr(line, "PROTOCOL", 2)
     with pytest.raises(line.DeviceRefused, match=r"has protocol 1, apache-tvm .* and this site protocol 2"):
-        line.call(running.address)
-
-
-def test_nobody_there_and_somebody_else_there_are_said() -> None:
-    from workers.tvm_backend.remote import line
-
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(line, "REACH", 0.3)
-            with pytest.raises(line.DeviceGone, match="does not speak as a device does"):
-                line.call(Address("127.0.0.1", port, "0" * 32))
-    with pytest.raises(line.DeviceGone, match="Connection refused"):
-        line.call(Address("127.0.0.1", port, "0" * 32))
+        running.call()
 
 
 def test_who_shows_no_key_is_put_out_and_reads_nothing(running: Running) -> None:

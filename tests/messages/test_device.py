@@ -33,5 +33,5 @@ def test_what_is_none_is_refused_with_what_to_write(text: str) -> None:
 
 
 def test_a_short_key_is_refused() -> None:
-    with pytest.raises(ValueError, match="under 16 letters"):
+    with pytest.raises(ValueError, match="16 to 200 letters"):
         Address.read("board", "key")

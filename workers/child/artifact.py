@@ -27,7 +27,6 @@ from workers.child.turn import TurnLock
 from workers.child.verification import verified
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.channel import ControlReader
-from workers.messages.device import Address
 from workers.messages.spec import RunSpec
 from workers.messages.tuning_log import FILE
 from workers.networks.clean import cleaned
@@ -46,7 +45,7 @@ SHIPPED = Path(__file__).resolve().parent / "shipped"
 
 def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order: {spec, layout, name, best: {operator: {key, sketch, choices, seconds}}, log: path | null, work_dir,
-    device: as `messages.device` | null}.
+    device: its address | null}.
 
     Tells `baseline` and `end_to_end` events and a result {passed, verdict, latency, onnxruntime, ratio, archive}; `archive` is
     null when the outputs differ: what is wrong is never offered. On a device elsewhere there is no ONNX Runtime to be compared
@@ -57,12 +56,12 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     folder = work / "artifact"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    device = Address.from_json(order["device"]) if order.get("device") else None
-    hardware = asked(device, peak=False)["hardware"] if device else None  # before: one that is gone is said at once
+    device = order.get("device")
+    hardware = asked(peak=False)["hardware"] if device else None  # before: one that is gone is said at once
     pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
     rehearsal = _build(order, spec, folder, pulse, hardware)
     lock = TurnLock(pulse)
-    if device is not None:
+    if device:
         verdict, ours = _on_device(device, spec, folder, work, pulse)
         theirs = None
     else:
@@ -103,14 +102,14 @@ def _verified(spec: RunSpec, folder: Path, work: Path, pulse: Pulse) -> Verdict:
         return verified(spec, folder, work)
 
 
-def _on_device(address: Address, spec: RunSpec, folder: Path, work: Path, pulse: Pulse) -> tuple[Verdict, Latency]:
+def _on_device(device: str, spec: RunSpec, folder: Path, work: Path, pulse: Pulse) -> tuple[Verdict, Latency]:
     from workers.child.elsewhere import elsewhere
 
-    pulse.tell("phase", name="verifying", text=f"running the library on {address} against ONNX Runtime here")
-    with elsewhere(address, folder) as there:
+    pulse.tell("phase", name="verifying", text=f"running the library on {device} against ONNX Runtime here")
+    with elsewhere(folder) as there:
         with TurnLock(pulse).shared():
             verdict = verified(spec, folder, work, there.outputs)
-        pulse.tell("phase", name="verifying", text=f"timing the library on {address}")
+        pulse.tell("phase", name="verifying", text=f"timing the library on {device}")
         return verdict, there.timed()
 
 

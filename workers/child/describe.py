@@ -9,7 +9,6 @@ from typing import Any
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.messages.channel import ControlReader
-from workers.messages.device import Address
 from workers.networks.check import load
 from workers.networks.clean import clean
 from workers.networks.errors import NetworkError
@@ -57,14 +56,14 @@ def _cleaned_types(network: str, inspection: Inspection) -> set[str]:
 
 
 def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
-    """An order: {peak: bool, device: as `messages.device` | absent}. Tells a result {hardware, peak | null, versions}, of this
+    """An order: {peak: bool, device: its address | absent}. Tells a result {hardware, peak | null, versions}, of this
     machine or of the device; the peak is measured alone on it."""
     from workers.tvm_backend import runtime
 
     pulse.patience = PATIENCE
-    if device := order.get("device"):
+    if order.get("device"):
         pulse.tell("phase", name="detecting", text="calling the device")
-        pulse.tell("result", task="hardware", **_at_once(Address.from_json(device), order.get("peak", True)))
+        pulse.tell("result", task="hardware", **_at_once(order.get("peak", True)))
         return
     pulse.tell("phase", name="detecting", text="looking at this machine")
     runtime.load()
@@ -83,21 +82,21 @@ def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Puls
     pulse.tell("result", task="hardware", hardware=hardware.to_json(), peak=peak, versions=runtime.versions())
 
 
-def _at_once(address: Address, peak: bool) -> dict[str, Any]:
+def _at_once(peak: bool) -> dict[str, Any]:
     """`asked`; that the device does not answer is an answer to who asked for it now."""
     from workers.tvm_backend.remote.line import DeviceGone, DeviceRefused
 
     try:
-        return asked(address, peak)
+        return asked(peak)
     except DeviceGone as gone:
         raise DeviceRefused(str(gone), gone.next_step) from None
 
 
-def asked(address: Address, peak: bool) -> dict[str, Any]:
-    """What a device says of itself: {hardware, peak | null, versions}."""
+def asked(peak: bool) -> dict[str, Any]:
+    """What the device says of itself: {hardware, peak | null, versions}."""
     from workers.tvm_backend.remote.line import call
 
-    line = call(address)
+    line = call()
     try:
         return line.ask("hardware", PATIENCE, peak=peak)
     finally:

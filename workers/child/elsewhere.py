@@ -10,7 +10,6 @@ from pathlib import Path
 
 from workers.baselines.order import Latency
 from workers.child.peers import ArtifactFailed, undisturbed
-from workers.messages.device import Address
 from workers.tvm_backend.remote.line import Line, call
 
 PART = 4 * 2**20
@@ -63,9 +62,9 @@ class Elsewhere:
 
 
 @contextmanager
-def elsewhere(address: Address, folder: Path) -> Iterator[Elsewhere]:
+def elsewhere(folder: Path) -> Iterator[Elsewhere]:
     """With what is in `folder`, for as long as the connection lasts. Raises DeviceGone, DeviceRefused."""
-    line = call(address)
+    line = call()
     try:
         yield Elsewhere(line, folder)
     finally:

@@ -17,7 +17,6 @@ from workers.engine.space import Operator
 from workers.engine.thrift import Thrift
 from workers.messages import knobs
 from workers.messages.channel import ControlReader
-from workers.messages.device import Address
 from workers.messages.known import decode_known
 from workers.messages.orders import best_of
 from workers.messages.spec import ALL, AUTO, MEASURED, RunSpec
@@ -95,11 +94,11 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
     pool: Pool
     cache: int | None = None
     common = spec.target, spec.threads, TurnLock(pulse), Thrift(), chosen.rhythm.plan
-    if device := order.get("device"):
+    if order.get("device"):
+        from workers.tvm_backend.remote.line import call
         from workers.tvm_backend.remote.pool import DevicePool
 
-        address = Address.from_json(device)
-        pool = DevicePool(address, *common, say=lambda text: pulse.tell("log", level="warning", text=text))
+        pool = DevicePool(call, *common, say=lambda text: pulse.tell("log", level="warning", text=text))
         cache = pool.first_cache
     else:
         pool = Pool(*common)

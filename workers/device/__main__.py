@@ -17,7 +17,7 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
 
-from workers.messages.device import LEAST_KEY, PORT
+from workers.messages.device import KEPT_ALIVE, LEAST_KEY, PORT
 from workers.sandbox.confine import die_with_parent
 from workers.sandbox.memory import memory
 from workers.tvm_backend import runtime
@@ -27,8 +27,6 @@ MOST = 16
 """Connections at a time."""
 PROVES = 10
 """Seconds in which whoever connects shows that it has the key."""
-KEPT_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
-"""Seconds, and how often: of a site whose cable was cut nothing else tells, and it would hold the lock."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 

@@ -29,7 +29,7 @@ import tvm
 from workers.messages.device import PROTOCOL
 from workers.sandbox.lock import MeasureLock, default_path
 from workers.tvm_backend import runtime
-from workers.tvm_backend.hardware import detect, first_cache
+from workers.tvm_backend.hardware import Hardware, detect, first_cache
 from workers.tvm_backend.peak import measure_peak
 from workers.tvm_backend.timer import Timer
 
@@ -52,7 +52,7 @@ class Device:
 
     def hardware(self, peak: bool) -> Answer:
         hardware = detect()
-        target = {**hardware.target, "mtriple": f"{platform.machine()}-linux-gnu"}
+        target = self._target(hardware)
         found = None
         if peak:
             os.environ.update(runtime.environment(hardware.cores))
@@ -64,6 +64,10 @@ class Device:
             "peak": found and {"flops": found.flops, "bandwidth": found.bandwidth},
             "versions": greeting()["versions"],
         }
+
+    @staticmethod
+    def _target(hardware: Hardware) -> dict[str, Any]:
+        return {**hardware.target, "mtriple": f"{platform.machine()}-linux-gnu"}
 
     def bury(self, process: int) -> Answer:
         with suppress(OSError, IndexError):
@@ -80,6 +84,8 @@ class Device:
         return {}
 
     def begin(self, target: dict[str, Any], threads: int, evaluator: dict[str, Any], footprint: int) -> Answer:
+        if target != self._target(detect()):
+            raise RuntimeError("this is another machine than the one that was measured; have it tested again")
         os.environ.update(runtime.environment(threads))
         self._timer = Timer(tvm.target.Target(target), threads)
         self._timer.load(evaluator, footprint)

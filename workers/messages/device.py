@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import socket
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 PORT = 9190
 PROTOCOL = 1
 """Of orders and answers; a device that speaks another one is to be given this version."""
-LEAST_KEY = 16
+LEAST_KEY, MOST_KEY = 16, 200
 """Letters of a key; `python -m workers.device` draws 32."""
+LONGEST = 255
+"""Letters of a machine's name."""
+KEPT_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
+"""Seconds, and how often, on both sides: of a cable that was cut nothing else tells, and a device's lock would be held."""
+SWITCHBOARD = "TUNINGSITE_SWITCHBOARD"
+"""The variable that names a child's end of the switchboard (`supervision.switchboard`)."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +25,7 @@ class Address:
 
     host: str
     port: int
-    key: str
+    key: str = field(repr=False)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -34,12 +41,15 @@ class Address:
     def read(cls, text: str, key: str) -> Address:
         """Of HOST, HOST:PORT or [IPv6]:PORT. Raises ValueError, which says what is wrong."""
         host, port = _parts(text.strip())
-        if not host or any(letter.isspace() or letter in "/@" for letter in host):
+        odd = any(letter.isspace() or letter in "/@" or not letter.isprintable() for letter in host)
+        if not host or odd or len(host) > LONGEST:
             raise ValueError(f"{text!r} names no machine; write HOST or HOST:PORT")
         if not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
             raise ValueError(f"{port!r} is no port; write a number from 1 to 65535 behind the colon")
-        if len(key.strip()) < LEAST_KEY:
-            raise ValueError(f"the key has under {LEAST_KEY} letters; the device prints its key when it starts")
+        if not LEAST_KEY <= len(key.strip()) <= MOST_KEY or not key.strip().isprintable():
+            raise ValueError(
+                f"a key has {LEAST_KEY} to {MOST_KEY} letters, and this one has not; the device prints its key when it starts"
+            )
         return cls(host, int(port), key.strip())
 
 

@@ -53,6 +53,7 @@ def supervise(
     disk: int | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
+    pass_fds: Sequence[int] = (),
     deadlines: Deadlines | None = None,
     speech: Speech | None = None,
     lock: MeasureLock | None = None,
@@ -82,7 +83,7 @@ def supervise(
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
-                    pass_fds=(writing,),
+                    pass_fds=(writing, *pass_fds),
                 )
             )
         finally:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from workers.messages.device import SWITCHBOARD, Address
 from workers.messages.folders import passing_folder, remove_tree
 from workers.sandbox import landlock, protection, threads
 from workers.sandbox.lock import MeasureLock, default_path, private_directory
@@ -17,6 +18,7 @@ from workers.sandbox.memory import memory
 from workers.sandbox.spawn import Access, Limits
 from workers.supervision.ports import Deadlines, Ending, Journal, Speech
 from workers.supervision.supervisor import supervise
+from workers.supervision.switchboard import switchboard
 
 GIB = 2**30
 DISK = 16 * GIB  # of files that one tuning or compilation may keep
@@ -56,8 +58,16 @@ class Terms:
     def supervise(
         self, order: Mapping[str, Any], journal: Journal, lock: MeasureLock | None = None, **deadlines: float | None
     ) -> Ending:
-        """`supervise` under these terms and `lock`, in the order's `work_dir`; `deadlines` replaces single ones by name."""
-        with _scratch(Path(order["work_dir"])) as scratch:
+        """`supervise` under these terms and `lock`, in the order's `work_dir`; `deadlines` replaces single ones by name. Of a
+        device elsewhere the child has connections, and neither a network nor the key."""
+        with _scratch(Path(order["work_dir"])) as scratch, ExitStack() as held:
+            handed: tuple[int, ...] = ()
+            env = {**self.env, "TMPDIR": scratch}
+            if device := order.get("device"):
+                address = Address.from_json(device)
+                handed = (held.enter_context(switchboard(address)),)
+                env[SWITCHBOARD] = str(handed[0])
+                order = {**order, "device": str(address)}
             return supervise(
                 order,
                 journal,
@@ -66,7 +76,8 @@ class Terms:
                 resident=self.resident,
                 shared=self.shared,
                 disk=self.disk,
-                env={**self.env, "TMPDIR": scratch},
+                env=env,
+                pass_fds=handed,
                 cwd=order["work_dir"],
                 deadlines=replace(self.deadlines, **deadlines),  # type: ignore[arg-type]
                 speech=self.speech,
@@ -146,36 +157,35 @@ def _convert(order: Mapping[str, Any]) -> Terms:
 
 
 def _hardware(order: Mapping[str, Any]) -> Terms:
-    return _compiling((), order)
+    return _compiling((), order["work_dir"])
 
 
 def _tune(order: Mapping[str, Any]) -> Terms:
     known = (str(order["known"]),) if order.get("known") else ()
-    return _compiling((_network(order), *known), order)
+    return _compiling((_network(order), *known), order["work_dir"])
 
 
 def _landscape(order: Mapping[str, Any]) -> Terms:
-    return _compiling((_network(order),) if order.get("spec") else (), order)
+    return _compiling((_network(order),) if order.get("spec") else (), order["work_dir"])
 
 
 def _compile(order: Mapping[str, Any]) -> Terms:
     log = (str(order["log"]),) if order.get("log") else ()
-    return _compiling((_network(order), *log), order)
+    return _compiling((_network(order), *log), order["work_dir"])
 
 
 def _network(order: Mapping[str, Any]) -> str:
     return str(json.loads(order["spec"])["network"])
 
 
-def _compiling(read: tuple[str, ...], order: Mapping[str, Any]) -> Terms:
+def _compiling(read: tuple[str, ...], work_dir: str) -> Terms:
     """Without an end for the whole: all of these wait for the measuring lock, however long others hold it. They say that
-    they wait, and one that hangs falls silent (workers.child.pulse). Only who works with a device elsewhere has a network."""
-    work_dir = str(order["work_dir"])
+    they wait, and one that hangs falls silent (workers.child.pulse)."""
     locks = default_path().parent
     private_directory(locks)
     return Terms(
         limits=Limits(file_size=DISK, processes=_processes(MANY)),
-        access=Access(read=read, write=(work_dir, str(locks)), network=bool(order.get("device"))),
+        access=Access(read=read, write=(str(work_dir), str(locks)), network=False),
         resident=int(RESIDENT_SHARE * memory()),
         shared=True,  # measuring workers have what they were forked with
         disk=DISK,

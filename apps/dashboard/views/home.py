@@ -85,7 +85,9 @@ def _example_run(user: Any, network: Network, target: Target) -> TuningRun:
     """The network's row is locked: of two clicks that come at once the second finds the first one's run."""
     with transaction.atomic():
         Network.objects.select_for_update(no_key=True).get(pk=network.pk)
-        runs = TuningRun.objects.filter(owner=user, network=network, method="auto", budget_seconds=EXAMPLE_SECONDS)
+        runs = TuningRun.objects.filter(
+            owner=user, network=network, target=target, method="auto", budget_seconds=EXAMPLE_SECONDS
+        )
         recent = runs.filter(created__gt=clock.now() - SAME).order_by("-created").first()
         return recent or services.create_run(user, network, target, "auto", Budget(seconds=EXAMPLE_SECONDS))
 

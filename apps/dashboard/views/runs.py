@@ -66,7 +66,8 @@ def new(request: HttpRequest) -> HttpResponse:
 def _asked(request: HttpRequest) -> dict[str, Any]:
     """What the address presets; nothing that the form would not take."""
     network, method = request.GET.get("network", ""), request.GET.get("method", "")
-    preset = {"network": network} if re.fullmatch(r"[0-9a-f-]{36}", network) else {}
+    known = {"network": network, "target": request.GET.get("target", "")}
+    preset = {name: value for name, value in known.items() if re.fullmatch(r"[0-9a-f-]{36}", value)}
     preset |= {"method": method} if method in methods.NAMED else {}
     offered: dict[str, Collection[str]] = {"layout": LAYOUTS, "operators": words.OPERATORS, **PARTS}
     return preset | {name: value for name, values in offered.items() if (value := request.GET.get(name, "")) in values}
@@ -231,7 +232,8 @@ def _again(found: TuningRun) -> dict[str, Any]:
     """What New run is preset with to tune as this run did (`_asked`); what it begins with anyway is left out."""
     rare = {"layout": _settled(found), "operators": found.operators_asked}
     changed = {name: value for name, value in rare.items() if value != NewRun.base_fields[name].initial}
-    return {"network": found.network_id, "method": found.method, **found.parts, **changed}
+    where = {"network": found.network_id, "target": found.target_id}
+    return {**where, "method": found.method, **found.parts, **changed}
 
 
 def _settled(found: TuningRun) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET
 
 from apps.catalog.models import Target
@@ -39,14 +39,25 @@ def targets(request: HttpRequest) -> HttpResponse:
 @by_button
 def remeasure(request: HttpRequest, pk: UUID) -> HttpResponse:
     target = _target(pk)
-    return _asked(request, target.name, lambda: services.remeasure(target, request.user))
+    try:
+        _check_pace(request, target.name)
+        services.remeasure(target, request.user)
+    except Refused as error:
+        messages.error(request, error.sentence)
+    return redirect("targets")
 
 
+@sensitive_post_parameters("key")
 @by_button
 def add(request: HttpRequest) -> HttpResponse:
     """A device elsewhere."""
-    address, key = request.POST.get("address", "")[:300], request.POST.get("key", "")[:200]
-    return _asked(request, address, lambda: services.add_device(address, key, request.user))
+    try:
+        address = services.device_at(request.POST.get("address", ""), request.POST.get("key", ""))
+        _check_pace(request, str(address))
+        services.add_device(address, request.user)
+    except Refused as error:
+        messages.error(request, error.sentence)
+    return redirect("targets")
 
 
 @by_button
@@ -65,10 +76,5 @@ def _target(pk: UUID) -> Target:
     return target
 
 
-def _asked(request: HttpRequest, value: str, measure: Callable[[], object]) -> HttpResponse:
-    try:
-        paces.check(paces.MEASUREMENTS, request.user, value, "measurements of a machine")
-        measure()
-    except Refused as error:
-        messages.error(request, error.sentence)
-    return redirect("targets")
+def _check_pace(request: HttpRequest, value: str) -> None:
+    paces.check(paces.MEASUREMENTS, request.user, value, "measurements of a machine")

@@ -5,6 +5,7 @@ from apps.tuning.requests.baselines import being_taken, taken_meanwhile, waiting
 from apps.tuning.requests.limits import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS, check_jobs
 from apps.tuning.requests.machines import (
     add_device,
+    device_at,
     ensure_local_target,
     may_remeasure,
     remeasure,
@@ -28,6 +29,7 @@ __all__ = [
     "choose_shapes",
     "compile_if_measured",
     "create_run",
+    "device_at",
     "enqueue",
     "ensure_local_target",
     "may_remeasure",

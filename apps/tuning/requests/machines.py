@@ -56,22 +56,28 @@ def remeasure(target: Target, user: Any) -> Job:
     if not may_remeasure(user):
         raise Refused(target.name, "only who runs this site can have it measured again", "ask them to")
     with transaction.atomic():
-        row = Target.objects.select_for_update().get(pk=target.pk)
+        row = Target.objects.select_for_update().filter(pk=target.pk).first()
+        if row is None:
+            raise Refused(target.name, "it was removed", "reload the page")
         if row.state == Target.State.FAILED:
             Target.objects.filter(pk=row.pk).update(state=Target.State.NEW, error="", next_step="")
         return _being_measured(row) or enqueue(Job.Task.HARDWARE, user, target=row)
 
 
-def add_device(text: str, key: str, user: Any) -> Target:
-    """The device at that address, which is called and measured; raises Refused for who may not say so, and for what is no
-    address or no key. One that is known already is called with the new key."""
-    if not may_remeasure(user):
-        raise Refused(text, "only who runs this site can add devices", "ask them to")
+def device_at(text: str, key: str) -> Address:
+    """That of HOST or HOST:PORT; raises Refused for what is no address and for what is no key."""
     try:
-        address = Address.read(text, key)
+        return Address.read(text, key)
     except ValueError as error:
-        reason, _, next_step = str(error).partition("; ")
+        reason, _, next_step = str(error).rpartition("; ")
         raise Refused(text or "no address", reason, next_step) from None
+
+
+def add_device(address: Address, user: Any) -> Target:
+    """The device at that address, which is called and measured; one that is known already is called with the new key. Raises
+    Refused for who may not say so, and while it is called."""
+    if not may_remeasure(user):
+        raise Refused(address, "only who runs this site can add devices", "ask them to")
     with transaction.atomic():
         target, new = Target.objects.select_for_update().get_or_create(
             kind=Target.DEVICE,
@@ -79,12 +85,13 @@ def add_device(text: str, key: str, user: Any) -> Target:
             port=address.port,
             defaults={"name": str(address), "key": address.key},
         )
+        if _being_measured(target):
+            raise Refused(address, "it is being tested", "wait until that is over")
         if not new:
             Target.objects.filter(pk=target.pk).update(key=address.key)
         if target.state == Target.State.FAILED:
             Target.objects.filter(pk=target.pk).update(state=Target.State.NEW, error="", next_step="")
-        if not _being_measured(target):
-            enqueue(Job.Task.HARDWARE, user, target=target)
+        enqueue(Job.Task.HARDWARE, user, target=target)
     return target
 
 
@@ -97,7 +104,7 @@ def remove_device(target: Target, user: Any) -> None:
         if row is None:
             raise Refused(target.name, "it is no device that was added", "remove one of those")
         if runs := row.runs.count():
-            raise Refused(row.name, f"{runs} runs were tuned for it", "delete their networks first")
+            raise Refused(row.name, f"runs were tuned for it ({runs})", "delete their networks first")
         if _being_measured(row):
             raise Refused(row.name, "it is being measured", "wait until that is over")
         row.delete()

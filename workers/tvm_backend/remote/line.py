@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection
 from typing import Any
 
-from workers.messages.device import PROTOCOL, Address
+from workers.messages.device import PROTOCOL, SWITCHBOARD
 from workers.tvm_backend import runtime
 from workers.tvm_backend.members import Dead, Member
 
 REACH = 10.0
-"""Seconds for a device to answer when it is called."""
+"""Seconds for its greeting."""
 PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 """Seconds before each further try: a device that starts anew is back within a minute."""
 GREETING = 1 << 16
-KEPT_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
-"""Seconds, and how often: of a cable that was cut nothing else tells."""
 
 
 class DeviceGone(RuntimeError):
@@ -63,61 +61,54 @@ class Line(Member):
         return answer
 
 
-def call(address: Address) -> Line:
-    """Raises DeviceGone, and DeviceRefused for a wrong key or other versions."""
+def call() -> Line:
+    """A connection from the switchboard of this process. Raises DeviceGone, and DeviceRefused for a wrong key or other
+    versions."""
+    with socket.socket(fileno=os.dup(int(os.environ[SWITCHBOARD]))) as board:
+        board.sendall(b"\n")
+        said, numbers, _, _ = socket.recv_fds(board, GREETING, 1)
+        while said and not said.endswith(b"\n"):
+            said += board.recv(GREETING)
+    if not said:
+        raise DeviceGone("who would call the device is gone")
+    if not numbers:
+        unreached = json.loads(said)
+        if unreached["lasting"]:
+            raise DeviceRefused(unreached["reason"], unreached["next_step"])
+        raise DeviceGone(unreached["reason"])
+    return greeted(Connection(numbers[0]))
+
+
+def call_again(first: Callable[[], Line], say: Callable[[str], None]) -> Line:
+    """`first`, a call, tried for a while; `say` is told that."""
+    for pause in PAUSES:
+        try:
+            return first()
+        except DeviceGone as gone:
+            say(f"{gone}; trying again in {pause:g} s")
+        time.sleep(pause)
+    return first()
+
+
+def greeted(connection: Connection) -> Line:
+    """The line of an open connection, from which the device's greeting was not read yet. Raises as `call` does."""
     try:
-        reached = socket.create_connection((address.host, address.port), REACH)
-    except OSError as error:
-        raise DeviceGone(f"the device at {address} does not answer ({error.strerror or error})") from None
-    reached.settimeout(None)
-    reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in KEPT_ALIVE.items():
-        reached.setsockopt(socket.IPPROTO_TCP, option, value)
-    connection = Connection(reached.detach())
-    try:
-        greeting = _greeted(connection, address)
+        if not connection.poll(REACH):
+            raise DeviceGone("the device does not answer")
+        greeting = dict(json.loads(connection.recv_bytes(GREETING)))
+        ours = runtime.versions(runtime.LOADING)
+        if greeting["protocol"] != PROTOCOL or greeting["versions"] != ours:
+            raise DeviceRefused(
+                f"the device has {_told(greeting)}, and this site {_told({'protocol': PROTOCOL, 'versions': ours})}",
+                "install the site's versions on the device, and start 'python -m workers.device' there again",
+            )
+    except (EOFError, OSError, ValueError) as error:
+        connection.close()
+        raise DeviceGone(f"the device broke off the call ({error or 'it closed the connection'})") from None
     except BaseException:
         connection.close()
         raise
     return Line(0, connection, lambda: 0, greeting=greeting)
-
-
-def call_again(address: Address, say: Callable[[str], None]) -> Line:
-    """The same, tried for a while; `say` is told that, and when it is back."""
-    for pause in PAUSES:
-        try:
-            return call(address)
-        except DeviceGone as gone:
-            say(f"{gone}; trying again in {pause:g} s")
-        time.sleep(pause)
-    return call(address)
-
-
-def _greeted(connection: Connection, address: Address) -> dict[str, Any]:
-    try:
-        if not connection.poll(REACH):
-            raise DeviceGone(f"what is at {address} does not speak as a device does")
-        answer_challenge(connection, address.key.encode())
-        deliver_challenge(connection, address.key.encode())
-        if not connection.poll(REACH):
-            raise DeviceGone(f"the device at {address} does not answer")
-        greeting = dict(json.loads(connection.recv_bytes(GREETING)))
-    except AuthenticationError:
-        raise DeviceRefused(
-            f"the device at {address} has another key", "take the key that 'python -m workers.device' prints there"
-        ) from None
-    except (EOFError, OSError, ValueError) as error:
-        raise DeviceGone(
-            f"the device at {address} broke off the call ({error or 'it closed the connection'})"
-        ) from None
-    ours = runtime.versions(runtime.LOADING)
-    if greeting["protocol"] != PROTOCOL or greeting["versions"] != ours:
-        raise DeviceRefused(
-            f"the device at {address} has {_told(greeting)}, and this site {_told({'protocol': PROTOCOL, 'versions': ours})}",
-            "install the site's versions on the device, and start 'python -m workers.device' there again",
-        )
-    return greeting
 
 
 def _told(greeting: dict[str, Any]) -> str:

@@ -12,12 +12,11 @@ from typing import Any
 
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.thrift import Thrift
-from workers.messages.device import Address
 from workers.sandbox.lock import MeasureLock
 from workers.tvm_backend.cores import usable_cores
 from workers.tvm_backend.members import Dead, Member, Task
 from workers.tvm_backend.pool import ANSWER_TIMEOUT, Pool
-from workers.tvm_backend.remote.line import Line, call, call_again
+from workers.tvm_backend.remote.line import Line, call_again
 
 BEGIN_TIMEOUT = 60.0
 HOLD_TIMEOUT = 600.0
@@ -33,7 +32,7 @@ class DevicePool(Pool):
 
     def __init__(
         self,
-        device: Address,
+        call: Callable[[], Line],
         target: dict[str, Any],
         threads: int,
         lock: MeasureLock,
@@ -41,9 +40,9 @@ class DevicePool(Pool):
         plan: int | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`threads` are the device's. Raises DeviceGone, DeviceRefused."""
-        self._address, self._say, self._threads, self._target = device, say, threads, target
-        self._line: Line = call(device)
+        """`call` reaches the device, whose the `threads` are. Raises DeviceGone, DeviceRefused."""
+        self._call, self._say, self._threads, self._target = call, say, threads, target
+        self._line = call()
         self.first_cache: int | None = self._line.greeting["cache"]
         self._due = deque[Task]()
         self._best: dict[int, float] = {}
@@ -55,7 +54,7 @@ class DevicePool(Pool):
         super().load(workloads, evaluator, footprint)
         self._begun = {"target": self._target, "threads": self._threads, "evaluator": evaluator, "footprint": footprint}
         self._line.close()
-        self._line = self._open(call(self._address))
+        self._line = self._open(self._call())
 
     def measure(
         self, candidates: Sequence[Candidate], seen: set[tuple[int, str]], incumbents: dict[int, float]
@@ -109,7 +108,7 @@ class DevicePool(Pool):
     def _call_again(self) -> None:
         broken = self._line
         broken.close()
-        self._line = call_again(self._address, self._say)
+        self._line = call_again(self._call, self._say)
         self._line.ask("bury", ANSWER_TIMEOUT, process=broken.greeting["process"])
         self._open(self._line)
 

@@ -1,0 +1,102 @@
+"""Connections to a device for a child that has neither a network nor the device's key: they are made here and handed over."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from typing import Any
+
+from workers.messages.device import KEPT_ALIVE, Address
+
+REACH = 10.0
+"""Seconds for a device to answer when it is called."""
+
+
+class Unreached(Exception):
+    """`lasting` where calling again would not help."""
+
+    def __init__(self, reason: str, next_step: str, lasting: bool = False) -> None:
+        super().__init__(reason)
+        self.next_step, self.lasting = next_step, lasting
+
+    def to_json(self) -> dict[str, Any]:
+        return {"reason": str(self), "next_step": self.next_step, "lasting": self.lasting}
+
+
+GONE = "see that it is on and that 'python -m workers.device' runs there, and that its address is right"
+KEY = "take the key that 'python -m workers.device' prints there"
+
+
+def dial(address: Address) -> Connection:
+    """A connection on which both sides have shown that they know the key. Raises Unreached."""
+    try:
+        reached = socket.create_connection((address.host, address.port), REACH)
+    except (OSError, UnicodeError) as error:  # of a name that is none
+        reason = getattr(error, "strerror", None) or error
+        raise Unreached(f"the device at {address} does not answer ({reason})", GONE) from None
+    reached.settimeout(None)
+    reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEPT_ALIVE.items():
+        reached.setsockopt(socket.IPPROTO_TCP, option, value)
+    connection = Connection(reached.detach())
+    # What is there may begin an answer and never end it.
+    late = threading.Timer(2 * REACH, _broken_off, (connection.fileno(),))
+    late.start()
+    try:
+        if not connection.poll(REACH):
+            raise Unreached(f"what is at {address} does not speak as a device does", GONE)
+        answer_challenge(connection, address.key.encode())
+        deliver_challenge(connection, address.key.encode())
+    except Unreached:
+        connection.close()
+        raise
+    except AuthenticationError:
+        connection.close()
+        raise Unreached(f"the device at {address} has another key", KEY, lasting=True) from None
+    except (EOFError, OSError) as error:
+        connection.close()
+        raise Unreached(
+            f"the device at {address} broke off the call ({error or 'it closed the connection'})", GONE
+        ) from None
+    finally:
+        late.cancel()
+    return connection
+
+
+def _broken_off(number: int) -> None:
+    with socket.fromfd(number, socket.AF_INET, socket.SOCK_STREAM) as broken:
+        broken.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def switchboard(address: Address) -> Iterator[int]:
+    """The file number of a child's end: for each byte that it writes it is told, in a line of JSON, `Unreached`'s fields or
+    nothing, and with the latter handed a connection to the device."""
+    ours, theirs = socket.socketpair()
+    thread = threading.Thread(target=_serve, args=(ours, address), name="switchboard", daemon=True)
+    thread.start()
+    try:
+        yield theirs.fileno()
+    finally:
+        theirs.close()
+        ours.shutdown(socket.SHUT_RDWR)
+        thread.join(3 * REACH)
+        ours.close()
+
+
+def _serve(ours: socket.socket, address: Address) -> None:
+    try:
+        while ours.recv(1):
+            try:
+                with dial(address) as connection:
+                    socket.send_fds(ours, [b"{}\n"], [connection.fileno()])
+            except Unreached as unreached:
+                ours.sendall(json.dumps(unreached.to_json()).encode() + b"\n")
+    except OSError:
+        return  # the child is gone
