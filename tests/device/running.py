@@ -17,7 +17,7 @@ from workers.messages.device import Address
 from workers.sandbox.spawn import ROOT
 from workers.supervision.switchboard import Unreached, dial
 
-SAID = re.compile(r"waiting on 127\.0\.0\.1:(\d+); the key is (\w+)")
+SAID = re.compile(r"waiting on 127\.0\.0\.1:(\d+); the key is in (.+)")
 
 
 class Running:
@@ -28,10 +28,8 @@ class Running:
         self.start(port)
 
     def start(self, port: int) -> None:
-        environment = os.environ | {
-            "PYTHONPATH": ROOT,
-            "TUNINGSITE_MEASURE_LOCK": str(self.lock.with_name("measure.lock")),
-        }
+        own = {"PYTHONPATH": ROOT, "TMPDIR": str(self.folder)}
+        environment = os.environ | own | {"TUNINGSITE_MEASURE_LOCK": str(self.lock.with_name("measure.lock"))}
         said = self.folder / "said"
         with said.open("w") as output:
             self.process = subprocess.Popen(
@@ -39,7 +37,7 @@ class Running:
                 stdout=output, env=environment,
             )  # fmt: skip
         found = eventually(lambda: SAID.search(said.read_text()), 30.0, "the device")
-        self.address = Address("127.0.0.1", int(found[1]), found[2])
+        self.address = Address("127.0.0.1", int(found[1]), Path(found[2]).read_text().strip())
 
     def call(self) -> Any:
         """A line to it, as a child has it of its supervisor."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from base64 import b64encode
@@ -25,6 +27,7 @@ from workers.child.__main__ import passing
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
 from workers.sandbox.lock import MeasureLock
+from workers.sandbox.spawn import ROOT
 
 pytestmark = pytest.mark.tvm
 
@@ -173,16 +176,40 @@ def test_a_connection_that_breaks_once_is_no_bad_program(
     assert all(o.seconds for o in backend.measure(convolutions(backend, seed=4), {}))
 
 
-def test_a_program_that_hangs_is_ended_on_the_device(
-    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Even where its own alarm does not reach it."""
+def test_a_program_that_hangs_is_ended_by_the_device(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from workers.tvm_backend import pool
 
+    monkeypatch.setattr(pool, "RUN_TIMEOUT", 0.005)  # none is as quick, the machine's moment included
+    (outcome,) = backend.measure(convolutions(backend, seed=5, count=1), {})
+    assert (outcome.cause, outcome.error) == ("timeout", "it did not finish within 0.005 s")
+
+
+def test_a_line_that_falls_silent_is_no_bad_program(
+    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what hangs there, where its own alarm does not reach it, is ended: it would hold the device."""
+    from workers.tvm_backend import pool
+    from workers.tvm_backend.remote import line
+
     monkeypatch.setattr(pool, "RUN_TIMEOUT", 1.0)
+    monkeypatch.setattr(line, "SILENCE", 0.5)
+    before = set(running.children())
     stopped_first(monkeypatch, running, 1, signal.SIGSTOP, times=1)
-    outcomes = backend.measure(convolutions(backend, seed=5), {})
-    assert [o.cause for o in outcomes] == ["", "timeout", "", "", "", ""]
+    assert all(o.seconds for o in backend.measure(convolutions(backend, seed=15), {}))
+    assert comes_true(lambda: not before & set(running.children()), 5.0)
+
+
+def test_a_device_without_room_ends_the_attempt_and_no_program(
+    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.tvm_backend.remote.line import DeviceGone
+
+    for folder in running.folder.glob("tuningsite-device-*"):
+        folder.rmdir()
+    with pytest.raises(DeviceGone, match=r"cannot take programs: .*No such file") as gone:
+        backend.measure(convolutions(backend, seed=16), {})
+    assert passing(gone.value, "tune")
+    assert not [task for task in backend._pool.tasks if task.outcome]
 
 
 def test_an_order_that_lasts_too_long_is_ended_on_the_device_with_what_it_started(running: Running) -> None:
@@ -246,6 +273,44 @@ def test_two_sites_do_not_time_at_once(backend: Any, running: Running, tmp_path:
     assert not other.is_alive()
     assert time.monotonic() - began > 1.0
     assert backend.spent()["wait"] > 0.8
+
+
+def test_another_machine_than_was_measured_is_said(running: Running, backend: Any) -> None:
+    from workers.tvm_backend.remote.line import DeviceRefused
+
+    backend._pool._begun["target"] = {**running.target(), "num-cores": 96}
+    line = running.call()
+    with pytest.raises(DeviceRefused, match="another machine than the one that was measured"):
+        backend._pool._open(line)
+    line.close()
+
+
+def test_what_it_ends_with_leaves_nothing(tmp_path: Path) -> None:
+    with device(tmp_path) as own:
+        line = own.call()
+        line.ask("put", 5.0, name="run.py", data=b64encode(b"import time; time.sleep(600)").decode(), begins=True)
+        line.send("script", 60.0, arguments=[], seconds=60.0)
+        (process,) = own.children()
+        started = Path(f"/proc/{process}/task/{process}/children")
+        assert comes_true(lambda: started.read_text().split(), 5.0)
+        script = int(started.read_text())
+        left = [Path(f"/proc/{script}/cwd").resolve()]
+        own.end()
+        assert comes_true(lambda: not alive(script), 5.0)
+        assert not [folder for folder in left if folder.exists()]
+        line.close()
+
+
+@pytest.mark.parametrize(("content", "mode"), [("k" * 32, 0o644), ("short", 0o600)])
+def test_a_file_that_is_no_key_of_ones_own_is_left_and_said(tmp_path: Path, content: str, mode: int) -> None:
+    path = tmp_path / "key"
+    path.write_text(content)
+    path.chmod(mode)
+    argv = [sys.executable, "-m", "workers.device", "--port", "0", "--key", str(path)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert f"{path}: it is no key that only you may read" in done.stderr
+    assert path.read_text() == content
 
 
 def test_another_version_is_named(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,9 +97,16 @@ def test_what_says_nothing_and_what_stops_in_the_middle_are_given_up(monkeypatch
             dial(address)
     with socket.create_server(("127.0.0.1", 0)) as half:
         address = Address("127.0.0.1", half.getsockname()[1], KEY)
-        threading.Thread(target=lambda: half.accept()[0].send(b"\0\0"), daemon=True).start()
+        taken = list[socket.socket]()
+
+        def begin() -> None:
+            taken.append(half.accept()[0])
+            taken[0].send(b"\0\0")
+
+        threading.Thread(target=begin, daemon=True).start()
         with pytest.raises(Unreached, match="broke off the call"):
             dial(address)
+        taken[0].close()
 
 
 @pytest.mark.parametrize("host", ["board..local", "b" * 64, "nowhere.invalid"])

@@ -66,3 +66,26 @@ def test_without_a_compiler_for_it_what_to_install_is_said(monkeypatch: pytest.M
         linker(tvm.target.Target(BOARD))
     with pytest.raises(NoLinker, match=r"no linker for this machine: install a compiler .apt install g"):
         linker()
+
+
+@pytest.mark.parametrize("triple", ["", "aarch64-linux-gnu"])
+def test_the_wheel_links_where_there_is_no_compiler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, triple: str
+) -> None:
+    """It is asked as its own command is; whether it is there is another matter."""
+    import tvm
+
+    from workers.tvm_backend import linking
+
+    monkeypatch.setattr(linking, "find_linker", lambda triple: finding.ZIG)
+    asked = tmp_path / "ziglang.py"
+    asked.write_text("import sys\nopen(sys.argv[sys.argv.index('-o') + 1], 'w').write(' '.join(sys.argv[1:]))\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = linking.linker(tvm.target.Target({**BOARD, "mtriple": triple}) if triple else None)
+    assert found is not None
+    found(str(tmp_path / "made.so"), ["a.o", "b.o"], ["-O2"])
+    named = f"-target {triple} " if triple else ""
+    assert (tmp_path / "made.so").read_text() == f"cc -shared -fPIC {named}-O2 -o {tmp_path / 'made.so'} a.o b.o"
+    asked.write_text("import sys\nsys.exit('no room')\n")
+    with pytest.raises(RuntimeError, match="-m ziglang cc failed: no room"):
+        found(str(tmp_path / "made.so"), ["a.o"])

@@ -106,7 +106,7 @@ def _on_device(device: str, spec: RunSpec, folder: Path, work: Path, pulse: Puls
     from workers.child.elsewhere import elsewhere
 
     pulse.tell("phase", name="verifying", text=f"running the library on {device} against ONNX Runtime here")
-    with elsewhere(folder) as there:
+    with elsewhere(folder, lambda text: pulse.tell("log", level="warning", text=text)) as there:
         with TurnLock(pulse).shared():
             verdict = verified(spec, folder, work, there.outputs)
         pulse.tell("phase", name="verifying", text=f"timing the library on {device}")

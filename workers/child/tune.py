@@ -98,7 +98,9 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         from workers.tvm_backend.remote.line import call
         from workers.tvm_backend.remote.pool import DevicePool
 
-        pool = DevicePool(call, *common, say=lambda text: pulse.tell("log", level="warning", text=text))
+        pool = DevicePool(
+            call, *common, say=lambda text: pulse.tell("log", level="warning", text=text), waiting=pulse.waiting
+        )
         cache = pool.first_cache
     else:
         pool = Pool(*common)

@@ -17,15 +17,15 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
 
-from workers.messages.device import KEPT_ALIVE, LEAST_KEY, PORT
+from workers.messages.device import LEAST_KEY, PORT, keep_alive
 from workers.sandbox.confine import die_with_parent
 from workers.sandbox.memory import memory
 from workers.tvm_backend import runtime
 from workers.tvm_backend.worker import serve
 
-MOST = 16
+MOST = 64
 """Connections at a time."""
-PROVES = 10
+PROVES = 5
 """Seconds in which whoever connects shows that it has the key."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -48,9 +48,12 @@ def main() -> int:
 
     with server:
         port = server.getsockname()[1]
-        say(f"waiting on {arguments.host}:{port}; the key is {key}")
+        told = key if sys.stdout.isatty() else f"in {arguments.key}"  # and in no journal
+        say(f"waiting on {arguments.host}:{port}; the key is {told}")
         if arguments.host in LOOPBACK:
-            say(f"from the site's machine: ssh -N -L {port}:127.0.0.1:{port} {socket.gethostname()}")
+            there = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+            way = f"ssh -N -o ServerAliveInterval=15 -L {port}:{there}:{port} {socket.gethostname()}"
+            say(f"from the site's machine: {way}")
         else:
             say("whoever has the key may run programs here, and nothing on the wire is hidden: trust the network")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -70,11 +73,13 @@ def say(text: str) -> None:
 
 
 def kept_key(path: Path) -> str:
-    """Drawn when there is none; only who runs this may read it."""
+    """Drawn when there is none; only who runs this may read it. Raises PermissionError for one that others may read."""
     with suppress(FileNotFoundError):
-        if len(key := path.read_text().strip()) >= LEAST_KEY:
-            return key
-        path.unlink()
+        found = path.stat()
+        key = path.read_text().strip()
+        if found.st_uid != os.getuid() or found.st_mode & 0o077 or len(key) < LEAST_KEY:
+            raise PermissionError(0, "it is no key that only you may read (chmod 600)", str(path))
+        return key
     key = secrets.token_hex(16)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(key + "\n")
@@ -85,36 +90,58 @@ def listen(server: socket.socket, key: str) -> None:
     """Until it is interrupted. Every connection's process goes with this one, and its directory with it."""
     folders: dict[int, str] = {}
     server.settimeout(1.0)
-    while True:
-        for pid in [pid for pid in folders if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)]:
-            with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)  # what it started; its number is nobody else's until it is waited for
-            os.waitpid(pid, 0)
-            shutil.rmtree(folders.pop(pid), ignore_errors=True)
-        try:
-            taken, _ = server.accept()
-        except TimeoutError:
-            continue
-        with taken:
-            if len(folders) >= MOST:
-                continue
-            folder = tempfile.mkdtemp(prefix="tuningsite-device-")
-            parent = os.getpid()
-            if pid := os.fork():
-                folders[pid] = folder
-                continue
+    try:
+        while True:
+            for pid in [pid for pid in folders if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)]:
+                ended(pid, folders.pop(pid))
             try:
-                os.setsid()
-                die_with_parent(parent)
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                server.close()
-                taken.settimeout(None)
-                served(taken, key, Path(folder))
-            except Exception:
-                traceback.print_exc()
-            finally:
-                os._exit(0)
+                taken, _ = server.accept()
+            except OSError:  # nobody came, or who came has left
+                continue
+            with taken:
+                if len(folders) < MOST:
+                    try:
+                        begin(server, taken, key, folders)
+                    except OSError as error:
+                        say(f"a connection was not taken: {error}")
+    finally:
+        for pid, folder in folders.items():
+            ended(pid, folder)
+
+
+def ended(pid: int, folder: str) -> None:
+    """With what it started; its number is nobody else's until it is waited for."""
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)  # it may not have a group of its own yet
+    os.waitpid(pid, 0)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def begin(server: socket.socket, taken: socket.socket, key: str, folders: dict[int, str]) -> None:
+    folder = tempfile.mkdtemp(prefix="tuningsite-device-")
+    parent = os.getpid()
+    try:
+        pid = os.fork()
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if pid:
+        folders[pid] = folder
+        return
+    try:
+        os.setsid()
+        die_with_parent(parent)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        server.close()
+        taken.settimeout(None)
+        served(taken, key, Path(folder))
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
 
 
 def served(taken: socket.socket, key: str, folder: Path) -> None:
@@ -123,10 +150,7 @@ def served(taken: socket.socket, key: str, folder: Path) -> None:
 
     from workers.device.orders import VERBS, Device, greeting
 
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in KEPT_ALIVE.items():
-        taken.setsockopt(socket.IPPROTO_TCP, option, value)
-    taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    keep_alive(taken)
     connection = Connection(taken.detach())
     signal.setitimer(signal.ITIMER_REAL, PROVES)
     try:

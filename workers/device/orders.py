@@ -4,7 +4,8 @@ hardware {peak}                                   -> {hardware, peak | null, ver
 bury     {process}                                -> {}: that of a connection that broke, which may hang and hold the lock
 hold     {} / release {}                          -> {waited} / {}: sites take turns
 begin    {target, threads, evaluator, footprint}  -> {}
-run      {id, program | null, incumbent, ...}     -> as `Timer.run`; a program is sent with the first run of it
+run      {id, program | null, incumbent, ...}     -> as `Timer.run`; a program is sent with the first run of it. {fault} where
+         the device cannot load it, which is none of the program's
 drop     {}                                       -> {}
 put      {name, data, begins}                     -> {}: a part of a file, in base64
 get      {name}                                   -> {data}
@@ -92,8 +93,11 @@ class Device:
         return self._timer.begin(())
 
     def run(self, id: int, program: dict[str, Any] | None, **order: Any) -> Answer:
-        if program is not None:
-            self._keep(id, **program)
+        try:
+            if program is not None:
+                self._keep(id, **program)
+        except (OSError, RuntimeError) as error:
+            return {"fault": str(error)[-300:]}
         return self._timer.run(id, **order)
 
     def _keep(self, id: int, name: str, library: str, operator: int, shapes: Any, weights: Any, batch: int) -> None:
@@ -101,9 +105,11 @@ class Device:
         path = (
             self._folder / f"program-{self._loaded}.so"
         )  # of one name again the loader gives the first that it loaded
-        path.write_bytes(base64.b64decode(library))
-        entry = tvm.runtime.load_module(str(path))[name]
-        path.unlink()  # it is mapped: what is kept here must not fill the device
+        try:
+            path.write_bytes(base64.b64decode(library))
+            entry = tvm.runtime.load_module(str(path))[name]
+        finally:
+            path.unlink(missing_ok=True)  # it is mapped: what is kept here must not fill the device
         self._timer.keep(
             id,
             entry,

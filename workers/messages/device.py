@@ -13,10 +13,23 @@ LEAST_KEY, MOST_KEY = 16, 200
 """Letters of a key; `python -m workers.device` draws 32."""
 LONGEST = 255
 """Letters of a machine's name."""
-KEPT_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
-"""Seconds, and how often, on both sides: of a cable that was cut nothing else tells, and a device's lock would be held."""
+KEPT_ALIVE = {
+    socket.TCP_NODELAY: 1,
+    socket.TCP_KEEPIDLE: 15,
+    socket.TCP_KEEPINTVL: 5,
+    socket.TCP_KEEPCNT: 3,
+    socket.TCP_USER_TIMEOUT: 30_000,
+}
+"""Of TCP on both sides, in s, times and ms: of a cable that was cut nothing else tells, and a device's lock would be held."""
 SWITCHBOARD = "TUNINGSITE_SWITCHBOARD"
 """The variable that names a child's end of the switchboard (`supervision.switchboard`)."""
+
+
+def keep_alive(connected: socket.socket) -> None:
+    """Lets it break soon after what carries it."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEPT_ALIVE.items():
+        connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
 
-from workers.messages.device import KEPT_ALIVE, Address
+from workers.messages.device import Address, keep_alive
 
 REACH = 10.0
 """Seconds for a device to answer when it is called."""
@@ -40,10 +40,7 @@ def dial(address: Address) -> Connection:
         reason = getattr(error, "strerror", None) or error
         raise Unreached(f"the device at {address} does not answer ({reason})", GONE) from None
     reached.settimeout(None)
-    reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in KEPT_ALIVE.items():
-        reached.setsockopt(socket.IPPROTO_TCP, option, value)
+    keep_alive(reached)
     connection = Connection(reached.detach())
     # What is there may begin an answer and never end it.
     late = threading.Timer(2 * REACH, _broken_off, (connection.fileno(),))

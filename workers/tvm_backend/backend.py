@@ -1,4 +1,4 @@
-"""TVM on this machine as the engine's Backend."""
+"""TVM as the engine's Backend: on this machine, or with a pool that times on another."""
 
 from __future__ import annotations
 

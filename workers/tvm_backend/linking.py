@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,10 +28,19 @@ def linker(target: tvm.target.Target | None = None) -> Callable[..., Any] | None
         return None
     from tvm.support.cc import cross_compiler
 
-    if found == ZIG:
-        named = [] if native(triple) else ["-target", f"{triple.split('-')[0]}-linux-gnu"]
-        return cross_compiler([sys.executable, "-m", ZIG, "cc"], options=["-shared", *named])  # type: ignore[no-any-return]
-    return cross_compiler(found)  # type: ignore[no-any-return]
+    if found != ZIG:
+        return cross_compiler(found)  # type: ignore[no-any-return]
+    named = [] if native(triple) else ["-target", f"{triple.split('-')[0]}-linux-gnu"]
+    return cross_compiler(_by_zig, options=named)  # type: ignore[no-any-return]
+
+
+def _by_zig(output: str, objects: list[str], options: list[str]) -> None:
+    argv = [sys.executable, "-m", ZIG, "cc", "-shared", "-fPIC", *options, "-o", output, *objects]
+    done = subprocess.run(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(argv[1:4])} failed: {done.stdout.strip()[-2000:]}")
 
 
 def export_library(built: Any, path: Path, target: tvm.target.Target | None = None) -> None:

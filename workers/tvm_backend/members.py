@@ -98,7 +98,7 @@ class Task:
     member: Member | None = field(default=None, repr=False)
     outcome: Outcome | None = None
     spared: bool = False
-    """Whether a worker that had this in hand died with its parent."""
+    """Whether a worker that had this in hand died with its parent, or a device's line broke: perhaps through no fault of it."""
     alone: bool = False
     """Whether it failed in company: then nobody knows yet whose fault that was."""
     applier: Member | None = field(default=None, repr=False)

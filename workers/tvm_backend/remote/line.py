@@ -20,6 +20,9 @@ REACH = 10.0
 PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 """Seconds before each further try: a device that starts anew is back within a minute."""
 GREETING = 1 << 16
+SILENCE = 5.0
+"""Seconds beyond an order's own, after which the line is broken: the device's process would have ended, and the line too."""
+BROKEN = "line"
 
 
 class DeviceGone(RuntimeError):
@@ -42,9 +45,24 @@ class Line(Member):
     """An open connection; `greeting` is what the device said of itself."""
 
     greeting: dict[str, Any] = None  # type: ignore[assignment]
+    within: float = 0.0
 
     def send(self, verb: str, timeout: float, **arguments: Any) -> None:
-        super().send(verb, timeout, within=timeout, **arguments)
+        """The device's process ends itself when `timeout` seconds are over there."""
+        self.within = timeout
+        super().send(verb, timeout + SILENCE, within=timeout, **arguments)
+        self.ordered = time.monotonic()  # a library may be long on its way
+
+    def receive(self) -> dict[str, Any]:
+        """The answer; raises Dead, of cause "line" where there is neither one nor an end."""
+        try:
+            return super().receive()
+        except Dead as dead:
+            if dead.cause == "timeout":
+                raise Dead(BROKEN, f"the device said nothing for {self.timeout:.3g} s") from None
+            if dead.cause == "crash" and time.monotonic() - self.ordered >= self.within:
+                raise Dead("timeout", f"it did not finish within {self.within:.3g} s") from None
+            raise
 
     def gone(self) -> str:
         return "the program ended the device's process, or the connection broke"
@@ -57,7 +75,9 @@ class Line(Member):
         except Dead as dead:
             raise DeviceGone(f"the device gave no answer to {verb!r}: {dead}") from None
         if "error" in answer:
-            raise DeviceRefused(f"the device could not do {verb!r}: {answer['error']}", DeviceGone.next_step)
+            raise DeviceRefused(
+                f"the device could not do {verb!r}: {answer['error']}", "see what 'python -m workers.device' says there"
+            )
         return answer
 
 

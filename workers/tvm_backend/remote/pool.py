@@ -16,11 +16,13 @@ from workers.sandbox.lock import MeasureLock
 from workers.tvm_backend.cores import usable_cores
 from workers.tvm_backend.members import Dead, Member, Task
 from workers.tvm_backend.pool import ANSWER_TIMEOUT, Pool
-from workers.tvm_backend.remote.line import Line, call_again
+from workers.tvm_backend.remote.line import BROKEN, DeviceGone, Line, call_again
 
 BEGIN_TIMEOUT = 60.0
-HOLD_TIMEOUT = 600.0
-"""Seconds for another site's batch, or an archive's runs, on the device."""
+HOLD_TIMEOUT, HOLD_AGAIN = 600.0, 30.0
+"""Seconds for another site's batch, or an archive's runs, on the device; the second with this machine's lock in hand, which
+nobody should wait for long."""
+Waiting = Callable[[AbstractContextManager[float]], AbstractContextManager[float]]
 
 
 class DevicePool(Pool):
@@ -39,9 +41,12 @@ class DevicePool(Pool):
         thrift: Thrift | None = None,
         plan: int | None = None,
         say: Callable[[str], None] = lambda text: None,
+        waiting: Waiting = lambda turn: turn,
     ) -> None:
-        """`call` reaches the device, whose the `threads` are. Raises DeviceGone, DeviceRefused."""
-        self._call, self._say, self._threads, self._target = call, say, threads, target
+        """`call` reaches the device, whose the `threads` are. `say` is told what is the matter with it; `waiting` enters and
+        leaves a turn for which others may have one wait. Raises DeviceGone, DeviceRefused."""
+        self._call, self._say, self._waiting = call, say, waiting
+        self._threads, self._target = threads, target
         self._line = call()
         self.first_cache: int | None = self._line.greeting["cache"]
         self._due = deque[Task]()
@@ -61,7 +66,8 @@ class DevicePool(Pool):
     ) -> list[Outcome]:
         self._best = dict(incumbents)
         self._due.clear()
-        with self._held():
+        with self._waiting(self._held()) as waited:
+            self.spent["wait"] += waited
             try:
                 return super().measure(candidates, seen, incumbents)
             finally:
@@ -76,41 +82,42 @@ class DevicePool(Pool):
         return nullcontext(0.0)
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
-        """The device, for one batch."""
+    def _held(self) -> Iterator[float]:
+        """The device, for one batch; yields the seconds waited. Taken before the local lock: who has that waits for no
+        device."""
         began = time.monotonic()
-        self._line.send("hold", HOLD_TIMEOUT)
-        self._holds = True
         try:
-            self._line.receive()
-        except Dead:
-            self._call_again()
-        self.spent["wait"] += time.monotonic() - began
-        try:
-            yield
-        finally:
-            self._holds = False
-            self._line.hand = []
+            try:
+                self._line.ask("hold", HOLD_TIMEOUT)
+            except DeviceGone:
+                self._call_again(HOLD_TIMEOUT)
+            self._holds = True
+            yield time.monotonic() - began
             for verb in ("drop", "release"):
                 self._line.send(verb, ANSWER_TIMEOUT)
-                try:
-                    self._line.receive()
-                except Dead:
-                    self._call_again()
+                self._line.receive()
+        except Dead:  # with its process the device's lock is free
+            self._holds = False
+            self._call_again()
+        except BaseException:
+            self._line.close()
+            raise
+        finally:
+            self._holds = False
 
-    def _open(self, line: Line) -> Line:
-        """Ready for programs, as the one before it was."""
+    def _open(self, line: Line, hold: float | None = None) -> Line:
+        """Ready for programs, as the one before it was, and held, within `hold` seconds, where that is wanted."""
+        if hold is not None:
+            line.ask("hold", hold)
         line.ask("begin", BEGIN_TIMEOUT, **self._begun)
-        if self._holds:
-            line.ask("hold", HOLD_TIMEOUT)
         return line
 
-    def _call_again(self) -> None:
+    def _call_again(self, hold: float | None = None) -> None:
         broken = self._line
         broken.close()
         self._line = call_again(self._call, self._say)
         self._line.ask("bury", ANSWER_TIMEOUT, process=broken.greeting["process"])
-        self._open(self._line)
+        self._open(self._line, HOLD_AGAIN if self._holds else hold)
 
     def _compile(self, tasks: Iterable[Task], seen: set[tuple[int, str]]) -> None:
         super()._compile(tasks, seen)
@@ -171,13 +178,16 @@ class DevicePool(Pool):
         line = self._line
         line.hand = []
         try:
-            return self._ran(task, line.receive())
+            answer = line.receive()
         except Dead as dead:
             taken = time.monotonic() - line.ordered
             self._call_again()
             task.member = None
-            if dead.cause == "crash" and not task.spared:
+            if dead.cause in ("crash", BROKEN) and not task.spared:
                 task.spared = True
             else:
-                task.end(cause=dead.cause, error=str(dead), measure_seconds=taken)
+                task.end(cause="crash" if dead.cause == BROKEN else dead.cause, error=str(dead), measure_seconds=taken)
             return None
+        if fault := answer.get("fault"):
+            raise DeviceGone(f"the device cannot take programs: {fault}")
+        return self._ran(task, answer)
