@@ -17,7 +17,7 @@ import pytest
 
 LONG = (
     "browser", "benchmarks", "faults", "headless", "child", "actors", "operations", "tvm_backend", "landscapes", "pipeline",
-    "engine",
+    "device", "engine",
 )  # fmt: skip
 """Rooms with files that take minutes: they come first, or the last of them is waited for on one core."""
 

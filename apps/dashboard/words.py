@@ -91,7 +91,7 @@ ABOUT = {
     "latency_s": "Of one call, of the fastest configuration so far",
     "share": "Its part of the sum of operators: weight times latency",
     "speed_flop_per_s": "Billions of floating-point operations a second",
-    "of_peak": "Its speed, of the highest measured on this machine",
+    "of_peak": "Its speed, of the highest measured on its machine",
     "tried": "Configurations built and timed, failed ones included",
     "won_s_per_s": "What a minute of its slots took off the network's latency; told from its second slot on",
     "why": "What decided that it got its last slot",

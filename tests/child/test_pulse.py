@@ -184,7 +184,7 @@ def test_no_task_is_given_up_while_others_measure(
             time.sleep(0.01)
         pulse.beat()  # of the phase that it told
         assert beats(pulse, events, clock, 7200.0) == 720
-        assert events[-1]["text"] == "still waiting for a turn on this machine"
+        assert events[-1]["text"] == "still waiting for its turn"
         assert not ended
     worker.join(30)
     assert ended == [Reached]

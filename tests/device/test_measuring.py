@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -49,7 +50,7 @@ def backend(running: Running, said: list[str], tmp_path: Path, zoo_cache: Path) 
     from workers.tvm_backend.remote.pool import DevicePool
 
     spec = replace(spec_of(zoo.tiny(zoo_cache)), target=running.target())
-    pool = DevicePool(running.call, spec.target, THREADS, lock_in(tmp_path), say=said.append)
+    pool = DevicePool(running.call, spec.target, THREADS, lock_in(tmp_path), plan=2, say=said.append)
     made = backend_over(pool, spec, tmp_path)
     yield made
     made.close()
@@ -191,7 +192,7 @@ def test_a_line_that_falls_silent_is_no_bad_program(
     from workers.tvm_backend import pool
     from workers.tvm_backend.remote import line
 
-    monkeypatch.setattr(pool, "RUN_TIMEOUT", 1.0)
+    monkeypatch.setattr(pool, "RUN_TIMEOUT", 4.0)
     monkeypatch.setattr(line, "SILENCE", 0.5)
     before = set(running.children())
     stopped_first(monkeypatch, running, 1, signal.SIGSTOP, times=1)
@@ -205,7 +206,7 @@ def test_a_device_without_room_ends_the_attempt_and_no_program(
     from workers.tvm_backend.remote.line import DeviceGone
 
     for folder in running.folder.glob("tuningsite-device-*"):
-        folder.rmdir()
+        shutil.rmtree(folder, ignore_errors=True)  # some are just being cleared away
     with pytest.raises(DeviceGone, match=r"cannot take programs: .*No such file") as gone:
         backend.measure(convolutions(backend, seed=16), {})
     assert passing(gone.value, "tune")
@@ -216,14 +217,14 @@ def test_an_order_that_lasts_too_long_is_ended_on_the_device_with_what_it_starte
     from workers.tvm_backend.remote.line import DeviceGone
 
     line = running.call()
-    (process,) = running.children()
+    process = line.greeting["process"]["pid"]
     waits = b"import sys, time\nopen(sys.argv[1], 'w').write('began')\ntime.sleep(600)\n"
     line.ask("put", 5.0, name="run.py", data=b64encode(waits).decode(), begins=True)
     began = running.folder / "began"
-    line.send("script", 2.0, arguments=[str(began)], seconds=60.0)
-    assert comes_true(began.exists, 2.0)
+    line.send("script", 8.0, arguments=[str(began)], seconds=60.0)
+    assert comes_true(began.exists, 7.0)
     (started,) = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    assert comes_true(lambda: not alive(process), 5.0)
+    assert comes_true(lambda: not alive(process), 12.0)
     assert comes_true(lambda: not alive(int(started)), 5.0)
     with pytest.raises(DeviceGone, match="ended the device's process"):
         line.ask("drop", 5.0)
@@ -290,9 +291,9 @@ def test_what_it_ends_with_leaves_nothing(tmp_path: Path) -> None:
         line = own.call()
         line.ask("put", 5.0, name="run.py", data=b64encode(b"import time; time.sleep(600)").decode(), begins=True)
         line.send("script", 60.0, arguments=[], seconds=60.0)
-        (process,) = own.children()
+        process = line.greeting["process"]["pid"]
         started = Path(f"/proc/{process}/task/{process}/children")
-        assert comes_true(lambda: started.read_text().split(), 5.0)
+        assert comes_true(lambda: started.read_text().split(), 15.0)
         script = int(started.read_text())
         left = [Path(f"/proc/{script}/cwd").resolve()]
         own.end()

@@ -7,12 +7,15 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests import zoo
 from tests.device.running import Running, device
+from tests.tvm_backend.local import spec_of
+from workers.child.peers import ArtifactFailed
 from workers.sandbox.spawn import ROOT
 
 pytestmark = pytest.mark.tvm
@@ -27,7 +30,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def tuned(running: Running, network: Path, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
     given = ["--device", str(running.address), "--device-key", str(running.folder / "key"), "--out", str(out)]
     argv = [sys.executable, f"{ROOT}/manage.py", "tune", str(network), *given, *more]
-    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
 
 
 def test_a_network_is_tuned_for_a_device_and_verified_on_it(running: Running, tmp_path: Path, zoo_cache: Path) -> None:
@@ -38,11 +41,11 @@ def test_a_network_is_tuned_for_a_device_and_verified_on_it(running: Running, tm
     with zipfile.ZipFile(tmp_path / "out" / "tiny.zip") as archive:
         metadata = json.loads(archive.read("metadata.json"))
     assert metadata["verified"]["passed"]
-    assert metadata["baselines"] == {}
+    assert metadata["baselines"]["onnxruntime"]["median"] > 0, "it is installed where this device is"
     assert metadata["latency"]["median"] > 0
     assert metadata["target"]["mtriple"].endswith("-linux-gnu")
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["ratio"] is None
+    assert summary["ratio"] > 0
     assert summary["verified"]
     key = running.address.key
     kept = [path for path in (tmp_path / "out").rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
@@ -60,3 +63,32 @@ def test_a_device_that_is_not_there_is_said_at_once(running: Running, tmp_path: 
         [*argv, "--device", "board"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert "--device needs --device-key FILE" in unkeyed.stdout + unkeyed.stderr
+
+
+def test_where_onnx_runtime_is_not_installed_there_is_nothing_to_compare_with(
+    running: Running, tmp_path: Path, zoo_cache: Path
+) -> None:
+    from workers.child.elsewhere import Elsewhere
+
+    (tmp_path / "model.so").write_bytes(b"")
+    (tmp_path / "metadata.json").write_text("{}")
+    (tmp_path / "run.py").write_text("print('loading')\nprint('{\"seconds\": [0.25, 0.25]}')\n")
+    line, said = running.call(), list[str]()
+    try:
+        there, version = Elsewhere(line, tmp_path), line.greeting["onnxruntime"]
+        line.greeting["onnxruntime"] = None
+        ours, theirs = there.timed(spec_of(zoo.tiny(zoo_cache)), said.append)
+        assert (ours.median, theirs, said) == (0.25, None, [])
+        line.greeting["onnxruntime"] = version
+        (tmp_path / "network.onnx").write_bytes(b"no network")
+        ours, theirs = there.timed(
+            replace(spec_of(zoo.tiny(zoo_cache)), network=str(tmp_path / "network.onnx")), said.append
+        )
+        assert (ours.median, theirs) == (0.25, None)
+        assert said[0].startswith("onnxruntime failed on the device: ")
+        (tmp_path / "run.py").write_text("raise SystemExit('cannot run here: no room')\n")
+        there.put(tmp_path / "run.py")
+        with pytest.raises(ArtifactFailed, match=r"run\.py failed on the device: cannot run here: no room"):
+            there.timed(spec_of(zoo.tiny(zoo_cache)), said.append)
+    finally:
+        line.close()

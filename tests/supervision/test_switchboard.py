@@ -45,6 +45,12 @@ def listening(key: str = KEY, calls: int = 1, host: str = "127.0.0.1") -> Iterat
         thread.join(10.0)
 
 
+def _said(server: socket.socket, words: bytes) -> None:
+    with server.accept()[0] as taken:
+        taken.sendall(words)
+        taken.recv(1)
+
+
 def asked(number: int) -> tuple[dict[str, object], list[int]]:
     with socket.socket(fileno=os.dup(number)) as end:
         end.sendall(b"\n")
@@ -90,11 +96,18 @@ def test_who_pretends_to_be_the_device_without_its_key_is_handed_to_nobody() -> 
 
 
 def test_what_says_nothing_and_what_stops_in_the_middle_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "REACH", 0.3)
+    monkeypatch.setattr(board, "REACH", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = Address("127.0.0.1", silent.getsockname()[1], KEY)
         with pytest.raises(Unreached, match="does not speak as a device does"):
             dial(address)
+    with socket.create_server(("127.0.0.1", 0)) as telnet:
+        address = Address("127.0.0.1", telnet.getsockname()[1], KEY)
+        greets = threading.Thread(target=lambda: _said(telnet, b"\xff\xfd\x01\xff\xfd\x1f" * 9), daemon=True)
+        greets.start()
+        with pytest.raises(Unreached, match="broke off the call"):
+            dial(address)
+        greets.join(5.0)
     with socket.create_server(("127.0.0.1", 0)) as half:
         address = Address("127.0.0.1", half.getsockname()[1], KEY)
         taken = list[socket.socket]()

@@ -48,8 +48,8 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     device: its address | null}.
 
     Tells `baseline` and `end_to_end` events and a result {passed, verdict, latency, onnxruntime, ratio, archive}; `archive` is
-    null when the outputs differ: what is wrong is never offered. On a device elsewhere there is no ONNX Runtime to be compared
-    with: it is null, and so is the ratio.
+    null when the outputs differ: what is wrong is never offered. On a device elsewhere there may be no ONNX Runtime to be
+    compared with: then it is null, and so is the ratio.
     """
     pulse.patience = PATIENCE
     spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
@@ -62,8 +62,7 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     rehearsal = _build(order, spec, folder, pulse, hardware)
     lock = TurnLock(pulse)
     if device:
-        verdict, ours = _on_device(device, spec, folder, work, pulse)
-        theirs = None
+        verdict, ours, theirs = _on_device(device, spec, folder, work, pulse)
     else:
         verdict = _verified(spec, folder, work, pulse)
         if not verdict.passed:
@@ -72,6 +71,7 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
             verdict = _verified(spec, folder, work, pulse)
         with lock.exclusive():
             ours, theirs = _timed(spec, folder, work)
+    if theirs is not None:
         tell_baseline(pulse, spec, ONNX_RUNTIME, theirs)
     pulse.tell(
         "end_to_end",
@@ -102,15 +102,20 @@ def _verified(spec: RunSpec, folder: Path, work: Path, pulse: Pulse) -> Verdict:
         return verified(spec, folder, work)
 
 
-def _on_device(device: str, spec: RunSpec, folder: Path, work: Path, pulse: Pulse) -> tuple[Verdict, Latency]:
+def _on_device(
+    device: str, spec: RunSpec, folder: Path, work: Path, pulse: Pulse
+) -> tuple[Verdict, Latency, Latency | None]:
     from workers.child.elsewhere import elsewhere
 
+    def say(text: str) -> None:
+        pulse.tell("log", level="warning", text=text)
+
     pulse.tell("phase", name="verifying", text=f"running the library on {device} against ONNX Runtime here")
-    with elsewhere(folder, lambda text: pulse.tell("log", level="warning", text=text)) as there:
-        with TurnLock(pulse).shared():
-            verdict = verified(spec, folder, work, there.outputs)
+    with elsewhere(folder, say) as there:
+        # Not while the device is waited for: who tunes for it holds that, and waits for this machine's lock.
+        verdict = verified(spec, folder, work, there.outputs, TurnLock(pulse).shared())
         pulse.tell("phase", name="verifying", text=f"timing the library on {device}")
-        return verdict, there.timed()
+        return verdict, *there.timed(spec, say)
 
 
 def _build(

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from workers.baselines.order import Latency
-from workers.child.peers import ArtifactFailed, undisturbed
+from workers.baselines.order import Latency, Order
+from workers.child.peers import SEEDS, ArtifactFailed, undisturbed
+from workers.messages.baselines import ONNX_RUNTIME
+from workers.messages.spec import RunSpec
 from workers.tvm_backend.remote.line import Line, call, call_again
 
 PART = 4 * 2**20
 """Bytes of a file that are sent at a time."""
 MOVED, LOCKED, TOOK = 120.0, 600.0, 300.0
 """Seconds for a part of a file, for the device's measuring lock, and for the run script."""
+NETWORK = "network.onnx"
 TURNS, RUNS, TURN = 6, 30, 1.0
 """The script is started so many times, and runs the network so often, or for so many seconds, each time."""
 
@@ -28,11 +33,14 @@ class Elsewhere:
         for name in ("model.so", "metadata.json", "run.py"):
             self.put(folder / name)
 
-    def put(self, path: Path) -> None:
+    def put(self, path: Path, name: str = "") -> None:
+        """Under its own name, unless another is given."""
         with path.open("rb") as file:
             begins = True
             while (part := file.read(PART)) or begins:
-                self._line.ask("put", MOVED, name=path.name, data=base64.b64encode(part).decode(), begins=begins)
+                self._line.ask(
+                    "put", MOVED, name=name or path.name, data=base64.b64encode(part).decode(), begins=begins
+                )
                 begins = False
 
     def outputs(self, given: Sequence[Path], found: Sequence[Path]) -> None:
@@ -45,10 +53,22 @@ class Elsewhere:
         for path in found:
             path.write_bytes(base64.b64decode(self._line.ask("get", MOVED, name=path.name)["data"]))
 
-    def timed(self) -> Latency:
-        """Alone on the device; raises ArtifactFailed."""
+    def timed(self, spec: RunSpec, say: Callable[[str], None]) -> tuple[Latency, Latency | None]:
+        """Alone on the device, in turns with ONNX Runtime, where that is installed there; `say` is told where that cannot run
+        the network. Raises ArtifactFailed."""
+        compared = bool(self._line.greeting["onnxruntime"])
+        if compared:
+            self.put(Path(spec.network), NETWORK)
+        ours, theirs = list[list[float]](), list[list[float]]()
         with self._alone():
-            return undisturbed([self._script("--runs", str(RUNS), "--seconds", str(TURN)) for _ in range(TURNS)])
+            for _ in range(TURNS):
+                ours.append(self._script("--runs", str(RUNS), "--seconds", str(TURN)))
+                try:
+                    theirs += [self._compared(spec)] if compared else []
+                except ArtifactFailed as failed:  # another version than here may not know its operators
+                    compared = False
+                    say(str(failed))
+        return undisturbed(ours), undisturbed(theirs) if theirs else None
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -58,13 +78,21 @@ class Elsewhere:
 
     def _script(self, *arguments: str) -> list[float]:
         answer = self._line.ask("script", TOOK + 10.0, arguments=["--json", *arguments], seconds=TOOK)
-        output = str(answer["output"])
-        if answer["status"]:
-            raise ArtifactFailed(f"run.py failed on the device: {output[-600:].strip() or 'it said nothing'}")
-        answers = [line for line in output.splitlines() if line.startswith('{"seconds"')]
-        if not answers:
-            raise ArtifactFailed(f"run.py gave no times on the device: {output[-600:].strip() or 'it said nothing'}")
-        return [float(seconds) for seconds in json.loads(answers[-1])["seconds"]]
+        return _seconds(answer, "run.py")
+
+    def _compared(self, spec: RunSpec) -> list[float]:
+        order = Order(NETWORK, ".", dict(spec.inputs), {}, SEEDS, spec.threads, RUNS, longest=TURN)
+        answer = self._line.ask("compared", TOOK + 10.0, order=asdict(order), seconds=TOOK)
+        return _seconds(answer, ONNX_RUNTIME)
+
+
+def _seconds(answer: Mapping[str, Any], name: str) -> list[float]:
+    """Of each run, in the last line that tells them. Raises ArtifactFailed, of `name`."""
+    output = str(answer["output"])
+    told = [line for line in output.splitlines() if line.startswith("{") and '"seconds"' in line]
+    if answer["status"] or not told:
+        raise ArtifactFailed(f"{name} failed on the device: {output[-600:].strip() or 'it said nothing'}")
+    return [float(seconds) for seconds in json.loads(told[-1])["seconds"]]
 
 
 @contextmanager

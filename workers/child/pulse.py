@@ -57,7 +57,7 @@ class Pulse:
         """Says that the work goes on, unless something was said since the last beat or nothing for too long."""
         alive = self._waits or self.clock.awake() - self._heard < self.patience
         if alive and not self._said.is_set():
-            doing = "waiting for a turn on this machine" if self._waits else self._text
+            doing = "waiting for its turn" if self._waits else self._text
             self._emit({"kind": "log", "clock": self.clock.now(), "level": "info", "text": f"still {doing}"})
         self._said.clear()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +21,14 @@ Run = Callable[[Sequence[Path], Sequence[Path]], None]
 """Runs a library on files of inputs, and writes as many of outputs."""
 
 
-def verified(spec: RunSpec, folder: Path, work: Path, run: Run | None = None) -> Verdict:
+def verified(
+    spec: RunSpec, folder: Path, work: Path, run: Run | None = None, turn: AbstractContextManager[Any] | None = None
+) -> Verdict:
     """Of the library in `folder`, or of what `run` runs elsewhere, on the inputs of every seed: the first verdict that failed,
-    or one of those that passed; files are written to `work`. Raises ArtifactFailed."""
+    or one of those that passed; files are written to `work`. `turn` is held while ONNX Runtime is asked. Raises
+    ArtifactFailed."""
     allowed = tolerances(load(spec.network))
-    with onnxruntime(spec, work, runs=0) as peer:
+    with turn or nullcontext(), onnxruntime(spec, work, runs=0) as peer:
         told = peer.answer["references"]
     references = [load_reference(told[str(seed)]) for seed in SEEDS]
     given, found = ([work / f"{name}-{seed}.npz" for seed in SEEDS] for name in ("inputs", "outputs"))

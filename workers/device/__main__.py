@@ -25,6 +25,8 @@ from workers.tvm_backend.worker import serve
 
 MOST = 64
 """Connections at a time."""
+LEAST = 6 * 2**30
+"""Bytes that a connection's process may reserve at least; libraries and threads' stacks reserve some of it without using it."""
 PROVES = 5
 """Seconds in which whoever connects shows that it has the key."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -43,6 +45,8 @@ def main() -> int:
         server = opened(arguments.host, arguments.port)
     except OSError as error:
         parser.error(f"{error.filename or arguments.host}: {error.strerror}; name another with --key, --host or --port")
+    except (ValueError, OverflowError) as error:  # no text, and no port
+        parser.error(f"{error}; name another with --key or --port")
     runtime.load()
     import workers.device.orders  # noqa: F401  every connection is a fork of what is loaded here
 
@@ -87,7 +91,7 @@ def kept_key(path: Path) -> str:
 
 
 def listen(server: socket.socket, key: str) -> None:
-    """Until it is interrupted. Every connection's process goes with this one, and its directory with it."""
+    """Until it is interrupted. Every connection's process goes with this one, and its directory, unless this one is killed."""
     folders: dict[int, str] = {}
     server.settimeout(1.0)
     try:
@@ -137,6 +141,7 @@ def begin(server: socket.socket, taken: socket.socket, key: str, folders: dict[i
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         server.close()
         taken.settimeout(None)
+        os.chdir(folder)
         served(taken, key, Path(folder))
     except Exception:
         traceback.print_exc()
@@ -159,10 +164,11 @@ def served(taken: socket.socket, key: str, folder: Path) -> None:
     except (AuthenticationError, EOFError, OSError):
         return
     signal.setitimer(signal.ITIMER_REAL, 0.0)
-    most = max(6 * 2**30, memory() // 2)
+    most, hard = max(LEAST, memory() // 2), resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    connection.send_bytes(json.dumps(greeting()).encode())
+    connection.send_bytes(json.dumps(greeting(folder)).encode())
     serve(connection, Device(folder), VERBS)
 
 

@@ -1,7 +1,7 @@
 """What a device does for whoever has its key: one process a connection, which orders reach as `tvm_backend.worker` takes them.
 
 hardware {peak}                                   -> {hardware, peak | null, versions}
-bury     {process}                                -> {}: that of a connection that broke, which may hang and hold the lock
+bury     {pid, folder}                            -> {}: that of a connection that broke, which may hang and hold the lock
 hold     {} / release {}                          -> {waited} / {}: sites take turns
 begin    {target, threads, evaluator, footprint}  -> {}
 run      {id, program | null, incumbent, ...}     -> as `Timer.run`; a program is sent with the first run of it. {fault} where
@@ -10,11 +10,14 @@ drop     {}                                       -> {}
 put      {name, data, begins}                     -> {}: a part of a file, in base64
 get      {name}                                   -> {data}
 script   {arguments, seconds}                     -> {output, status}: of the archive's run.py, among what was put
+compared {order, seconds}                         -> {output, status}: of ONNX Runtime with a network that was put, where it is
+                                                     installed here (`greeting`); `order` as `baselines.order.Order`
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import os
 import platform
 import re
@@ -22,6 +25,8 @@ import signal
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +34,7 @@ import tvm
 
 from workers.messages.device import PROTOCOL
 from workers.sandbox.lock import MeasureLock, default_path
+from workers.sandbox.spawn import ROOT
 from workers.tvm_backend import runtime
 from workers.tvm_backend.hardware import Hardware, detect, first_cache
 from workers.tvm_backend.peak import measure_peak
@@ -36,7 +42,7 @@ from workers.tvm_backend.timer import Timer
 
 Answer = dict[str, Any]
 
-VERBS = ("hardware", "bury", "hold", "release", "begin", "run", "drop", "put", "get", "script")
+VERBS = ("hardware", "bury", "hold", "release", "begin", "run", "drop", "put", "get", "script", "compared")
 NAME = re.compile(r"[A-Za-z0-9_-]{1,60}(\.[a-z0-9]{1,10})?")
 """Of files that are put here: none of them leaves the connection's directory."""
 
@@ -63,18 +69,18 @@ class Device:
         return {
             "hardware": {**hardware.to_json(), "target": target},
             "peak": found and {"flops": found.flops, "bandwidth": found.bandwidth},
-            "versions": greeting()["versions"],
+            "versions": runtime.versions(runtime.LOADING),
         }
 
     @staticmethod
     def _target(hardware: Hardware) -> dict[str, Any]:
         return {**hardware.target, "mtriple": f"{platform.machine()}-linux-gnu"}
 
-    def bury(self, process: int) -> Answer:
-        with suppress(OSError, IndexError):
-            parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
-            if int(parent) == os.getppid() and process != os.getpid():
-                os.kill(process, signal.SIGKILL)
+    def bury(self, pid: int, folder: str) -> Answer:
+        """Of a number alone nobody knows whose it is by now."""
+        with suppress(OSError):
+            if Path(os.readlink(f"/proc/{pid}/cwd")).name == folder and folder != self._folder.name:
+                os.kill(pid, signal.SIGKILL)
         return {}
 
     def hold(self) -> Answer:
@@ -96,7 +102,7 @@ class Device:
         try:
             if program is not None:
                 self._keep(id, **program)
-        except (OSError, RuntimeError) as error:
+        except OSError as error:
             return {"fault": str(error)[-300:]}
         return self._timer.run(id, **order)
 
@@ -132,10 +138,16 @@ class Device:
         return {"data": base64.b64encode(self._path(name).read_bytes()).decode()}
 
     def script(self, arguments: list[str], seconds: float) -> Answer:
-        argv = [sys.executable, str(self._path("run.py")), *arguments]
+        return self._ran([str(self._path("run.py")), *arguments], seconds)
+
+    def compared(self, order: dict[str, Any], seconds: float) -> Answer:
+        given = {**order, "network": str(self._path(order["network"]))}
+        return self._ran(["-m", "workers.baselines", "onnxruntime"], seconds, json.dumps(given) + "\n")
+
+    def _ran(self, arguments: list[str], seconds: float, given: str = "") -> Answer:
         done = subprocess.run(
-            argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", timeout=seconds, check=False,
+            [sys.executable, *arguments], cwd=self._folder, env=os.environ | {"PYTHONPATH": ROOT}, input=given,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds, check=False,
         )  # fmt: skip
         return {"output": done.stdout, "status": done.returncode}
 
@@ -145,7 +157,15 @@ class Device:
         return self._folder / name
 
 
-def greeting() -> Answer:
-    """What the device says of itself: what decides whether libraries that were made elsewhere load here."""
+def greeting(folder: Path) -> Answer:
+    """What the device says of itself: what decides whether libraries that were made elsewhere load here, and whether there is
+    an ONNX Runtime to compare them with."""
     found = runtime.versions(runtime.LOADING)
-    return {"protocol": PROTOCOL, "versions": found, "cache": first_cache(), "process": os.getpid()}
+    peer = all(find_spec(name) for name in ("onnxruntime", "onnx"))
+    return {
+        "protocol": PROTOCOL,
+        "versions": found,
+        "cache": first_cache(),
+        "process": {"pid": os.getpid(), "folder": folder.name},
+        "onnxruntime": version("onnxruntime") if peer else None,
+    }

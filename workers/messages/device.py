@@ -60,9 +60,8 @@ class Address:
         if not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
             raise ValueError(f"{port!r} is no port; write a number from 1 to 65535 behind the colon")
         if not LEAST_KEY <= len(key.strip()) <= MOST_KEY or not key.strip().isprintable():
-            raise ValueError(
-                f"a key has {LEAST_KEY} to {MOST_KEY} letters, and this one has not; the device prints its key when it starts"
-            )
+            reason = f"a key has {LEAST_KEY} to {MOST_KEY} letters, and this one has not"
+            raise ValueError(f"{reason}; the device names the file of its key when it starts")
         return cls(host, int(port), key.strip())
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
@@ -29,7 +30,7 @@ class Unreached(Exception):
 
 
 GONE = "see that it is on and that 'python -m workers.device' runs there, and that its address is right"
-KEY = "take the key that 'python -m workers.device' prints there"
+KEY = "take the key that 'python -m workers.device' names there"
 
 
 def dial(address: Address) -> Connection:
@@ -39,36 +40,34 @@ def dial(address: Address) -> Connection:
     except (OSError, UnicodeError) as error:  # of a name that is none
         reason = getattr(error, "strerror", None) or error
         raise Unreached(f"the device at {address} does not answer ({reason})", GONE) from None
-    reached.settimeout(None)
-    keep_alive(reached)
-    connection = Connection(reached.detach())
     # What is there may begin an answer and never end it.
-    late = threading.Timer(2 * REACH, _broken_off, (connection.fileno(),))
-    late.start()
+    late = threading.Timer(2 * REACH, _broken_off, (reached,))
+    connection = Connection(os.dup(reached.fileno()))
     try:
+        reached.settimeout(None)
+        keep_alive(reached)
+        late.start()
         if not connection.poll(REACH):
             raise Unreached(f"what is at {address} does not speak as a device does", GONE)
         answer_challenge(connection, address.key.encode())
         deliver_challenge(connection, address.key.encode())
-    except Unreached:
+    except BaseException as error:
         connection.close()
+        if isinstance(error, AuthenticationError):
+            raise Unreached(f"the device at {address} has another key", KEY, lasting=True) from None
+        if isinstance(error, EOFError | OSError | AssertionError):  # it asserts what the other side begins with
+            reason = str(error) or "it closed the connection"
+            raise Unreached(f"the device at {address} broke off the call ({reason})", GONE) from None
         raise
-    except AuthenticationError:
-        connection.close()
-        raise Unreached(f"the device at {address} has another key", KEY, lasting=True) from None
-    except (EOFError, OSError) as error:
-        connection.close()
-        raise Unreached(
-            f"the device at {address} broke off the call ({error or 'it closed the connection'})", GONE
-        ) from None
     finally:
         late.cancel()
+        reached.close()
     return connection
 
 
-def _broken_off(number: int) -> None:
-    with socket.fromfd(number, socket.AF_INET, socket.SOCK_STREAM) as broken:
-        broken.shutdown(socket.SHUT_RDWR)
+def _broken_off(reached: socket.socket) -> None:
+    with suppress(OSError):  # it ended by itself
+        reached.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
@@ -81,10 +80,8 @@ def switchboard(address: Address) -> Iterator[int]:
     try:
         yield theirs.fileno()
     finally:
-        theirs.close()
-        ours.shutdown(socket.SHUT_RDWR)
-        thread.join(3 * REACH)
-        ours.close()
+        theirs.close()  # and that ends the other
+        thread.join(1.0)  # one that is calling a device ends with the call
 
 
 def _serve(ours: socket.socket, address: Address) -> None:
@@ -97,3 +94,5 @@ def _serve(ours: socket.socket, address: Address) -> None:
                 ours.sendall(json.dumps(unreached.to_json()).encode() + b"\n")
     except OSError:
         return  # the child is gone
+    finally:
+        ours.close()

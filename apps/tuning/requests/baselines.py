@@ -14,8 +14,8 @@ from workers.messages.baselines import BASELINES
 
 
 def find_baselines(run: TuningRun) -> None:
-    """Inside a transaction: baselines of an earlier run, or a job that takes them. On a device elsewhere there is no
-    ONNX Runtime to be asked."""
+    """Inside a transaction: baselines of an earlier run, or a job that takes them. On a device elsewhere ONNX
+    Runtime is asked with the library, if at all."""
     if run.target.device:
         return
     if lines := _known(run):

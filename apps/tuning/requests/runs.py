@@ -44,9 +44,7 @@ def create_run(
     """
     _check_network(owner, network)
     if target.state != Target.State.READY:
-        raise Refused(
-            target.name, "this machine was not measured yet", "wait until its page says ready, or measure it again"
-        )
+        raise Refused(target.name, "it was not measured yet", "wait until its page says ready, or measure it again")
     _check_choices(method, parts or {}, layout, operators, seed)
     _check_budget(budget)
     try:

@@ -38,7 +38,7 @@ def board(site: Any, staff: Any) -> Target:
     return target
 
 
-def test_a_device_is_called_with_its_key_and_kept_as_it_says_it_is(site: Any, staff: Any, tmp_path: Path) -> None:
+def test_a_device_is_called_with_its_key(site: Any, staff: Any, tmp_path: Path) -> None:
     target = services.add_device(services.device_at("board.local:9200", f" {KEY}\n"), staff)
     held = services.claim(Job.objects.get(task="hardware", target=target).pk, "worker")
     assert held is not None
@@ -52,7 +52,7 @@ def test_what_was_measured_is_its_own(board: Target) -> None:
     assert board.device == Address("10.0.0.7", PORT, KEY)
 
 
-def test_a_run_for_it_is_built_here_and_compared_with_nothing_here(site: Any, board: Target) -> None:
+def test_a_run_for_it_has_its_address_and_no_baselines_of_this_machine(site: Any, board: Target) -> None:
     site.target = board
     run = site.run()
     assert not Job.objects.filter(task="baseline").exists()

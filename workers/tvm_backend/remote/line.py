@@ -15,7 +15,7 @@ from workers.messages.device import PROTOCOL, SWITCHBOARD
 from workers.tvm_backend import runtime
 from workers.tvm_backend.members import Dead, Member
 
-REACH = 10.0
+GREETS = 10.0
 """Seconds for its greeting."""
 PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 """Seconds before each further try: a device that starts anew is back within a minute."""
@@ -87,9 +87,9 @@ def call() -> Line:
     with socket.socket(fileno=os.dup(int(os.environ[SWITCHBOARD]))) as board:
         board.sendall(b"\n")
         said, numbers, _, _ = socket.recv_fds(board, GREETING, 1)
-        while said and not said.endswith(b"\n"):
-            said += board.recv(GREETING)
-    if not said:
+        while said and not said.endswith(b"\n") and (more := board.recv(GREETING)):
+            said += more
+    if not said.endswith(b"\n"):
         raise DeviceGone("who would call the device is gone")
     if not numbers:
         unreached = json.loads(said)
@@ -113,11 +113,11 @@ def call_again(first: Callable[[], Line], say: Callable[[str], None]) -> Line:
 def greeted(connection: Connection) -> Line:
     """The line of an open connection, from which the device's greeting was not read yet. Raises as `call` does."""
     try:
-        if not connection.poll(REACH):
+        if not connection.poll(GREETS):
             raise DeviceGone("the device does not answer")
         greeting = dict(json.loads(connection.recv_bytes(GREETING)))
         ours = runtime.versions(runtime.LOADING)
-        if greeting["protocol"] != PROTOCOL or greeting["versions"] != ours:
+        if greeting.get("protocol") != PROTOCOL or greeting.get("versions") != ours:
             raise DeviceRefused(
                 f"the device has {_told(greeting)}, and this site {_told({'protocol': PROTOCOL, 'versions': ours})}",
                 "install the site's versions on the device, and start 'python -m workers.device' there again",
@@ -132,4 +132,6 @@ def greeted(connection: Connection) -> Line:
 
 
 def _told(greeting: dict[str, Any]) -> str:
-    return ", ".join([f"protocol {greeting['protocol']}", *(f"{n} {v}" for n, v in greeting["versions"].items())])
+    return ", ".join(
+        [f"protocol {greeting.get('protocol')}", *(f"{n} {v}" for n, v in greeting.get("versions", {}).items())]
+    )

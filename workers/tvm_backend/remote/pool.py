@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -87,23 +87,23 @@ class DevicePool(Pool):
         device."""
         began = time.monotonic()
         try:
-            try:
-                self._line.ask("hold", HOLD_TIMEOUT)
-            except DeviceGone:
-                self._call_again(HOLD_TIMEOUT)
-            self._holds = True
+            self._line.ask("hold", HOLD_TIMEOUT)
+        except DeviceGone:
+            self._call_again(HOLD_TIMEOUT)
+        self._holds = True
+        try:
             yield time.monotonic() - began
-            for verb in ("drop", "release"):
-                self._line.send(verb, ANSWER_TIMEOUT)
-                self._line.receive()
-        except Dead:  # with its process the device's lock is free
-            self._holds = False
-            self._call_again()
         except BaseException:
             self._line.close()
             raise
         finally:
             self._holds = False
+        try:
+            for verb in ("drop", "release"):
+                self._line.send(verb, ANSWER_TIMEOUT)
+                self._line.receive()
+        except Dead:  # with its process the device is free, and the next batch calls again
+            self._line.close()
 
     def _open(self, line: Line, hold: float | None = None) -> Line:
         """Ready for programs, as the one before it was, and held, within `hold` seconds, where that is wanted."""
@@ -116,17 +116,8 @@ class DevicePool(Pool):
         broken = self._line
         broken.close()
         self._line = call_again(self._call, self._say)
-        self._line.ask("bury", ANSWER_TIMEOUT, process=broken.greeting["process"])
+        self._line.ask("bury", ANSWER_TIMEOUT, **broken.greeting["process"])
         self._open(self._line, HOLD_AGAIN if self._holds else hold)
-
-    def _compile(self, tasks: Iterable[Task], seen: set[tuple[int, str]]) -> None:
-        super()._compile(tasks, seen)
-        built = time.monotonic()
-        while self._due or self._line.hand:
-            self._answered([])
-        rest = time.monotonic() - built
-        self.spent["measure"] += rest
-        self.spent["build"] -= rest
 
     def _advance(self, member: Member, answer: dict[str, Any], seen: set[tuple[int, str]]) -> list[Task]:
         left = super()._advance(member, answer, seen)
@@ -137,6 +128,11 @@ class DevicePool(Pool):
                 if not task.candidate.in_turns:
                     self._due.append(task)
         return left
+
+    def _run(self, tasks: Sequence[Task], incumbents: dict[int, float]) -> None:
+        while self._due or self._line.hand:
+            self._answered([])
+        super()._run([task for task in tasks if task.outcome is None], self._best)
 
     def _answered(self, busy: list[Member]) -> list[Member]:
         """The builders among them; the device is served beside."""
