@@ -45,7 +45,8 @@ def library(path: Path, folder: Path, plain: int | None = None) -> RunSpec:
     import tvm
 
     from workers.child.artifact import describe, import_cleaned
-    from workers.tvm_backend.library import Network, export
+    from workers.tvm_backend.library import Network
+    from workers.tvm_backend.linking import export_library
     from workers.tvm_backend.programs import key_of
 
     parsed = tvm.target.Target(spec.target)
@@ -58,7 +59,7 @@ def library(path: Path, folder: Path, plain: int | None = None) -> RunSpec:
         key = key_of(network.extracted[index].mod)
         told[str(index)] = {"key": key, "sketch": first.sketch, "choices": first.choices, "seconds": 1e-3}
     folder.mkdir()
-    export(network.compiled({i: one for i, one in best.items() if i != plain}), folder / "model.so")
+    export_library(network.compiled({i: one for i, one in best.items() if i != plain}), folder / "model.so")
     describe("products", spec, imported.layout, folder, inspection, told)
     return spec
 

@@ -151,6 +151,15 @@ def test_a_bad_form_is_explained_and_starts_nothing(site: Site, ada: Client, for
     assert not TuningRun.objects.exists()
 
 
+def test_a_run_for_a_device_is_tuned_further_for_it(site: Site, ada: Client) -> None:
+    board = Target.objects.create(
+        kind="device", name="a board", host="10.0.0.7", port=9190, key="k" * 32, state="ready"
+    )
+    page = ada.get(f"/runs/new?network={site.network.pk}&target={board.pk}").content.decode()
+    assert f'<option value="{board.pk}" selected>a board</option>' in page
+    assert ada.get("/runs/new?target=%00").status_code == 200
+
+
 def test_one_click_starts_a_run(site: Site, ada: Client) -> None:
     page = ada.get(f"/runs/new?network={site.network.pk}").content.decode()
     assert "Start tuning" in page

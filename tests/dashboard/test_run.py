@@ -53,7 +53,9 @@ def test_a_run_that_is_over_leads_to_its_result_and_on(site: Site, ada: Client) 
     address = reverse("artifact", args=[library.pk])
     for page in (page_of(ada, run), ada.get(reverse("downloads", args=[run.pk])).content.decode()):
         assert f'<a class="button primary" id="take" href="{address}">Download library, 11.7 MB</a>' in page
-        assert f'href="{reverse("new-run")}?network={run.network_id}&amp;method=auto"' in page
+        assert (
+            f'href="{reverse("new-run")}?network={run.network_id}&amp;target={run.target_id}&amp;method=auto"' in page
+        )
         assert 'id="compare"' not in page  # with nothing
     ended(site)
     assert f'id="compare" href="{reverse("compared", args=[run.network_id])}"' in page_of(ada, run)

@@ -41,7 +41,7 @@ def test_a_network_is_tuned_for_a_device_and_verified_on_it(running: Running, tm
     with zipfile.ZipFile(tmp_path / "out" / "tiny.zip") as archive:
         metadata = json.loads(archive.read("metadata.json"))
     assert metadata["verified"]["passed"]
-    assert metadata["baselines"]["onnxruntime"]["median"] > 0, "it is installed where this device is"
+    assert metadata["baselines"]["ONNX Runtime"]["median"] > 0, "it is installed where this device is"
     assert metadata["latency"]["median"] > 0
     assert metadata["target"]["mtriple"].endswith("-linux-gnu")
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
@@ -85,7 +85,7 @@ def test_where_onnx_runtime_is_not_installed_there_is_nothing_to_compare_with(
             replace(spec_of(zoo.tiny(zoo_cache)), network=str(tmp_path / "network.onnx")), said.append
         )
         assert (ours.median, theirs) == (0.25, None)
-        assert said[0].startswith("onnxruntime failed on the device: ")
+        assert said[0].startswith("ONNX Runtime failed on the device: ")
         (tmp_path / "run.py").write_text("raise SystemExit('cannot run here: no room')\n")
         there.put(tmp_path / "run.py")
         with pytest.raises(ArtifactFailed, match=r"run\.py failed on the device: cannot run here: no room"):

@@ -39,7 +39,7 @@ FINALS = (
 """What times a library beside ONNX Runtime and its operators."""
 STOCK = (
     *(f"workers/benchmarks/{part}.py" for part in ("stock", "stock_runner", "warm_builder")),
-    *(f"workers/tvm_backend/{part}.py" for part in ("programs", "runtime")),
+    *(f"workers/tvm_backend/{part}.py" for part in ("linking", "programs", "runtime")),
     *FINALS,
 )
 RECORDS = ("workers/headless/records.py", "workers/messages/known.py")
