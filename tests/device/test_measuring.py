@@ -62,39 +62,29 @@ def convolutions(backend: Any, seed: int, count: int = 6, **fields: Any) -> list
     return [Candidate(index, Configuration(0, tuple(row)), "random", **fields) for row in rows]
 
 
-def when_told_to_run(monkeypatch: pytest.MonkeyPatch, id: int, do: Callable[[], None], times: int = 1) -> None:
-    """`do` just after the device was told to run that candidate."""
+def before_it_runs(monkeypatch: pytest.MonkeyPatch, id: int, do: Callable[[], None], times: int = 1) -> None:
+    """`do` just before the device is told to run that candidate: afterwards it might have answered."""
     from workers.tvm_backend.remote.line import Line
 
     send, done = Line.send, list[int]()
 
     def sending(self: Any, verb: str, timeout: float, **arguments: Any) -> None:
-        send(self, verb, timeout, **arguments)
         if verb == "run" and arguments["id"] == id and len(done) < times:
             done.append(id)
             do()
+        send(self, verb, timeout, **arguments)
 
     monkeypatch.setattr(Line, "send", sending)
 
 
-def stopped_first(monkeypatch: pytest.MonkeyPatch, running: Running, id: int, number: int, times: int) -> None:
-    """The signal comes while the device's process works on it: else it would have answered before."""
+def signalled(monkeypatch: pytest.MonkeyPatch, running: Running, id: int, number: int, times: int) -> None:
+    """The signal reaches the device's process before it runs that candidate."""
 
     def hit() -> None:
         for pid in running.children():
             os.kill(pid, number)
 
-    from workers.tvm_backend.remote.line import Line
-
-    send, done = Line.send, list[int]()
-
-    def sending(self: Any, verb: str, timeout: float, **arguments: Any) -> None:
-        if verb == "run" and arguments["id"] == id and len(done) < times:
-            done.append(id)
-            hit()
-        send(self, verb, timeout, **arguments)
-
-    monkeypatch.setattr(Line, "send", sending)
+    before_it_runs(monkeypatch, id, hit, times)
 
 
 def test_outcomes_are_those_of_a_machines_own_workers(backend: Any, tmp_path: Path, zoo_cache: Path) -> None:
@@ -165,7 +155,7 @@ def test_batch_after_batch_each_program_is_its_own(backend: Any) -> None:
 def test_a_program_that_ends_the_devices_process_twice_takes_the_blame(
     backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    stopped_first(monkeypatch, running, 2, number, times=2)
+    signalled(monkeypatch, running, 2, number, times=2)
     outcomes = backend.measure(convolutions(backend, seed=3), {})
     assert [o.cause for o in outcomes] == ["", "", "crash", "", "", ""]
 
@@ -173,7 +163,7 @@ def test_a_program_that_ends_the_devices_process_twice_takes_the_blame(
 def test_a_connection_that_breaks_once_is_no_bad_program(
     backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopped_first(monkeypatch, running, 2, signal.SIGKILL, times=1)
+    signalled(monkeypatch, running, 2, signal.SIGKILL, times=1)
     assert all(o.seconds for o in backend.measure(convolutions(backend, seed=4), {}))
 
 
@@ -195,7 +185,7 @@ def test_a_line_that_falls_silent_is_no_bad_program(
     monkeypatch.setattr(pool, "RUN_TIMEOUT", 4.0)
     monkeypatch.setattr(line, "SILENCE", 0.5)
     before = set(running.children())
-    stopped_first(monkeypatch, running, 1, signal.SIGSTOP, times=1)
+    signalled(monkeypatch, running, 1, signal.SIGSTOP, times=1)
     assert all(o.seconds for o in backend.measure(convolutions(backend, seed=15), {}))
     assert comes_true(lambda: not before & set(running.children()), 5.0)
 
@@ -241,7 +231,7 @@ def test_a_device_that_starts_anew_is_found_again(
         threading.Timer(1.0, lambda: running.start(running.address.port)).start()
 
     monkeypatch.setattr(line, "PAUSES", (0.5,) * 40)
-    when_told_to_run(monkeypatch, 3, anew)
+    before_it_runs(monkeypatch, 3, anew)
     outcomes = backend.measure(convolutions(backend, seed=6), {})
     assert all(o.seconds for o in outcomes), [(o.cause, o.error) for o in outcomes]
     assert f"the device at {running.address} does not answer" in said[0]
@@ -253,7 +243,7 @@ def test_a_device_that_stays_away_ends_the_attempt_and_no_program(
     from workers.tvm_backend.remote import line
 
     monkeypatch.setattr(line, "PAUSES", (0.1, 0.1))
-    when_told_to_run(monkeypatch, 1, lambda: running.end(signal.SIGKILL))
+    before_it_runs(monkeypatch, 1, lambda: running.end(signal.SIGKILL))
     try:
         with pytest.raises(line.DeviceGone) as gone:
             backend.measure(convolutions(backend, seed=7), {})

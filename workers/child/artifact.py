@@ -67,7 +67,7 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
         verdict = _verified(spec, folder, work, pulse)
         if not verdict.passed:
             pulse.tell("phase", name="compiling", text="looking for the operators that compute something else")
-            rehearsal = _build(order, spec, folder, pulse, hardware, mending=True)
+            rehearsal = _build(order, spec, folder, pulse, mending=True)
             verdict = _verified(spec, folder, work, pulse)
         with lock.exclusive():
             ours, theirs = _timed(spec, folder, work)
@@ -123,7 +123,7 @@ def _build(
     spec: RunSpec,
     folder: Path,
     pulse: Pulse,
-    hardware: dict[str, Any] | None,
+    hardware: dict[str, Any] | None = None,
     mending: bool = False,
 ) -> dict[str, Any] | None:
     """Writes model.so, the MetaSchedule database, metadata.json and run.py, of right configurations alone where `mending`;

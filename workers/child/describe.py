@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from typing import Any
 
@@ -68,17 +67,12 @@ def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Puls
     pulse.tell("phase", name="detecting", text="looking at this machine")
     runtime.load()
     from workers.tvm_backend.hardware import detect
-    from workers.tvm_backend.peak import measure_peak
+    from workers.tvm_backend.peak import peak_alone
 
     hardware = detect()
     peak = None
     if order.get("peak", True):
-        # Read when the first kernel makes TVM's thread pool; without it the ceiling would be that of half the cores.
-        os.environ.update(runtime.environment(hardware.cores))
-        cores = runtime.spread_threads()
-        with TurnLock(pulse).exclusive(), runtime.on_core(cores):
-            found = measure_peak(hardware.target, hardware.cores)
-        peak = {"flops": found.flops, "bandwidth": found.bandwidth}
+        peak = peak_alone(hardware.target, hardware.cores, TurnLock(pulse).exclusive())
     pulse.tell("result", task="hardware", hardware=hardware.to_json(), peak=peak, versions=runtime.versions())
 
 

@@ -63,8 +63,10 @@ class Elsewhere:
         with self._alone():
             for _ in range(TURNS):
                 ours.append(self._script("--runs", str(RUNS), "--seconds", str(TURN)))
+                if not compared:
+                    continue
                 try:
-                    theirs += [self._compared(spec)] if compared else []
+                    theirs.append(self._compared(spec))
                 except ArtifactFailed as failed:  # another version than here may not know its operators
                     compared = False
                     say(str(failed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import secrets
 import shutil
 import signal
@@ -18,15 +19,13 @@ from multiprocessing.connection import Connection, answer_challenge, deliver_cha
 from pathlib import Path
 
 from workers.messages.device import LEAST_KEY, PORT, keep_alive
-from workers.sandbox.confine import die_with_parent
-from workers.sandbox.memory import memory
+from workers.sandbox.confine import die_with_parent, limit
 from workers.tvm_backend import runtime
+from workers.tvm_backend.nursery import address_space
 from workers.tvm_backend.worker import serve
 
 MOST = 64
 """Connections at a time."""
-LEAST = 6 * 2**30
-"""Bytes that a connection's process may reserve at least; libraries and threads' stacks reserve some of it without using it."""
 PROVES = 5
 """Seconds in which whoever connects shows that it has the key."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -151,8 +150,6 @@ def begin(server: socket.socket, taken: socket.socket, key: str, folders: dict[i
 
 def served(taken: socket.socket, key: str, folder: Path) -> None:
     """One connection, until the other side closes it."""
-    import resource
-
     from workers.device.orders import VERBS, Device, greeting
 
     keep_alive(taken)
@@ -164,10 +161,8 @@ def served(taken: socket.socket, key: str, folder: Path) -> None:
     except (AuthenticationError, EOFError, OSError):
         return
     signal.setitimer(signal.ITIMER_REAL, 0.0)
-    most, hard = max(LEAST, memory() // 2), resource.getrlimit(resource.RLIMIT_AS)[1]
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit(resource.RLIMIT_AS, address_space())
+    limit(resource.RLIMIT_CORE, 0)
     connection.send_bytes(json.dumps(greeting(folder)).encode())
     serve(connection, Device(folder), VERBS)
 

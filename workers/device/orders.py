@@ -37,7 +37,7 @@ from workers.sandbox.lock import MeasureLock, default_path
 from workers.sandbox.spawn import ROOT
 from workers.tvm_backend import runtime
 from workers.tvm_backend.hardware import Hardware, detect, first_cache
-from workers.tvm_backend.peak import measure_peak
+from workers.tvm_backend.peak import peak_alone
 from workers.tvm_backend.timer import Timer
 
 Answer = dict[str, Any]
@@ -60,15 +60,9 @@ class Device:
     def hardware(self, peak: bool) -> Answer:
         hardware = detect()
         target = self._target(hardware)
-        found = None
-        if peak:
-            os.environ.update(runtime.environment(hardware.cores))
-            cores = runtime.spread_threads()
-            with self._lock.exclusive(), runtime.on_core(cores):
-                found = measure_peak(target, hardware.cores)
         return {
             "hardware": {**hardware.to_json(), "target": target},
-            "peak": found and {"flops": found.flops, "bandwidth": found.bandwidth},
+            "peak": peak_alone(target, hardware.cores, self._lock.exclusive()) if peak else None,
             "versions": runtime.versions(runtime.LOADING),
         }
 
@@ -108,9 +102,8 @@ class Device:
 
     def _keep(self, id: int, name: str, library: str, operator: int, shapes: Any, weights: Any, batch: int) -> None:
         self._loaded += 1
-        path = (
-            self._folder / f"program-{self._loaded}.so"
-        )  # of one name again the loader gives the first that it loaded
+        # Of one name again the loader gives the first that it loaded.
+        path = self._folder / f"program-{self._loaded}.so"
         try:
             path.write_bytes(base64.b64decode(library))
             entry = tvm.runtime.load_module(str(path))[name]

@@ -21,6 +21,8 @@ KEPT_ALIVE = {
     socket.TCP_USER_TIMEOUT: 30_000,
 }
 """Of TCP on both sides, in s, times and ms: of a cable that was cut nothing else tells, and a device's lock would be held."""
+GONE = "see that it is on and that 'python -m workers.device' runs there, and that its address is right"
+"""What to do where a device does not answer."""
 SWITCHBOARD = "TUNINGSITE_SWITCHBOARD"
 """The variable that names a child's end of the switchboard (`supervision.switchboard`)."""
 

@@ -15,7 +15,7 @@ ADVICE = "install a compiler (apt install g++) or the wheel (pip install ziglang
 def find_linker(triple: str = "") -> str | None:
     """A compiler for the machine of that LLVM `triple`, for this one without: its path, ZIG for the wheel of that name, which
     links for every machine, or None: artifacts cannot be made here."""
-    for name in COMPILERS if native(triple) else (f"{_gnu(triple)}-gcc",):
+    for name in COMPILERS if native(triple) else (f"{gnu(triple)}-gcc",):
         if found := shutil.which(name):
             return found
     return ZIG if find_spec(ZIG) is not None else None
@@ -25,15 +25,19 @@ def advice(triple: str = "") -> str:
     """What to install where there is none."""
     if native(triple):
         return ADVICE
-    machine = triple.split("-")[0].replace("_", "-")
-    return f"install a compiler for it (apt install gcc-{machine}-linux-gnu) or the wheel (pip install ziglang, 411 MB)"
+    package = f"gcc-{gnu(triple)}".replace("_", "-")
+    return f"install a compiler for it (apt install {package}) or the wheel (pip install ziglang, 411 MB)"
 
 
 def native(triple: str) -> bool:
     """Whether it is of machines like this one."""
-    return not triple or triple.split("-")[0] == platform.machine()
+    return not triple or _machine(triple) == platform.machine()
 
 
-def _gnu(triple: str) -> str:
+def gnu(triple: str) -> str:
     """As compilers of the GNU project are named: LLVM's may name a vendor too."""
-    return f"{triple.split('-')[0]}-linux-gnu"
+    return f"{_machine(triple)}-linux-gnu"
+
+
+def _machine(triple: str) -> str:
+    return triple.split("-")[0]

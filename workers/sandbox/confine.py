@@ -61,7 +61,8 @@ def _drop_capabilities() -> None:
         raise OSError(ctypes.get_errno(), "capset: the kernel would not take our capabilities")
 
 
-def _limit(kind: int, value: int | None, slack: int = 0) -> None:
+def limit(kind: int, value: int | None, slack: int = 0) -> None:
+    """One of `resource`'s for this process, as far as what it may have allows; None leaves it."""
     if value is None:
         return
     hard = resource.getrlimit(kind)[1]
@@ -71,12 +72,12 @@ def _limit(kind: int, value: int | None, slack: int = 0) -> None:
 
 def _apply_limits(limits: Mapping[str, int | None]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_FSIZE, limits["file_size"])
-    _limit(resource.RLIMIT_NOFILE, limits["open_files"])
-    _limit(resource.RLIMIT_NPROC, limits["processes"])
+    limit(resource.RLIMIT_FSIZE, limits["file_size"])
+    limit(resource.RLIMIT_NOFILE, limits["open_files"])
+    limit(resource.RLIMIT_NPROC, limits["processes"])
     # SIGXCPU at the limit can be caught; SIGKILL follows two seconds later and cannot.
-    _limit(resource.RLIMIT_CPU, limits["cpu_seconds"], slack=2)
-    _limit(resource.RLIMIT_AS, limits["address_space"])
+    limit(resource.RLIMIT_CPU, limits["cpu_seconds"], slack=2)
+    limit(resource.RLIMIT_AS, limits["address_space"])
 
 
 def confine(policy: Mapping[str, Any]) -> Protection:

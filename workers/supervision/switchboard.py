@@ -12,7 +12,7 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
 
-from workers.messages.device import Address, keep_alive
+from workers.messages.device import GONE, Address, keep_alive
 
 REACH = 10.0
 """Seconds for a device to answer when it is called."""
@@ -29,7 +29,6 @@ class Unreached(Exception):
         return {"reason": str(self), "next_step": self.next_step, "lasting": self.lasting}
 
 
-GONE = "see that it is on and that 'python -m workers.device' runs there, and that its address is right"
 KEY = "take the key that 'python -m workers.device' names there"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import tvm
 
-from workers.messages.linker import ZIG, advice, find_linker, native
+from workers.messages.linker import ZIG, advice, find_linker, gnu, native
 
 
 class NoLinker(RuntimeError):
@@ -30,7 +30,7 @@ def linker(target: tvm.target.Target | None = None) -> Callable[..., Any] | None
 
     if found != ZIG:
         return cross_compiler(found)  # type: ignore[no-any-return]
-    named = [] if native(triple) else ["-target", f"{triple.split('-')[0]}-linux-gnu"]
+    named = [] if native(triple) else ["-target", gnu(triple)]
     return cross_compiler(_by_zig, options=named)  # type: ignore[no-any-return]
 
 

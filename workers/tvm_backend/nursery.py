@@ -35,6 +35,11 @@ LEAST = 6 * 2**30
 """Bytes; libraries and threads' stacks reserve some of it without using it."""
 
 
+def address_space() -> int:
+    """Bytes that a process which runs programs may reserve."""
+    return max(LEAST, int(SHARE * memory()))
+
+
 class PoolError(RuntimeError):
     """The workers cannot be started; the text says why and what to do. A machine that swaps may do it the next time."""
 
@@ -94,7 +99,7 @@ class Nursery:
         with theirs:
             self._spawned = spawn(
                 [sys.executable, "-m", "workers.tvm_backend.worker", *handed],
-                limits=Limits(address_space=max(LEAST, int(SHARE * memory()))),
+                limits=Limits(address_space=address_space()),
                 env=environment(self._threads),
                 pass_fds=(theirs.fileno(),),
             )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import tvm
 from tvm.script import tirx as T
 
+from workers.tvm_backend import runtime
 from workers.tvm_backend.hardware import vector_lanes
 
 ACCUMULATORS = 12
@@ -37,6 +40,15 @@ def measure_peak(target: dict[str, Any], threads: int, repeats: int = 40) -> Pea
     source, sink = (tvm.runtime.tensor(np.ones(COPIED, "float32"), device) for _ in range(2))
     copied = _fastest(copy, repeats, source, sink)
     return Peak(2.0 * threads * ACCUMULATORS * lanes * STEPS / fastest, 8.0 * COPIED / copied)
+
+
+def peak_alone(target: dict[str, Any], threads: int, turn: AbstractContextManager[Any]) -> dict[str, float]:
+    """Fields of `Peak`, measured within `turn`. The environment's variables are read when the first kernel makes TVM's thread
+    pool: without them the ceiling would be that of half the cores."""
+    os.environ.update(runtime.environment(threads))
+    cores = runtime.spread_threads()
+    with turn, runtime.on_core(cores):
+        return asdict(measure_peak(target, threads))
 
 
 def _fastest(program: tvm.runtime.Module, repeats: int, *arguments: Any) -> float:

@@ -41,8 +41,8 @@ class Answers(Recorder):
             network = self._job.network
             keep_converted(network, archive)
             quota.check_kept(network.owner, network.file_name, archive.size)  # it may be larger than what was uploaded
-        elif event["task"] == Job.Task.HARDWARE and self._job.target_id:
-            self._measured(event)
+        elif event["task"] == Job.Task.HARDWARE and self._job.target is not None:
+            self._measured(event, self._job.target)
         self._held.fenced(answered=True)
 
     def _inspected(self, inspection: dict[str, Any]) -> None:
@@ -57,10 +57,8 @@ class Answers(Recorder):
         known = {name: shape for name, shape in shapes.items() if shape is not None}
         rows.update(state=Network.State.READY, inspection=inspection, shapes=known, error="", next_step="")
 
-    def _measured(self, event: Told) -> None:
-        hardware, peak = event["hardware"], event["peak"] or {}
-        target = self._job.target
-        device = target.device if target else None
+    def _measured(self, event: Told, target: Target) -> None:
+        hardware, peak, device = event["hardware"], event["peak"] or {}, target.device
         seen = {} if device else {"fingerprint": machine.fingerprint()}
         ceilings = {"peak_flops": peak["flops"], "bandwidth": peak["bandwidth"]} if peak else {}
         Target.objects.filter(jobs=self._job).update(

@@ -59,9 +59,7 @@ def remeasure(target: Target, user: Any) -> Job:
         row = Target.objects.select_for_update().filter(pk=target.pk).first()
         if row is None:
             raise Refused(target.name, "it was removed", "reload the page")
-        if row.state == Target.State.FAILED:
-            Target.objects.filter(pk=row.pk).update(state=Target.State.NEW, error="", next_step="")
-        return _being_measured(row) or enqueue(Job.Task.HARDWARE, user, target=row)
+        return _being_measured(row) or _measuring(row, user)
 
 
 def device_at(text: str, key: str) -> Address:
@@ -89,9 +87,7 @@ def add_device(address: Address, user: Any) -> Target:
             raise Refused(address, "it is being tested", "wait until that is over")
         if not new:
             Target.objects.filter(pk=target.pk).update(key=address.key)
-        if target.state == Target.State.FAILED:
-            Target.objects.filter(pk=target.pk).update(state=Target.State.NEW, error="", next_step="")
-        enqueue(Job.Task.HARDWARE, user, target=target)
+        _measuring(target, user)
     return target
 
 
@@ -108,6 +104,13 @@ def remove_device(target: Target, user: Any) -> None:
         if _being_measured(row):
             raise Refused(row.name, "it is being measured", "wait until that is over")
         row.delete()
+
+
+def _measuring(target: Target, user: Any) -> Job:
+    """A new job that does it; what failed before is forgotten."""
+    failed = Target.objects.filter(pk=target.pk, state=Target.State.FAILED)
+    failed.update(state=Target.State.NEW, error="", next_step="")
+    return enqueue(Job.Task.HARDWARE, user, target=target)
 
 
 def _being_measured(target: Target) -> Job | None:

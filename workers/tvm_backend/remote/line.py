@@ -7,11 +7,11 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from workers.messages.device import PROTOCOL, SWITCHBOARD
+from workers.messages.device import GONE, PROTOCOL, SWITCHBOARD
 from workers.tvm_backend import runtime
 from workers.tvm_backend.members import Dead, Member
 
@@ -29,7 +29,7 @@ class DeviceGone(RuntimeError):
     """It does not answer; the next attempt may find it back."""
 
     passing = True
-    next_step = "see that it is on and that 'python -m workers.device' runs there, and that its address is right"
+    next_step = GONE
 
 
 class DeviceRefused(RuntimeError):
@@ -44,7 +44,7 @@ class DeviceRefused(RuntimeError):
 class Line(Member):
     """An open connection; `greeting` is what the device said of itself."""
 
-    greeting: dict[str, Any] = None  # type: ignore[assignment]
+    greeting: dict[str, Any] = field(default_factory=dict)
     within: float = 0.0
 
     def send(self, verb: str, timeout: float, **arguments: Any) -> None:
