@@ -69,13 +69,21 @@ def level(name: str, default: str) -> str:
     return value.upper()
 
 
+UNANSWERED = {"connect_timeout": 10, "tcp_user_timeout": 20_000}
+"""s and ms after which PostgreSQL is given up: one that is gone without a word would else be waited for for a quarter of an
+hour."""
+
+
 def database(name: str) -> dict[str, Any] | None:
     """As Django takes it; None where none is set. What was written is not repeated: it holds a password."""
     value = text(name)
     if not value:
         return None
     try:
-        return dict(dj_database_url.parse(value))
+        found: dict[str, Any] = dict(dj_database_url.parse(value))
+        if found["ENGINE"].endswith("postgresql"):
+            found["OPTIONS"] = {**UNANSWERED, **found.get("OPTIONS", {})}
+        return found
     except ValueError:
         raise _refused(
             name, "it is no address of a database", "write it like postgres://user:password@host/name"

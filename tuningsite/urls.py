@@ -3,4 +3,5 @@
 from django.urls import include, path
 
 urlpatterns = [path("", include("apps.dashboard.urls"))]
+handler400 = "apps.dashboard.views.broken.refused"
 handler500 = "apps.dashboard.views.broken.broken"

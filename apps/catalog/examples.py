@@ -12,6 +12,14 @@ from django.conf import settings
 from apps.core.errors import Refused
 
 EXAMPLE = "squeezenet"
+EXAMPLES = {
+    EXAMPLE: "SqueezeNet, 5 MB",
+    "shufflenet": "ShuffleNet, 6 MB",
+    "inception_v1": "GoogLeNet, 28 MB",
+    "densenet121": "DenseNet-121, 33 MB",
+    "resnet50": "ResNet-50, 103 MB",
+}
+"""Those of `workers.networks.examples` that a page offers, the smallest first, with what it calls them."""
 PATIENCE = 120.0  # s for a file to be made
 PIECE = 1 << 20
 _WRITE = "import sys; from workers.networks.examples import example_bytes; sys.stdout.buffer.write(example_bytes(sys.argv[1]))"

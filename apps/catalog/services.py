@@ -24,7 +24,7 @@ def create_network(owner: Any, name: str, chunks: Iterable[bytes]) -> Network:
     Nothing of the content is looked at here; a torch.export file is converted first, by a worker's child. Raises Refused
     for a wrong ending, too many bytes, no bytes, a full disk or a full account.
     """
-    file, ending = _known(name)
+    file, ending = known_file(name)
     stored = _stored(file, ending, chunks)
     try:
         with transaction.atomic():
@@ -78,7 +78,7 @@ def keep_converted(network: Network, stored: Stored) -> None:
     network_added.send(Network, network=network)
 
 
-def _known(name: str) -> tuple[str, str]:
+def known_file(name: str) -> tuple[str, str]:
     """The file's name without folders and what cannot be printed, and its ending. Raises Refused for others."""
     bare = PurePosixPath(name.replace("\\", "/")).name
     file = "".join(letter for letter in bare if letter.isprintable()).strip()

@@ -223,7 +223,7 @@ def _facts(run: TuningRun, known: Known) -> list[str]:
     tvm = " ".join(f"{key}={value}" for key, value in sorted(run.machine["tvm"].items()))
     shapes = ", ".join(f"{name} {'x'.join(map(str, sizes))}" for name, sizes in sorted(run.shapes.items()))
     threads = f"{run.machine['threads']} threads"
-    return [budget(run), _start(run, known), f"layout {run.layout}", shapes, run.target.name, threads, tvm]
+    return [budget(run), _start(run, known), f"layout {run.layout}", shapes, run.machine_name, threads, tvm]
 
 
 def _line(runs: Sequence[TuningRun], curves: Sequence[Curve], title: str, start: str) -> Line:

@@ -19,14 +19,15 @@ from apps.core.pace import Pace
 from apps.core.seats import Seats
 from apps.dashboard.ear import Ear
 from apps.tuning.live import frames
-from apps.tuning.models import TuningRun
+from apps.tuning.models import Event, TuningRun
 
-NOT_THERE, CROWDED = 4404, 4429
+NOT_THERE, BEHIND, CROWDED = 4404, 4410, 4429
 BETWEEN_FRAMES = 0.25  # s
 UNASKED = 3.0  # s until the database is read without a doorbell: bells may be lost
 SIGN_OF_LIFE = 10.0  # s; and until it is looked again whether the viewer is still signed in
 WINDOW = 2  # frames sent and not yet acknowledged
 LIMIT = 200  # events a frame
+MOST = 2000  # events that a viewer is told one by one; who missed more draws the run anew
 SOCKETS = 128  # of one account at a time; each reads the database every few seconds
 SEATS = Seats(SOCKETS)
 PACE = Pace(300, 60.0)
@@ -74,6 +75,9 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             return
         self._seat = self.run.owner_id
         self.seq = _number(parse_qs(self.scope["query_string"].decode(errors="replace")).get("after", ["0"])[0])
+        if await _missed(self.run, self.seq) > MOST:
+            await self.close(BEHIND)
+            return
         self.ear = Ear(self.run.pk, self._rung)
         self.bell.set()
         self.pump = asyncio.create_task(self._pump())
@@ -173,6 +177,11 @@ def _frames(run: TuningRun, after: int) -> tuple[list[dict[str, Any]], int]:
     return frames(run, after, LIMIT)
 
 
+def _told_after(run: TuningRun, after: int) -> int:
+    return Event.objects.filter(run=run, seq__gt=after)[: MOST + 1].count()
+
+
 # Not in Django's one thread: a slow read of one viewer must not hold up the others.
 _find = database_sync_to_async(_run_of, thread_sensitive=False)
 _read = database_sync_to_async(_frames, thread_sensitive=False)
+_missed = database_sync_to_async(_told_after, thread_sensitive=False)

@@ -88,6 +88,7 @@ class Row:
     word: str
     eta: float | None
     latency: float | None
+    spread: float
     of_sum: bool
     over_untuned: float | None
     over_onnxruntime: float | None
@@ -132,6 +133,7 @@ def _row(run: TuningRun, curve: list[tuple[float, float]], wait: Wait | None) ->
         word=f"{word}, {wait.before} before" if wait and wait.before else word,
         eta=eta(run) if run.job.state == State.RUNNING else None,
         latency=first.seconds,
+        spread=first.spread,
         of_sum=not first.whole,
         over_untuned=first.over(theirs.get(UNTUNED)),
         over_onnxruntime=first.over(theirs.get(ONNX_RUNTIME)),

@@ -33,6 +33,7 @@ urlpatterns = [
     path("runs/<uuid:pk>/snapshot.json", runs.shot, name="snapshot"),
     path("runs/<uuid:pk>/standing", runs.standing, name="standing"),
     path("runs/<uuid:pk>/compile", runs.compile_best, name="compile"),
+    path("runs/<uuid:pk>/baselines", runs.take_baselines, name="take-baselines"),
     path("runs/<uuid:pk>/ask/<str:word>", runs.ask, name="ask"),
     path("jobs/<uuid:pk>/log", jobs.log, name="job-log"),
     path("runs/<uuid:pk>/downloads/", runs.downloads, name="downloads"),

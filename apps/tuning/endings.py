@@ -21,7 +21,10 @@ _WORK = {
 }  # fmt: skip
 _WAIT = "wait, it is tried again by itself"
 _ON = "wait, it goes on by itself from where it is"
-_AGAIN = {"tune": "look at the log; resume to try again", "baseline": "start another run, which tries that again"}
+_AGAIN = {
+    "tune": "look at the log; resume to try again",
+    "baseline": "look at the log, and have it measured again",
+}
 
 
 @dataclass(frozen=True)

@@ -49,13 +49,17 @@ class Claim:
     renewed: datetime
 
     def order(self) -> dict[str, Any]:
-        """What the child is told to do, made from what is saved now."""
+        """What the child is told to do, made from what is saved now. What an earlier attempt left is removed: its child may not
+        know yet that it is nobody's, and must not write among ours."""
+        if (job := self.work_dir.parent).exists():
+            for left in set(job.iterdir()) - {self.work_dir}:
+                discard(left)
         return orders.order(self.job_id, self.task, self.work_dir)
 
     @property
     def work_dir(self) -> Path:
-        """The child's directory, made by `order`, removed when the job is over."""
-        return Path(settings.DATA_DIR) / "work" / str(self.job_id)
+        """The directory of this attempt's child, made by `order`, removed with the job's when that is over."""
+        return Path(settings.DATA_DIR) / "work" / str(self.job_id) / str(self.fence)
 
     def held(self) -> QuerySet[Job]:
         """The job's row while the claim is good, else none."""
@@ -82,8 +86,16 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
     if task in READING:
         return claim_read(worker, now=now)
     if task in turns.MEASURING:
-        key = turns.measured_next(key, _ready(now))
-    return _claimed(key, worker, now) if key else None
+        return _claim_next(key, worker, now)
+    return _claimed(key, worker, now)
+
+
+def _claim_next(asked: uuid.UUID, worker: str, now: datetime) -> Claim | None:
+    """Another worker may have been quicker; what stays where it is waits for something else."""
+    held, tried = None, None
+    while held is None and (key := turns.measured_next(asked, _ready(now))) not in (None, tried):
+        held, tried = _claimed(key, worker, now), key
+    return held
 
 
 def claim_read(worker: str, *, now: datetime | None = None) -> Claim | None:
@@ -202,7 +214,8 @@ def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
         rows = Network.objects.filter(jobs=job, state=Network.State.INSPECTING)
         rows.update(state=Network.State.REJECTED, error=error, next_step=next_step)
     elif job.task == Job.Task.HARDWARE:
-        failed = Target.objects.filter(jobs=job).exclude(state=Target.State.READY)
+        # What is known of this machine stays in use; a device that does not answer is not offered.
+        failed = Target.objects.filter(jobs=job).exclude(kind=Target.LOCAL, state=Target.State.READY)
         failed.update(state=Target.State.FAILED, error=error, next_step=next_step)
     elif job.task == Job.Task.BASELINE and job.run is not None:
         text = f"what the run is compared with was not measured: {error}. Next step: {next_step}"

@@ -92,7 +92,7 @@ def _facts(run: TuningRun) -> dict[str, Any]:
         "attempt": run.job.attempt,
         "again": run.job.again and run.job.again.timestamp(),
         "network": {"id": str(run.network_id), "name": run.network.name},
-        "target": {"id": str(run.target_id), "name": run.target.name},
+        "target": {"id": str(run.target_id), "name": run.machine_name},
         "method": run.method,
         "parts": run.parts,
         "seed": run.seed,

@@ -84,10 +84,10 @@ class Job(models.Model):
 class TuningRun(models.Model):
     """The Job that optimises a network on a target. Figures below `created` are kept by the journal (services.write).
 
-    `shapes` (by input) and `machine` ({tvm, threads, peak_flops, bandwidth, versions}) are as they were when the run was asked
-    for: what is chosen or measured later is for later runs. `reuse` starts it from what earlier runs found: `known_from`
-    names them, each with the number of its last event then, once the first attempt has chosen them. `expected` is what
-    was last told of the gain ahead: {gain, unknown: shares of the latency, seconds}.
+    `shapes` (by input) and `machine` ({name, hardware, tvm, threads, peak_flops, bandwidth, versions}) are as they were when
+    the run was asked for: what is chosen or measured later is for later runs. `reuse` starts it from what earlier runs found:
+    `known_from` names them, each with the number of its last event then, once the first attempt has chosen them. `expected`
+    is what was last told of the gain ahead: {gain, unknown: shares of the latency, seconds}.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -134,6 +134,16 @@ class TuningRun(models.Model):
     @property
     def budget(self) -> Budget:
         return Budget(self.budget_seconds, self.budget_trials, self.budget_latency, self.budget_gain)
+
+    @property
+    def machine_name(self) -> str:
+        """The target's then: the machine that it stands for may be another by now."""
+        return str(self.machine.get("name") or self.target.name)
+
+    @property
+    def hardware(self) -> dict[str, Any]:
+        """The target's then."""
+        return dict(self.machine.get("hardware") or self.target.hardware)
 
     def pushed_out(self, state: str) -> list[Artifact]:
         """Its artifacts that another one of this state makes too many."""

@@ -29,7 +29,8 @@ HEAD_START = 10.0
 
 def order(job_id: Any, task: str, work_dir: Path) -> dict[str, Any]:
     """The order of one job; makes its directory, which is private."""
-    work_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (work_dir.parent, work_dir):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     job = Job.objects.select_related("network", "target", "run").get(pk=job_id)
     if task == Job.Task.TUNE:
         return _tune(TuningRun.objects.select_related("network", "target").get(job=job), work_dir)

@@ -1,10 +1,10 @@
 """The only door through which jobs and runs are changed.
 
-For users: create_run, choose_shapes, request, request_artifact, ensure_local_target, remeasure, device_at, add_device,
-remove_device, remove_network, remove_library; they raise Refused for a user's mistake; may_remeasure and measured say
-whether there is a use in asking, MAX_DIMENSION and MAX_TRIALS what is refused. For workers: claim or claim_read, then
-Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep, forget_uploads,
-remeasure_if_changed. An upload is apps.catalog.services.create_network.
+For users: create_run, choose_shapes, request, request_artifact, request_baselines, ensure_local_target, remeasure,
+device_at, add_device, remove_device, remove_network, remove_library; they raise Refused for a user's mistake;
+may_remeasure and measured say whether there is a use in asking, MAX_DIMENSION and MAX_TRIALS what is refused, TWICE what
+is a second press. For workers: claim or claim_read, then Claim.order, write, heartbeat, conclude; they raise LeaseLost.
+For the launcher: reconcile, sweep, forget_uploads, remeasure_if_changed. An upload is apps.catalog.services.create_network.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from apps.tuning.reconcile import reconcile
 from apps.tuning.requests import (
     MAX_DIMENSION,
     MAX_TRIALS,
+    TWICE,
     add_device,
     choose_shapes,
     create_run,
@@ -30,12 +31,14 @@ from apps.tuning.requests import (
     remove_network,
     request,
     request_artifact,
+    request_baselines,
 )
 from apps.tuning.sweep import forget_uploads, sweep
 
 __all__ = [
     "MAX_DIMENSION",
     "MAX_TRIALS",
+    "TWICE",
     "Claim",
     "LeaseLost",
     "Refused",
@@ -59,6 +62,7 @@ __all__ = [
     "remove_network",
     "request",
     "request_artifact",
+    "request_baselines",
     "sweep",
     "write",
 ]

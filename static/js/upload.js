@@ -19,21 +19,25 @@ if (form) {
   for (const name of ["dragleave", "drop"]) zone.addEventListener(name, (event) => { event.preventDefault(); zone.classList.remove("over"); });
   // A file dropped beside the zone would take the page's place.
   for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
-  zone.addEventListener("drop", (event) => { if (event.dataTransfer.files.length) take(event.dataTransfer.files[0]); });
+  zone.addEventListener("drop", ({ dataTransfer: { files } }) => {
+    if (files.length > 1 && !sending) end(`${files.length} files were dropped. Next step: drop one at a time.`, true);
+    else if (files.length) take(files[0]);
+  });
   cancel.addEventListener("click", () => { sending.abort(); input.focus(); });
 
   function take(file) {
     if (sending) return;
     const refusal = refused(file);
-    if (refusal) end(`${file.name} has ${megabytes(file.size)}. ${refusal}`, true);
+    if (refusal) end(`${file.name}${refusal}`, true);
     else send(file);
   }
 
   // Said before it is sent: the server would say the same when it has all of it.
-  function refused({ size }) {
-    const { limit, large, room, full } = form.dataset;
-    if (size > Number(limit)) return large;
-    return size > Number(room) ? full : "";
+  function refused({ name, size }) {
+    const { limit, large, room, full } = form.dataset, endings = input.accept.split(",");
+    if (!endings.some((ending) => name.toLowerCase().endsWith(ending))) return ` does not end with ${endings.join(" or ")}. Next step: export the network as .onnx and upload that.`;
+    const why = size > Number(limit) ? large : size > Number(room) ? full : "";
+    return why && ` has ${megabytes(size)}. ${why}`;
   }
 
   function send(file) {

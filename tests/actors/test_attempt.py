@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from apps.catalog.models import Network
 from apps.catalog.services import create_network
@@ -173,3 +174,57 @@ def test_who_has_read_a_file_reads_the_next_whose_message_was_gone(site: Site, l
     keys = [create_network(site.ada, f"{number}.onnx", [b"rubbish %d" % number]).pk for number in range(2)]
     attempt.Attempts("worker").at(str(Job.objects.get(network=keys[0]).pk))
     assert [Network.objects.get(pk=key).state for key in keys] == ["rejected", "rejected"]
+
+
+def test_a_database_that_cannot_be_asked_is_asked_again_while_the_lease_lasts(
+    held: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, asked = DatabaseJournal(held, threading.Event()), services.heartbeat
+
+    def locked(*_: Any) -> Any:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(services, "heartbeat", locked)
+    held.renewed = clock.now()
+    assert journal.heartbeat() == "continue"
+    held.renewed = clock.now() - timedelta(seconds=25)
+    with pytest.raises(OperationalError):
+        journal.heartbeat()
+    monkeypatch.setattr(services, "heartbeat", asked)
+    assert journal.heartbeat() == "continue"
+
+
+def test_what_a_broken_connection_refused_is_written_once_more_and_no_oftener(
+    held: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Any] = []
+
+    def broken(_: Claim, events: Any) -> None:
+        written.append(events)
+        if len(written) != 2:
+            raise OperationalError("the connection is closed")
+
+    monkeypatch.setattr(services, "write", broken)
+    journal = DatabaseJournal(held, threading.Event())
+    journal.write([{"kind": "phase", "clock": 0.0, "name": "tuning", "text": "tuning"}])
+    assert len(written) == 2
+    with pytest.raises(OperationalError):
+        journal.write([{"kind": "phase", "clock": 0.0, "name": "tuning", "text": "tuning"}])
+    assert len(written) == 4
+
+
+def test_signs_of_life_are_not_kept(held: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    monkeypatch.setattr(services, "write", lambda _, events: written.append(events))
+    beat = {"kind": "log", "clock": 0.0, "level": "info", "text": "still compiling", "beat": True}
+    said = {"kind": "log", "clock": 0.0, "level": "info", "text": "compiled"}
+    journal = DatabaseJournal(held, threading.Event())
+    journal.write([beat])
+    journal.write([beat, said])
+    assert written == [[said]]
+
+
+@pytest.mark.parametrize(("code", "kind"), [(-9, "crashed"), (-15, "crashed"), (-11, "failed")])
+def test_a_reader_that_was_stopped_with_the_site_refuses_no_file(code: int, kind: str) -> None:
+    ending = Ending("crashed", cause="signal", detail="it was ended by a signal", exit_code=code)
+    assert attempt._verdict(ending, "inspect").kind == kind

@@ -168,3 +168,39 @@ def test_latency_gives_quartiles_and_standard_error() -> None:
     assert (found.lower_quartile, found.median, found.upper_quartile) == (2.0, 3.0, 4.0)
     assert found.standard_error == pytest.approx(np.sqrt(2.5 / 5))
     assert Latency.of(np.array([1.0])).standard_error == 0.0
+
+
+@pytest.mark.parametrize("size", [4, None], ids=["fixed", "unnamed"])
+def test_an_input_that_nothing_reads_is_given_all_the_same(size: int | None, tmp_path: Path) -> None:
+    """ONNX Runtime demands it; the form never asks for its size."""
+    path = tmp_path / "network.onnx"
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    path.write_bytes(model_of(nodes, {"x": [1, size], "mask": [1, size]}, {"y": [1, size]}, []).SerializeToString())
+    order = Order(str(path), str(tmp_path / "out"), shapes={"x": [1, 4]}, seeds=(0,), runs=0)
+    inputs, outputs = load_reference(next(measured(order))["references"]["0"])
+    assert set(inputs) == {"x"}
+    assert np.array_equal(outputs["y"], np.maximum(inputs["x"], 0))
+
+
+def test_references_ask_for_every_row_of_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "network.onnx"
+    table = constant("table", np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32))
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["y"])]
+    inputs = [helper.make_tensor_value_info("ids", onnx.TensorProto.INT64, [1, 512])]
+    outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 512, 4])]
+    graph = helper.make_graph(nodes, "embedding", inputs, outputs, [table])
+    path.write_bytes(
+        helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    )
+    given, _ = load_reference(
+        next(measured(Order(str(path), str(tmp_path / "out"), seeds=(0,), runs=0)))["references"]["0"]
+    )
+    assert set(given["ids"].ravel()) == set(range(50))
+
+
+def test_inputs_have_the_scale_that_is_asked_for() -> None:
+    described = inspection(Port("x", "float32", (64, 64)), Port("q", "int16", (4096,)))
+    one, hundred = (seeded_inputs(described, 3, scale=scale) for scale in (1.0, 100.0))
+    assert np.allclose(hundred["x"], 100 * one["x"])
+    assert hundred["x"].dtype == np.float32
+    assert one["q"].min() < -30_000 < 30_000 < one["q"].max()

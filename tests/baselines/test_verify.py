@@ -297,3 +297,52 @@ def test_permuted_weights_are_noticed_only_with_random_ones(zoo_cache: Path, fil
     inputs = seeded_inputs(inspect_model(good), 0)
     reference, found = (OnnxRuntimeSession(m.SerializeToString(), 1).run(inputs) for m in (good, bad))
     assert compare(found, reference).passed is not noticed
+
+
+BOXES = np.random.default_rng(7).uniform(0, 640, (4, 1000)).astype(np.float32)
+CLASSES = np.random.default_rng(8).uniform(0, 0.6, (80, 1000)).astype(np.float32)
+
+
+def beside_pixels(classes: np.ndarray) -> Verdict:
+    return compare({"y": np.concatenate([BOXES, classes])}, {"y": np.concatenate([BOXES, CLASSES])})
+
+
+def test_scores_beside_pixels_are_compared_as_what_they_are() -> None:
+    noise = np.random.default_rng(9).standard_normal(CLASSES.shape).astype(np.float32)
+    assert beside_pixels(CLASSES + 1e-4 * noise).passed
+    few = CLASSES.copy()
+    few[0, :500] = 0.5  # 0.6 % of all
+    assert beside_pixels(few).passed
+
+
+@pytest.mark.mutation
+def test_swapped_scores_beside_pixels_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "differ by over 3 % of what they are" in beside_pixels(np.roll(CLASSES, 1, axis=1)).reason
+    monkeypatch.setattr(verify, "FEW", 1.0)
+    assert beside_pixels(np.roll(CLASSES, 1, axis=1)).passed, "by the largest value alone nobody would notice"
+
+
+def test_numbers_beside_a_mask_of_a_billion_are_compared() -> None:
+    masked = np.where(np.arange(1000) % 3 == 0, -1e9, Y["y"].ravel()[:1] * np.ones(1000)).astype(np.float32)
+    assert compare({"y": masked}, {"y": masked}).passed
+    assert not compare({"y": np.where(masked > -1e9, masked + 5, masked)}, {"y": masked}).passed
+
+
+@pytest.mark.parametrize(("wanted", "wrong"), [([37.0], [30.0]), ([37.0, -12.0], [30.0, -12.0])])
+def test_an_output_of_one_or_two_quantised_numbers_is_compared(wanted: list[float], wrong: list[float]) -> None:
+    tolerance = {"y": Tolerance(0.0, "", 0.5, 3, 0.4)}
+    reference = {"y": np.asarray(wanted, np.float32)}
+    assert compare(reference, reference, tolerance).passed
+    assert compare(
+        {"y": reference["y"] + np.asarray([0.5, *[0.0] * (len(wanted) - 1)], np.float32)}, reference, tolerance
+    ).passed
+    assert not compare({"y": np.asarray(wrong, np.float32)}, reference, tolerance).passed
+
+
+def test_pixels_that_were_cut_off_may_be_one_off() -> None:
+    tolerance = {"y": Tolerance(0.0, "", steps=1, share=1e-3, labels=True)}
+    wanted = np.arange(1000).astype(np.uint8)
+    assert compare({"y": np.clip(wanted.astype(int) + 1, 0, 255).astype(np.uint8)}, {"y": wanted}, tolerance).passed
+    assert not compare({"y": wanted[::-1].copy()}, {"y": wanted}, tolerance).passed
+    classes = (wanted % 3).astype(np.uint8)
+    assert not compare({"y": np.roll(classes, 1)}, {"y": classes}, tolerance).passed, "so few are classes"

@@ -65,6 +65,22 @@ def test_what_will_not_change_is_told_once_and_for_all(order: dict[str, Any]) ->
     assert told[0]["reason"]
 
 
+@pytest.mark.parametrize("task", ["tune", "compile", "inspect"])
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("can't start new thread"), RuntimeError("InternalError: std::bad_alloc")]
+)
+def test_a_machine_without_memory_is_not_what_was_asked_for_unless_a_file_was_read(error: Exception, task: str) -> None:
+    assert passing(error, task) is (task not in READING)
+
+
+@pytest.mark.parametrize(("end", "again"), [("9", True), ("11", False)], ids=["killed", "crashed"])
+def test_a_process_that_was_killed_from_outside_is_run_again(end: str, again: bool, tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text(f"import os; os.kill(os.getpid(), {end})")
+    with pytest.raises(ArtifactFailed) as caught:
+        run_script(SPEC, tmp_path)
+    assert passing(caught.value, "compile") is again
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.EIO])
 def test_a_machine_without_room_is_not_what_was_asked_for(number: int) -> None:
     assert passing(OSError(number, "said"), "tune")

@@ -343,3 +343,15 @@ async def test_a_line_that_breaks_makes_room(story: Any, monkeypatch: pytest.Mon
     await again.connect()
     assert await again.receive_json_from(timeout=5)
     await again.disconnect()
+
+
+async def test_who_missed_much_draws_the_run_anew(story: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, run, held, told = story
+    await write(held, [told.batch(0.5), told.batch(0.3, operator=1), told.batch(0.2)])
+    numbers = await known(run)
+    monkeypatch.setattr(consumers, "MOST", len(numbers) - 1)
+    assert await closes(await line(run, site.ada)) == consumers.BEHIND
+    viewer = await line(run, site.ada, numbers[0])
+    await viewer.connect()
+    assert await gather(viewer, numbers[-1]) == numbers[1:]
+    await viewer.disconnect()

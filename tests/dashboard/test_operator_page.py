@@ -106,7 +106,7 @@ def test_what_was_measured_again_raises_no_line_and_is_a_mark_with_words(site: S
         assert mark < heights[-1]
         assert all(0 < said.y < chart.plot.height for said in chart.said)
     text = page(ada, run)
-    assert '<td class="num">3.00 ms, measured again</td>' in text
+    assert '<td class="num" data-value="0.003">3.00 ms, measured again</td>' in text
     assert "what the best came to when it was measured again, which is what counts" in text
 
 

@@ -117,3 +117,13 @@ def test_a_mistyped_address_is_said(site: Site, ada: Client) -> None:
     site.ada.save()
     page = ada.post(reverse("add-device"), {"address": "board:x", "key": "k" * 32}, follow=True).content.decode()
     assert "&#x27;x&#x27; is no port. Next step: write a number from 1 to 65535 behind the colon." in page
+
+
+def test_a_device_that_waits_to_be_called_can_be_removed(site: Site, ada: Client) -> None:
+    site.ada.is_staff = True
+    site.ada.save()
+    target = services.add_device(services.device_at("10.0.0.9", "k" * 32), site.ada)
+    remove = f'action="{reverse("remove-device", args=[target.pk])}"'
+    assert remove in ada.get(ADDRESS).content.decode()
+    assert services.claim(Job.objects.get(target=target).pk, "worker") is not None
+    assert remove not in ada.get(ADDRESS).content.decode()

@@ -73,7 +73,7 @@ def test_ablations_differ_in_the_part_they_are_named_after() -> None:
     base = parts("autotvm")
     assert parts("chameleon-sa") == base
     assert parts("chameleon-ae") == {**base, "explorer": ("ppo", PPO_PAPER)}
-    sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER), "search": ("", {"first": 0})}
+    sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER), "search": ("", {"first": 0, "epsilon": 0.0})}
     assert parts("chameleon-sa-as") == sampled
     iterations = {"rhythm": ("", {**base["rhythm"][1], "slots": 16})}
     assert parts("chameleon-paper") == {**sampled, "explorer": ("ppo", PPO_PAPER), **iterations}
@@ -327,3 +327,12 @@ def test_auto_is_what_measures_best_with_twins_that_try_each_others_best() -> No
     auto = METHODS["auto"]
     assert replace(auto, name=BEST.name, summary=BEST.summary, parameters=BEST.parameters) == BEST
     assert auto.search == replace(BEST.search, twins=True, earlier=128)
+
+
+def test_the_published_ablations_keep_to_what_they_ablate() -> None:
+    """Of what Chameleon measures nothing is random (3.1), and AdaTune anneals as AutoTVM does."""
+    for name in ("chameleon-paper", "chameleon-sa-as"):
+        assert METHODS[name].search.epsilon == 0
+    assert METHODS["chameleon-sa"].search.epsilon == METHODS["autotvm"].search.epsilon == 0.05
+    autotvm = METHODS["autotvm"].parameters["explorer"]
+    assert METHODS["adatune-paper"].parameters["explorer"] == {**autotvm, "chains": 64}

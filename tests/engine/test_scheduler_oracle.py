@@ -121,3 +121,15 @@ def test_an_operator_without_a_valid_configuration_is_rescued() -> None:
     decision = Oracle({0: PLATEAU, 1: EVEN}).choose([progress(0, PLATEAU, 0), lost], 1.0)
     assert decision is not None
     assert (decision.operator, decision.rule) == (1, "rescue")
+
+
+def test_a_slot_of_an_operator_that_had_none_is_as_long_as_any() -> None:
+    """After the warm-up it has one configuration, which is no measure for a slot of three."""
+    late, soon = [10.0, 10.0, 10.0, 5.0], [10.0, 9.0, 8.5, 8.0]
+    fresh = [Progress(progress(i, curve, 0).operator, curve[:1], 0, 1.0, False) for i, curve in enumerate((late, soon))]
+    for plan, best in ((3, 0), (None, 1)):
+        decision = Oracle({0: late, 1: soon}, ahead=1, plan=plan).choose(fresh, 1.0)
+        assert decision is not None
+        assert decision.operator == best
+    with pytest.raises(ValueError, match="plan 0 at 1 configuration"):
+        Oracle({0: late}, plan=0)

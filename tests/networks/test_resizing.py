@@ -20,6 +20,7 @@ IMAGE = [1, 4, 7, 9]
         ((None, floats(1, 1, 2, 2)), {"mode": "linear", "antialias": 1}, "antialias"),
         ((None, None, integers(14, 14)), {"axes": [2, 3], "keep_aspect_ratio_policy": "not_larger"}, "not_larger"),
         ((None, floats(1, 1, 0.5, 1)), {"mode": "linear"}, "7 times its scale 0.5"),
+        ((None, floats(1, 1, 0.5, 1)), {"mode": "nearest"}, "7 times its scale 0.5"),
     ],
 )
 def test_what_tvm_would_compute_otherwise_is_refused_by_name(inputs: Any, attributes: Any, words: str) -> None:
@@ -30,10 +31,15 @@ def test_what_tvm_would_compute_otherwise_is_refused_by_name(inputs: Any, attrib
 
 
 @pytest.mark.parametrize(
-    "attributes", [{"mode": "nearest"}, {"mode": "linear", "coordinate_transformation_mode": "align_corners"}]
+    ("scale", "attributes"),
+    [
+        (0.5, {"mode": "linear", "coordinate_transformation_mode": "align_corners"}),
+        (1.5, {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}),
+    ],
 )
-def test_parts_of_pixels_are_taken_where_the_step_comes_from_the_sizes(attributes: Any) -> None:
-    clean(one("Resize", IMAGE, 18, None, floats(1, 1, 0.5, 1), **attributes), {}, simplifier=lambda model: model)
+def test_parts_of_pixels_are_taken_where_they_are_the_same(scale: float, attributes: Any) -> None:
+    """By sizes and by scales."""
+    clean(one("Resize", IMAGE, 18, None, floats(1, 1, scale, 1), **attributes), {}, simplifier=lambda model: model)
 
 
 @pytest.mark.parametrize(

@@ -354,6 +354,8 @@ def test_endless_output_is_no_sign_of_life_and_takes_no_room() -> None:
         '{"kind": "log", "clock": 0, "value": 1e999}\n',
         '{"kind": "log", "clock": Infinity}\n',
         "[" * 100_000 + "\n",
+        '{"kind": []}\n',
+        '{"kind": "log", "clock": 1' + "0" * 400 + "}\n",
     ],
 )
 def test_a_line_that_is_no_event_ends_the_child(text: str) -> None:

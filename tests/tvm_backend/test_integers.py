@@ -624,3 +624,25 @@ def test_a_group_is_read_at_once(name: str) -> None:
     if 8 not in product_widths(machine, one.count):
         pytest.skip("no such instruction here")
     assert stores_a_product(one, **COMMON_LEFT) < stores_a_product(one) / 2
+
+
+def test_a_span_of_sums_of_sums_asks_for_each_once() -> None:
+    """Else sixty of them took 2^60 looks."""
+    from tvm import relax
+    from tvm.relax import op
+
+    from workers.tvm_backend.integers.spans import whole_span
+
+    bytes_ = relax.Var("b", relax.TensorType((2, 4), "uint8"))
+    builder = relax.BlockBuilder()
+
+    def bound(expr: Any) -> Any:
+        found = builder.lookup_binding(expr) if isinstance(expr, relax.Var) else None
+        return expr if found is None else found
+
+    with builder.function("main", [bytes_]):
+        total = builder.emit(op.astype(bytes_, "float32"))
+        for _ in range(60):
+            total = builder.emit(op.add(total, total))
+        assert whole_span(total, bound) == (0.0, 255 * 2.0**60)
+        builder.emit_func_output(total)

@@ -8,7 +8,7 @@ import threading
 from dataclasses import replace
 
 from workers.actors import site  # noqa: F401
-from workers.actors.journal import DatabaseJournal
+from workers.actors.journal import DatabaseJournal, again
 from workers.actors.lease import renewed
 from workers.messages.names import READING
 from workers.sandbox.lock import MeasureLock
@@ -20,6 +20,7 @@ from apps.tuning import services  # isort: skip
 
 CHECK = "check the file with onnx.checker.check_model, or export it again"
 ONNX = "export the network as .onnx and upload that"
+KILLED = (-signal.SIGKILL, -signal.SIGTERM)
 BEAT, PAUSE = 0.5, 2.5  # s: together less than what a worker has when the whole site is stopped
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ class Attempts:
                 kind = "interrupted"
             elif journal.turned and kind == "paused":
                 kind = "turn"
-            state = services.conclude(claim, kind, ending.detail, ending.log, ending.last)
+            state = again(services.conclude, claim, kind, ending.detail, ending.log, ending.last)
         except (services.LeaseLost, LeaseLost) as lost:
             log.warning("job %s: %s", claim.job_id, lost)
         else:
@@ -88,10 +89,10 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
 def _verdict(ending: Ending, task: str) -> Ending:
     """A file that breaks its reader is refused, not tried again.
 
-    Except where the machine may be at fault: an inspection found it too busy, or something was killed from outside. A
-    conversion has minutes, and its file may hang on purpose.
+    Except where the machine may be at fault: an inspection found it too busy, or something was killed from outside, as all of a
+    site is that is stopped. A conversion has minutes, and its file may hang on purpose.
     """
-    killed = ending.cause == "signal" and ending.exit_code == -signal.SIGKILL
+    killed = ending.cause == "signal" and ending.exit_code in KILLED
     spared = ("start",) if task == "convert" else ("start", "time")
     if ending.kind != "crashed" or ending.cause in spared or killed:
         return ending

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import redis
 from django.conf import settings
 from django.db import close_old_connections, connections
 from dramatiq import Middleware
 from dramatiq.brokers.redis import RedisBroker
 
 HEARTBEAT = 5_000  # ms without a sign of life after which another worker takes a message over
+ANSWER = 10.0  # s; a server that is gone without a word would else be waited for until TCP gives up
 ALWAYS = 1_000_000  # look for messages of dead workers at every command; the default needs minutes
 
 
@@ -32,8 +34,9 @@ class DatabaseConnections(Middleware):
 
 def make_broker() -> RedisBroker:
     """On REDIS_URL; connects at the first use."""
+    client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=ANSWER)
     return RedisBroker(  # type: ignore[no-untyped-call]
-        url=settings.REDIS_URL,
+        client=client,
         middleware=[DatabaseConnections()],
         heartbeat_timeout=HEARTBEAT,
         maintenance_chance=ALWAYS,

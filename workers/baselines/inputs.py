@@ -21,10 +21,12 @@ def seeded_inputs(
     seed: int,
     shapes: Mapping[str, Sequence[int]] | None = None,
     vocabulary: Mapping[str, int] | None = None,
+    scale: float = 1.0,
 ) -> dict[str, Array]:
-    """Arrays by input name: standard normal floats, integers below `vocabulary[name]` (2 unless given), coins for bool.
+    """Arrays by input name: standard normal floats times `scale`, integers below `vocabulary[name]` (2 unless given), coins for
+    bool.
 
-    Integers of 8 bits take all their values: they are quantised numbers, indices have 32 bits or 64.
+    Integers of 8 and 16 bits take all their values: they are quantised numbers, indices have 32 bits or 64.
 
     `shapes` gives the dynamic inputs their sizes. Raises ValueError naming the input whose shape stays unknown.
     """
@@ -35,16 +37,16 @@ def seeded_inputs(
         if shape is None or not all(isinstance(size, int) for size in shape):
             raise ValueError(f"input {port.name}: its shape {shape} is not static; give a shape for it")
         sizes = [int(size) for size in shape if size is not None]
-        arrays[port.name] = _draw(
-            random, port.name, np.dtype(port.dtype), sizes, (vocabulary or {}).get(port.name, INDICES)
-        )
+        below = (vocabulary or {}).get(port.name, INDICES)
+        drawn = _draw(random, port.name, np.dtype(port.dtype), sizes, below)
+        arrays[port.name] = np.asarray(drawn * scale, drawn.dtype) if drawn.dtype.kind == "f" else drawn
     return arrays
 
 
 def _draw(random: np.random.Generator, name: str, dtype: np.dtype[Any], sizes: list[int], below: int) -> Array:
     if dtype.kind == "f":
         return np.asarray(random.standard_normal(sizes)).astype(dtype)
-    if dtype.kind in "iu" and dtype.itemsize == 1:
+    if dtype.kind in "iu" and dtype.itemsize <= 2:
         return random.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, sizes, dtype, endpoint=True)
     if dtype.kind in "iu":
         return np.asarray(random.integers(0, max(1, below), sizes)).astype(dtype)

@@ -14,8 +14,10 @@ from workers.baselines.inputs import seeded_inputs
 from workers.baselines.order import Order, answer, warm_ups
 from workers.baselines.session import OnnxRuntimeSession
 from workers.networks.check import load
-from workers.networks.inspect import Inspection, inspect
+from workers.networks.inspect import Inspection, inspect_model
+from workers.networks.rewriting import drop_unused_inputs
 from workers.networks.shapes import set_static_shapes
+from workers.networks.vocabulary import vocabularies
 
 NAME = "onnxruntime"
 
@@ -26,8 +28,10 @@ def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, A
 
     Raises NetworkError for a bad network, ValueError for shapes that are missing.
     """
-    inspection = inspect(order.network)
-    inputs = {seed: seeded_inputs(inspection, seed, order.shapes, order.vocabulary) for seed in order.seeds}
+    model = load(order.network)
+    inspection, rows = inspect_model(model), vocabularies(model)
+    del model
+    inputs = {seed: seeded_inputs(inspection, seed, order.shapes, rows, order.scale) for seed in order.seeds}
     session = _session(order, inspection)
     if not order.runs:
         yield answer(NAME, order, np.empty(0), _references(order, inputs, session), onnxruntime.__version__)
@@ -55,6 +59,7 @@ def _session(order: Order, inspection: Inspection) -> OnnxRuntimeSession:
         sizes = {d.symbol: order.shapes[d.input][d.axis] for d in inspection.dynamic if d.symbol}
         return OnnxRuntimeSession(order.network, order.threads, sizes=sizes, exact=exact)
     model = load(order.network)
+    drop_unused_inputs(model)
     set_static_shapes(
         model, {port.name: order.shapes[port.name] for port in inspection.inputs if port.name in order.shapes}
     )

@@ -19,7 +19,7 @@ AGAIN = 0.05
 
 @dataclass(frozen=True)
 class Order:
-    """`shapes` by input name for dynamic inputs, `vocabulary` bounds integer inputs.
+    """`shapes` by input name for dynamic inputs, `scale` of those that are floats.
 
     `runs` are timed after `warm_up` seconds, with the inputs of the first seed, fewer when they take over `longest` seconds,
     and again for every further line; with 0 runs one reference is stored per seed instead.
@@ -28,7 +28,7 @@ class Order:
     network: str
     outputs_dir: str
     shapes: dict[str, list[int]] = field(default_factory=dict)
-    vocabulary: dict[str, int] = field(default_factory=dict)
+    scale: float = 1.0
     seeds: tuple[int, ...] = (0, 1, 2)
     threads: int = 1
     runs: int = 50

@@ -49,12 +49,13 @@ class OnnxRuntimeSession:
         source = network if isinstance(network, bytes) else str(network)
         self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         self._names = [output.name for output in self._session.get_outputs()]
-        self._wanted = {port.name for port in self._session.get_inputs()}
+        self._wanted = {port.name: port for port in self._session.get_inputs()}
         self._clock = clock
         self._inputs: dict[str, NDArray[Any]] | None = None
 
     def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
-        """Outputs by name; inputs the network does not have are left out, as weights listed as inputs are."""
+        """Outputs by name; inputs the network does not have are left out, as weights listed as inputs are, and those it has and
+        never reads are zeros: it demands them all the same."""
         results = self._session.run(self._names, self._given(inputs))
         return dict(zip(self._names, (np.asarray(result) for result in results), strict=True))
 
@@ -80,4 +81,11 @@ class OnnxRuntimeSession:
         return np.asarray(seconds)
 
     def _given(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
-        return {name: array for name, array in inputs.items() if name in self._wanted}
+        return {name: inputs[name] if name in inputs else _unread(port) for name, port in self._wanted.items()}
+
+
+def _unread(port: Any) -> NDArray[Any]:
+    """Zeros of an input's type and shape, 1 where a size is open."""
+    kind = port.type.removeprefix("tensor(").removesuffix(")")
+    shape = [size if isinstance(size, int) else 1 for size in port.shape or ()]
+    return np.zeros(shape, np.float32 if kind == "float" else np.dtype(kind))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
@@ -12,6 +13,12 @@ from numpy.typing import NDArray
 
 from workers.networks.tolerance import SINGLE, Tolerance
 
+PART, FEW, LOW = 30.0, 0.01, 0.1
+"""What is small in an output may be far from the reference within a share of the largest value: scores beside pixels, numbers
+beside a mask of -1e9. So at most a hundredth of the elements differ by over 30 times that share, of themselves and the tenth
+that is smallest."""
+ELEMENTS = 8
+"""Fewer span no steps to tell right from wrong by: how large they are says that."""
 HALFWAY = 0.5
 """Of a quantisation step: nearer to the reference than this is the reference's own step."""
 FLOOR = 1e-30
@@ -53,9 +60,10 @@ class OutputVerdict:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Passed only when there are outputs and every one passed."""
+    """Passed only when there are outputs and every one passed. A `note` says what it cannot tell."""
 
     outputs: tuple[OutputVerdict, ...]
+    note: str = ""
 
     @property
     def passed(self) -> bool:
@@ -71,7 +79,7 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """How far the outputs are from the reference, and how far they may be."""
-        return "; ".join(output.sentence for output in self.outputs)
+        return "; ".join([*(output.sentence for output in self.outputs), *filter(None, [self.note])])
 
     def to_json(self) -> dict[str, Any]:
         """Plain dictionary with the figures and the tolerance of every output."""
@@ -121,7 +129,7 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
     if sizes is not None and ref.size:
         return _steps(name, y, ref, sizes, tolerance, wanted.dtype)
     difference, scale = _figures(y, ref)
-    reason = _excess(difference, scale, tolerance)
+    reason = _excess(difference, scale, tolerance) or _parts(y, ref, tolerance)
     return OutputVerdict(name, not reason, difference, scale, reason, None, tolerance)
 
 
@@ -157,6 +165,8 @@ def _steps(
         floor = max(FLOOR, 16 * float(np.finfo(kept).tiny))
         y, ref = (np.log(np.maximum(a, floor)) for a in (y, ref))
     span = float(np.ptp(ref / sizes))
+    if ref.size < ELEMENTS:
+        span = max(span, float(np.abs(ref / sizes).max()))
     if span <= 2 * tolerance.steps:
         reason = (
             f"the reference spans {span:.3g} quantisation steps, too few to tell right from wrong: "
@@ -165,17 +175,20 @@ def _steps(
         return OutputVerdict(name, False, None, None, reason, None, tolerance)
     in_steps = np.abs(y - ref) / sizes
     steps, off = float(in_steps.max()), float(np.mean(in_steps > HALFWAY))
-    reason = reason or _steps_excess(steps, off, tolerance)
+    reason = reason or _steps_excess(steps, off, ref.size, tolerance)
     return OutputVerdict(name, not reason, difference, scale, reason, off, tolerance, steps)
 
 
 def _labels(name: str, found: NDArray[Any], wanted: NDArray[Any], tolerance: Tolerance) -> OutputVerdict:
-    """Integers and truth values: the same or not."""
-    off = float(np.mean(found != wanted)) if wanted.size else 0.0
+    """Integers and truth values: the same or not. Those that stand for measurements, where they span more than a few steps, may
+    be that many off."""
+    y, ref = (np.asarray(a, np.float64) for a in (found, wanted))
+    near = tolerance.steps if ref.size and np.ptp(ref) > 2 * tolerance.steps else 0
+    off = float(np.mean(np.abs(y - ref) > near)) if wanted.size else 0.0
     reason = ""
     if off > tolerance.share:
         reason = f"{100 * off:.3g} % of it is another label where {100 * tolerance.share:g} % may be"
-    difference, scale = _figures(*(np.asarray(a, np.float64) for a in (found, wanted)))
+    difference, scale = _figures(y, ref)
     return OutputVerdict(name, not reason, difference, scale, reason, off, tolerance)
 
 
@@ -190,10 +203,23 @@ def _excess(difference: float, scale: float, tolerance: Tolerance) -> str:
     return "" if difference <= allowed else f"it differs by {difference:.3g} where {allowed:.3g} is allowed"
 
 
-def _steps_excess(steps: float, off: float, tolerance: Tolerance) -> str:
-    """The same of an output that has quantisation steps."""
+def _parts(y: NDArray[np.float64], ref: NDArray[np.float64], tolerance: Tolerance) -> str:
+    """The same of the smaller part of an output that is computed in float32; other numbers are as coarse as they are."""
+    sizes = np.abs(ref)
+    if tolerance.relative > SINGLE.relative or not sizes.any():
+        return ""
+    relative = PART * tolerance.relative
+    off = float(np.mean(np.abs(y - ref) > relative * (sizes + np.quantile(sizes[sizes > 0], LOW))))
+    if off <= FEW:
+        return ""
+    return f"{100 * off:.3g} % of its elements differ by over {100 * relative:.3g} % of what they are"
+
+
+def _steps_excess(steps: float, off: float, count: int, tolerance: Tolerance) -> str:
+    """The same of an output of `count` elements that has quantisation steps. Of few more may be off by chance."""
     if steps > tolerance.steps + HALFWAY:
         return f"it differs by {steps:.3g} quantisation steps where {tolerance.steps} are allowed"
-    if off > tolerance.share:
+    share = tolerance.share
+    if off > share + (2 * math.sqrt(share * (1 - share) / count) if count < ELEMENTS else 0.0):
         return f"{100 * off:.3g} % of its elements are a quantisation step off where {100 * tolerance.share:g} % may be"
     return ""

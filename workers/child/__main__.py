@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -16,8 +17,9 @@ from workers.networks.errors import NetworkError
 
 LASTING = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
 """What is not there, or not allowed, is not so at the next attempt either."""
-FULL = (*map(os.strerror, NO_ROOM), "NoSpaceLeft")
-"""In what a linker, the library's own run script or ONNX Runtime's process says when a disk is full; the last is Zig's."""
+FULL = (*map(os.strerror, NO_ROOM), "NoSpaceLeft", os.strerror(errno.ENOMEM), "bad_alloc", "can't start new thread")
+"""In what a linker, the library's own run script or ONNX Runtime's process says when a disk is full (NoSpaceLeft is Zig's), or
+anybody without memory or processes."""
 
 
 def main() -> int:
@@ -51,7 +53,7 @@ def passing(error: Exception, task: str) -> bool:
         return False
     if any(sign in str(error) for sign in FULL):
         return True
-    return bool(getattr(error, "passing", isinstance(error, OSError) and not isinstance(error, LASTING)))
+    return bool(getattr(error, "passing", isinstance(error, (OSError, MemoryError)) and not isinstance(error, LASTING)))
 
 
 def explain(error: Exception) -> tuple[str, str]:

@@ -83,7 +83,7 @@ class Elsewhere:
         return _seconds(answer, "run.py")
 
     def _compared(self, spec: RunSpec) -> list[float]:
-        order = Order(NETWORK, ".", dict(spec.inputs), {}, SEEDS, spec.threads, RUNS, longest=TURN)
+        order = Order(NETWORK, ".", dict(spec.inputs), 1.0, SEEDS, spec.threads, RUNS, longest=TURN)
         answer = self._line.ask("compared", TOOK + 10.0, order=asdict(order), seconds=TOOK)
         return _seconds(answer, ONNX_RUNTIME)
 

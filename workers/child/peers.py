@@ -38,8 +38,9 @@ ANSWERED = {"seconds", "references", "error"}
 
 
 class ArtifactFailed(Exception):
-    """The library could not be made or run."""
+    """The library could not be made or run; `passing`: it was killed from outside, as by the kernel without memory."""
 
+    passing = False
     next_step = "the run's measurements are kept; the end of the log names what failed"
 
 
@@ -92,7 +93,10 @@ class Peer:
         if answer is None:
             if late.is_set():
                 raise ArtifactFailed(f"{self._name} did not answer within {PATIENCE:g} s and was ended")
-            raise ArtifactFailed(f"{self._name} failed: {said[-600:].strip() or self._end_in_words()}")
+            how = self._end_in_words()
+            failed = ArtifactFailed(f"{self._name} failed: {said[-600:].strip() or how}")
+            failed.passing = self._process.popen.returncode == -signal.SIGKILL
+            raise failed
         if "error" in answer:
             raise ArtifactFailed(f"{self._name}: {answer['error']}")
         self._process.popen.send_signal(signal.SIGSTOP)
@@ -131,10 +135,11 @@ def library(spec: RunSpec, folder: Path) -> Peer:
     return run_script(spec, folder, "--turns", "--runs", str(RUNS), "--seconds", str(TURN))
 
 
-def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS) -> Peer:
-    """To be timed in `turns`, or, with 0 runs, reference outputs for every seed under `work`; raises ArtifactFailed."""
+def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS, scale: float = 1.0) -> Peer:
+    """To be timed in `turns`, or, with 0 runs, reference outputs for every seed under `work`, of inputs of that `scale`; raises
+    ArtifactFailed."""
     references = str(work / "references")
-    order = Order(spec.network, references, dict(spec.inputs), {}, SEEDS, spec.threads, runs, longest=TURN)
+    order = Order(spec.network, references, dict(spec.inputs), scale, SEEDS, spec.threads, runs, longest=TURN)
     return Peer(ONNX_RUNTIME, [sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json())
 
 

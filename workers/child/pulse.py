@@ -58,7 +58,9 @@ class Pulse:
         alive = self._waits or self.clock.awake() - self._heard < self.patience
         if alive and not self._said.is_set():
             doing = "waiting for its turn" if self._waits else self._text
-            self._emit({"kind": "log", "clock": self.clock.now(), "level": "info", "text": f"still {doing}"})
+            self._emit(
+                {"kind": "log", "clock": self.clock.now(), "level": "info", "text": f"still {doing}", "beat": True}
+            )
         self._said.clear()
 
     def _beat(self) -> None:

@@ -56,6 +56,7 @@ class Device:
         self._lock = MeasureLock(default_path().with_name("device.lock"))
         self._held = ExitStack()
         self._loaded = 0
+        self._loads = False
 
     def hardware(self, peak: bool) -> Answer:
         hardware = detect()
@@ -98,6 +99,10 @@ class Device:
                 self._keep(id, **program)
         except OSError as error:
             return {"fault": str(error)[-300:]}
+        except RuntimeError as error:
+            if self._loads:
+                raise  # others were loaded: it is the program's
+            return {"fault": str(error)[-300:]}
         return self._timer.run(id, **order)
 
     def _keep(self, id: int, name: str, library: str, operator: int, shapes: Any, weights: Any, batch: int) -> None:
@@ -109,6 +114,7 @@ class Device:
             entry = tvm.runtime.load_module(str(path))[name]
         finally:
             path.unlink(missing_ok=True)  # it is mapped: what is kept here must not fill the device
+        self._loads = True
         self._timer.keep(
             id,
             entry,

@@ -150,9 +150,12 @@ class CurveLandscape(Landscape):
         )
 
     def played(self, method: Method) -> Method:
-        """The method with its inner search replaced by the recorded one; the oracle is shown the curves."""
+        """The method with its inner search replaced by the recorded one. The oracle is shown the curves, and how much of one a
+        slot is."""
         if method.scheduler == "oracle":
-            shown = {**method.parameters.get("scheduler", {}), "curves": self.curves}
+            rhythm = method.rhythm
+            plan = rhythm.plan if rhythm.slot_seconds is None else None
+            shown = {**method.parameters.get("scheduler", {}), "curves": self.curves, "plan": plan}
             method = replace(method, parameters={**method.parameters, "scheduler": shown})
         return _Played.extending(method, landscape=self)
 

@@ -22,7 +22,8 @@ end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bo
 baseline     name, seconds, spread, runs, threads
 result       task, and what it found: inspection, onnx (a path), hardware, peak and versions, an artifact's passed, verdict,
              latency, onnxruntime, ratio, rehearsal and archive (a path), or landscape and path (see workers/child)
-log          level ("info", "warning", "error": why this attempt breaks off, which the next one may not), text
+log          level ("info", "warning", "error": why this attempt breaks off, which the next one may not), text, beat (true: a
+             sign of life that nobody needs to keep)
 finished     reason ("seconds", "trials", "target", "gain", "exhausted", "stopped", "paused"; "done" for other tasks); of a
              run also latency, trials, failures, report: {parts, spent, phases, searched, slots, operators,
              decided_by_belief, differs_from_round_robin, timings: {runs, stopped: {reason: timings}}, search}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from workers.networks.shape import nested
+from workers.networks.shape import nested, subgraphs
 
 Array = NDArray[Any]
 
@@ -84,12 +84,14 @@ def rewired(node: NodeProto, inputs: Sequence[str], output: str) -> NodeProto:
 
 def uses(model: ModelProto) -> Counter[str]:
     """How often each name is read: by operators, subgraphs and as an output of the network."""
-    found: Counter[str] = Counter()
-    for graph in nested(model.graph):
-        found.update(value.name for value in graph.output)
+    return Counter(_reads(model.graph))
+
+
+def _reads(outer: GraphProto) -> Iterator[str]:
+    for graph in nested(outer):
+        yield from (value.name for value in graph.output)
         for node in graph.node:
-            found.update(node.input)
-    return found
+            yield from filter(None, node.input)  # one that is left out has no name
 
 
 def rename(graph: GraphProto, names: Mapping[str, str]) -> None:
@@ -121,14 +123,15 @@ def replace_nodes(graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
 def prune(model: ModelProto) -> tuple[int, int]:
     """Drops operators, weights and intermediate shapes nobody reads; how many operators and weights went."""
     graph = model.graph
-    gone = 0
-    while True:
-        read = uses(model)
-        kept = [node for node in graph.node if any(name in read for name in node.output)]
-        if len(kept) == len(graph.node):
-            break
-        gone += len(graph.node) - len(kept)
-        replace_nodes(graph, kept)
+    read, kept = {value.name for value in graph.output}, list[NodeProto]()
+    for node in reversed(graph.node):  # who reads comes behind
+        if not read.isdisjoint(filter(None, node.output)):
+            kept.append(node)
+            read.update(node.input)
+            read.update(name for inner in subgraphs(node) for name in _reads(inner))
+    gone = len(graph.node) - len(kept)
+    if gone:
+        replace_nodes(graph, reversed(kept))
     idle = [index for index, tensor in enumerate(graph.initializer) if tensor.name not in read]
     for index in reversed(idle):
         del graph.initializer[index]

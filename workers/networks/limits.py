@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,5 @@ class Limits:
 
 
 DEFAULT = Limits()
+WRITTEN = replace(DEFAULT, total_elements=16 * DEFAULT.total_elements)
+"""Of a network that was checked, with what is written in place of its operators: up to seven tensors for a quantisation."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
+from workers.networks.errors import NetworkError
 from workers.networks.graph import Array, attribute, replace_nodes
 from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
@@ -68,6 +69,9 @@ class _Rules:
     def write(self, node: NodeProto) -> None:
         """Takes the next operator of the network."""
         # com.microsoft has the pairs too, for integers of 16 bits in older operator sets.
+        if node.op_type in PAIRS and attribute(node, "block_size", 0) and node.input[0] not in self._weights:
+            reason = "it has scales of blocks, of a tensor that is computed"
+            raise NetworkError(f"{node.op_type} {node.name or node.output[0]}", reason, "quantise it with one scale")
         standard = node.domain in ("", "ai.onnx") or node.op_type in PAIRS
         rule = self._rules.get(node.op_type) if standard else None
         if rule is not None and rule(node):
@@ -201,7 +205,9 @@ class _Rules:
             return False
         out = f"{node.output[0]}__integers"
         self._tensors.rewire(node, [left.integers, right.integers, *bias], out)
-        shape = [-1 if place == channel else 1 for place in range(right.scale.ndim)] if scale.size > 1 else []
+        # A product's columns are its last axis, and of a vector the result has no other.
+        places = (channel,) if node.op_type == "MatMul" else range(right.scale.ndim)
+        shape = [-1 if place == channel else 1 for place in places] if scale.size > 1 else []
         self._scaled[node.output[0]] = Scaled(out, scale.reshape(shape))
         return True
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from onnx import ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, attribute, set_attributes
+from workers.networks.graph import Array, Weights, attribute, set_attributes
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
 SCALES, SIZES = 2, 3
 """Places of the inputs that say how large the output is."""
+_ROUNDINGS: dict[bytes, Callable[[Array], Array]] = {
+    b"round_prefer_floor": lambda at: np.ceil(at - 0.5),
+    b"round_prefer_ceil": lambda at: np.floor(at + 0.5),
+    b"floor": np.floor,
+    b"ceil": np.ceil,
+}
 NEARLY = 1e-3
 """Of a pixel: scales are written as float32."""
 
@@ -78,12 +85,25 @@ def _refuse_parts_of_pixels(node: NodeProto, weights: Weights, shapes: Mapping[s
     shape, mode = shapes.get(node.input[0]), attribute(node, "mode", b"nearest")
     given = node.input[SCALES] if len(node.input) > SCALES else ""
     by_size = attribute(node, "coordinate_transformation_mode", b"half_pixel") == b"align_corners"
-    if mode == b"nearest" or by_size or given not in weights or shape is None or shape.static is None:
+    if by_size or given not in weights or shape is None or shape.static is None:
         return
     for size, scale in zip(shape.static, weights.get(given), strict=True):
-        if abs(size * scale - round(float(size * scale))) > NEARLY:
+        cut = abs(size * scale - round(float(size * scale))) > NEARLY
+        if cut and not (mode == b"nearest" and _same_pixels(node, size, float(scale))):
             reason = f"{size} times its scale {scale:g} is no whole number of pixels, and TVM knows sizes only"
             raise NetworkError(_called(node), reason, "export it with sizes, or give inputs of another size")
+
+
+def _same_pixels(node: NodeProto, size: int, scale: float) -> bool:
+    """Whether the nearest pixels by the scale are those by the sizes."""
+    places, out = np.arange(max(1, math.floor(size * scale))), max(1, math.floor(size * scale))
+    rounding = _ROUNDINGS.get(attribute(node, "nearest_mode", b"round_prefer_floor"))
+    half = {b"half_pixel": 0.5, b"pytorch_half_pixel": 0.5, b"asymmetric": 0.0}
+    shift = half.get(attribute(node, "coordinate_transformation_mode", b"half_pixel"))
+    if rounding is None or shift is None:
+        return False
+    one, other = (np.clip(rounding((places + shift) * step - shift), 0, size - 1) for step in (1 / scale, size / out))
+    return bool(np.array_equal(one, other))
 
 
 def _called(node: NodeProto) -> str:

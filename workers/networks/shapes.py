@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, inl
 
 from workers.networks.errors import NetworkError
 from workers.networks.inference import Inference
-from workers.networks.limits import DEFAULT, Limits
+from workers.networks.limits import DEFAULT, WRITTEN, Limits
 from workers.networks.shape import SMALL, Dimension, TensorShape, shape_of
 
 
@@ -45,7 +45,7 @@ def skeleton(model: ModelProto) -> ModelProto:
     return bare
 
 
-def tensor_shapes(model: ModelProto, limits: Limits = DEFAULT, dynamic: int | None = None) -> dict[str, TensorShape]:
+def tensor_shapes(model: ModelProto, limits: Limits = WRITTEN, dynamic: int | None = None) -> dict[str, TensorShape]:
     """Shape of every tensor of the main graph by name, weights included; what cannot be inferred is left out.
 
     `dynamic` stands for every dynamic dimension of the inputs. Raises NetworkError where a tensor, or all together,

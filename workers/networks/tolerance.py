@@ -18,6 +18,7 @@ from workers.networks.shapes import tensor_shapes
 _HANDING_ON = frozenset({"Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"})
 _SUMMING = frozenset({"ConvInteger", "MatMulInteger"})
 _REAL = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.UNDEFINED})
+_SHORT = frozenset({TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16})
 _MOST = 20.0  # of an exponent: what it comes to is all there is, and a number still
 LARGEST = 1 << 16
 """Elements of a scale: one a channel at most."""
@@ -29,8 +30,8 @@ class Tolerance:
 
     An output that was quantised last has a `step` instead, or one a channel along `axis`: an element may be `steps` of them
     off, and a `share` of the elements may be off at all. With `logarithms` the steps are those of the output's logarithm,
-    and `relative` holds too. `labels` are the same or not: a `share` of them may be another. `reason` says why differences
-    arise.
+    and `relative` holds too. `labels` are the same or not, or within `steps` where they stand for measurements: a `share` of
+    them may be another. `reason` says why differences arise.
     """
 
     relative: float
@@ -51,6 +52,8 @@ class Tolerance:
         return sizes.reshape([-1 if place == axis else 1 for place in range(len(shape))])
 
     def __str__(self) -> str:
+        if self.labels and self.steps:
+            return f"more than {self.steps} off in {100 * self.share:g} % of it"
         if self.labels:
             return f"another label in {100 * self.share:g} % of it"
         if self.step:
@@ -124,7 +127,8 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
         dtype = shapes[value.name].dtype if value.name in shapes else value.type.tensor_type.elem_type
         if dtype not in _REAL:
             numbers = "quantised" if quantised else "float16" if half else "float32"
-            found[value.name] = _stored(value.name, makers, numbers, rounded_anew(times.get(value.name, 0)))
+            steps = (1 if numbers == "float32" else STEPS) if _measured(value.name, makers, shapes) else 0
+            found[value.name] = _stored(value.name, makers, numbers, rounded_anew(times.get(value.name, 0)), steps)
         elif quantised:
             found[value.name] = _quantised(value.name, makers, constants, rounded_anew(times.get(value.name, 0)))
         else:
@@ -150,9 +154,18 @@ def _times(model: ModelProto) -> dict[str, int]:
     return found
 
 
-def _stored(name: str, makers: dict[str, NodeProto], numbers: str, summed: Tolerance) -> Tolerance:
+def _measured(name: str, makers: dict[str, NodeProto], shapes: Mapping[str, TensorShape]) -> bool:
+    """Whether an output of few bits is real numbers that were cut off: the pixels of a picture."""
+    maker = makers.get(_source(name, makers))
+    if maker is None or maker.op_type != "Cast" or attribute(maker, "to") not in _SHORT:
+        return False
+    before = shapes.get(maker.input[0])
+    return before is not None and before.dtype in _REAL
+
+
+def _stored(name: str, makers: dict[str, NodeProto], numbers: str, summed: Tolerance, steps: int) -> Tolerance:
     """Of an output of integers or truth values: measurements where a quantisation made them, `summed` where they are sums of
-    such, else labels."""
+    such, else labels; of those that were cut off, `steps` of them."""
     source = _source(name, makers)
     maker = makers.get(source)
     if maker is not None and maker.op_type in _SUMMING:
@@ -160,7 +173,7 @@ def _stored(name: str, makers: dict[str, NodeProto], numbers: str, summed: Toler
     if maker is not None and maker.op_type in ROUNDING and maker.output[0] == source:
         return Tolerance(0.0, TIES, 1.0, STEPS, SHARE)
     reason = "of two numbers that differ by less than their rounding either may be taken for the larger"
-    return Tolerance(0.0, reason, share=LABELS[numbers], labels=True)
+    return Tolerance(0.0, reason, steps=steps, share=LABELS[numbers], labels=True)
 
 
 def _quantised(output: str, makers: dict[str, NodeProto], constants: dict[str, Array], without: Tolerance) -> Tolerance:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from workers.sandbox.protection import Protection
 from workers.sandbox.tree import TREE_VARIABLE, Tree
 
 ROOT = str(Path(__file__).resolve().parents[2])
+LEFT = 20.0  # s for the kernel to end what has its SIGKILL
 
 _BOOTSTRAP = "import sys; sys.path.insert(0, sys.argv[1]); from workers.sandbox.confine import main; main(sys.argv[2:])"
 
@@ -174,9 +176,13 @@ class Process:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def end(self, grace: float = 2.0) -> int:
-        """SIGTERM, `grace` seconds, SIGKILL, for it and all it started; returns the exit status (negative: signal)."""
+        """SIGTERM, `grace` seconds, SIGKILL, for it and all it started; returns the exit status (negative: signal). One
+        that the kernel does not end, as on a disk that answers no more, is left: it has its signal."""
         self.tree.end(grace)
-        code = self.popen.wait()
+        try:
+            code = self.popen.wait(LEFT)
+        except subprocess.TimeoutExpired:
+            code = -signal.SIGKILL
         for stream in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
             if stream is not None:
                 stream.close()

@@ -107,7 +107,7 @@ class Attempt:
                     self._kill_due = min(self._kill_due, self._clock() + self._deadlines.finish)
                 elif event["kind"] == "log" and event.get("level") == "error":
                     self._complaint = str(event.get("text", ""))[:_COMPLAINT]
-        except (ValueError, RecursionError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             reason = str(error)[:300] or type(error).__name__
             raise Violation("protocol", f"the child sent something that is not an event: {reason}") from error
 

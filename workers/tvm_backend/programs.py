@@ -24,7 +24,7 @@ from workers.engine.space import Sketch
 from workers.tvm_backend.groups import channels_of_a_group
 from workers.tvm_backend.hardware import product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
-from workers.tvm_backend.linking import export_library
+from workers.tvm_backend.linking import NoLinker, export_library
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
 from workers.tvm_backend.traces import Family, Vectors, decided, families, read_back
 
@@ -193,10 +193,19 @@ def compile_programs(schedules: Sequence[Schedule], target: tvm.target.Target) -
     return [built[name] for name in names]  # machine code is made on the first look-up
 
 
+class NotLinked(RuntimeError):
+    """Programs that were compiled could not be made a library: none of theirs."""
+
+
 def export_programs(schedules: Sequence[Schedule], target: tvm.target.Target, path: Path) -> list[str]:
-    """The same as a library at `path`, for the device that `target` names: their names in it. Raises NoLinker."""
+    """The same as a library at `path`, for the device that `target` names: their names in it. Raises NoLinker and NotLinked."""
     names, built = _built(schedules, target)
-    export_library(built, path, target)
+    try:
+        export_library(built, path, target)
+    except NoLinker:
+        raise
+    except Exception as error:  # a full disk, no memory, no process: whatever the linker says
+        raise NotLinked(str(error)) from error
     return names
 
 

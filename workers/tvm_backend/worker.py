@@ -154,13 +154,17 @@ class Exporter(Builder):
     made = 0
 
     def compile(self, programs: list[dict[str, Any]]) -> Answer:
-        from workers.tvm_backend.programs import export_programs
+        from workers.tvm_backend.programs import NotLinked, export_programs
 
         schedules = self.scheduled(programs)
         began = time.perf_counter()
         self.made += 1
         path = Path(tempfile.gettempdir()) / f"programs-{os.getpid()}-{self.made}.so"
-        names = export_programs(schedules, self.target, path)
+        try:
+            names = export_programs(schedules, self.target, path)
+        except NotLinked as error:
+            path.unlink(missing_ok=True)
+            return {"fault": str(error)[-300:]}
         told = [
             {"name": name, **self.described(program["operator"], schedule)}
             for name, program, schedule in zip(names, programs, schedules, strict=True)

@@ -28,7 +28,7 @@ _AUTOTVM_NUMBERS = (*ANNEALING_OF_AUTOTVM, *REGRESSION, *RUNS_500, *FIRST, *EAGE
 _ADATUNE = parts("sequential", "simulated_annealing", "greedy", "random_forest", "adaptive")
 _HALVED = (
     *numbers("explorer", "AdaTune's program: twice the plan", chains=64),
-    *(number for number in ANNEALING if number.name != "chains"),
+    *(number for number in ANNEALING_OF_AUTOTVM if number.name != "chains"),
 )
 _IMPROVEMENT = (
     *numbers("search", "AdaTune's program: the first plan is random", first=32),

@@ -53,7 +53,10 @@ RUNS_500 = numbers(
 )
 BATCHES = numbers("evaluator", "AdaTune's program", most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0)
 FIRST = numbers("search", "AutoTVM's program: the first plan is random", first=64)
-SAMPLED = numbers("search", "Chameleon, 3.1: the first plan is sampled too; random in its program", first=0)
+SAMPLED = (
+    *numbers("search", "Chameleon, 3.1: the first plan is sampled too; random in its program", first=0),
+    *numbers("search", "Chameleon, Algorithm 1: all that is measured was sampled", epsilon=0.0),
+)
 EAGER = (
     *numbers("rhythm", _TABLE_8, plan=64),
     *numbers("rhythm", "one configuration makes the latency finite", warm_up=1),

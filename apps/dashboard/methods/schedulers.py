@@ -133,6 +133,7 @@ SCHEDULERS = (
             *_NEVER,
             *_of("the number of slots of the run, where the best split of them is wanted", horizon=None),
             *_of("product: slots that it looks ahead, all; 1 in DynaTune, 4.1", ahead=None),
+            *_of("of the landscape: configurations of a slot, where that is a plan", plan=None),
             *_of(_RESCUE, limit=4),
         ),
     ),

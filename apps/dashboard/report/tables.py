@@ -108,9 +108,9 @@ def failures(run: TuningRun) -> list[tuple[str, int]]:
 
 def facts(run: TuningRun) -> list[tuple[str, Any]]:
     """With what the run was made; the page leaves out what is not known."""
-    made, machine, hardware = made_with(run), run.machine, run.target.hardware
+    made, machine, hardware = made_with(run), run.machine, run.hardware
     return [
-        ("Processor", hardware.get("name") or run.target.name),
+        ("Processor", hardware.get("name") or run.machine_name),
         ("System", " on ".join(filter(None, [hardware.get("system"), hardware.get("machine")]))),
         ("Instruction sets", ", ".join(hardware.get("flags") or ())),
         ("TVM target", " ".join(f"{key}={value}" for key, value in machine["tvm"].items())),

@@ -1,14 +1,18 @@
-"""What broke on the site's side."""
+"""What broke on the site's side, and what no page answers."""
 
 from __future__ import annotations
 
 import sys
+from urllib.parse import urlsplit
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
-from django.views.defaults import server_error
+from django.views.defaults import bad_request, server_error
 
 from apps.core.full_disk import is_full
+
+LONGEST = 260
 
 
 def broken(request: HttpRequest) -> HttpResponse:
@@ -16,3 +20,11 @@ def broken(request: HttpRequest) -> HttpResponse:
     if is_full(sys.exc_info()[1]):
         return HttpResponse(render_to_string("507.html"), status=507)
     return server_error(request)
+
+
+def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """A host that is none of ALLOWED_HOSTS has its own page; without the request, of which no template may ask the host."""
+    if not isinstance(exception, DisallowedHost):
+        return bad_request(request, exception)
+    host = urlsplit(f"//{request.META.get('HTTP_HOST', '')}"[:LONGEST]).hostname or "no name"
+    return HttpResponse(render_to_string("host.html", {"host": host}), status=400)

@@ -8,16 +8,14 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from apps.catalog.examples import EXAMPLE, example_file
+from apps.catalog.examples import EXAMPLE, EXAMPLES, example_file
 from apps.catalog.models import Network, Target
 from apps.catalog.services import create_network
-from apps.core import clock
 from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.dashboard import figures, paces
@@ -49,10 +47,13 @@ def home(request: HttpRequest) -> HttpResponse:
 
 @by_button
 def example(request: HttpRequest) -> HttpResponse:
-    """Uploads the example network as if the user had."""
+    """Uploads an example network as if the user had."""
+    name = request.POST.get("name", EXAMPLE)
     try:
-        paces.check(paces.EXAMPLES, request.user, EXAMPLE, "examples")
-        network = create_network(request.user, f"{EXAMPLE}.onnx", example_file(EXAMPLE))
+        if name not in EXAMPLES:
+            raise Refused(name, "there is no example of this name", f"choose one of {', '.join(EXAMPLES)}")
+        paces.check(paces.EXAMPLES, request.user, name, "examples")
+        network = create_network(request.user, f"{name}.onnx", example_file(name))
     except Refused as error:
         messages.error(request, error.sentence)
         return redirect("home")
@@ -82,14 +83,7 @@ def start_example(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _example_run(user: Any, network: Network, target: Target) -> TuningRun:
-    """The network's row is locked: of two clicks that come at once the second finds the first one's run."""
-    with transaction.atomic():
-        Network.objects.select_for_update(no_key=True).get(pk=network.pk)
-        runs = TuningRun.objects.filter(
-            owner=user, network=network, target=target, method="auto", budget_seconds=EXAMPLE_SECONDS
-        )
-        recent = runs.filter(created__gt=clock.now() - SAME).order_by("-created").first()
-        return recent or services.create_run(user, network, target, "auto", Budget(seconds=EXAMPLE_SECONDS))
+    return services.create_run(user, network, target, "auto", Budget(seconds=EXAMPLE_SECONDS), within=SAME)
 
 
 def _go(request: HttpRequest, place: str) -> HttpResponse:
@@ -103,9 +97,10 @@ def _readiness(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     """What of the two is waited for, and what that waits for itself."""
     network = owned(Network.objects.all(), request.user, pk=pk)
     target = services.ensure_local_target()
-    waits = {
-        "network": latest(network.jobs.filter(task__in=READING))["wait"],
-        "target": latest(target.jobs.filter(task=Job.Task.HARDWARE))["wait"],
+    jobs = {
+        "network": latest(network.jobs.filter(task__in=READING)),
+        "target": latest(target.jobs.filter(task=Job.Task.HARDWARE)),
     }
+    waits, failed = ({name: found[key] for name, found in jobs.items()} for key in ("wait", "failed"))
     unanswered = any(wait and not wait.answered for wait in waits.values())
-    return {"network": network, "target": target, "waits": waits, "unanswered": unanswered}
+    return {"network": network, "target": target, "waits": waits, "failed": failed, "unanswered": unanswered}

@@ -13,8 +13,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from apps.catalog.examples import EXAMPLES
 from apps.catalog.models import Network
-from apps.catalog.services import create_network
+from apps.catalog.services import create_network, known_file
 from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.dashboard import figures, humans, paces
@@ -47,6 +48,7 @@ def networks(request: HttpRequest) -> HttpResponse:
         "most": settings.LARGEST_NETWORK,
         "used": used.whole,
         "quota": settings.QUOTA,
+        "examples": EXAMPLES,
         "room": used.room,
     }
     return render(request, "dashboard/networks.html", shown)
@@ -58,6 +60,7 @@ def _upload(request: HttpRequest) -> HttpResponse:
         file = request.FILES.get("file")
         if file is None or file.name is None:
             raise Refused("file", "no file came with the form", "choose the network's file")
+        known_file(file.name)
         paces.check_upload(request.user, file.name, file.size or 0)
         network = create_network(request.user, file.name, file.chunks())
     except Refused as error:

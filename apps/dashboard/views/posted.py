@@ -13,6 +13,7 @@ from django.urls import reverse
 BACK = {
     "ask": ("run", "the run"),
     "compile": ("run", "the run"),
+    "take-baselines": ("run", "the run"),
     "delete-network": ("network", "the network"),
     "delete-library": ("storage", "the storage"),
     "remeasure": ("targets", "the targets"),

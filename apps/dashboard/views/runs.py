@@ -105,6 +105,7 @@ def _started(request: HttpRequest, form: NewRun) -> TuningRun:
         layout=chosen["layout"] or AUTO,
         operators=chosen["operators"] or ALL,
         reuse=chosen["reuse"],
+        within=services.TWICE,
     )
 
 
@@ -125,9 +126,11 @@ def standing(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _standing(found: TuningRun) -> dict[str, Any]:
-    """How long a queued run will wait, with what it is made, of which operators, and what its parts changed."""
+    """How long a queued run will wait, with what it is made, of which operators, what its parts changed, and the job that was
+    to take what it is compared with, where it failed."""
     wait = waits().get(found.job_id) if found.job.state == State.QUEUED else None
-    return {"wait": wait, "made": made_with(found), "only": words.only(found), "effects": figures.effects(found)}
+    told = {"wait": wait, "made": made_with(found), "only": words.only(found), "effects": figures.effects(found)}
+    return told | {"uncompared": latest(Job.objects.filter(run=found, task=Job.Task.BASELINE))["failed"]}
 
 
 def _controls(found: TuningRun) -> list[dict[str, Any]]:
@@ -173,6 +176,13 @@ def compile_best(request: HttpRequest, pk: UUID) -> HttpResponse:
     if request.headers.get("HX-Request"):
         return render(request, "dashboard/_downloads.html", {"run": found, "refusal": refusal} | _left(found))
     return _back(request, found, refusal)
+
+
+@by_button
+def take_baselines(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What the run is compared with, where that could not be measured."""
+    found = _run(request, pk)
+    return _back(request, found, _refusal(lambda: services.request_baselines(found, request.user)))
 
 
 def _refusal(act: Callable[[], Any]) -> str:
@@ -270,7 +280,7 @@ def artifact(request: HttpRequest, pk: UUID) -> HttpResponse:
     except OSError:
         raise Http404 from None
     run = found.run
-    name = humans.stem(run.network.name, run.target.name, run.method, f"{found.created:%Y-%m-%d-%H%M}")
+    name = humans.stem(run.network.name, run.machine_name, run.method, f"{found.created:%Y-%m-%d-%H%M}")
     response = streams.attachment(request, pieces, f"{name}.zip", "application/zip")
     response["Content-Length"] = str(found.size)
     return response  # type: ignore[return-value]

@@ -18,6 +18,7 @@ from apps.dashboard.latest import latest
 from apps.dashboard.views.posted import by_button
 from apps.tuning import services
 from apps.tuning.models import Job
+from apps.tuning.states import HELD
 from workers.messages.device import PORT
 
 
@@ -26,6 +27,8 @@ def targets(request: HttpRequest) -> HttpResponse:
     services.ensure_local_target()
     measuring = Job.Task.HARDWARE
     rows = [{"target": target, **latest(target.jobs.filter(task=measuring))} for target in Target.objects.all()]
+    for row in rows:
+        row["free"] = row["job"] is None or row["job"].state not in HELD
     shown = {
         "rows": rows,
         "busy": any(row["job"] for row in rows),

@@ -1,7 +1,7 @@
 """What users ask for: runs, pauses, stops, artifacts, shapes, a new look at the machine."""
 
 from apps.tuning.requests.artifacts import compile_if_measured, measured, request_artifact
-from apps.tuning.requests.baselines import being_taken, taken_meanwhile, waiting_for
+from apps.tuning.requests.baselines import being_taken, request_baselines, taken_meanwhile, waiting_for
 from apps.tuning.requests.limits import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS, check_jobs
 from apps.tuning.requests.machines import (
     add_device,
@@ -14,7 +14,7 @@ from apps.tuning.requests.machines import (
 )
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.requests.removals import remove_library, remove_network
-from apps.tuning.requests.runs import MAX_TRIALS, create_run
+from apps.tuning.requests.runs import MAX_TRIALS, TWICE, create_run
 from apps.tuning.requests.shapes import MAX_DIMENSION, choose_shapes
 from apps.tuning.requests.words import request
 
@@ -23,6 +23,7 @@ __all__ = [
     "MAX_ACTIVE_RUNS",
     "MAX_DIMENSION",
     "MAX_TRIALS",
+    "TWICE",
     "add_device",
     "being_taken",
     "check_jobs",
@@ -41,6 +42,7 @@ __all__ = [
     "remove_network",
     "request",
     "request_artifact",
+    "request_baselines",
     "taken_meanwhile",
     "waiting_for",
 ]

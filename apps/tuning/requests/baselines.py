@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.requests.queue import enqueue
-from apps.tuning.states import HELD, State
+from apps.tuning.requests.limits import check_jobs
+from apps.tuning.requests.queue import enqueue, locked
+from apps.tuning.states import ACTIVE, HELD, State
 from apps.tuning.transitions import tell
 from workers.messages.baselines import BASELINES
 
@@ -23,6 +25,16 @@ def find_baselines(run: TuningRun) -> None:
         run.baselines = lines
     else:
         enqueue(Job.Task.BASELINE, run.owner, run=run, network=run.network, target=run.target)
+
+
+def request_baselines(run: TuningRun, owner: Any) -> None:
+    """Takes them again where that failed. Raises Refused."""
+    with transaction.atomic():
+        locked(run, owner)
+        run = TuningRun.objects.select_related("target").get(pk=run.pk)
+        if not _whole(run) and not Job.objects.filter(run=run, task=Job.Task.BASELINE, state__in=ACTIVE).exists():
+            check_jobs(run.owner)
+            find_baselines(run)
 
 
 def being_taken(job: Job) -> bool:

@@ -12,7 +12,7 @@ from apps.core.errors import Refused
 from apps.core.machine import fingerprint
 from apps.tuning.models import Job
 from apps.tuning.requests.queue import enqueue
-from apps.tuning.states import ACTIVE
+from apps.tuning.states import ACTIVE, HELD
 from workers.messages.device import Address
 
 
@@ -72,8 +72,8 @@ def device_at(text: str, key: str) -> Address:
 
 
 def add_device(address: Address, user: Any) -> Target:
-    """The device at that address, which is called and measured; one that is known already is called with the new key. Raises
-    Refused for who may not say so, and while it is called."""
+    """The device at that address, which is called and measured; one that is known already is called with the new key, as is
+    one that waits to be called. Raises Refused for who may not say so, and while it is called."""
     if not may_remeasure(user):
         raise Refused(address, "only who runs this site can add devices", "ask them to")
     with transaction.atomic():
@@ -83,11 +83,13 @@ def add_device(address: Address, user: Any) -> Target:
             port=address.port,
             defaults={"name": str(address), "key": address.key},
         )
-        if _being_measured(target):
+        job = _being_measured(target)
+        if job and job.state in HELD:
             raise Refused(address, "it is being tested", "wait until that is over")
         if not new:
             Target.objects.filter(pk=target.pk).update(key=address.key)
-        _measuring(target, user)
+        if job is None:
+            _measuring(target, user)
     return target
 
 
@@ -101,7 +103,7 @@ def remove_device(target: Target, user: Any) -> None:
             raise Refused(target.name, "it is no device that was added", "remove one of those")
         if runs := row.runs.count():
             raise Refused(row.name, f"runs were tuned for it ({runs})", "delete their networks first")
-        if _being_measured(row):
+        if (job := _being_measured(row)) and job.state in HELD:
             raise Refused(row.name, "it is being measured", "wait until that is over")
         row.delete()
 

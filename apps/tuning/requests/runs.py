@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.db import DatabaseError, transaction
 
 from apps.catalog.models import Network, Target
+from apps.core import clock
 from apps.core.errors import Refused
 from apps.core.full_disk import is_full, refusal
 from apps.tuning import dispatch
@@ -24,6 +26,10 @@ from workers.messages.baselines import PACKAGES
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS
 
 MAX_TRIALS = 10_000_000
+SHOWN = ("name", "system", "machine", "flags")
+"""Of the hardware, what a report says."""
+TWICE = timedelta(seconds=10)
+"""A second press of a button within this time means the run that the first one began."""
 
 
 def create_run(
@@ -38,38 +44,40 @@ def create_run(
     layout: str = AUTO,
     operators: str = ALL,
     reuse: bool = True,
+    within: timedelta = timedelta(0),
 ) -> TuningRun:
-    """A run, queued; `reuse` starts it from what earlier runs found. Raises Refused for whatever cannot be tuned as
-    asked.
+    """A run, queued; `reuse` starts it from what earlier runs found. One that was asked for alike `within` that time is given
+    in its place. Raises Refused for whatever cannot be tuned as asked.
     """
     _check_network(owner, network)
     if target.state != Target.State.READY:
         raise Refused(target.name, "it was not measured yet", "wait until its page says ready, or measure it again")
     _check_choices(method, parts or {}, layout, operators, seed)
     _check_budget(budget)
+    asked: dict[str, Any] = {
+        "owner": owner,
+        "network": network,
+        "target": target,
+        "method": method,
+        "layout": layout,
+        "operators_asked": operators,
+        "seed": seed,
+        "budget_seconds": budget.seconds,
+        "budget_trials": budget.trials,
+        "budget_latency": budget.target_latency,
+        "budget_gain": budget.min_gain,
+        "reuse": reuse,
+    }
     try:
         with transaction.atomic():
             if not Network.objects.select_for_update(no_key=True).filter(pk=network.pk, owner=owner).first():
                 raise _unknown(network)
+            if alike := _alike(asked, parts or {}, within):
+                return alike
             check_active(owner)
             job = Job.objects.create(task=Job.Task.TUNE, owner=owner, network=network, target=target)
             run = TuningRun.objects.create(
-                job=job,
-                owner=owner,
-                network=network,
-                target=target,
-                shapes=network.shapes,
-                machine=_machine(target),
-                method=method,
-                parts=dict(parts or {}),
-                layout=layout,
-                operators_asked=operators,
-                seed=seed,
-                budget_seconds=budget.seconds,
-                budget_trials=budget.trials,
-                budget_latency=budget.target_latency,
-                budget_gain=budget.min_gain,
-                reuse=reuse,
+                job=job, shapes=network.shapes, machine=_machine(target), parts=dict(parts or {}), **asked
             )
             find_baselines(run)
             dispatch.queue(job)
@@ -83,8 +91,17 @@ def create_run(
     return run
 
 
+def _alike(asked: Mapping[str, Any], parts: Mapping[str, str], within: timedelta) -> TuningRun | None:
+    """Inside a transaction that holds the network's row: of two presses that come at once the second finds the first one's."""
+    rows = TuningRun.objects.filter(**asked, created__gt=clock.now() - within).order_by("-created")
+    # Compared here: whether two JSON columns are equal not every database can tell.
+    return next((run for run in rows if within and run.parts == parts and run.shapes == run.network.shapes), None)
+
+
 def _machine(target: Target) -> dict[str, Any]:
     return {
+        "name": target.name,
+        "hardware": {key: target.hardware[key] for key in SHOWN if key in target.hardware},
         "tvm": target.tvm,
         "threads": target.threads,
         "peak_flops": target.peak_flops,

@@ -52,7 +52,7 @@ function fill(table, columns, rows, all) {
   else table.deleteCaption();
 }
 
-function csv(columns, rows) {
+export function csv(columns, rows) {
   const cell = (value) => {
     // What a spreadsheet could take for a formula is quoted as text.
     const text = typeof value === "string" && /^\s*[=+\-@]/.test(value) ? `'${value}` : String(value ?? "");
@@ -63,7 +63,7 @@ function csv(columns, rows) {
   return new Blob([lines.map((line) => line.map(cell).join(",")).join("\n") + "\n"], { type: "text/csv" });
 }
 
-function save(blob, name) {
+export function save(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;
@@ -82,7 +82,7 @@ function stacked(canvases) {
   return sheet;
 }
 
-function pictured(drawing) {
+export function pictured(drawing) {
   const text = new XMLSerializer().serializeToString(drawing);
   const image = new Image();
   return new Promise((resolve, reject) => {

@@ -59,6 +59,7 @@ export class Line {
     this.#leave();
     if (code === 4404) { this.onStatus("gone"); return; }
     if (code === 4403) { this.onStatus("foreign"); return; }
+    if (code === 4410) { location.reload(); return; } // what was missed is drawn sooner than told
     if (code === 4429) { this.onStatus("crowded"); this.#soon(LONGEST); return; }
     this.onStatus("lost");
     this.#soon(Math.min(LONGEST, 500 * 2 ** this.failures++));

@@ -118,7 +118,8 @@ def test_added_again_it_is_called_with_the_new_key(board: Target, staff: Any) ->
 
 
 def test_while_it_is_tested_its_key_stays(board: Target, staff: Any) -> None:
-    services.remeasure(board, staff)
+    job = services.remeasure(board, staff)
+    assert services.claim(job.pk, "worker") is not None
     with pytest.raises(Refused, match="it is being tested"):
         services.add_device(Address("10.0.0.7", PORT, KEY[::-1]), staff)
     assert Target.objects.get(pk=board.pk).key == KEY
@@ -145,8 +146,31 @@ def test_it_is_removed_unless_runs_were_tuned_for_it(site: Any, board: Target, s
     with pytest.raises(Refused, match="no device that was added"):
         services.remove_device(local, staff)
     other = services.add_device(Address("10.0.0.8", PORT, KEY), staff)
+    assert services.claim(Job.objects.get(target=other).pk, "worker") is not None
     with pytest.raises(Refused, match="being measured"):
         services.remove_device(other, staff)
     Job.objects.filter(target=other).update(state="failed")
     services.remove_device(other, staff)
     assert not Target.objects.filter(pk=other.pk).exists()
+
+
+def test_while_it_waits_to_be_called_it_can_be_corrected_and_taken_back(site: Any, staff: Any) -> None:
+    """Its own account's run of hours may be before it."""
+    target = services.add_device(Address("10.0.0.8", PORT, KEY), staff)
+    services.add_device(Address("10.0.0.8", PORT, KEY[::-1]), staff)
+    assert Target.objects.get(pk=target.pk).key == KEY[::-1]
+    assert Job.objects.filter(task="hardware", target=target).count() == 1
+    services.remove_device(target, staff)
+    assert not Target.objects.filter(pk=target.pk).exists()
+    assert not Job.objects.filter(task="hardware", target_id=target.pk).exists()
+
+
+def test_one_that_answered_and_does_no_more_is_not_offered(site: Any, board: Target, staff: Any) -> None:
+    services.remeasure(board, staff)
+    held = services.claim(Job.objects.get(target=board, state="queued").pk, "worker")
+    assert held is not None
+    last = {"kind": "failed", "error": "DeviceGone", "reason": "no answer", "next_step": "look"}
+    services.conclude(held, "failed", last=last)
+    board.refresh_from_db()
+    assert (board.state, board.error) == ("failed", "no answer")
+    assert board.peak_flops == 2e10, "what was measured stays"

@@ -115,7 +115,7 @@ def test_a_short_task_that_gets_nowhere_can_be_asked_for_again(kind: str) -> Non
     found = ended(kind, task="compile", fruitless=ATTEMPTS)
     assert found == After("failed", ATTEMPTS, "", NOWHERE, "ask for it again")
     found = ended(kind, task="baseline", fruitless=ATTEMPTS)
-    assert found.next_step == "start another run, which tries that again"
+    assert found.next_step == "look at the log, and have it measured again"
 
 
 def test_a_child_may_say_anything() -> None:

@@ -18,6 +18,7 @@ from apps.catalog.models import Network, Target
 from apps.catalog.services import create_network
 from apps.core import clock
 from apps.core.access import owned
+from apps.core.errors import Refused
 from apps.core.machine import fingerprint
 from apps.operations.management.commands.reconcile import Command as Reconcile
 from apps.tuning import dispatch, orders, services
@@ -813,3 +814,38 @@ def test_a_link_in_place_of_the_log_is_not_followed(site: Any, tmp_path: Path) -
     assert victim.read_text() == "kept"
     assert not log.is_symlink()
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_two_presses_of_a_button_are_one_run(site: Any) -> None:
+    run = site.run(within=services.TWICE)
+    assert site.run(within=services.TWICE) == run
+    assert site.run(within=services.TWICE, seed=1) != run
+    assert site.run(within=services.TWICE, parts={"sampler": "greedy"}) != run
+    assert site.run() != run, "who asks for another by a command has one"
+    TuningRun.objects.update(created=clock.now() - services.TWICE)
+    assert site.run(within=services.TWICE) != run
+
+
+def test_a_run_says_on_what_machine_it_was_made_when_that_is_another_by_now(site: Any) -> None:
+    hardware = {"name": "Zen 4", "system": "Linux 6", "machine": "x86_64", "flags": ["avx512f"], "fingerprint": "1"}
+    Target.objects.filter(pk=site.target.pk).update(name="Zen 4", hardware=hardware)
+    site.target.refresh_from_db()
+    run = site.run()
+    Target.objects.filter(pk=site.target.pk).update(name="Zen 5", hardware={"name": "Zen 5"})
+    run = TuningRun.objects.get(pk=run.pk)
+    assert run.machine_name == "Zen 4"
+    assert run.hardware == {"name": "Zen 4", "system": "Linux 6", "machine": "x86_64", "flags": ["avx512f"]}
+    TuningRun.objects.filter(pk=run.pk).update(machine={})
+    assert TuningRun.objects.get(pk=run.pk).machine_name == "Zen 5", "of a run from before that was kept"
+
+
+def test_baselines_that_failed_are_taken_again_when_asked_for(site: Any) -> None:
+    run = site.run()
+    job = Job.objects.get(task="baseline", run=run)
+    services.request_baselines(run, site.ada)
+    assert Job.objects.filter(task="baseline", run=run).count() == 1, "it waits"
+    Job.objects.filter(pk=job.pk).update(state="failed")
+    with pytest.raises(Refused, match="no such run"):
+        services.request_baselines(run, site.bob)
+    services.request_baselines(run, site.ada)
+    assert Job.objects.filter(task="baseline", run=run, state="queued").count() == 1

@@ -24,14 +24,16 @@ SCHEDULING = (
 they would be round_robin and dynatune. Not "metaschedule" here or below: its search is TVM's."""
 
 SA, AE, SA_AS, AE_AS = "autotvm", "chameleon-ae", "chameleon-sa-as", "chameleon-paper"
-WIDE = f"+search.pool={POOL:g}+search.first={PLAN}"
+WIDE = f"+search.pool={POOL:g}+search.first={PLAN}+search.epsilon=0.05"
 """Samplers are compared on as many candidates, after the same first plan: more is no merit of theirs."""
+AE_AS_ON = f"{AE_AS}+rhythm.slots=null"
+"""Beyond the iterations after which Chameleon ends: the agent that its sampling is compared under has no such end."""
 DIVERSE, DIVERSE_AE = f"{SA}+sampler=diverse{WIDE}", f"{AE}+sampler=diverse{WIDE}"
-WIDE_SA_AS, WIDE_AE_AS = SA_AS + WIDE, f"{AE_AS}{WIDE}+rhythm.slots=null"
+WIDE_SA_AS, WIDE_AE_AS = SA_AS + WIDE, AE_AS_ON + WIDE
 SEARCHING = (
-    "random", SA, AE, SA_AS, AE_AS, WIDE_SA_AS, WIDE_AE_AS, DIVERSE, DIVERSE_AE, "adatune-evaluator", "adatune-surrogate",
-    "adatune-contextual", "adatune-paper", "sequential", "chameleon", "adatune", "dynatune", "dynatune-chameleon",
-    "dynatune-adatune", "auto",
+    "random", SA, AE, SA_AS, AE_AS, AE_AS_ON, WIDE_SA_AS, WIDE_AE_AS, DIVERSE, DIVERSE_AE, "adatune-evaluator",
+    "adatune-surrogate", "adatune-contextual", "adatune-paper", "sequential", "chameleon", "adatune", "dynatune",
+    "dynatune-chameleon", "dynatune-adatune", "auto",
 )  # fmt: skip
 """Chameleon's and AdaTune's ablations, and the product's methods, for space landscapes."""
 

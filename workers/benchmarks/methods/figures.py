@@ -87,12 +87,12 @@ def _regret(arms: Arms, where: str, path: Path) -> None:
     """DynaTune 4.1: cumulative regret against the best schedule in hindsight."""
     series = []
     for arm, runs in arms.items():
-        tables = [cell["regret"] for cell in runs.values() if cell.get("regret")]
-        rows = min((len(table) for table in tables), default=0)
-        if rows:
-            values = np.median([[value for _, value in table[:rows]] for table in tables], axis=0)
-            points = [(float(tables[0][i][0]), max(1e3 * float(values[i]), FLOOR)) for i in range(rows)]
-            series.append(Line(arm, points))
+        tables = [dict(cell["regret"]) for cell in runs.values() if cell.get("regret")]
+        # Of runs of other lengths other slots were kept.
+        slots = sorted(set.intersection(*(set(table) for table in tables))) if tables else []
+        if slots:
+            values = [1e3 * float(np.median([table[slot] for table in tables])) for slot in slots]
+            series.append(Line(arm, [(float(s), max(value, FLOOR)) for s, value in zip(slots, values, strict=True)]))
     words = ("slots", "cumulative regret, ms")
     chart.lines(series, f"Regret against the oracle, {where}", words, path, log=(False, True), stepped=False)
 

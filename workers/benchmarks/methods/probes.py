@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from workers.benchmarks.methods.arms import AE, AE_AS, SA, SA_AS, arm_named
+from workers.benchmarks.methods.arms import AE, AE_AS_ON, SA, SA_AS, arm_named
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source, run_cell
 from workers.benchmarks.methods.samplings import saved
 from workers.benchmarks.methods.walks import Gain, walks
@@ -66,7 +66,7 @@ BEST_OF_CLUSTER = f'+sampler=adaptive+sampler.mode="literal"+search.first=0{POOL
 SAMPLED = {
     "annealing_paper": (SA, SA_AS),
     "annealing_best": (f"{SA}{POOLED}", f"{SA}{BEST_OF_CLUSTER}"),
-    "agent_paper": (AE, f"{AE_AS}+rhythm.slots=null"),
+    "agent_paper": (AE, AE_AS_ON),
     "agent_best": (f"{AE}{POOLED}", f"{AE}{BEST_OF_CLUSTER}"),
 }
 """Greedy and adaptive sampling (Algorithm 1, of the first plan too) under annealing and under the agent: of a plan's candidates

@@ -83,7 +83,8 @@ class Oracle:
     and needs no end of the run. With `ahead` no m is over that: with 1 each slot goes where it takes off most itself, which
     is what the choices of DynaTune's regret are held against (4.1). With `horizon`, the number of slots of the run, only the
     slots of the best split of them are given, in that order, so that the latency at the end is the lowest there can be; it
-    keeps the split it made at first, from configurations a slot as they were then.
+    keeps the split it made at first. A slot is of `plan` configurations, where slots are plans; without it, of as many as its
+    length is expected to measure.
     Only a landscape has such curves. Rules told: "rescue", "oracle", "remainder" (nothing known is left to gain).
     Raises IllegalMethod without curves, or for an operator they lack.
     """
@@ -95,16 +96,18 @@ class Oracle:
         horizon: int | None = None,
         ahead: int | None = None,
         limit: int = 4,
+        plan: int | None = None,
     ) -> None:
         if not curves:
             raise IllegalMethod(
                 "scheduler 'oracle' needs the recorded curves of all operators and this run has none; run it on a "
                 "landscape with the parameter curves, or choose another scheduler"
             )
-        if ahead is not None and ahead < 1:
-            raise ValueError(f"ahead {ahead} starts at 1 slot")
+        if (ahead is not None and ahead < 1) or (plan is not None and plan < 1):
+            raise ValueError(f"ahead {ahead} starts at 1 slot and plan {plan} at 1 configuration")
         self._curves = {int(index): np.asarray(curve, dtype=np.float64) for index, curve in curves.items()}
         self._patience, self._horizon, self._ahead, self._limit = patience, horizon, ahead, limit
+        self._slot = plan
         self._planned: dict[int, int] | None = None
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
@@ -156,7 +159,7 @@ class Oracle:
                 f"{sorted(self._curves)}: record them all"
             )
         curve = self._curves[one.operator.index]
-        step = max(1.0, configurations_ahead(one, slot_seconds))
+        step = self._slot or max(1.0, configurations_ahead(one, slot_seconds))
         count = max(0, math.ceil((len(curve) - len(one.curve)) / step))
         places = len(one.curve) + np.round(step * np.arange(1, count + 1)).astype(np.int64) - 1
         later = np.minimum(curve[np.minimum(places, len(curve) - 1)], one.best)

@@ -16,30 +16,43 @@ from workers.tvm_backend.mutation import constant, is_call, is_concatenation
 Bound = Callable[[Any], Any]
 """What a variable stands for, any other expression itself."""
 
+Known = dict[Any, Span | None]
+
 _MOVED = frozenset(
     f"relax.{name}" for name in ("permute_dims", "reshape", "flatten", "squeeze", "expand_dims", "nn.max_pool2d")
 )
 """What hands on some of the values that it reads."""
 
 
-def whole_span(expr: Any, bound: Bound) -> Span | None:
-    """The least and the greatest value of a tensor of whole numbers; None where it may hold others."""
+def whole_span(expr: Any, bound: Bound, known: Known | None = None) -> Span | None:
+    """The least and the greatest value of a tensor of whole numbers; None where it may hold others. `known` are those of
+    variables that were asked for: sums of sums read the same ones over and over."""
+    known = {} if known is None else known
+    if not isinstance(expr, relax.Var):
+        return _found(expr, bound, known)
+    if expr not in known:
+        known[expr] = _found(bound(expr), bound, known)
+    return known[expr]
+
+
+def _found(expr: Any, bound: Bound, known: Known) -> Span | None:
     expr = bound(expr)
     if isinstance(expr, tvm.ir.GenericConst):
         values = expr.value.numpy()
         return _span(values) if values.size and np.array_equal(values, np.rint(values)) else None
     name = expr.op.name if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op) else ""
     if name == "relax.round":
-        return _rounded(bound(expr.args[0]), bound)
+        return _rounded(bound(expr.args[0]), bound, known)
     if name == "relax.astype":
-        return _cast(whole_span(expr.args[0], bound), _held(expr.args[0]), _held(expr))
+        return _cast(whole_span(expr.args[0], bound, known), _held(expr.args[0]), _held(expr))
     if name in _MOVED or name == "relax.nn.relu":
-        found = whole_span(expr.args[0], bound)
+        found = whole_span(expr.args[0], bound, known)
         return found if name in _MOVED else found and (max(found[0], 0.0), max(found[1], 0.0))
     if is_concatenation(expr):
-        return _around([whole_span(part, bound) for part in expr.args[0]])
+        return _around([whole_span(part, bound, known) for part in expr.args[0]])
     if name in ("relax.add", "relax.subtract"):
-        one, other = (whole_span(term, bound) for term in expr.args)
+        one = whole_span(expr.args[0], bound, known)
+        other = whole_span(expr.args[1], bound, known) if one is not None else None
         if one is None or other is None:
             return None
         low, high = other if name == "relax.add" else (-other[1], -other[0])
@@ -47,10 +60,10 @@ def whole_span(expr: Any, bound: Bound) -> Span | None:
     return None
 
 
-def _rounded(expr: Any, bound: Bound) -> Span:
+def _rounded(expr: Any, bound: Bound, known: Known) -> Span:
     """Of whole numbers times a constant it is known where they lie."""
     factor = constant(expr.args[1], bound) if is_call(expr, "relax.multiply") else None
-    found = whole_span(expr.args[0], bound) if factor is not None and factor.size == 1 else None
+    found = whole_span(expr.args[0], bound, known) if factor is not None and factor.size == 1 else None
     if factor is None or found is None or not all(map(math.isfinite, found)):
         return -math.inf, math.inf
     low, high = sorted(float(np.rint(np.float32(end) * np.float32(factor.item()))) for end in found)

@@ -15,6 +15,7 @@ from workers.engine.thrift import Thrift
 from workers.sandbox.lock import MeasureLock
 from workers.tvm_backend.cores import usable_cores
 from workers.tvm_backend.members import Dead, Member, Task
+from workers.tvm_backend.nursery import PoolError
 from workers.tvm_backend.pool import ANSWER_TIMEOUT, Pool
 from workers.tvm_backend.remote.line import BROKEN, DeviceGone, Line, call_again
 
@@ -120,6 +121,8 @@ class DevicePool(Pool):
         self._open(self._line, HOLD_AGAIN if self._holds else hold)
 
     def _advance(self, member: Member, answer: dict[str, Any], seen: set[tuple[int, str]]) -> list[Task]:
+        if fault := answer.get("fault"):
+            raise PoolError(f"programs cannot be linked here: {fault}")
         left = super()._advance(member, answer, seen)
         if "seconds" in answer:
             for task, program in zip(member.hand, answer["programs"], strict=True):

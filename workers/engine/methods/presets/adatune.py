@@ -9,7 +9,7 @@ from typing import Any
 from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
 from workers.engine.evaluator.fixed import PAPER as RUNS_500
 from workers.engine.methods.method import Method
-from workers.engine.methods.presets.autotvm import ANNEALING, AUTOTVM
+from workers.engine.methods.presets.autotvm import AUTOTVM, BY_SPEED
 
 _PLAN = 32
 """Program: plan size."""
@@ -23,7 +23,8 @@ ADATUNE = Method(
     cost_model="random_forest",  # program: 10 trees, 10 columns; calibrated on log2 speeds: the product's
     evaluator="adaptive",  # batches by time, hopeless programs cut: the product's
     summary="AdaTune (NeurIPS 2020): timings end when they agree, a random forest says how sure it is, and the share "
-    "of chance follows its doubt; one operator after the other. Short timings, and a lucky best is measured again.",
+    "of chance follows its doubt; one operator after the other. Short timings, and a lucky best is measured again, once that "
+    "is 3 % of what its operator took.",
     parameters={
         "explorer": {"chains": 64},  # twice the plan of 32 (program)
         "search": {**_IMPROVEMENT, "contextual": True, "confirm": 0.03},
@@ -37,7 +38,7 @@ ADATUNE_PAPER = replace(
     summary="AdaTune with the numbers of its program: up to 500 runs in batches of 50, a forest on normalised speed "
     "with the spread as it is, plans of 32. Meant for runs of hours.",
     parameters={
-        "explorer": {**ANNEALING, "chains": 64},  # program: twice the plan
+        "explorer": {**BY_SPEED, "chains": 64},  # program: twice the plan, by the expected improvement of speed
         "cost_model": {"target": "speed", "calibration": "raw"},  # program
         "evaluator": ADAPTIVE_PAPER,  # program: batches of 50 of 500 runs, 10 %
         "search": {"first": _PLAN, **_IMPROVEMENT, "contextual": True},  # program

@@ -29,7 +29,7 @@ DYNATUNE_PAPER = Method(
     summary="DynaTune with the budgets of the paper and its program: slots of 100 s, plans of 64, 500 runs a "
     "measurement, annealing of 500 steps, ranking trees. Meant for runs of hours.",
     parameters={
-        "explorer": ANNEALING,  # as AutoTVM
+        "explorer": ANNEALING,  # as AutoTVM; by what ranking trees say, which is no speed
         "cost_model": {"objective": "rank", "rounds": 100, "subsample": 1.0},  # the scripts' objective; rest as AutoTVM
         "evaluator": RUNS_500,  # the scripts'
         "search": FIRST,
