@@ -52,8 +52,10 @@ class Claim:
         """What the child is told to do, made from what is saved now. What an earlier attempt left is removed: its child may not
         know yet that it is nobody's, and must not write among ours."""
         if (job := self.work_dir.parent).exists():
-            for left in set(job.iterdir()) - {self.work_dir}:
-                discard(left)
+            for left in job.iterdir():
+                number = left.name.partition(".")[0]
+                if not number.isdigit() or int(number) < self.fence:
+                    discard(left)
         return orders.order(self.job_id, self.task, self.work_dir)
 
     @property

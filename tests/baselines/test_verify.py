@@ -346,3 +346,17 @@ def test_pixels_that_were_cut_off_may_be_one_off() -> None:
     assert not compare({"y": wanted[::-1].copy()}, {"y": wanted}, tolerance).passed
     classes = (wanted % 3).astype(np.uint8)
     assert not compare({"y": np.roll(classes, 1)}, {"y": classes}, tolerance).passed, "so few are classes"
+
+
+def test_scores_that_a_coarse_sigmoid_cuts_off_are_right() -> None:
+    """ONNX Runtime's is a quotient and a half, clipped at 0."""
+    x = np.random.default_rng(3).normal(-12, 4, 4000)
+    exact = 1 / (1 + np.exp(-x))
+    coarse = np.round(exact * 2**25) / 2**25
+    assert compare({"y": exact.astype(np.float32)}, {"y": coarse.astype(np.float32)}).passed
+
+
+def test_two_probabilities_span_too_few_steps() -> None:
+    p = {"y": np.asarray([0.53, 0.47], np.float32)}
+    tolerance = {"y": Tolerance(0.22, "", 0.05, 4, 1.0, logarithms=True)}
+    assert "too few to tell right from wrong" in compare(p, p, tolerance).reason

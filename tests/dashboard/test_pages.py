@@ -714,6 +714,8 @@ def test_an_address_by_another_name_says_how_to_have_it_known(site: Site, ada: C
     assert answer.status_code == 400
     page = answer.content.decode()
     assert "ALLOWED_HOSTS=tuner.lan" in page
+    assert ada.get("/", headers={"host": "["}).status_code == 400
+    assert "ALLOWED_HOSTS=[fe80::1]" in ada.get("/", headers={"host": "[fe80::1]:8000"}).content.decode()
     assert "<script>" not in ada.get("/", headers={"host": "<script>alert(1)</script>"}).content.decode()
 
 

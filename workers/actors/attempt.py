@@ -58,7 +58,7 @@ class Attempts:
                 kind = "interrupted"
             elif journal.turned and kind == "paused":
                 kind = "turn"
-            state = again(services.conclude, claim, kind, ending.detail, ending.log, ending.last)
+            state = again(claim, services.conclude, claim, kind, ending.detail, ending.log, ending.last)
         except (services.LeaseLost, LeaseLost) as lost:
             log.warning("job %s: %s", claim.job_id, lost)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import timedelta
@@ -17,22 +18,28 @@ from workers.messages.events import Event
 from workers.supervision import LeaseLost, Wish
 
 from apps.core import clock  # isort: skip
+from apps.core.full_disk import is_full  # isort: skip
 from apps.tuning import services  # isort: skip
 
-PATIENCE = timedelta(seconds=20)
-"""A lease lasts for ten more: enough to end a child."""
+PATIENCE = timedelta(seconds=25)
+"""Since the lease was renewed; it lasts for five more: enough to end a child."""
+PAUSE = 0.5  # s between two tries
 _T = TypeVar("_T")
 log = logging.getLogger(__name__)
 
 
-def again(act: Callable[..., _T], *arguments: object) -> _T:
-    """Once more over a new connection where the database's broke: all that is written is fenced, and known by its number."""
-    try:
-        return act(*arguments)
-    except (OperationalError, InterfaceError) as error:
-        log.warning("written once more: %s", error)
-        close_old_connections()
-        return act(*arguments)
+def again(claim: services.Claim, act: Callable[..., _T], *arguments: object) -> _T:
+    """While the lease lasts, over a new connection where the database's broke: a server restarts, SQLite is locked for a while.
+    All that is written is fenced, and known by its number."""
+    while True:
+        try:
+            return act(*arguments)
+        except (OperationalError, InterfaceError) as error:
+            close_old_connections()
+            if is_full(error) or clock.now() - claim.renewed > PATIENCE:
+                raise
+            log.warning("%s %s: tried again: %s", claim.task, claim.job_id, error)
+            time.sleep(PAUSE)
 
 
 class DatabaseJournal:
@@ -58,7 +65,7 @@ class DatabaseJournal:
         answered = any(event["kind"] == "result" for event in events)
         try:
             with renewed(self._claim) if answered else nullcontext():
-                again(services.write, self._claim, events)
+                again(self._claim, services.write, self._claim, events)
         except services.LeaseLost as lost:
             raise LeaseLost(str(lost)) from lost
 
@@ -71,7 +78,7 @@ class DatabaseJournal:
             self.asked = services.heartbeat(self._claim)
         except services.LeaseLost as lost:
             raise LeaseLost(str(lost)) from lost
-        except DatabaseError as error:
+        except (DatabaseError, InterfaceError) as error:
             close_old_connections()
             if clock.now() - self._claim.renewed > PATIENCE:
                 raise

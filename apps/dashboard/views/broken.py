@@ -26,5 +26,9 @@ def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
     """A host that is none of ALLOWED_HOSTS has its own page; without the request, of which no template may ask the host."""
     if not isinstance(exception, DisallowedHost):
         return bad_request(request, exception)
-    host = urlsplit(f"//{request.META.get('HTTP_HOST', '')}"[:LONGEST]).hostname or "no name"
+    try:
+        host = urlsplit(f"//{request.META.get('HTTP_HOST', '')}"[:LONGEST]).hostname or "no name"
+    except ValueError:  # a bracket without its fellow
+        host = "no name"
+    host = f"[{host}]" if ":" in host else host
     return HttpResponse(render_to_string("host.html", {"host": host}), status=400)

@@ -27,6 +27,7 @@ from apps.tuning.methods import PARTS
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import OVER, State
 from apps.tuning.waiting import waits
+from workers.messages.baselines import BASELINES
 from workers.messages.spec import ALL, AUTO, LAYOUTS, MEASURED
 
 WORDS = {
@@ -130,7 +131,9 @@ def _standing(found: TuningRun) -> dict[str, Any]:
     to take what it is compared with, where it failed."""
     wait = waits().get(found.job_id) if found.job.state == State.QUEUED else None
     told = {"wait": wait, "made": made_with(found), "only": words.only(found), "effects": figures.effects(found)}
-    return told | {"uncompared": latest(Job.objects.filter(run=found, task=Job.Task.BASELINE))["failed"]}
+    whole = set(BASELINES) <= {line.get("name") for line in found.baselines}  # taken by another run, say
+    failed = None if whole else latest(Job.objects.filter(run=found, task=Job.Task.BASELINE))["failed"]
+    return told | {"uncompared": failed}
 
 
 def _controls(found: TuningRun) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
+from apps.core.errors import Refused
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.limits import check_jobs
 from apps.tuning.requests.queue import enqueue, locked
@@ -28,10 +29,13 @@ def find_baselines(run: TuningRun) -> None:
 
 
 def request_baselines(run: TuningRun, owner: Any) -> None:
-    """Takes them again where that failed. Raises Refused."""
+    """Takes them again where that failed. Raises Refused, also where the machine is another by now."""
     with transaction.atomic():
         locked(run, owner)
-        run = TuningRun.objects.select_related("target").get(pk=run.pk)
+        run = TuningRun.objects.select_related("target", "network").get(pk=run.pk)
+        if (run.machine_name, run.machine["tvm"]) != (run.target.name, run.target.tvm):
+            reason = f"it was made on {run.machine_name}, and the machine is {run.target.name} by now"
+            raise Refused(run.network.name, reason, "start another run")
         if not _whole(run) and not Job.objects.filter(run=run, task=Job.Task.BASELINE, state__in=ACTIVE).exists():
             check_jobs(run.owner)
             find_baselines(run)

@@ -20,6 +20,7 @@ from apps.tuning.methods import METHODS, PARTS
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.baselines import find_baselines
 from apps.tuning.requests.limits import check_active
+from apps.tuning.states import OVER
 from apps.tuning.transitions import announce
 from workers.messages import Budget
 from workers.messages.baselines import PACKAGES
@@ -93,9 +94,10 @@ def create_run(
 
 def _alike(asked: Mapping[str, Any], parts: Mapping[str, str], within: timedelta) -> TuningRun | None:
     """Inside a transaction that holds the network's row: of two presses that come at once the second finds the first one's."""
-    rows = TuningRun.objects.filter(**asked, created__gt=clock.now() - within).order_by("-created")
+    rows = TuningRun.objects.filter(**asked, created__gt=clock.now() - within, job__wanted=Job.Wanted.CONTINUE)
     # Compared here: whether two JSON columns are equal not every database can tell.
-    return next((run for run in rows if within and run.parts == parts and run.shapes == run.network.shapes), None)
+    going = rows.exclude(job__state__in=OVER).order_by("-created")
+    return next((run for run in going if within and run.parts == parts and run.shapes == run.network.shapes), None)
 
 
 def _machine(target: Target) -> dict[str, Any]:

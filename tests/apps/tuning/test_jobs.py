@@ -849,3 +849,30 @@ def test_baselines_that_failed_are_taken_again_when_asked_for(site: Any) -> None
         services.request_baselines(run, site.bob)
     services.request_baselines(run, site.ada)
     assert Job.objects.filter(task="baseline", run=run, state="queued").count() == 1
+
+
+def test_an_attempt_that_slept_removes_nothing_of_a_later_one(site: Any, data_dir: Path) -> None:
+    job = site.run().job_id
+    early = services.claim(job, "worker", now=clock.now() - timedelta(hours=1))
+    late = services.claim(job, "another")
+    assert early is not None
+    assert late is not None
+    late.work_dir.mkdir(parents=True)
+    early.order()
+    assert late.work_dir.exists()
+    late.order()
+    assert not early.work_dir.exists()
+
+
+def test_who_stopped_a_run_starts_another(site: Any) -> None:
+    run = site.run(within=services.TWICE)
+    services.request(run, site.ada, "stop")
+    assert site.run(within=services.TWICE) != run
+
+
+def test_what_a_run_of_another_machine_is_compared_with_is_not_measured_here(site: Any) -> None:
+    run = site.run()
+    Job.objects.filter(task="baseline", run=run).update(state="failed")
+    Target.objects.filter(pk=site.target.pk).update(name="another")
+    with pytest.raises(Refused, match="the machine is another by now"):
+        services.request_baselines(run, site.ada)

@@ -201,3 +201,13 @@ def test_arms_of_different_versions_are_said_to_be(version: str, apart: bool) ->
     assert ("two versions" in row["ours"]) is apart
     said = versions_apart(summary(cells))
     assert ("2: dynatune; 1: sequential" in said) if apart else not said
+
+
+@pytest.mark.parametrize(("layout", "said"), [("space", ["its search begins in 1 of 2 runs"]), ("curve", [])])
+def test_it_is_said_in_how_many_runs_a_search_began(layout: str, said: list[str]) -> None:
+    """Of recorded searches nobody knows."""
+    cells = [{**ended("1", "auto", seed, layout=layout), "search": {"walks": 3}} for seed in (0, 1)]
+    cells += [{**ended("1", "gradient", seed, layout=layout), "search": {"walks": seed}} for seed in (0, 1)]
+    rows = {row["text"]: row for row in evaluated(cells)}
+    ours = rows["time to within 5% of the lowest latency that any method reached, each method's over auto's"]
+    assert ours["notes"] == {f"gradient ({layout})": said}

@@ -312,7 +312,10 @@ def _recommended(groups: Groups) -> list[dict[str, Any]]:
 
 
 def _unsearched(groups: Groups, kind: str, arm: str) -> list[str]:
-    """In how many runs its search never began: what it measured then are first and random configurations, whatever its name."""
+    """In how many runs its search never began: what it measured then are first and random configurations, whatever its name. Of
+    recorded searches nothing is known."""
+    if kind == CURVE:
+        return []
     cells = [cell for (of, _), arms in groups.items() if of == kind for cell in arms.get(arm, {}).values()]
     begun = [bool(cell["search"]["walks"]) for cell in cells if "walks" in cell.get("search", {})]
     missing = begun.count(False)

@@ -1,0 +1,59 @@
+"""By which inputs a library is verified."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import NodeProto, helper
+
+from tests.zoo import constant, model_of
+from workers.child.verification import _references
+from workers.messages.spec import RunSpec
+from workers.networks.tolerance import SINGLE
+
+
+def taken(folder: Path, *nodes: NodeProto) -> tuple[float, bool]:
+    """Largest input of a network that reads x, and whether its outputs move."""
+    numbers = [
+        constant(name, np.asarray(value, np.float32)) for name, value in (("small", 1e-5), ("one", 1.0), ("none", 0.0))
+    ]
+    path = folder / "network.onnx"
+    path.write_bytes(model_of(list(nodes), {"x": [1, 64]}, {"y": [1, 64]}, numbers).SerializeToString())
+    spec = RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10)
+    references, moving = _references(spec, folder, {"y": SINGLE})
+    return max(float(np.abs(inputs["x"]).max()) for inputs, _ in references), moving
+
+
+@pytest.mark.parametrize(
+    ("factor", "last", "larger", "moving"),
+    [
+        ("one", "Relu", False, True),
+        ("small", "Relu", True, True),
+        ("none", "Relu", False, False),
+        ("small", "Exp", True, True),
+    ],
+)
+def test_inputs_are_larger_where_outputs_hardly_depend_on_small_ones(
+    factor: str, last: str, larger: bool, moving: bool, tmp_path: Path
+) -> None:
+    """A constant is verified as far as it can be, which is said."""
+    nodes = [
+        helper.make_node("Mul", ["x", factor], ["m"]),
+        helper.make_node("Add", ["m", "one"], ["a"]),
+        helper.make_node(last, ["a"], ["y"]),
+    ]
+    largest, found = taken(tmp_path, *nodes)
+    assert (largest > 50, found) == (larger, moving)
+
+
+def test_inputs_are_not_so_large_that_nothing_is_finite(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Exp", ["x"], ["e"]),
+        helper.make_node("Mul", ["e", "small"], ["m"]),
+        helper.make_node("Mul", ["m", "small"], ["n"]),
+        helper.make_node("Add", ["n", "one"], ["y"]),
+    ]
+    largest, moving = taken(tmp_path, *nodes)
+    assert (largest < 50, moving) == (True, False)
