@@ -18,8 +18,8 @@ from apps.core.address import address_of_socket
 from apps.core.pace import Pace
 from apps.core.seats import Seats
 from apps.dashboard.ear import Ear
-from apps.tuning.live import frames
-from apps.tuning.models import Event, TuningRun
+from apps.tuning.live import frames, missed
+from apps.tuning.models import TuningRun
 
 NOT_THERE, BEHIND, CROWDED = 4404, 4410, 4429
 BETWEEN_FRAMES = 0.25  # s
@@ -75,7 +75,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             return
         self._seat = self.run.owner_id
         self.seq = _number(parse_qs(self.scope["query_string"].decode(errors="replace")).get("after", ["0"])[0])
-        if await _missed(self.run, self.seq) > MOST:
+        if await _missed(self.run, self.seq, MOST):
             await self.close(BEHIND)
             return
         self.ear = Ear(self.run.pk, self._rung)
@@ -177,11 +177,7 @@ def _frames(run: TuningRun, after: int) -> tuple[list[dict[str, Any]], int]:
     return frames(run, after, LIMIT)
 
 
-def _told_after(run: TuningRun, after: int) -> int:
-    return Event.objects.filter(run=run, seq__gt=after)[: MOST + 1].count()
-
-
 # Not in Django's one thread: a slow read of one viewer must not hold up the others.
 _find = database_sync_to_async(_run_of, thread_sensitive=False)
 _read = database_sync_to_async(_frames, thread_sensitive=False)
-_missed = database_sync_to_async(_told_after, thread_sensitive=False)
+_missed = database_sync_to_async(missed, thread_sensitive=False)

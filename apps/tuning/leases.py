@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -88,24 +89,21 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
     if task in READING:
         return claim_read(worker, now=now)
     if task in turns.MEASURING:
-        return _claim_next(key, worker, now)
+        return _claim_next(lambda: turns.measured_next(key, _ready(now)), worker, now)
     return _claimed(key, worker, now)
-
-
-def _claim_next(asked: uuid.UUID, worker: str, now: datetime) -> Claim | None:
-    """Another worker may have been quicker; what stays where it is waits for something else."""
-    held, tried = None, None
-    while held is None and (key := turns.measured_next(asked, _ready(now))) not in (None, tried):
-        held, tried = _claimed(key, worker, now), key
-    return held
 
 
 def claim_read(worker: str, *, now: datetime | None = None) -> Claim | None:
     """The hold on the uploaded file that is to be read next. None where none is."""
     now = now or clock.now()
-    held = None
-    while held is None and (turn := next_read(_ready(now))) is not None:  # another worker may have been quicker
-        held = _claimed(turn, worker, now)
+    return _claim_next(lambda: next_read(_ready(now)), worker, now)
+
+
+def _claim_next(turn: Callable[[], Any], worker: str, now: datetime) -> Claim | None:
+    """That whose `turn` it is. Another worker may have been quicker; what stays where it is waits for something else."""
+    held, tried = None, None
+    while held is None and (key := turn()) not in (None, tried):
+        held, tried = _claimed(key, worker, now), key
     return held
 
 

@@ -41,6 +41,11 @@ def frames(run: TuningRun, after_seq: int, limit: int = 200) -> tuple[list[dict[
     return events, events[-1]["seq"] if events else after_seq
 
 
+def missed(run: TuningRun, after_seq: int, most: int) -> bool:
+    """Whether there are more than `most` events after a number."""
+    return Event.objects.filter(run=run, seq__gt=after_seq)[: most + 1].count() > most
+
+
 def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
     operators = list(run.operators.all())
     history, scatter = History(operators), _Scatter()

@@ -35,11 +35,16 @@ def again(claim: services.Claim, act: Callable[..., _T], *arguments: object) -> 
         try:
             return act(*arguments)
         except (OperationalError, InterfaceError) as error:
-            close_old_connections()
-            if is_full(error) or clock.now() - claim.renewed > PATIENCE:
+            if not _lasts(claim, error) or is_full(error):
                 raise
-            log.warning("%s %s: tried again: %s", claim.task, claim.job_id, error)
             time.sleep(PAUSE)
+
+
+def _lasts(claim: services.Claim, error: Exception) -> bool:
+    """Whether the lease does long enough to ask the database, which just failed, again."""
+    close_old_connections()
+    log.warning("%s %s: %s", claim.task, claim.job_id, error)
+    return clock.now() - claim.renewed <= PATIENCE
 
 
 class DatabaseJournal:
@@ -79,10 +84,8 @@ class DatabaseJournal:
         except services.LeaseLost as lost:
             raise LeaseLost(str(lost)) from lost
         except (DatabaseError, InterfaceError) as error:
-            close_old_connections()
-            if clock.now() - self._claim.renewed > PATIENCE:
+            if not _lasts(self._claim, error):
                 raise
-            log.warning("%s %s: its lease was not renewed: %s", self._claim.task, self._claim.job_id, error)
         self.turned |= self.asked == "turn"
         return "pause" if self.ours and self._leaving.is_set() else self.asked
 

@@ -56,7 +56,7 @@ class Device:
         self._lock = MeasureLock(default_path().with_name("device.lock"))
         self._held = ExitStack()
         self._loaded = 0
-        self._loads = False
+        self._loads = False  # whether any library was loaded yet
 
     def hardware(self, peak: bool) -> Answer:
         hardware = detect()

@@ -14,6 +14,9 @@ from workers.networks.shape import nested, subgraphs
 
 Array = NDArray[Any]
 
+HANDING_ON = frozenset({"Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"})
+"""Operators whose output has the values that their first input has, and no others."""
+
 
 class Weights:
     """The constants of the main graph by name, as arrays when asked for. `put` replaces or adds one."""

@@ -16,7 +16,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Array, attribute, replace_nodes
+from workers.networks.graph import HANDING_ON, Array, attribute, replace_nodes
 from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
 from workers.networks.precision import PAIRS
@@ -29,7 +29,7 @@ _RANGES = {
     TensorProto.UINT16: (0, 65535),
     TensorProto.INT16: (-32768, 32767),
 }
-_MOVING = frozenset({"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Identity"})
+_MOVING = HANDING_ON | {"MaxPool"}
 """Operators that hand on some of the values they read, or all."""
 _AVERAGING = frozenset({"AveragePool", "GlobalAveragePool"})
 
@@ -68,10 +68,10 @@ class _Rules:
 
     def write(self, node: NodeProto) -> None:
         """Takes the next operator of the network."""
-        # com.microsoft has the pairs too, for integers of 16 bits in older operator sets.
         if node.op_type in PAIRS and attribute(node, "block_size", 0) and node.input[0] not in self._weights:
             reason = "it has scales of blocks, of a tensor that is computed"
             raise NetworkError(f"{node.op_type} {node.name or node.output[0]}", reason, "quantise it with one scale")
+        # com.microsoft has the pairs too, for integers of 16 bits in older operator sets.
         standard = node.domain in ("", "ai.onnx") or node.op_type in PAIRS
         rule = self._rules.get(node.op_type) if standard else None
         if rule is not None and rule(node):

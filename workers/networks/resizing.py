@@ -96,7 +96,8 @@ def _refuse_parts_of_pixels(node: NodeProto, weights: Weights, shapes: Mapping[s
 
 def _same_pixels(node: NodeProto, size: int, scale: float) -> bool:
     """Whether the nearest pixels by the scale are those by the sizes."""
-    places, out = np.arange(max(1, math.floor(size * scale))), max(1, math.floor(size * scale))
+    out = max(1, math.floor(size * scale))
+    places = np.arange(out)
     rounding = _ROUNDINGS.get(attribute(node, "nearest_mode", b"round_prefer_floor"))
     half = {b"half_pixel": 0.5, b"pytorch_half_pixel": 0.5, b"asymmetric": 0.0}
     shift = half.get(attribute(node, "coordinate_transformation_mode", b"half_pixel"))

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
-from workers.networks.graph import Array, attribute
+from workers.networks.graph import HANDING_ON, Array, attribute
 from workers.networks.halves import computes_in_halves
 from workers.networks.precision import ROUNDING, WEIGHTS_ONLY, precision
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
-_HANDING_ON = frozenset({"Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"})
 _SUMMING = frozenset({"ConvInteger", "MatMulInteger"})
 _REAL = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.UNDEFINED})
 _SHORT = frozenset({TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16})
@@ -204,7 +203,7 @@ def _probabilities(
 
 def _source(name: str, makers: dict[str, NodeProto]) -> str:
     """The tensor whose values those of `name` are."""
-    while name in makers and makers[name].op_type in _HANDING_ON:
+    while name in makers and makers[name].op_type in HANDING_ON:
         name = makers[name].input[0]
     return name
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 
 from onnx import ModelProto, NodeProto, TensorProto
 
-from workers.networks.graph import attribute
+from workers.networks.graph import HANDING_ON, attribute
 from workers.networks.inspect import real_inputs
 from workers.networks.shape import TensorShape, nested
 from workers.networks.shapes import tensor_shapes
 
-_HANDING_ON = frozenset({"Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Cast"})
+_HANDING_ON = HANDING_ON | {"Cast"}
 _ASKING = frozenset({"Shape", "Size", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
 """Any integer is as good as another to these."""
 _INDICES = frozenset({TensorProto.INT32, TensorProto.INT64})

@@ -31,7 +31,7 @@ def whole_span(expr: Any, bound: Bound, known: Known | None = None) -> Span | No
     if not isinstance(expr, relax.Var):
         return _found(expr, bound, known)
     if expr not in known:
-        known[expr] = _found(bound(expr), bound, known)
+        known[expr] = _found(expr, bound, known)
     return known[expr]
 
 
