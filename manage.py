@@ -4,12 +4,21 @@
 import os
 import sys
 
+from apps.operations.headless import PROGRAMS, become
+
 
 def main() -> None:
+    if sys.argv[1:2] and sys.argv[1] in PROGRAMS:
+        become(*sys.argv[1:])  # before the settings, which make the site's directory
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tuningsite.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+        sys.stdout.flush()
+    except BrokenPipeError:  # of `| head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
 
 
 if __name__ == "__main__":

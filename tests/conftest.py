@@ -141,4 +141,4 @@ def _wait(folder: str, server: subprocess.Popen[bytes]) -> None:
             except subprocess.TimeoutExpired:
                 continue
             pytest.fail(f"PostgreSQL did not start: {Path(folder, 'log').read_text()[-1000:]}")
-    pytest.fail("PostgreSQL does not answer after 10 s")
+    pytest.fail("PostgreSQL does not answer after a minute")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +20,13 @@ def alive(pid: int) -> bool:
     with suppress(OSError):
         return stat_of(pid)[0] not in "ZX"
     return False
+
+
+def kill(*pids: int, number: int = signal.SIGKILL) -> None:
+    """The signal to those that are still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def eventually(condition: Callable[[], Any], seconds: float = 60.0, what: str = "it") -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
+from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -82,12 +84,22 @@ def database(name: str) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = dict(dj_database_url.parse(value))
         if found["ENGINE"].endswith("postgresql"):
+            _check_driver(name)
             found["OPTIONS"] = {**UNANSWERED, **found.get("OPTIONS", {})}
         return found
     except ValueError:
         raise _refused(
             name, "it is no address of a database", "write it like postgres://user:password@host/name"
         ) from None
+
+
+def _check_driver(name: str) -> None:
+    """Of PostgreSQL: where there is none Django ends every command with a traceback."""
+    for driver in ("psycopg", "psycopg2"):
+        with suppress(ImportError):
+            import_module(driver)
+            return
+    raise _refused(name, "no driver for PostgreSQL is installed", 'pip install "psycopg[binary]"')
 
 
 def queue(name: str) -> str:

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+SCOPED = 6
+"""The Landlock version (Linux 6.12) from which on a child can signal no process but its own."""
+
 
 @dataclass(frozen=True)
 class Protection:
@@ -17,6 +20,11 @@ class Protection:
 
     landlock: int
     filtered: bool
+
+    @property
+    def scoped(self) -> bool:
+        """Whether it keeps a child's signals in."""
+        return self.landlock >= SCOPED
 
 
 AGAIN = 60.0

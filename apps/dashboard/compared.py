@@ -13,15 +13,16 @@ from operator import itemgetter
 from statistics import median
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from apps.dashboard import words
-from apps.dashboard.figures import budget
+from apps.dashboard.figures import budget, library
 from apps.dashboard.methods import titled
 from apps.dashboard.plot import Curve, Plot, apart, monotone, stepped
 from apps.dashboard.streams import as_csv
 from apps.tuning.live import thinned
-from apps.tuning.models import Event, Operator, TuningRun
+from apps.tuning.models import Event, Operator, Slot, TuningRun
+from workers.messages.baselines import ONNX_RUNTIME
 
 POINTS = 300
 LINES = 8
@@ -49,8 +50,8 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """Runs that were asked for alike. `title` tells it from all others, `latency` and `clock` are what they came to; `again`
-    where that is more than what `points` end with: bests were measured again."""
+    """Runs that were asked for alike. `title` tells it from all others, `latency` and `clock` are what they had come to where
+    it ends; `again` where that is more than what `points` end with: bests were measured again."""
 
     method: str
     title: str
@@ -66,6 +67,27 @@ class Line:
     def repeated(self) -> bool:
         """Whether seeds do not tell its runs apart."""
         return len({run.seed for run in self.runs}) < len(self.runs)
+
+    @property
+    def cut(self) -> bool:
+        """Whether another of its runs went on, after one was stopped or since one is no further."""
+        return any(run.clock > self.clock for run in self.runs)
+
+    @property
+    def whole(self) -> float | None:
+        """Seconds end to end: the median of those of its runs that have a library, by the last one."""
+        return _middle(seconds for seconds, _ in self._timed)
+
+    @property
+    def over_onnxruntime(self) -> float | None:
+        """How many times faster that is: the median of those that were compared."""
+        return _middle(baseline / seconds for seconds, baseline in self._timed if baseline)
+
+    @property
+    def _timed(self) -> list[tuple[float, float | None]]:
+        """(seconds end to end, ONNX Runtime's) of its runs that have a library."""
+        told = [(library(run), {line["name"]: line["seconds"] for line in run.baselines}) for run in self.runs]
+        return [(found.seconds, theirs.get(ONNX_RUNTIME)) for found, theirs in told if found]
 
     @property
     def changes(self) -> list[Point]:
@@ -110,6 +132,15 @@ class Picture:
     def again(self) -> bool:
         return any(line.again for line in self.lines)
 
+    @property
+    def cut(self) -> bool:
+        return any(line.cut for line in self.lines)
+
+
+def described(run: TuningRun) -> str:
+    """What tells it from others of its network, where one is chosen."""
+    return ", ".join([_method(run), budget(run), run.machine_name, f"seed {run.seed}"])
+
 
 def picture(runs: Iterable[TuningRun]) -> Picture | None:
     """None without a run that has a latency; runs come latest first."""
@@ -143,16 +174,24 @@ def table(lines: Sequence[Line]) -> str:
 
 def _curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:
     """(clock, latency) of each run, by its key, as its own page draws them: after each batch, of many an even choice and the
-    first one with a latency, and now. In three queries for all of them."""
-    batches: dict[Any, list[int]] = {run.pk: [] for run in runs}
-    for key, number in Event.objects.filter(run__in=runs, kind="batch").order_by("seq").values_list("run_id", "seq"):
-        batches[key].append(number)
-    told = _told({key: Q(seq__in=thinned(numbers, POINTS)) for key, numbers in batches.items() if numbers})
-    between = {key: gap for key, rows in told.items() if (gap := _before_the_first(rows))}
-    earlier = _told(between)
+    first one with a latency, and now. Of more slots than POINTS an even choice stands for the batches from the first to the
+    last one: of a run of hours nobody counts them. In four queries for all of them."""
+    long = {run.pk: thinned(range(1, run.slots_count + 1), POINTS) for run in runs if run.slots_count > POINTS}
+    slots = _told(Slot.objects.all(), {key: Q(number__in=numbers) for key, numbers in long.items()}, "ended", "latency")
+    counted = Q(run__in=[run.pk for run in runs if run.pk not in long])
+    for key, rows in slots.items():
+        if rows:  # else it is being deleted
+            counted |= Q(run=key, seq__lt=rows[0][0]) | Q(run=key, seq__gt=rows[-1][0])
+    batches, kept = Event.objects.filter(kind="batch"), defaultdict[Any, list[int]](list)
+    for key, number in batches.filter(counted).order_by("seq").values_list("run_id", "seq"):
+        kept[key].append(number)
+    chosen = {key: Q(seq__in=thinned(numbers, POINTS)) for key, numbers in kept.items()}
+    told = _told(batches, chosen, "clock", "payload__latency")
+    between = {key: gap for key, rows in told.items() if key not in long and (gap := _before_the_first(rows))}
+    earlier = _told(batches, between, "clock", "payload__latency")
     found = {}
     for run in runs:
-        rows = [*earlier.get(run.pk, ()), *told.get(run.pk, ())]
+        rows = [row for part in (earlier, told, slots) for row in part.get(run.pk, ())]
         found[run.pk] = curve = [(clock, latency) for _, clock, latency in sorted(rows) if latency is not None]
         if curve and run.latency is not None and run.clock > curve[-1][0]:
             curve.append((run.clock, run.latency))
@@ -160,18 +199,17 @@ def _curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:
 
 
 Told = tuple[int, float, float | None]
-"""A batch: its number, its time and the latency then."""
+"""A batch or a slot: its number, its time and the latency then."""
 
 
-def _told(asked: Mapping[Any, Q]) -> dict[Any, list[Told]]:
-    """Of these batches of each run."""
+def _told(rows: QuerySet[Any], asked: Mapping[Any, Q], *fields: str) -> dict[Any, list[Told]]:
+    """Of what is asked for of each run: time and latency are these fields."""
     wanted = Q()
     for key, which in asked.items():
         wanted |= Q(run=key) & which
     found: dict[Any, list[Told]] = {key: [] for key in asked}
     if asked:
-        rows = Event.objects.filter(wanted, kind="batch").order_by("seq")
-        for key, *row in rows.values_list("run_id", "seq", "clock", "payload__latency"):
+        for key, *row in rows.filter(wanted).order_by("seq").values_list("run_id", "seq", *fields):
             found[key].append((row[0], row[1], row[2]))
     return found
 
@@ -235,8 +273,8 @@ def _line(runs: Sequence[TuningRun], curves: Sequence[Curve], title: str, start:
     times = sorted({clock for curve in held for clock, _ in curve if begun <= clock <= end})
     rows = [(at, [_at(curve, at) for curve in held]) for at in thinned(times, 2 * POINTS)]
     points = [Point(at, median(values), min(values), max(values)) for at, values in rows]
-    latency = median(run.latency or 0.0 for run in runs)
-    raised = any((run.latency or 0.0) > curve[-1][1] for run, curve in zip(runs, held, strict=True))
+    last = points[-1]
+    latency = median(_at(curve, last.clock) for curve in curves)
     return Line(
         method=_method(runs[0]),
         title=title,
@@ -244,10 +282,15 @@ def _line(runs: Sequence[TuningRun], curves: Sequence[Curve], title: str, start:
         start=start,
         runs=runs,
         latency=latency,
-        clock=max(run.clock for run in runs),
+        clock=last.clock,
         points=points,
-        again=raised and latency > points[-1].latency,
+        again=latency > last.latency,
     )
+
+
+def _middle(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return median(found) if found else None
 
 
 def _at(curve: Curve, clock: float) -> float:
@@ -256,7 +299,7 @@ def _at(curve: Curve, clock: float) -> float:
 
 
 def _chart(lines: Sequence[Line], **places: Any) -> Chart:
-    end = max(line.clock for line in lines)
+    end = max(run.clock for line in lines for run in line.runs)
     latencies = [value for line in lines for _, *values in line.points for value in values]
     plot = Plot.around(end, [*latencies, *(line.latency for line in lines if line.again)], **places)
     drawn = [_drawn(line, plot) for line in lines]

@@ -58,17 +58,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Course:
-    """`own` is the time of all `count` slots, `won` what they took off the time of one call, both in seconds.
-
-    `given` are slots with what was expected of them, `spans` when more of them (began, ended).
-    """
+    """`own` is the time of all `count` slots in seconds; `given` are slots with what was expected of them, `spans` when more of
+    them (began, ended)."""
 
     steps: Sequence[Step]
     given: Sequence[Given]
     spans: Sequence[tuple[float, float]]
     count: int
     own: float
-    won: float
     failures: Mapping[str, int]
 
     @property
@@ -87,12 +84,8 @@ class Course:
 
 def course(run: TuningRun, operator: Operator) -> Course:
     """Reads an operator's measurements a page at a time, and of its slots all times but few decisions."""
-    slots = list(
-        run.slots.filter(operator=operator.index)
-        .order_by("number")
-        .values_list("number", "began", "ended", "before", "after")
-    )
-    spans = [(began, ended) for _, began, ended, _, _ in slots]
+    slots = list(run.slots.filter(operator=operator.index).order_by("number").values_list("number", "began", "ended"))
+    spans = [(began, ended) for _, began, ended in slots]
     own = _OwnTime(spans)
     history, reached, failures = _measured(run, operator)
     # Of a single operator both grow together.
@@ -108,7 +101,6 @@ def course(run: TuningRun, operator: Operator) -> Course:
         spans=thinned(spans, SPANS),
         count=len(slots),
         own=own.whole,
-        won=sum(max(0.0, before - after) for *_, before, after in slots if before is not None and after is not None),
         failures=dict(failures.most_common()),
     )
 

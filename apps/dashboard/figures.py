@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from apps.catalog.models import Network
 from apps.dashboard import humans, words
 from apps.dashboard.methods import titled
 from apps.tuning.live import thinned
@@ -81,10 +82,12 @@ def library(run: TuningRun) -> Library | None:
 
 @dataclass(frozen=True)
 class Row:
-    """A run on a list. Ratios are of its `latency`, or of the sum of operators where that is what it is."""
+    """A run on a list. Ratios are of its `latency`, or of the sum of operators where that is what it is; `unanswered`: it waits
+    for a worker, and none answers."""
 
     run: TuningRun
     method: str
+    sizes: str
     word: str
     eta: float | None
     latency: float | None
@@ -93,20 +96,32 @@ class Row:
     over_untuned: float | None
     over_onnxruntime: float | None
     spark: Sequence[tuple[float, float]]
+    unanswered: bool
 
 
 def rows(runs: Iterable[TuningRun]) -> list[Row]:
-    """With two queries for all of them, and as many more where one is queued."""
+    """With three queries for all of them, and as many more where one is queued."""
     runs = list(runs)
-    drawn = _curves(runs)
+    drawn, dynamic = _curves(runs), _dynamic(runs)
     queued = waits() if any(run.job.state == State.QUEUED for run in runs) else {}
-    return [_row(run, drawn[run.pk], queued.get(run.job_id)) for run in runs]
+    return [_row(run, drawn[run.pk], dynamic.get(run.network_id), queued.get(run.job_id)) for run in runs]
 
 
 def table(runs: Iterable[TuningRun]) -> dict[str, Any]:
-    """What _rows.html shows: `rows`, and whether anything of them goes on, so that it asks again soon."""
+    """What _rows.html shows: `rows`, whether anything of them goes on, so that it asks again soon, and whether one waits for a
+    worker and none answers."""
     shown = rows(runs)
-    return {"rows": shown, "busy": any(row.run.job.state in ACTIVE for row in shown)}
+    return {
+        "rows": shown,
+        "busy": any(row.run.job.state in ACTIVE for row in shown),
+        "unanswered": any(row.unanswered for row in shown),
+    }
+
+
+def _dynamic(runs: Iterable[TuningRun]) -> dict[Any, Any]:
+    """What the files of their networks leave open, by network: of an inspection, which may be long, that alone."""
+    networks = Network.objects.filter(pk__in={run.network_id for run in runs}, inspection__dynamic__0__isnull=False)
+    return dict(networks.order_by().values_list("pk", "inspection__dynamic"))
 
 
 def _curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:
@@ -124,12 +139,13 @@ def _curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:
     return found
 
 
-def _row(run: TuningRun, curve: list[tuple[float, float]], wait: Wait | None) -> Row:
+def _row(run: TuningRun, curve: list[tuple[float, float]], dynamic: Any, wait: Wait | None) -> Row:
     first, word = headline(run), words.of_state(run)
     theirs = {line["name"]: line["seconds"] for line in run.baselines}
     return Row(
         run=run,
         method=titled(run.method, run.parts),
+        sizes=humans.sizes(run.shapes, dynamic),
         word=f"{word}, {wait.before} before" if wait and wait.before else word,
         eta=eta(run) if run.job.state == State.RUNNING else None,
         latency=first.seconds,
@@ -138,7 +154,13 @@ def _row(run: TuningRun, curve: list[tuple[float, float]], wait: Wait | None) ->
         over_untuned=first.over(theirs.get(UNTUNED)),
         over_onnxruntime=first.over(theirs.get(ONNX_RUNTIME)),
         spark=curve,
+        unanswered=wait is not None and not wait.answered,
     )
+
+
+def sizes(run: TuningRun) -> str:
+    """Of inputs that its network's file leaves open."""
+    return humans.sizes(run.shapes, run.network.inspection.get("dynamic"))
 
 
 def budget(run: TuningRun) -> str:

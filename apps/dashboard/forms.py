@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils.timezone import localtime
 
 from apps.catalog.models import Network, Target
-from apps.dashboard import methods, words
+from apps.dashboard import humans, methods, words
 from apps.dashboard.methods import CHOICES
 from apps.tuning.methods import PARTS
 from apps.tuning.services import MAX_DIMENSION, MAX_TRIALS
@@ -23,17 +23,21 @@ OPEN = Q(shapes={}, inspection__dynamic__0__isnull=False)
 
 
 class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
-    """Of a user's that can be tuned; those of one name are told apart by when they came and what they hold."""
+    """Of a user's that can be tuned, with sizes that were chosen; those of one name are told apart by when they came and what
+    they hold."""
 
     def of(self, user: Any) -> None:
         mine = Network.objects.filter(owner=user, state=Network.State.READY).exclude(OPEN)
         namesakes = mine.filter(name=OuterRef("name")).exclude(pk=OuterRef("pk"))
-        self.queryset = mine.defer("inspection").annotate(has_namesakes=Exists(namesakes))
+        self.queryset = mine.defer("inspection").annotate(
+            has_namesakes=Exists(namesakes), open_sizes=F("inspection__dynamic")
+        )
 
     def label_from_instance(self, network: Any) -> str:
-        if not network.has_namesakes:
-            return str(network)
-        return f"{network}, of {localtime(network.created):%Y-%m-%d %H:%M}, {network.sha256[:8]}"
+        told = [str(network), humans.sizes(network.shapes, network.open_sizes)]
+        if network.has_namesakes:
+            told.append(f"of {localtime(network.created):%Y-%m-%d %H:%M}, {network.sha256[:8]}")
+        return ", ".join(filter(None, told))
 
 
 def _part(role: str) -> forms.ChoiceField:
@@ -108,11 +112,12 @@ class Sizes(forms.Form):
             if name in self.fields:
                 self.fields[name].help_text += f", dimension {open_['axis']} of {open_['input']}"
                 continue
+            kept = network.shapes.get(open_["input"])
             likely = 1 if open_["axis"] == 0 else None
             self.fields[name] = forms.IntegerField(
                 min_value=1,
                 max_value=MAX_DIMENSION,
-                initial=likely,
+                initial=kept[open_["axis"]] if kept else likely,
                 label=open_["symbol"] or f"{open_['input']}, dimension {open_['axis']}",
                 help_text=f"dimension {open_['axis']} of {open_['input']}",
             )

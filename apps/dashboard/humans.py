@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from apps.core import amounts
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+INPUTS = 2
+"""As many have their sizes told."""
 NONE = "–"
 """Also for what a row lacks: a template hands an empty text over for it."""
 
@@ -137,7 +141,15 @@ def shortened(text: str, most: int) -> str:
     return f"{text[: most - 1 - kept].rstrip()}…{text[-kept:].lstrip()}"
 
 
-def stem(*names: str) -> str:
+def sizes(shapes: Mapping[str, Sequence[int]], dynamic: Iterable[Mapping[str, Any]] | None) -> str:
+    """input 8x3x224x224: inputs of which the file leaves a dimension open {input, axis, symbol}; of many the first ones."""
+    names = list(dict.fromkeys(open_["input"] for open_ in dynamic or () if open_["input"] in shapes))
+    told = [f"{shortened(name, 24)} {'x'.join(map(str, shapes[name]))}" for name in names[:INPUTS]]
+    more = [f"{len(names) - INPUTS} more"] if len(names) > INPUTS else []
+    return ", ".join([*told, *more])
+
+
+def stem(name: str, *more: str) -> str:
     """A name for files that no header and no file system minds: squeezenet-a-machine."""
-    plain = (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60].rstrip("-.") for name in names)
+    plain = (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60].rstrip("-.") for name in (name, *more))
     return "-".join(filter(None, plain)) or "network"

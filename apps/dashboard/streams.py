@@ -79,9 +79,10 @@ def measurement_table(run: TuningRun, operator: int | None = None) -> Iterator[b
 
 
 def as_csv(rows: Iterable[Iterable[Any]]) -> str:
-    """A cell that a spreadsheet could take for a formula is quoted as text."""
+    """A cell that a spreadsheet could take for a formula is quoted as text. Lines end as RFC 4180 has it: what a cell has of an
+    end is quoted then, also a lone carriage return, behind which a spreadsheet could begin another."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
+    csv.writer(text, lineterminator="\r\n").writerows([_cell(value) for value in row] for row in rows)
     return text.getvalue()
 
 

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Literal
 
 from django.conf import settings
+from django.db import DatabaseError, connection
 
 from apps.core import protection
-from apps.operations import embedded, listening, site
+from apps.operations import embedded, listening, lock, site
+from apps.operations.site_command import UNREACHED
 from workers.messages.linker import ADVICE, ZIG, find_linker
 
 Level = Literal["ok", "warn", "missing"]
@@ -83,7 +85,9 @@ def _pins(path: Path) -> Iterator[tuple[str, str]]:
 def tvm() -> Finding:
     """In a process of its own: the web side never loads it."""
     try:
-        done = subprocess.run([sys.executable, "-c", _TVM], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", _TVM], capture_output=True, text=True, timeout=120, check=False
+        )
     except subprocess.TimeoutExpired:
         return Finding("missing", "TVM", "did not load within two minutes", "look for what else keeps the machine busy")
     if done.returncode:
@@ -95,15 +99,21 @@ def tvm() -> Finding:
 def linker() -> Finding:
     found = find_linker()
     if found is None:
-        return Finding("missing", "linker", "none; tuning works, artifacts cannot be made", ADVICE)
+        return Finding("missing", "linker", "none; no run begins without one", ADVICE)
     return Finding(
         "ok", "linker", found if found != ZIG else f"the {ZIG} wheel; the first artifact takes some 20 s longer"
     )
 
 
-def sqlite() -> Finding:
-    if settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
-        return Finding("ok", "database", "PostgreSQL")
+def database() -> Finding:
+    try:
+        connection.ensure_connection()
+    except DatabaseError as error:
+        return Finding("missing", "database", str(error).partition("\n")[0], UNREACHED)
+    finally:
+        connection.close()
+    if connection.vendor == "postgresql":
+        return Finding("ok", "database", "PostgreSQL answers")
     text = f"SQLite {sqlite3.sqlite_version}"
     if sqlite3.sqlite_version_info < (3, 51, 3):
         return Finding(
@@ -176,11 +186,16 @@ def confinement() -> Iterator[Finding]:
     if offered is None:
         yield Finding("warn", "confinement", "this machine did not say what it offers", f"look again later; {trust}")
         return
-    if level := offered.landlock:
-        yield Finding("ok", "Landlock", f"level {level}: a model file can reach no other file")
+    files = f"level {offered.landlock}: a model file can reach no other file"
+    if offered.scoped:
+        yield Finding("ok", "Landlock", f"{files} and signal no other process")
+    elif offered.landlock:
+        text = f"{files}, but can end other processes of this user"
+        yield Finding("warn", "Landlock", text, f"Linux 6.12 or newer; {trust}")
     else:
-        step = f"Linux 5.13 or newer with landlock among its lsm; {trust}"
-        yield Finding("warn", "Landlock", "not there: children have limits, but can read files of this user", step)
+        text = "not there: children have limits, but can read files and end processes of this user"
+        step = f"Linux 6.12 or newer, or 5.13 for files alone, with landlock among its lsm; {trust}"
+        yield Finding("warn", "Landlock", text, step)
     if offered.filtered:
         yield Finding("ok", "seccomp", "a model file can open no socket and look into no process")
     else:
@@ -189,6 +204,8 @@ def confinement() -> Iterator[Finding]:
 
 
 def address() -> Finding:
+    if running := lock.noted(Path(settings.DATA_DIR)):
+        return Finding("ok", "address", f"the site runs at {running}")
     try:
         wanted = listening.configured()
         held, found = listening.listen(wanted)
@@ -201,7 +218,7 @@ def address() -> Finding:
 
 
 CHECKS: tuple[Callable[[], Finding | Iterator[Finding]], ...] = (
-    python, packages, tvm, linker, sqlite, queue_server, data_directory, machine, confinement, address,
+    python, packages, tvm, linker, database, queue_server, data_directory, machine, confinement, address,
 )  # fmt: skip
 
 

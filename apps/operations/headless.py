@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
-from django.conf import settings
 from django.core.management.base import BaseCommand
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = {
+    "tune": ("workers.headless", "tune"),
+    "control": ("workers.headless", "control"),
+    "landscape": ("workers.headless", "landscape"),
+    "benchmark": ("workers.benchmarks",),
+}
+"""Modules by command, with the first of their words."""
+
+
+def become(command: str, *words: str) -> NoReturn:
+    """Python with that command's module and these words, in the same directory, of which it imports nothing."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    os.execv(sys.executable, [sys.executable, "-P", "-m", *PROGRAMS[command], *words])
 
 
 class HeadlessCommand(BaseCommand):
-    """Becomes `python -m workers.headless` with the same command line, in the same directory; no database is touched."""
+    """For `manage.py help`; touches no database."""
 
-    program = "workers.headless"
     requires_system_checks: list[str] = []  # noqa: RUF012  (the base class declares it so)
 
     def run_from_argv(self, argv: list[str]) -> None:
-        paths = [str(settings.BASE_DIR), *filter(None, [os.environ.get("PYTHONPATH")])]
-        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-        os.execv(sys.executable, [sys.executable, "-m", self.program, *argv[1:]])
+        become(*argv[1:])
 
     def handle(self, *args: Any, **options: Any) -> None:
         raise NotImplementedError("started from a command line only")

@@ -21,7 +21,7 @@ from apps.tuning import dispatch, orders, turns
 from apps.tuning.endings import ATTEMPTS, After, after, plain
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.reading import next_read, second
-from apps.tuning.requests import being_taken, compile_if_measured, taken_meanwhile, waiting_for
+from apps.tuning.requests import being_compiled, being_taken, compile_if_measured, taken_meanwhile, waiting_for
 from apps.tuning.states import HELD, OVER, State
 from apps.tuning.sweep import discard
 from apps.tuning.transitions import move, tell
@@ -78,7 +78,7 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
     """The hold on a queued job, or on one whose worker's lease ran out. None: leave it, somebody else has it, it is to wait,
     or what it should find is known by now.
 
-    Where the job reads a file, `claim_read` finds that whose turn it is, and where it needs the machine `measured_next`.
+    Where the job reads a file, `claim_read` finds that whose turn it is, and otherwise `next_asked`.
     """
     now = now or clock.now()
     try:
@@ -88,23 +88,28 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
     task = Job.objects.filter(pk=key).values_list("task", flat=True).first()
     if task in READING:
         return claim_read(worker, now=now)
-    if task in turns.MEASURING:
-        return _claim_next(lambda: turns.measured_next(key, _ready(now)), worker, now)
-    return _claimed(key, worker, now)
+    tasks = next((tasks for tasks in (turns.MEASURING, turns.PREPARING) if task in tasks), ())
+    return _claim_next(lambda left: turns.next_asked(key, _ready(now) & ~Q(pk__in=left), tasks), worker, now, key)
 
 
 def claim_read(worker: str, *, now: datetime | None = None) -> Claim | None:
     """The hold on the uploaded file that is to be read next. None where none is."""
     now = now or clock.now()
-    return _claim_next(lambda: next_read(_ready(now)), worker, now)
+    return _claim_next(lambda left: next_read(_ready(now) & ~Q(pk__in=left)), worker, now)
 
 
-def _claim_next(turn: Callable[[], Any], worker: str, now: datetime) -> Claim | None:
-    """That whose `turn` it is. Another worker may have been quicker; what stays where it is waits for something else."""
-    held, tried = None, None
-    while held is None and (key := turn()) not in (None, tried):
-        held, tried = _claimed(key, worker, now), key
-    return held
+def _claim_next(turn: Callable[[set[Any]], Any], worker: str, now: datetime, asked: Any = None) -> Claim | None:
+    """That whose `turn` it is, of what is not left. Another worker may have been quicker; what waits for something else is
+    left, and what was `asked` for then has had its message."""
+    left, last = set[Any](), None
+    while (key := turn(left)) not in (None, last):
+        if held := _claimed(key, worker, now):
+            return held
+        if key == asked:
+            last = key
+        else:
+            left.add(key)
+    return None
 
 
 def _ready(now: datetime) -> Q:
@@ -118,8 +123,8 @@ def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
     with transaction.atomic():
         job = Job.objects.select_related("run").filter(pk=key).first()
         beside = job is not None and job.task == Job.Task.BASELINE
-        if job is None or (beside and being_taken(job)):
-            return None  # reconcile sends it again
+        if job is None or (beside and being_taken(job)) or being_compiled(job):
+            return None  # sent again when that is over, or by reconcile
         if job.task == Job.Task.CONVERT and second(job, ready):
             return None
         if not move(
@@ -219,7 +224,7 @@ def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
         failed.update(state=Target.State.FAILED, error=error, next_step=next_step)
     elif job.task == Job.Task.BASELINE and job.run is not None:
         text = f"what the run is compared with was not measured: {error}. Next step: {next_step}"
-        tell(job.run, "log", level="warning", text=text)
+        tell(job.run, "log", level="warning", text=text, uncompared=True)  # its page offers to measure it again
     elif job.task == Job.Task.COMPILE and job.run is not None:
         tell(job.run, "artifact", state="failed", error=error, next_step=next_step)
 

@@ -11,14 +11,17 @@ from django.db.models import Count, Max, Q, QuerySet
 from apps.tuning.dispatch import ROUTES
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import HELD, State
-from workers.messages.names import QUEUE_MEASURE
+from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE
 
 TURN = timedelta(minutes=10)
 """What a form offers first. In the first half a minute nothing is measured: the network is imported again."""
+LATE = 3 * TURN
+"""Whoever has waited so long, for one that had the machine all the while, waits no longer, whatever that one's child tells."""
 END = 120.0
 """Seconds that a run may have left to be let come to its end."""
 _NEVER = (0, datetime.min.replace(tzinfo=UTC))
 MEASURING = [task for task, (queue, _) in ROUTES.items() if queue == QUEUE_MEASURE]
+PREPARING = [task for task, (queue, _) in ROUTES.items() if queue == QUEUE_PREPARE]
 
 
 def next_of(jobs: QuerySet[Job], tasks: Collection[str]) -> tuple[Any, Any]:
@@ -34,22 +37,27 @@ def next_of(jobs: QuerySet[Job], tasks: Collection[str]) -> tuple[Any, Any]:
     return min(waiting, key=lambda row: turns.get(row[1], _NEVER), default=(None, None))
 
 
-def measured_next(asked: Any, ready: Q) -> Any:
-    """The key of what has the machine next, of those that are `ready`; None where none is. A message that `asked` for one only
-    says that something waits, and some come twice: it decides between what one account has waiting."""
-    jobs = Job.objects.filter(ready, task__in=MEASURING)
-    key, owner = next_of(jobs, MEASURING)
+def next_asked(asked: Any, ready: Q, tasks: Collection[str]) -> Any:
+    """The key of what has the machine next, or a place beside it, of those of these `tasks` that are `ready`; None where none
+    is. A message that `asked` for one only says that something waits, and some come twice: it decides between what one account
+    has waiting."""
+    jobs = Job.objects.filter(ready, task__in=tasks)
+    key, owner = next_of(jobs, tasks)
     return asked if jobs.filter(pk=asked, owner=owner).exists() else key
 
 
 def over(job: Job, since: datetime, now: datetime) -> bool:
-    """Whether a run that has had the machine `since` then is to give it up. Not before it has measured something: the next
-    attempt would begin where this one did. A clock that went back ends a turn early, not never."""
-    if job.task != Job.Task.TUNE or job.fruitless or timedelta(0) <= now - since < TURN:
+    """Whether a run that has had the machine `since` then is to give it up. Not before it has measured something, when the next
+    attempt would begin where this one did, nor just before its end; but both are what its child tells, which keeps nobody
+    waiting for LATE. A clock that went back ends a turn early, not never."""
+    held = now - since
+    if job.task != Job.Task.TUNE or timedelta(0) <= held < TURN:
         return False
     left = eta(TuningRun.objects.get(job=job))
     others = Job.objects.filter(waiting(now), task__in=MEASURING).exclude(owner=job.owner_id)
-    return (left is None or left > END) and others.exists()
+    if job.fruitless or (left is not None and left <= END):
+        others = others.filter(created__lte=now - LATE) if held >= LATE else others.none()
+    return others.exists()
 
 
 def waiting(now: datetime) -> Q:

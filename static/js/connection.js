@@ -20,3 +20,10 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
 document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
   if (detail.target.matches("[role=status]") && detail.fragment.textContent === detail.target.textContent) detail.shouldSwap = false;
 });
+
+// In a page that nobody sees nothing is read anew: it is as soon as the page is seen again.
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const { elt, verb } = event.detail.requestConfig;
+  if (document.hidden && verb === "get" && elt.matches("[hx-trigger*='every']")) event.preventDefault();
+});

@@ -104,8 +104,13 @@ def test_an_attempt_that_lost_its_lease_meanwhile_writes_nothing(held: Claim, mo
         raise RuntimeError("too late")
 
     monkeypatch.setattr(Claim, "order", slow)
-    attempt._supervised(held, DatabaseJournal(held, threading.Event()))
+    journal = DatabaseJournal(held, threading.Event())
+    ending = attempt._supervised(held, journal)
+    assert (ending.kind, ending.detail) == ("crashed", "RuntimeError: too late"), "the renewing had ended"
     assert lease_of(held) < clock.now() + timedelta(seconds=20)
+    with pytest.raises(LeaseLost):
+        journal.write([{"kind": "phase", "clock": 0.0, "name": "late", "text": "too late"}])
+    assert not TuningRun.objects.get().events.filter(kind="phase").exists()
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from itertools import count
 import pytest
 
 from tests import zoo
+from tests.kernel import needs
 from tests.processes import eventually
 from tests.tries import quickest, seconds_of
-from workers.sandbox import landlock
 from workers.sandbox.lock import MeasureLock
 
 VERDICT = 12.0
@@ -147,7 +147,7 @@ def test_a_paused_run_and_one_whose_worker_is_shut_down_go_on_where_they_were(si
 
 
 @pytest.mark.tvm
-@pytest.mark.skipif(landlock.supported() < landlock.SCOPED, reason="this kernel's Landlock is too old for conversions")
+@needs("scopes")
 def test_a_torch_export_file_is_converted_and_then_inspected_and_who_measures_waits_for_neither(site, tmp_path):
     import torch
 
@@ -163,16 +163,15 @@ settings.ALLOW_TORCH_EXPORT = True
 result = create_network(owner, "small.pt2", [open({str(path)!r}, "rb").read()]).pk
 """)
     row = lambda: site.ask(f"result = Network.objects.filter(pk={key!r}).values().get()")  # noqa: E731
-    longest = 0.0
+    waits = []
 
     def decided():
-        nonlocal longest
         with MeasureLock(site.environment["TUNINGSITE_MEASURE_LOCK"]).exclusive() as waited:
-            longest = max(longest, waited)
+            waits.append(waited)
         return row()["state"] != "inspecting"
 
-    eventually(decided, 90, "the verdict")
-    assert 0.3 < longest < 3
+    took = seconds_of(lambda: eventually(decided, 90, "the verdict"))
+    assert 0.3 < max(waits) < max(3.0, 0.25 * took), "a slice of it, on a busy machine too"
     found = row()
     assert found["state"] == "ready", (found["error"], site.logs())
     assert found["shapes"] == {"input": [1, 3, 8, 8]}

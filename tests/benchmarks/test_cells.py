@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from workers.benchmarks import identity
 from workers.benchmarks.cells import DONE, FAILED, VOID, Cells, Key
-from workers.benchmarks.identity import IMPORT, product_version
+from workers.benchmarks.identity import IMPORT, RECORDS, STOCK, TUNED, product_version
 
 KEY = Key("speed", "ab" * 32, "stock", 0, "same", "20 trials an operator", "A CPU", 2, "0.1.0")
 
@@ -53,7 +54,6 @@ def test_one_that_failed_hides_none_that_did_not(cells: Cells) -> None:
     assert [cell["reason"] for cell in cells.all("speed")] == ["older"]
 
 
-@pytest.mark.mutation
 def test_half_a_file_is_no_cell(cells: Cells, tmp_path: Path) -> None:
     cells.keep(KEY, "tiny", {"state": DONE, "reason": ""})
     (path,) = (tmp_path / "cells").glob("*.json")
@@ -62,6 +62,23 @@ def test_half_a_file_is_no_cell(cells: Cells, tmp_path: Path) -> None:
     assert cells.all("speed") == []
 
 
-def test_a_version_changes_with_the_rooms_it_names_and_with_no_other() -> None:
-    assert product_version(IMPORT) == product_version(IMPORT)
-    assert len({product_version(()), product_version(IMPORT), product_version(("workers/engine",))}) == 3
+def test_a_version_changes_with_the_rooms_it_names_and_with_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.0"\n')
+    inside, alone, outside = (tmp_path / name for name in ("room/part/deep.py", "one.py", "other/room.py"))
+    for path in (inside, alone, outside):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("first")
+    monkeypatch.setattr(identity, "ROOT", tmp_path)
+    before = product_version(("room", "one.py"))
+    outside.write_text("second")
+    assert product_version(("room", "one.py")) == before
+    inside.write_text("second")
+    between = product_version(("room", "one.py"))
+    alone.write_text("second")
+    assert len({before, between, product_version(("room", "one.py")), product_version(("room",))}) == 4
+
+
+def test_the_rooms_that_versions_name_are_there() -> None:
+    assert len({product_version(rooms) for rooms in ((), IMPORT, STOCK, RECORDS, TUNED)}) == 5

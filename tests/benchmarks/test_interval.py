@@ -12,7 +12,6 @@ def test_the_interval_holds_the_median_and_shrinks_with_agreement() -> None:
     assert Interval.of([1.0, 2.0, 3.0, 4.0, 5.0]) == wide
 
 
-@pytest.mark.mutation
 @pytest.mark.parametrize(
     ("count", "said"),
     [(1, "1.00 (n = 1)"), (4, "2.50 (n = 4)"), (5, "3.00 [1.00, 5.00]")],

@@ -86,7 +86,6 @@ def test_the_table_gives_ratios_and_their_mean(told: Told, measured: tuple[Path,
     assert told("latency", "--table", "--out", out)[1] == said
 
 
-@pytest.mark.mutation
 @pytest.mark.parametrize(("factory", "word"), [("broken", "the weights are gone"), ("nowhere", "no such function")])
 def test_a_factory_that_fails_says_why(exported: Path, factory: str, word: str) -> None:
     from workers.child.peers import ArtifactFailed, Peer
@@ -100,7 +99,7 @@ def test_a_factory_that_fails_says_why(exported: Path, factory: str, word: str) 
     ("arguments", "word"),
     [
         (["latency"], "--table"),
-        (["latency", "nowhere.onnx"], "no such file"),
+        (["latency", "nowhere.onnx"], "No such file"),
         (["latency", "{network}", "--torch", "other=a.py:b"], "NAME"),
         (["latency", "{network}", "--method", "lottery"], "lottery"),
         (["latency", "{network}", "{network}"], "rename"),
@@ -108,6 +107,9 @@ def test_a_factory_that_fails_says_why(exported: Path, factory: str, word: str) 
         (["speed", "{network}", "--seeds", "a,b"], "whole numbers"),
         (["speed", "{network}", "--minutes", "0"], "greater than 0"),
         (["speed", "{network}", "--trials", "0"], "greater than 0"),
+        (["speed", "{network}", "--minutes", "inf"], "finite"),
+        (["latency", "{network}", "--minutes", "inf"], "finite"),
+        (["methods", "--live", "--networks", "{network}", "--methods", "auto", "--seconds", "inf"], "finite"),
         (["speed", "--table"], "no cells"),
     ],
 )

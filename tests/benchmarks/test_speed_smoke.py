@@ -91,6 +91,17 @@ def test_tuning_of_the_plain_import_reaches_a_library(told: Told, product: Path,
     assert cell["tuning"]["judged"] > 0
 
 
+def test_a_second_run_begins_with_what_a_first_one_found(told: Told, product: Path, tmp_path: Path) -> None:
+    code, said, errors = told("speed", product, "--arms", "again", "--seeds", "0", "--trials", 6, "--out", tmp_path)
+    assert code == 0, errors + said
+    cell = cells(tmp_path)["again"]
+    assert cell["state"] == "done", cell["reason"]
+    tuning = cell["tuning"]
+    assert tuning["first"]["curve"]
+    assert tuning["summary"]["operators_known"] == tuning["operators"] == 1
+    assert all(0 < tuning[name] < 1e-2 for name in ("judged", "first_judged"))
+
+
 def test_an_interrupt_keeps_no_half_cell_and_leaves_no_process(
     started: Callable[..., subprocess.Popen[str]], zoo_cache: Path, tmp_path: Path
 ) -> None:

@@ -67,6 +67,14 @@ def test_the_first_complete_sum_stands_beside_its_moment(compared: list[Cell]) -
     assert words[words.index("10") + 1] == "6"
 
 
+def test_the_share_of_search_decisions_and_bookkeeping_is_told_where_an_arm_tells_it(compared: list[Cell]) -> None:
+    share = {"search": 0.04, "decision": 0.02, "bookkeeping": 0.005, "build": 0.7}
+    compared[1]["tuning"]["summary"] = {"share": share}
+    said = table(compared[:2])
+    assert "6.5%" in [word.strip() for word in row(said, "auto")]
+    assert not any("%" in word for word in row(said, "stock"))
+
+
 def test_a_library_whose_turns_were_disturbed_leaves_its_tuning_to_compare_with(compared: list[Cell]) -> None:
     untimed = {**compared[0], "end_to_end": None, "onnxruntime": None, "ratio": None, "ratios": None}
     said = table([untimed, compared[1]])

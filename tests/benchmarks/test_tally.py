@@ -143,6 +143,15 @@ def test_a_tally_counts_the_slots_that_ended_where_it_was_told() -> None:
     assert told_slots((9e-3, 9e-3, 8.0), (9e-3, 7.85e-3, 8.0), failures=5)["held"] == 1
 
 
+def test_a_tally_counts_what_the_belief_decided_and_what_round_robin_would_not_have() -> None:
+    tally = Tally([{"name": "a", "weight": 1}])
+    for decided, differs in ((True, True), (False, True), (False, False)):
+        decision = {"decided_by_belief": decided, "differs_from_round_robin": differs}
+        tally.hear({"kind": "slot", "operator": 0, "before": None, "after": None, "trials": 0, "decision": decision})
+    found = tally.figures()
+    assert (found["slots"], found["decided_by_belief"], found["differs_from_round_robin"]) == (3, 1, 2)
+
+
 def test_a_tally_tells_intervals_without_width_and_slots_that_gained() -> None:
     """Of a best in six digits; in the third slot 4 % were expected and 2 % came, in the fourth nothing was and 2 % came."""
     found = told_slots((9e-3, 9e-3, 9.0), (9e-3, 9e-3, 8.9), (9e-3, 8.8e-3, 8.6), (8.8e-3, 8.6e-3, 9.1))

@@ -205,6 +205,12 @@ class Storyteller:
         services.conclude(self.runs[run]["held"], "failed", "", printed, last)
         return self.figures(run)
 
+    def uncompared(self, run: str, reason: str) -> dict[str, Any]:
+        """What it is compared with could not be measured."""
+        held = services.claim(Job.objects.get(run=run, task="baseline").pk, "teller")
+        services.conclude(held, "failed", last={"kind": "failed", "reason": reason, "next_step": "buy another"})
+        return self.figures(run)
+
     def figures(self, run: str) -> dict[str, Any]:
         row = TuningRun.objects.select_related("job").get(pk=run)
         return {"seq": row.job.last_seq, "trials": row.trials, "latency": row.latency, "state": row.job.state}

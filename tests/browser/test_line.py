@@ -49,3 +49,30 @@ def test_a_line_that_nobody_answers_on_is_lost_at_once_and_another_is_tried(site
     finally:
         site.web.send_signal(signal.SIGCONT)
     until(lambda: browser.execute_script(SAID) == ["live", "lost", "live"], 60)
+
+
+REFUSED = """
+const [path, times, done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
+const Real = window.WebSocket;
+let left = times;
+window.WebSocket = class extends Real {
+  constructor(address) { super(left-- > 0 ? address.replace(/[0-9a-f-]{36}/, crypto.randomUUID()) : address); }
+};
+window.said = [];
+import(page.replace('page.js', 'socket.js')).then(({Line}) => {
+  const onStatus = (word) => { if (window.said.at(-1) !== word) window.said.push(word); };
+  new Line(path, () => 0, {onEvents: () => {}, onStatus});
+  done();
+});
+"""
+
+
+@pytest.mark.parametrize(("times", "said"), [(1, "live"), (2, "gone")])
+def test_a_line_that_is_not_let_to_its_run_is_tried_once_more(
+    site: Site, browser: Any, run: str, times: int, said: str
+) -> None:
+    """As of who signed in anew in another tab: the browser has another cookie."""
+    browser.get(f"{site.url}/runs/{run}/")
+    until(lambda: browser.execute_script("return window.run?.state.seq"))
+    browser.execute_async_script(REFUSED, f"/ws/runs/{run}/", times)
+    until(lambda: browser.execute_script(SAID) == [said])

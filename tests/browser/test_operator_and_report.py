@@ -128,10 +128,12 @@ def test_an_operator_of_a_run_that_goes_on_comes_up_to_date_and_what_was_opened_
         browser.find_element("css selector", "#steps > summary").send_keys(Keys.ENTER)
         until(lambda: browser.find_element("css selector", "#steps tbody").is_displayed())
         browser.execute_script("document.querySelector('#course').dataset.old = ''")
+        browser.execute_script("document.querySelector('#steps-table').focus()")
         site.tell("tell", run=run, slots=240)
         until(lambda: not browser.find_elements("css selector", "#course[data-old]"))
         assert rows() > before
         assert browser.find_element("css selector", "#steps tbody").is_displayed()
+        until(lambda: browser.execute_script("return document.activeElement.id") == "steps-table")
         assert complaints(browser) == []
     finally:
         site.tell("end", run=run)

@@ -84,6 +84,41 @@ def test_what_stays_as_it_was_is_not_read_aloud_every_second(site: Site, browser
     assert complaints(browser) == []
 
 
+UNSEEN = """
+let seen = false;
+window.withheld = 0;
+window.show = () => { seen = true; document.dispatchEvent(new Event('visibilitychange')); };
+Object.defineProperty(document, 'hidden', {get: () => !seen, configurable: true});
+window.addEventListener('htmx:beforeRequest', ({defaultPrevented}) => { window.withheld += defaultPrevented; });
+"""
+READ_ANEW = (
+    "return performance.getEntriesByName(location.href).filter((e) => e.initiatorType === 'xmlhttprequest').length"
+)
+
+
+def test_a_page_that_nobody_sees_asks_for_nothing_until_it_is_seen(site: Site, browser: Any) -> None:
+    network = site.tell("network", name="a network that is read", state="inspecting")["network"]
+    browser.get(f"{site.url}/networks/{network}/")
+    browser.execute_script(UNSEEN)
+    until(lambda: browser.execute_script("return window.withheld") >= 1)  # what was under way is there
+    before = browser.execute_script(ASKED)
+    until(lambda: browser.execute_script("return window.withheld") >= 3)
+    assert browser.execute_script(ASKED) == before
+    browser.execute_script("window.show()")
+    until(lambda: browser.execute_script(ASKED) > before)
+
+
+def test_a_list_is_read_anew_as_soon_as_it_is_seen_again(site: Site, browser: Any) -> None:
+    """Where nothing goes on it asks once a minute only."""
+    run = site.tell("run", network=site.tell("network", name="squeezenet")["network"])["run"]
+    site.tell("end", run=run)
+    browser.get(f"{site.url}/")
+    browser.execute_script(UNSEEN)
+    assert browser.execute_script(READ_ANEW) == 0
+    browser.execute_script("window.show()")
+    until(lambda: browser.execute_script(READ_ANEW) == 1, 3)
+
+
 def test_without_its_script_a_page_is_as_dark_as_the_system(browser: Any) -> None:
     for shade, paper in (("dark", "rgb(18, 20, 23)"), ("light", "rgb(250, 250, 248)")):
         dark(browser, shade == "dark")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from tests.browser import journal
 from tests.browser.chromium import complaints, size, until
@@ -41,6 +43,7 @@ const notice = document.querySelector('#no-curve > span'), style = getComputedSt
 const {left, right, top, bottom} = notice.getBoundingClientRect();
 return {left, right, top, bottom, background: style.backgroundColor, text: notice.textContent};
 """
+WINDOW = "const {min, max} = window.Chart.getChart('curve').scales.x; return [min, max]"
 LINES = """
 const notice = document.querySelector('#no-curve > span'), range = document.createRange(), lines = [];
 for (const node of notice.childNodes) for (let i = 0; i < (node.length ?? 0); i++) {
@@ -166,3 +169,61 @@ def test_why_there_is_no_curve_is_said_within_its_field(site: Site, browser: Any
     names = ["max_pool2d0", "conv2d1_add_relu", "conv2d2_add_relu"]
     whole_words = {piece for name in names for piece in name.replace("_", "_ ").split()}
     assert all(any(piece in line for line in lines) for piece in whole_words)
+
+
+def zoom(browser: Any, word: str) -> Any:
+    return browser.find_element("xpath", f"//button[text()='{word}']")
+
+
+def span(browser: Any) -> float:
+    shown = browser.execute_script(WINDOW)
+    return float(shown[1] - shown[0])
+
+
+def test_buttons_show_half_or_twice_as_much_of_the_time(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=30)
+    open_run(browser, site, run)
+    clock, whole = browser.execute_script(DRAWN)["clock"], until(lambda: span(browser))
+    for parts in (2, 4):
+        zoom(browser, "Zoom in").send_keys(Keys.ENTER)
+        until(lambda parts=parts: span(browser) == pytest.approx(whole / parts))
+    assert sum(browser.execute_script(WINDOW)) / 2 == pytest.approx(clock / 2, abs=clock / 4)
+    for parts in (2, 1):
+        zoom(browser, "Zoom out").send_keys(Keys.ENTER)
+        until(lambda parts=parts: span(browser) == pytest.approx(whole / parts))
+    assert not zoom(browser, "Show all").is_displayed()
+    zoom(browser, "Zoom out").send_keys(Keys.ENTER)
+    assert span(browser) == pytest.approx(whole)
+
+
+PLACE = "const {left, top, width, height} = arguments[0].getBoundingClientRect(); return [left, top, width, height]"
+SHOWN = f"arguments[0].scrollIntoView({{block: 'center'}}); {PLACE}"
+
+
+def tap(browser: Any, x: float, y: float) -> None:
+    for kind, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
+        browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+def test_a_finger_reads_a_value_that_stays_and_zooms_there(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=30)
+    size(browser, 390, 844)
+    browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    open_run(browser, site, run)
+    tip, whole = browser.find_element("css selector", ".tip"), until(lambda: span(browser))
+    for place, share in (("#lanes", 0.7), ("#curve", 0.4)):
+        left, top, width, height = browser.execute_script(SHOWN, browser.find_element("css selector", place))
+        field = browser.execute_script(FIELD)
+        x, y = field["left"] + share * (field["right"] - field["left"]), top + height / 2
+        tap(browser, x, y)
+        until(lambda: re.match(r"\d+ s: [\d.]+ ms\nSlot ", tip.text))
+        assert sum(browser.execute_script(PLACE, tip)[1::2]) < y  # not under the finger
+    left, top, width, height = browser.execute_script(PLACE, zoom(browser, "Zoom in"))
+    tap(browser, left + width / 2, top + height / 2)
+    until(lambda: span(browser) == pytest.approx(whole / 2))
+    assert sum(browser.execute_script(WINDOW)) / 2 == pytest.approx(0.4 * whole, rel=0.02)
+    tap(browser, x, y)
+    until(tip.is_displayed)
+    tap(browser, 8, top)
+    until(lambda: not tip.is_displayed())
+    assert complaints(browser) == []

@@ -118,6 +118,16 @@ def test_that_a_button_got_no_answer_is_said_until_the_server_is_there_again(
     until(lambda: refused() == "", 6)
 
 
+def test_that_there_is_nothing_to_compare_with_is_said_when_it_happens(site: Site, browser: Any, compared: str) -> None:
+    open_run(browser, site, compared)
+    assert part(browser, "state-word") == "running"
+    site.tell("uncompared", run=compared, reason="no memory")
+    told = lambda: browser.find_element("css selector", "#waiting").text  # noqa: E731
+    until(lambda: "What the run is compared with was not measured: no memory\nNext step: buy another." in told())
+    assert browser.find_element("css selector", "#take-baselines").is_displayed()
+    assert complaints(browser) == []
+
+
 def test_a_busy_machine_is_named_beside_the_latency_and_another_library_is_one_click_away(
     site: Site, browser: Any, compared: str
 ) -> None:

@@ -14,19 +14,14 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.kernel import needs
 from workers.headless.ask import Listener, ask
 from workers.headless.errors import UserMistake
 from workers.headless.torch_export import as_onnx
-from workers.sandbox import landlock
 from workers.supervision import supervise
 from workers.supervision.terms import terms_of
 
-pytestmark = [
-    pytest.mark.tvm,
-    pytest.mark.skipif(
-        landlock.supported() < landlock.SCOPED, reason="this kernel's Landlock is too old for conversions"
-    ),
-]
+pytestmark = [pytest.mark.tvm, needs("scopes")]
 SHAPE = (1, 3, 16, 16)
 
 

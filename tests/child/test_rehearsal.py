@@ -6,13 +6,17 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from workers.child import rehearsal
-from workers.child.rehearsal import RIVALS, Rehearsal, affordable, choice, rivals, variants
+from workers.child.clock import RunClock
+from workers.child.pulse import Pulse
+from workers.child.rehearsal import RIVALS, Rehearsal, affordable, choice, rehearsed, rivals, variants
+from workers.messages.events import Event
 
 BEST = {0: (0, (1, 2), 1.0), 1: (1, (3,), 2.0), 2: (0, (4,), 3.0)}
 
@@ -104,6 +108,34 @@ def test_without_a_threshold_noise_chooses(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_operator_that_was_not_heard_keeps_its_best() -> None:
     assert choice({1: [BEST[1], (1, (4,), 2.1)]}, heard((1.0, 0.5), 0.0, 0)) == {}
+
+
+@pytest.mark.tvm
+def test_a_rival_that_does_not_compile_costs_the_rehearsal_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Alone it ran; in the network its weights are packed for the first time."""
+    built: list[Any] = []
+
+    class Network:
+        def compiled(self, best: Any) -> Any:
+            built.append(best)
+            if len(built) > 1:
+                raise RuntimeError("Traceback\nCheck failed: no such packing")
+            return "the best"
+
+    events: list[Event] = []
+    light = SimpleNamespace(parameter_bytes=1)
+    pulse = Pulse(events.append, RunClock(0.0))
+    monkeypatch.setattr(rehearsal, "rivals", lambda log, best, count: RANKED)
+    try:
+        found = rehearsed(Network(), BEST, tmp_path / "log", 3600.0, 1e-3, light, [], pulse)  # type: ignore[arg-type]
+    finally:
+        pulse.close()
+    assert found == (BEST, "the best", None)
+    (said,) = [event["text"] for event in events if event["kind"] == "log"]
+    assert "Check failed: no such packing" in said
+    assert len(built) == 2
 
 
 def test_a_sentence_for_the_user() -> None:

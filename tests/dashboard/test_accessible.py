@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.catalog.models import Network
+from apps.catalog.models import Network, Target
 from apps.tuning import services
 from apps.tuning.models import Job
 from tests.apps.rows import Site
@@ -18,6 +18,8 @@ OPEN = {
     "dynamic": [{"input": "ids", "axis": 0, "symbol": "batch"}, {"input": "ids", "axis": 1, "symbol": None}],
 }
 DECIDED = {"rule": "belief", "chain": {"every": 3, "burn": 2, "ms": [[400.0, 420.0, 430.0]] * 5}}
+VOID = ("input", "br", "hr", "img", "link", "meta")
+STOPS = ("a", "button", "summary", "input", "select", "textarea")
 REFERS = ("aria-labelledby", "aria-describedby")
 NAMES = ("aria-labelledby", "aria-label")
 
@@ -64,6 +66,63 @@ class Read(HTMLParser):
         unnamed = [f"{one} has no label" for one in self.fields if one not in self.labelled]
         heading = [] if self.headings == 1 else [f"{self.headings} headings of the page"]
         return [*self.wrong, *twice, *nowhere, *unnamed, *heading]
+
+
+class Anew(HTMLParser):
+    """Of the `parts` of a page that are brought up to date, what the keyboard stops at and cannot be given back to: it has no
+    id."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.parts, self.lost, self._depth = 0, list[str](), 0
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if not self._depth and "every" in (given.get("hx-trigger") or ""):
+            self.parts, self._depth = self.parts + 1, 1
+        elif self._depth:
+            self._depth += tag not in VOID
+            stops = tag in STOPS or given.get("tabindex") == "0"
+            if stops and given.get("type") != "hidden" and "id" not in given:
+                self.lost.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._depth:
+            self._depth -= 1
+
+
+def test_what_is_brought_up_to_date_gives_the_keyboard_its_place_back(site: Site, ada: Client) -> None:
+    run, held, told = site.claimed(1)
+    services.write(held, [told.batch(0.5, None), told.slot() | {"latency": 0.5, "decision": DECIDED}])
+    services.request_artifact(run, site.ada)
+    Job.objects.create(task="hardware", target=site.target)
+    read = Network.objects.create(owner=site.ada, name="b", sha256="b" * 64, size=6, state="inspecting")
+    of_network = [reverse(name, args=[read.pk]) for name in ("network", "example")]
+    of_run = [reverse("operator", args=[run.pk, 0]), reverse("downloads", args=[run.pk])]
+    waits = reverse("run", args=[site.run().pk])
+    for address in (
+        "/",
+        "/networks/",
+        "/targets/",
+        *of_network,
+        *of_run,
+        waits,
+        reverse("network", args=[run.network_id]),
+    ):
+        found = Anew(ada.get(address).content.decode())
+        assert (found.parts > 0, found.lost) == (True, []), address
+    Target.objects.update(kind="local", state="new")
+    new = Anew(ada.get("/runs/new").content.decode())
+    assert (new.parts, new.lost) == (1, [])
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("lost", ["<a href='x'>", "<summary>", "<div tabindex='0'>", "<button>"])
+def test_what_would_lose_the_keyboards_place_is_noticed(lost: str) -> None:
+    part = f"<div hx-trigger='every 4s'><p><br><input type='hidden'></p>{lost}"
+    assert len(Anew(part).lost) == 1
+    assert Anew(f"{part[:-1]} id='x'>").lost == Anew(f"<div hx-trigger='load'>{lost}").lost == []
 
 
 def test_every_page_can_be_read_aloud(site: Site, ada: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from itertools import pairwise
@@ -14,7 +15,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Target
-from apps.dashboard import compared
+from apps.dashboard import compared, humans
 from apps.dashboard.compared import LINES, Picture, picture
 from apps.dashboard.plot import BETWEEN
 from apps.dashboard.views import networks
@@ -120,6 +121,24 @@ def test_a_line_ends_where_what_a_run_would_have_found_is_unknown(site: Site, re
     assert len(line.points.split()) > 1
 
 
+def test_a_line_that_is_cut_says_what_its_runs_had_come_to_there(site: Site, ada: Client) -> None:
+    """Not what one of them came to later, which nobody knows of the other."""
+    ended(site, [1.0, 0.5, 0.25, 0.125], seed=0)
+    address = reverse("compared", args=[site.network.pk])
+    ends = "A line ends where the first of its runs was stopped"
+    assert ends not in ada.get(address).content.decode()
+    short = ended(site, [1.0, 0.75], seed=1, reason="stopped")
+    (line,) = drawn().lines
+    assert (line.clock, line.latency) == (line.points[-1].clock, line.points[-1].latency) == (short.clock, 0.625)
+    assert not line.again
+    page = ada.get(address).content.decode()
+    assert ends in page
+    assert re.search(
+        rf'<td class="num">625 ms</td>.*<td class="num">{humans.duration(short.clock)}</td></tr></tbody>', page
+    )
+    assert ": 625 ms<" in page
+
+
 def test_a_run_that_was_stopped_before_the_others_had_a_latency_leaves_a_line(site: Site) -> None:
     ended(site, [1.0], seed=0, reason="stopped")
     ended(site, [1.0, 0.5], seed=1, reason="trials", first=10.0)
@@ -171,6 +190,23 @@ def test_of_a_long_run_the_first_latency_is_drawn_all_the_same(site: Site, monke
     points = drawn().lines[0].points
     assert len(points) <= 5
     assert (points[0].clock, points[0].latency) == (warm, 10.0)
+    assert points[-1].latency == TuningRun.objects.get(pk=run.pk).latency
+
+
+def test_of_a_run_of_many_slots_some_stand_for_all_batches_in_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warm-up and last turn are drawn as of any other."""
+    monkeypatch.setattr(compared, "POINTS", 5)
+    run, held, told = site.claimed(2)
+    services.write(held, [told.batch(4.0), told.batch(3.0, operator=1)])
+    clocks = [told.clock]
+    for seconds in range(10, 1, -1):
+        services.write(held, [told.batch(0.1 * seconds), told.slot() | {"latency": 0.1 * seconds + 6.0}])
+        clocks.append(told.clock)
+    services.write(held, [told.batch(0.15), told.batch(0.1)])
+    points = drawn().lines[0].points
+    ends = clocks[1::2]
+    assert [point.clock for point in points] == [clocks[0], ends[0] - 0.25, *ends, told.clock - 0.25, told.clock]
+    assert [point.latency for point in points] == pytest.approx([10.0, 7.0, 7.0, 6.8, 6.6, 6.4, 6.2, 6.15, 6.1])
     assert points[-1].latency == TuningRun.objects.get(pk=run.pk).latency
 
 
@@ -275,3 +311,59 @@ def test_a_network_says_how_many_runs_it_does_not_list(
     assert "the latest" not in ada.get(address).content.decode()
     monkeypatch.setattr(networks, "RUNS", 2)
     assert "the latest 2 of 3" in ada.get(address).content.decode()
+
+
+def test_runs_are_chosen_for_the_chart_and_its_table(site: Site, ada: Client) -> None:
+    runs = [ended(site, [1.0, 0.5], seed=seed) for seed in range(3)]
+    kept, other = [str(runs[n].pk) for n in (2, 0)], str(runs[1].pk)
+    address = reverse("compared", args=[site.network.pk])
+    page = ada.get(address, {"run": kept}).content.decode()
+    assert [reverse("run", args=[run.pk]) in page for run in runs] == [True, False, True]
+    boxes = re.findall(r'name="run" value="([^"]+)"( checked)?> ([^:]+:\d\d): 500 ms</label>', page)
+    assert {key: bool(ticked) for key, ticked, _ in boxes} == {kept[0]: True, other: False, kept[1]: True}
+    assert boxes[0][2].startswith("Recommended, 100 configurations, a machine, seed 2, ")
+    (table,) = re.findall(rf'href="({reverse("compared-table", args=[site.network.pk])}[^"]*)"', page)
+    rows = csv.DictReader(io.StringIO(ada.get(html.unescape(table)).content.decode()))
+    assert {row["seeds"] for row in rows} == {"2 0"}
+    assert "checked" not in ada.get(address).content.decode()
+
+
+def test_what_is_chosen_and_is_no_run_of_the_network_is_said(site: Site, ada: Client) -> None:
+    runs = [ended(site, [1.0, 0.5], seed=seed) for seed in range(2)]
+    bobs = site.bobs(Budget(trials=100))
+    address, said = reverse("compared", args=[site.network.pk]), "there is no such run of this network.</strong>"
+    page = ada.get(address, {"run": ["<b>", str(bobs.pk), str(runs[0].pk)]}).content.decode()
+    assert f"<strong>&lt;b&gt;, {bobs.pk}: {said}" in page
+    assert [reverse("run", args=[run.pk]) in page for run in runs] == [True, False]
+    page = ada.get(address, {"run": [str(bobs.pk)]}).content.decode()  # nothing is left of it: the latest are shown
+    assert said in page
+    assert [reverse("run", args=[run.pk]) in page for run in runs] == [True, True]
+    assert said not in ada.get(address, {"run": [str(runs[0].pk)]}).content.decode()
+
+
+def test_older_runs_are_chosen_beside_the_latest(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "COMPARED", 2)
+    runs = [ended(site, [1.0, 0.5], seed=seed) for seed in range(5)]
+    address = reverse("compared", args=[site.network.pk])
+    page = ada.get(address, {"page": 2}).content.decode()
+    assert [reverse("run", args=[run.pk]) in page for run in runs] == [False, True, True, False, False]
+    assert "Of runs 3 to 4 of 5, the latest first.</p>" in page
+    page = ada.get(address, {"run": [str(runs[0].pk)], "page": 2}).content.decode()
+    assert re.findall(r'name="run" value="([^"]+)"( checked)?>', page) == [
+        (str(runs[0].pk), " checked"), (str(runs[2].pk), ""), (str(runs[1].pk), ""),
+    ]  # fmt: skip
+    assert f'href="?run={runs[0].pk}&amp;page=3">Older</a>' in page
+    assert "the latest first" not in page
+
+
+def test_beside_the_sum_stands_what_the_libraries_take_and_how_much_faster_they_are(site: Site, ada: Client) -> None:
+    runs = [ended(site, [1.0, 0.5], seed=seed) for seed in range(3)]
+    address = reverse("compared", args=[site.network.pk])
+    assert "over ONNX Runtime" not in ada.get(address).content.decode()
+    for run, seconds, baseline in zip(runs, (0.75, 0.25), (1.5, 0.0), strict=False):
+        whole = {"clock": 2.0, "seconds": seconds, "latency": 0.5, "spread": 0.0, "verified": True}
+        compared_with = [{"name": "ONNX Runtime", "seconds": baseline}] if baseline else []
+        TuningRun.objects.filter(pk=run.pk).update(end_to_end=[whole], baselines=compared_with)
+    (line,) = drawn().lines
+    assert (line.latency, line.whole, line.over_onnxruntime) == (0.5, 0.5, 2.0)
+    assert '500 ms<span class="second">2.00 x over ONNX Runtime</span></td>' in ada.get(address).content.decode()

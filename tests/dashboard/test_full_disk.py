@@ -56,7 +56,7 @@ def test_an_upload_that_the_database_does_not_take_is_refused_for_that(site: Sit
 
 def test_whatever_else_breaks_is_the_sites_fault(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     ada.raise_request_exception = False
-    monkeypatch.setattr("apps.dashboard.views.storage.MOST", "many")
+    monkeypatch.setattr("apps.dashboard.views.storage.PAGE", "many")
     answer = ada.get(reverse("storage"))
     assert answer.status_code == 500
     assert "Something broke on the site’s side" in answer.content.decode()

@@ -80,6 +80,18 @@ def test_long_words_keep_their_beginning_and_their_end(most: int, text: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("open_", "text"),
+    [
+        (None, ""), ([], ""), (["x"], "x 8x3"), (["x", "x", "y"], "x 8x3, y 1"), (["z", "y", "x"], "z 2, y 1, 1 more"),
+        (["gone", "y"], "y 1"), (["an input of a very long name"], "an input of a…long name "),
+    ],
+)  # fmt: skip
+def test_sizes_are_of_inputs_that_have_open_ones(open_: list[str] | None, text: str) -> None:
+    shapes = {"x": [8, 3], "y": [1], "z": [2], "an input of a very long name": []}
+    assert humans.sizes(shapes, open_ and [{"input": name} for name in open_]) == text
+
+
+@pytest.mark.parametrize(
     ("names", "text"),
     [
         (("squeezenet", "AMD EPYC (family 25)", "auto"), "squeezenet-AMD-EPYC-family-25-auto"),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.core import clock
 from apps.dashboard.listed import LONG
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
+from apps.tuning.reconcile import PATIENCE
 from tests.apps.rows import Site
 
 COLUMNS = [name.partition("__")[2] or name for name in LONG]
@@ -40,7 +45,23 @@ def test_the_first_page_asks_often_only_while_something_goes_on(site: Site, ada:
         ("done", "60s"),
     ):
         Job.objects.filter(pk=run.job_id).update(state=state)
-        assert f'hx-trigger="every {every}"' in ada.get("/").content.decode(), state
+        assert f'hx-trigger="every {every},' in ada.get("/").content.decode(), state
+
+
+def test_a_list_with_a_run_that_no_worker_takes_says_so(
+    site: Site, ada: Client, bob: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.run()
+    addresses, said = ("/", reverse("network", args=[site.network.pk])), "<strong>No worker answers.</strong>"
+    assert not any(said in ada.get(address).content.decode() for address in addresses)
+    now = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: now + PATIENCE + timedelta(seconds=1))
+    for address in addresses:
+        part = ada.get(address).content.decode().partition('<div id="rows"')[2]  # what asks for itself again
+        assert said in part, address
+    assert said not in bob.get("/").content.decode()
+    Job.objects.filter(task="tune").update(state="paused")
+    assert said not in ada.get("/").content.decode()
 
 
 def test_the_latency_of_a_list_is_the_one_that_its_ratios_are_of(site: Site, ada: Client) -> None:

@@ -114,7 +114,7 @@ def test_the_page_of_a_run_that_goes_on_asks_again_until_the_run_is_over(site: S
     run, write, told = kept(site)
     address = reverse("operator", args=[run.pk, 0])
     first = page(ada, run)
-    asked = re.search(r'<div id="course" hx-get="([^"]+)" hx-trigger="every 4s" hx-select="#course"', first)
+    asked = re.search(r'<div id="course" hx-get="([^"]+)" hx-trigger="every 4s,[^"]+" hx-select="#course"', first)
     assert asked is not None
     assert "Reload" not in first.partition("<main")[2]
     assert ada.get(asked[1]).status_code == 204
@@ -123,7 +123,7 @@ def test_the_page_of_a_run_that_goes_on_asks_again_until_the_run_is_over(site: S
     for state, trigger in (("paused", ["60"]), ("done", []), ("failed", [])):
         Job.objects.filter(pk=run.job_id).update(state=state)
         text = ada.get(address).content.decode()
-        assert re.findall(r'hx-trigger="every (\d+)s"', text) == trigger, state
+        assert re.findall(r'hx-trigger="every (\d+)s,', text) == trigger, state
         assert ada.get(asked[1]).status_code == 200, state
 
 
@@ -215,7 +215,6 @@ def test_of_many_slots_few_decisions_are_read(site: Site) -> None:
     assert (found.count, len(found.given), len(found.spans)) == (5000, SLOTS, SPANS)
     assert (found.given[0].number, found.given[-1].number) == (1, 5000)
     assert found.own == pytest.approx(5000.0)
-    assert found.won == pytest.approx(2500.0)
 
 
 def test_of_many_steps_an_even_choice_is_drawn(site: Site) -> None:
@@ -392,7 +391,7 @@ def test_the_chain_of_the_last_fit_is_a_fan_on_the_operator_s_page_alone(site: S
     assert "Show the chain" not in page(ada, run)
     write(given(told, 2, [8e-3], decision=told_of_a_chain(CHAIN)))
     text = page(ada, run)
-    assert "<summary>Show the chain of this fit</summary>" in text
+    assert "Show the chain of this fit</summary>" in text
     assert re.findall(r">(step \d+)<", text) == ["step 50", "step 57"] * 2
     assert text.count("<polygon") == 4
     assert "median 6.81 ms" in text

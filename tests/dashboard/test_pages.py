@@ -63,7 +63,7 @@ def test_runs_are_shown_as_they_are_without_a_reload(site: Site, ada: Client, to
     for state, often in (("running", "4s"), ("done", "60s")):
         Job.objects.filter(pk=told.job_id).update(state=state)
         page = ada.get(address).content.decode()
-        assert re.findall(r'id="rows" hx-get="([^"]*)" hx-trigger="every (\w+)"', page) == [(address, often)]
+        assert re.findall(r'id="rows" hx-get="([^"]*)" hx-trigger="every (\w+),', page) == [(address, often)]
 
 
 def test_a_network_that_is_being_read_is_asked_for_again(site: Site, ada: Client) -> None:
@@ -574,6 +574,24 @@ def test_open_dimensions_are_asked_for(site: Site, ada: Client) -> None:
     assert ada.post(address, {"symbol:batch": "2", "ids:1": "7"}).status_code == 302
     site.network.refresh_from_db()
     assert site.network.shapes == {"ids": [2, 7], "mask": [2, 4]}
+    kept = re.findall(r'name="(\S+)" value="(\d+)"', ada.get(address).content.decode())
+    assert kept == [("symbol:batch", "2"), ("ids:1", "7")]
+
+
+def test_sizes_that_a_file_leaves_open_are_said_wherever_they_were_chosen(site: Site, ada: Client) -> None:
+    run = site.run()
+    report = reverse("run-file", args=[run.pk, "report.html"])
+    pages = ["/", reverse("run", args=[run.pk]), report, reverse("network", args=[site.network.pk]), "/runs/new"]
+    shapes = {"x": [8, 3, 224, 224], "mask": [77]}
+    dynamic = [{"input": "x", "axis": axis, "symbol": None} for axis in (0, 2)]
+    TuningRun.objects.update(shapes=shapes)
+    Network.objects.update(shapes=shapes)
+    assert not [page for page in pages if "x 8x3x224x224" in ada.get(page).getvalue().decode()]
+    inspection = {"inputs": [{"name": "x", "dtype": "float32", "shape": [None, 3, None, 224]}], "dynamic": dynamic}
+    Network.objects.update(inspection=inspection)
+    assert [page for page in pages if "x 8x3x224x224" in ada.get(page).getvalue().decode()] == pages
+    assert "squeezenet, x 8x3x224x224</option>" in ada.get("/runs/new").content.decode()
+    assert not [page for page in pages if "mask 77" in ada.get(page).getvalue().decode()]
 
 
 def test_a_rejected_network_tells_cause_and_next_step(site: Site, ada: Client) -> None:
@@ -651,8 +669,30 @@ def test_two_clicks_on_the_example_are_one_run(site: Site, ada: Client) -> None:
     Target.objects.filter(pk=site.target.pk).update(kind="local")
     address = reverse("example-run", args=[site.network.pk])
     assert ada.post(address).headers["Location"] == ada.post(address).headers["Location"]
-    TuningRun.objects.update(created=clock.now() - timedelta(minutes=6))
-    ada.post(address)
+    assert TuningRun.objects.count() == 1
+
+
+def test_a_page_of_the_example_that_comes_back_starts_nothing(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Restored or by a bookmark, whatever became of its run since; who chooses the example again gets another one."""
+    monkeypatch.setattr(home, "example_file", lambda name: [b"onnx"])
+    Target.objects.filter(pk=site.target.pk).update(kind="local")
+
+    def chosen() -> tuple[str, str]:
+        """The page, and what it asks for every second."""
+        page = ada.post("/example/").headers["Location"]
+        Network.objects.update(state="ready")
+        (address,) = re.findall(r'id="preparing" hx-post="([^"]+)"', ada.get(page).content.decode())
+        return page, html.unescape(address)
+
+    page, address = chosen()
+    first = ada.post(address).headers["Location"]
+    Job.objects.update(state="done")
+    TuningRun.objects.update(created=clock.now() - timedelta(days=1))
+    for asked in (address, f"{page.partition('?')[0]}start"):
+        assert ada.post(asked).headers["Location"] == first
+    assert ada.post(chosen()[1]).headers["Location"] != first
     assert TuningRun.objects.count() == 2
 
 

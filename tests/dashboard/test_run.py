@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from apps.catalog.models import Network
 from apps.core import clock
 from apps.dashboard.views import runs
 from apps.tuning import services
@@ -53,9 +54,7 @@ def test_a_run_that_is_over_leads_to_its_result_and_on(site: Site, ada: Client) 
     address = reverse("artifact", args=[library.pk])
     for page in (page_of(ada, run), ada.get(reverse("downloads", args=[run.pk])).content.decode()):
         assert f'<a class="button primary" id="take" href="{address}">Download library, 11.7 MB</a>' in page
-        assert (
-            f'href="{reverse("new-run")}?network={run.network_id}&amp;target={run.target_id}&amp;method=auto"' in page
-        )
+        assert f'href="{reverse("new-run")}?network={run.network_id}&amp;target={run.target_id}&amp;method=auto' in page
         assert 'id="compare"' not in page  # with nothing
     ended(site)
     assert f'id="compare" href="{reverse("compared", args=[run.network_id])}"' in page_of(ada, run)
@@ -90,6 +89,45 @@ def test_tuning_further_keeps_layout_and_operators(site: Site, ada: Client) -> N
         assert f"layout={preset}" in further(ada, run)
     page = ada.get(f"{reverse('new-run')}?layout=XYZ&operators=some").content.decode()
     assert '<details class="field"><summary>Seed, layout and operators</summary>' in page
+
+
+def test_tuning_further_keeps_the_budget_but_for_what_was_reached(site: Site, ada: Client) -> None:
+    """With what the form begins with where nothing is left of it."""
+    names = ("minutes", "trials", "latency", "gain")
+
+    def preset(page: str) -> list[str]:
+        fields = (re.search(rf'<input[^>]* name="{name}"[^>]*>', page) for name in names)
+        values = (field and re.search(r'value="([^"]*)"', field[0]) for field in fields)
+        return [value[1] if value else "" for value in values]
+
+    run, _ = ended(site)
+    assert preset(ada.get(further(ada, run)).content.decode()) == ["", "100", "", ""]
+    limits = {"budget_seconds": 90.0, "budget_trials": None, "budget_latency": 0.00278, "budget_gain": 0.01}
+    lefts = {"seconds": ["1.5", "", "2.78", "1"], "target": ["1.5", "", "", "1"], "gain": ["1.5", "", "2.78", ""]}
+    for reason, left in lefts.items():
+        TuningRun.objects.update(finished_reason=reason, **limits)
+        assert preset(ada.get(further(ada, run)).content.decode()) == left
+    TuningRun.objects.update(finished_reason="target", budget_seconds=None, budget_gain=None)
+    assert preset(ada.get(further(ada, run)).content.decode()) == ["10", "", "", ""]
+    page = ada.get(f"{reverse('new-run')}?minutes=nan&trials=%22x&latency=-1&gain=100").content.decode()
+    assert preset(page) == ["10", "", "", ""]
+
+
+def test_a_run_of_other_sizes_than_its_network_has_now_is_not_tuned_further(site: Site, ada: Client) -> None:
+    """What it found is of no use to a run of those."""
+    run, _ = ended(site)
+    Network.objects.update(shapes={"x": [2, 3, 8, 8]})
+    page = page_of(ada, run)
+    assert 'id="further"' not in page
+    assert f'id="resize" href="{reverse("network", args=[run.network_id])}"' in page
+
+
+def test_files_of_a_run_are_named_alike_by_its_page_and_by_the_server(site: Site, ada: Client) -> None:
+    run, _ = ended(site)
+    Network.objects.update(name="Bert v1.2/\u00e9")
+    assert 'data-file="Bert-v1.2"' in page_of(ada, run)
+    sent = ada.get(reverse("run-file", args=[run.pk, "log.jsonl"]))["Content-Disposition"]
+    assert sent == 'attachment; filename="Bert-v1.2-log.jsonl"'
 
 
 REPORT = {
@@ -159,6 +197,14 @@ def test_a_library_is_named_by_its_date_and_compiled_again_for_something_better_
     assert '<button id="compile"' not in page
     services.write(held, [told.batch(0.002, operator=1)])
     assert "Compile the best so far again</button>" in page_of(ada, run)
+
+
+def test_a_best_that_was_not_compiled_may_be_compiled_again_beside_an_older_library(site: Site, ada: Client) -> None:
+    run, _ = ended(site)
+    compiled(site, run)
+    assert "Compile the best again</button>" not in page_of(ada, run)
+    Job.objects.create(task="compile", owner=site.ada, run=run, network=site.network, state="failed", error="no room")
+    assert "Compile the best again</button>" in page_of(ada, run)
 
 
 def test_a_new_run_is_preset_with_the_network_and_the_method_of_another(site: Site, ada: Client) -> None:

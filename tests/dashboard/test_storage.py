@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from apps.catalog.models import Network
 from apps.dashboard import uploads
+from apps.dashboard.views import storage
 from apps.tuning import quota, services
 from apps.tuning.models import Artifact, Job, TuningRun
 from tests.apps.rows import Site
@@ -133,6 +134,28 @@ def test_the_storage_page_lists_what_can_be_deleted(site: Site, ada: Client, bob
     others = bob.get("/storage/").content.decode()
     assert "squeezenet" not in others
     assert others.count("None yet.") == 2
+
+
+def test_a_long_list_of_what_is_kept_has_pages_the_largest_first(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "PAGE", 2)
+    Network.objects.bulk_create(
+        Network(owner=site.ada, name=f"of {size} B", sha256=f"{size:064x}", size=size, state="ready") for size in (7, 8)
+    )
+    made = [library(site.run(), size).pk for size in (300, 100, 200)]
+
+    def listed(address: str) -> tuple[list[str], list[Any]]:
+        page = ada.get(address).content.decode()
+        names, _, libraries = page.partition('id="libraries-title"')
+        return re.findall(r'class="name" href="[^"]+">([^<]+)', names), [key for key in made if str(key) in libraries]
+
+    assert listed("/storage/") == (["of 8 B", "of 7 B"], [made[0], made[2]])
+    assert listed("/storage/?networks=2") == (["squeezenet"], [made[0], made[2]])
+    assert listed("/storage/?libraries=2") == (["of 8 B", "of 7 B"], [made[1]])
+    page = ada.get("/storage/?libraries=2").content.decode()
+    assert '<a href="?networks=2">Smaller</a>' in page
+    assert '<a href="?libraries=1">Larger</a>' in page
 
 
 def test_a_rejected_network_is_deleted_on_its_page(site: Site, ada: Client) -> None:

@@ -9,12 +9,15 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Target
-from apps.core import signin
+from apps.core import clock, protection, signin
 from apps.core.pace import Pace
+from apps.core.protection import SCOPED, Protection
 from apps.dashboard import paces
+from apps.operations import doctor
 from apps.tuning import services
 from apps.tuning.models import Job
 from tests.apps.rows import Site
+from workers.sandbox import landlock
 
 ADDRESS = "/targets/"
 WHY = "Only who runs this site can have it measured again"
@@ -127,3 +130,33 @@ def test_a_device_that_waits_to_be_called_can_be_removed(site: Site, ada: Client
     assert remove in ada.get(ADDRESS).content.decode()
     assert services.claim(Job.objects.get(target=target).pk, "worker") is not None
     assert remove not in ada.get(ADDRESS).content.decode()
+
+
+def test_what_was_typed_of_a_device_that_is_refused_stays_but_for_its_key(site: Site, ada: Client) -> None:
+    site.ada.is_staff = True
+    site.ada.save()
+    page = ada.post(reverse("add-device"), {"address": 'board:"x', "key": "k" * 32}).content.decode()
+    form = page[page.index(f'action="{reverse("add-device")}"') :]
+    assert "is no port. Next step: write a number" in form
+    assert 'value="board:&quot;x"' in form
+    assert "k" * 32 not in page
+    assert "autofocus" not in ada.get(ADDRESS).content.decode()
+
+
+@pytest.mark.parametrize(("level", "signals"), [(0, True), (SCOPED - 1, True), (SCOPED, False)])
+def test_that_uploaded_files_can_end_processes_is_said_with_what_keeps_them_from_it(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch, level: int, signals: bool
+) -> None:
+    Target.objects.update(measured_at=clock.now())
+    monkeypatch.setattr(protection, "offered", lambda: Protection(level, True))
+    page = ada.get(ADDRESS).content.decode()
+    assert ("can end other processes of this user: Linux 6.12 or newer keeps them from that" in page) is signals
+    assert page.count("let only people you trust upload") == signals
+    files, _ = doctor.confinement()
+    assert files.level == ("warn" if signals else "ok")
+    assert ("Linux 6.12 or newer" in files.step) is signals
+    assert ("processes of this user" in files.text) is signals
+
+
+def test_the_web_side_and_the_workers_mean_the_same_version() -> None:
+    assert SCOPED == landlock.SCOPED

@@ -23,12 +23,12 @@ SAID = re.compile(r"waiting on 127\.0\.0\.1:(\d+); the key is in (.+)")
 class Running:
     """`address` as a site has it."""
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
-        self.folder, self.lock = folder, folder / "locks" / "device.lock"
-        self.start(port)
+    def __init__(self, folder: Path, modules: str) -> None:
+        self.folder, self.lock, self.modules = folder, folder / "locks" / "device.lock", modules
+        self.start(0)
 
     def start(self, port: int) -> None:
-        own = {"PYTHONPATH": ROOT, "TMPDIR": str(self.folder)}
+        own = {"PYTHONPATH": self.modules, "TMPDIR": str(self.folder)}
         environment = os.environ | own | {"TUNINGSITE_MEASURE_LOCK": str(self.lock.with_name("measure.lock"))}
         said = self.folder / "said"
         with said.open("w") as output:
@@ -67,8 +67,8 @@ class Running:
 
 
 @contextmanager
-def device(folder: Path) -> Iterator[Running]:
-    running = Running(folder)
+def device(folder: Path, modules: str = ROOT) -> Iterator[Running]:
+    running = Running(folder, modules)
     try:
         yield running
     finally:

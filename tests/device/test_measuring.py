@@ -101,7 +101,7 @@ def test_outcomes_are_those_of_a_machines_own_workers(backend: Any, tmp_path: Pa
         assert one.seconds
         assert other.seconds
         assert 0.1 < one.seconds / other.seconds < 10
-        assert one.runs > 1 or one.stopped != "enough"
+        assert one.runs > 1 or one.stopped in ("rejected", "late")
     assert all(o.cause == "duplicate" for o in backend.measure(given, {})), "it was tried before"
 
 
@@ -148,7 +148,9 @@ def test_batch_after_batch_each_program_is_its_own(backend: Any) -> None:
             for one in backend.operators()[seed % 2 :: 2]
             for configuration in one.start[:2]
         ]
-        assert all(o.seconds for o in backend.measure(plan, {}) if o.cause not in ("duplicate", "invalid"))
+        timed = [o for o in backend.measure(plan, {}) if o.cause not in ("duplicate", "invalid")]
+        assert timed
+        assert all(o.seconds for o in timed)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
@@ -186,7 +188,8 @@ def test_a_line_that_falls_silent_is_no_bad_program(
     monkeypatch.setattr(line, "SILENCE", 0.5)
     before = set(running.children())
     signalled(monkeypatch, running, 1, signal.SIGSTOP, times=1)
-    assert all(o.seconds for o in backend.measure(convolutions(backend, seed=15), {}))
+    outcomes = backend.measure(convolutions(backend, seed=15), {})
+    assert all(o.seconds for o in outcomes), [(o.cause, o.error) for o in outcomes]
     assert comes_true(lambda: not before & set(running.children()), 5.0)
 
 
@@ -210,8 +213,8 @@ def test_an_order_that_lasts_too_long_is_ended_on_the_device_with_what_it_starte
     process = line.greeting["process"]["pid"]
     waits = b"import sys, time\nopen(sys.argv[1], 'w').write('began')\ntime.sleep(600)\n"
     line.ask("put", 5.0, name="run.py", data=b64encode(waits).decode(), begins=True)
-    began = running.folder / "began"
-    line.send("script", 8.0, arguments=[str(began)], seconds=60.0)
+    began = running.folder / line.greeting["process"]["folder"] / "began"
+    line.send("script", 8.0, arguments=["began"], seconds=60.0)
     assert comes_true(began.exists, 7.0)
     (started,) = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     assert comes_true(lambda: not alive(process), 12.0)
@@ -307,8 +310,8 @@ def test_a_file_that_is_no_key_of_ones_own_is_left_and_said(tmp_path: Path, cont
 def test_another_version_is_named(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     from workers.tvm_backend.remote import line
 
-    monkeypatch.setattr(line, "PROTOCOL", 2)
-    with pytest.raises(line.DeviceRefused, match=r"has protocol 1, apache-tvm .* and this site protocol 2"):
+    monkeypatch.setattr(line, "PROTOCOL", 0)
+    with pytest.raises(line.DeviceRefused, match=r"has protocol [1-9], apache-tvm .* and this site protocol 0"):
         running.call()
 
 

@@ -92,3 +92,21 @@ def test_where_onnx_runtime_is_not_installed_there_is_nothing_to_compare_with(
             there.timed(spec_of(zoo.tiny(zoo_cache)), said.append)
     finally:
         line.close()
+
+
+def test_outputs_come_whole_from_a_library_that_says_much(running: Running, tmp_path: Path) -> None:
+    from workers.child.elsewhere import Elsewhere
+
+    (tmp_path / "model.so").write_bytes(b"")
+    (tmp_path / "metadata.json").write_text("{}")
+    (tmp_path / "run.py").write_text(
+        "import sys\nprint('x' * 30_000_000)\n"
+        "open(sys.argv[-3], 'wb').write(bytes(range(250)) * 40_000)\n"
+        "print('{\"seconds\": []}')\n"
+    )
+    line, found = running.call(), tmp_path / "outputs.npz"
+    try:
+        Elsewhere(line, tmp_path).outputs([], [found])
+    finally:
+        line.close()
+    assert found.read_bytes() == bytes(range(250)) * 40_000

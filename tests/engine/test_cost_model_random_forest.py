@@ -66,6 +66,11 @@ def honest(model: RandomForest, features: Features) -> Prediction:
     return model.predict(features)
 
 
+def shuffled(model: RandomForest, features: Features) -> Prediction:
+    """Mutation: of each point it has the opinion of another."""
+    return model.predict(np.random.default_rng(0).permutation(features))
+
+
 def coverage(make: Callable[[int], Points], parameters: dict[str, Any], answer: Answer = honest) -> float:
     """Share of 3 x 700 points not measured that lie in the 80 % interval."""
     inside = []
@@ -96,32 +101,49 @@ def test_mutation_the_raw_spread_fails_the_coverage_gate() -> None:
 @pytest.mark.mutation
 @pytest.mark.parametrize("make", LANDSCAPES)
 def test_mutation_opinions_on_the_wrong_points_fail_the_coverage_gate(make: Any) -> None:
-    rng = np.random.default_rng(0)
-
-    def shuffled(model: RandomForest, features: Features) -> Prediction:
-        return model.predict(rng.permutation(features))
-
     assert not covers(make, {}, shuffled)
+
+
+def orders(make: Callable[[int], Points], parameters: dict[str, Any], answer: Answer = honest) -> bool:
+    """The gate, of configurations that it did not see."""
+    points, model = make(5), RandomForest(1, **parameters)
+    model.fit(points.features[:MEASURED], points.speeds[:MEASURED])
+    opinion = answer(model, points.features[MEASURED:])
+    return bool(spearmanr(opinion.mean, points.speeds[MEASURED:]).statistic > 0.6)
 
 
 @pytest.mark.parametrize("parameters", [{}, PAPER], ids=["product", "paper"])
 @pytest.mark.parametrize("make", [convolution, hill])
 def test_orders_unseen_configurations(make: Any, parameters: dict[str, Any]) -> None:
-    points, model = make(5), RandomForest(1, **parameters)
-    model.fit(points.features[:MEASURED], points.speeds[:MEASURED])
-    opinion = model.predict(points.features[MEASURED:])
-    assert spearmanr(opinion.mean, points.speeds[MEASURED:]).statistic > 0.6
+    assert orders(make, parameters)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"calibration": "raw"}, PAPER], ids=str)
-def test_more_points_make_it_surer(parameters: dict[str, Any]) -> None:
+@pytest.mark.mutation
+@pytest.mark.parametrize("make", [convolution, hill])
+def test_mutation_opinions_on_the_wrong_points_order_nothing(make: Any) -> None:
+    assert not orders(make, {}, shuffled)
+
+
+def surer(parameters: dict[str, Any], most: int = 320) -> bool:
+    """The gate, from 20 points to 80 and 320; a mutation learns from the first few (`most`) alone."""
     points, doubts = hill(2), []
     for count in (20, 80, 320):
+        count = min(count, most)
         model = RandomForest(1, **parameters)
         model.fit(points.features[:count], points.speeds[:count])
         opinion = model.predict(points.features)
         doubts.append(float(np.mean(opinion.speed_spread)))
-    assert doubts[0] > 1.3 * doubts[1] > 1.3**2 * doubts[2]
+    return doubts[0] > 1.3 * doubts[1] > 1.3**2 * doubts[2]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"calibration": "raw"}, PAPER], ids=str)
+def test_more_points_make_it_surer(parameters: dict[str, Any]) -> None:
+    assert surer(parameters)
+
+
+@pytest.mark.mutation
+def test_mutation_one_that_learns_from_the_first_points_alone_becomes_no_surer() -> None:
+    assert not surer({}, most=80)
 
 
 def test_speaks_of_what_it_learned_and_of_speeds_relative_to_the_best() -> None:

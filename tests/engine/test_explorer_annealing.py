@@ -2,35 +2,67 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from tests.engine.synthetic_search import CONVOLUTION, TINY
 from workers.engine.checkpoint import unpack_choices
-from workers.engine.explorer import RandomExplorer, SimulatedAnnealing
+from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.explorer.pool import Pool
 from workers.engine.space import Choices, Knob, Sketch
 
 TARGET = CONVOLUTION.random(np.random.default_rng(99), 1)[0]
+SEEDS = range(5)
 
 
 def closeness(choices: Choices) -> NDArray[np.float64]:
     return -np.abs(choices - TARGET).sum(axis=1).astype(np.float64)
 
 
-def test_finds_higher_scores_than_random_draws() -> None:
-    best = [
-        closeness(explorer.explore(CONVOLUTION, closeness, 16, set())[0]).max()
-        for explorer in (SimulatedAnnealing(np.random.default_rng(0)), RandomExplorer(np.random.default_rng(0)))
-    ]
-    assert best[0] > best[1] / 4
+def nearer(**settings: Any) -> bool:
+    """The gate: a walk comes to a quarter of the distance of as many random draws, in the median of the seeds."""
+    shares = []
+    for seed in SEEDS:
+        explorer = SimulatedAnnealing(np.random.default_rng(seed), **settings)
+        found, _ = explorer.explore(CONVOLUTION, closeness, 16, set())
+        drawn = CONVOLUTION.random(np.random.default_rng(seed), explorer.figures["evaluations"])
+        shares.append(closeness(found).max() / closeness(drawn).max())
+    return float(np.median(shares)) < 0.25
+
+
+def test_comes_nearer_than_as_many_random_draws() -> None:
+    assert nearer()
+
+
+@pytest.mark.mutation
+def test_mutation_a_walk_that_takes_every_step_comes_no_nearer() -> None:
+    assert not nearer(hot=1e9)
+
+
+def adds_up(anew: bool = False) -> bool:
+    """The gate: the last of 15 short calls comes to half of the distance of the first, in the median of the seeds. A mutation
+    gives each call an explorer of its own."""
+    shares = []
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        explorer, reached = SimulatedAnnealing(rng, steps=20, elite=0.0), []
+        for _ in range(15):
+            explorer = SimulatedAnnealing(rng, steps=20, elite=0.0) if anew else explorer
+            reached.append(closeness(explorer.explore(CONVOLUTION, closeness, 4, set())[0]).max())
+        shares.append(reached[-1] / reached[0])
+    return float(np.median(shares)) < 0.5
 
 
 def test_chains_persist_so_that_short_calls_add_up() -> None:
-    explorer = SimulatedAnnealing(np.random.default_rng(0), steps=20, elite=0.0)
-    reached = [closeness(explorer.explore(CONVOLUTION, closeness, 4, set())[0]).max() for _ in range(15)]
-    assert reached[-1] > reached[0]
+    assert adds_up()
+
+
+@pytest.mark.mutation
+def test_mutation_chains_that_begin_anew_add_nothing_up() -> None:
+    assert not adds_up(anew=True)
 
 
 def test_stops_early_when_the_best_do_not_change() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import signal
 import statistics
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,19 +24,13 @@ from typing import Any
 
 from tests import zoo
 from tests.operations.running import MANAGE, Site
-from tests.processes import eventually
+from tests.processes import eventually, kill
 
 AGAIN = 120.0  # s for the next measurement; beyond it the site did not go on
 ALONE = 5.0  # s after which nothing of a killed launcher may be left
 FROZEN = 40.0  # s; a lease lasts 30
 
 Record = dict[str, Any]
-
-
-def kill(pids: Iterable[int], number: signal.Signals = signal.SIGKILL) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
 
 
 class Stricken:
@@ -85,34 +78,34 @@ class Fault:
 
 def _worker(on: Stricken) -> int:
     children = set(on.site.children())
-    kill(on.worker())
+    kill(*on.worker())
     time.sleep(ALONE)
     return len(children & set(on.site.children()))
 
 
 def _child(on: Stricken) -> int:
-    kill(on.site.children())
+    kill(*on.site.children())
     return 0
 
 
 def _queue(on: Stricken) -> int:
-    kill(on.queue())
+    kill(*on.queue())
     return 0
 
 
 def _queue_wiped(on: Stricken) -> int:
-    kill(on.queue())
+    kill(*on.queue())
     shutil.rmtree(on.site.data / "redis", ignore_errors=True)
     return 0
 
 
 def _web(on: Stricken) -> int:
-    kill(on.site.of("tuningsite.asgi:application"))
+    kill(*on.site.of("tuningsite.asgi:application"))
     return 0
 
 
 def _launcher(on: Stricken) -> int:
-    kill([on.launcher.pid])
+    kill(on.launcher.pid)
     on.launcher.wait()
     time.sleep(ALONE)
     left = len(on.site.processes())
@@ -131,9 +124,9 @@ def _interrupt(on: Stricken) -> int:
 
 def _frozen(on: Stricken) -> int:
     pids = on.worker()
-    kill(pids, signal.SIGSTOP)
+    kill(*pids, number=signal.SIGSTOP)
     time.sleep(FROZEN)
-    kill(pids, signal.SIGCONT)
+    kill(*pids, number=signal.SIGCONT)
     return 0
 
 

@@ -1,17 +1,14 @@
 """Short forms of the faults a site has to survive, on real processes."""
 
-import os
 import shutil
 import signal
-import time
-from contextlib import suppress
 from functools import partial
 
 import psutil
 import pytest
 
 from tests.operations.running import MANAGE
-from tests.processes import eventually
+from tests.processes import eventually, kill
 from tests.tries import quickest, seconds_of
 from workers.messages.names import WORKERS
 
@@ -21,13 +18,6 @@ ENDED = ("done", "failed")
 PARTS = ("queue", "web", *WORKERS, "reconcile")
 STOP = 5.0
 """s from the word to the end of all that it is for; the better of two, for other tests run beside."""
-MEASURED = 60.0
-"""s from the start of a worker to its first measurement, the last one's lease included."""
-
-
-def kill(pid, number=signal.SIGKILL):
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
 
 
 def lapse(site, key):
@@ -44,22 +34,19 @@ def test_a_worker_killed_again_and_again_loses_and_doubles_nothing(site):
     site.server()
     site.reconciler(every=2)
     key = site.run(seconds=600)
-    kept, took = 0, []
+    kept = 0
     for deaths in range(3):
         if deaths == 2:  # the second worker has waited for the whole lease
             lapse(site, key)
         worker = site.worker()
-        began = time.monotonic()
         before = kept
         eventually(lambda before=before: site.measured() > before, 90, "another measurement")
-        took.append(time.monotonic() - began)
         kept = site.measured()
         children = site.children()
         kill(worker.pid)
         worker.wait()
         eventually(lambda children=children: not set(children) & set(site.children()), 5, "the end of the child")
         assert site.measured() >= kept
-    assert took[1] < MEASURED, site.logs()
     site.assert_nothing_lost_or_doubled()
     job = site.job(key)
     assert job["attempt"] == 3
@@ -74,8 +61,7 @@ def test_a_child_killed_again_and_again_is_replaced(site):
     eventually(lambda: site.measured() > 0, 60, "a measurement")
     for _ in range(2):
         before = site.measured()
-        for pid in site.children():
-            kill(pid)
+        kill(*site.children())
         eventually(lambda before=before: site.measured() > before, 45, "another measurement")
     site.assert_nothing_lost_or_doubled()
 
@@ -90,7 +76,6 @@ def test_a_server_that_is_killed_and_wiped_costs_no_run(site):
     site.server()
     site.reconciler()
     site.worker()
-    began = time.monotonic()
     # The first one's message was sent and lost: only its age tells.
     site.ask("""
 from datetime import timedelta
@@ -100,7 +85,6 @@ Outbox.objects.exclude(sent_at=None).update(sent_at=clock.now() - timedelta(seco
     for key in (first, second):
         eventually(lambda key=key: site.state(key) in ENDED, 90, "the run's end")
         assert site.state(key) == "done", site.logs()
-    assert time.monotonic() - began < 120
     site.assert_nothing_lost_or_doubled()
 
 
@@ -126,13 +110,13 @@ def test_the_writes_of_a_worker_that_was_frozen_are_refused(site):
     key = site.run(seconds=600)
     eventually(lambda: site.measured() > 0, 60, "a measurement")
     fence = site.job(key)["fence"]
-    kill(frozen.pid, signal.SIGSTOP)
+    kill(frozen.pid, number=signal.SIGSTOP)
     children = site.children()
     lapse(site, key)
     before = site.measured()
     other = site.worker()
     eventually(lambda: site.measured() > before, 60, "a measurement of the other worker")
-    kill(frozen.pid, signal.SIGCONT)
+    kill(frozen.pid, number=signal.SIGCONT)
     eventually(lambda: not set(children) & set(site.children()), 10, "the end of the stale child")
     eventually(lambda: "no longer" in site.log("measure") or "lost" in site.log("measure"), 10, "the refusal")
     job = site.job(key)
@@ -226,8 +210,7 @@ def test_a_launcher_starts_again_what_was_killed(site):
     launcher = _up(site)
     started = psutil.Process(launcher.pid).children
     eventually(lambda: len(started()) == len(PARTS), 20, "all parts")
-    for part in started():
-        kill(part.pid)
+    kill(*(part.pid for part in started()))
     shutil.rmtree(site.data / "redis", ignore_errors=True)
     eventually(lambda: all(f"{name} was killed" in site.log("up") for name in PARTS), 20, f"the news of {PARTS}")
     key = site.run(trials=8)

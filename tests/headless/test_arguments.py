@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workers.headless.arguments import input_shapes, pair, spec_of
+from tests import zoo
+from workers.headless.arguments import device_of, input_shapes, network_file, pair, spec_of
+from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
 from workers.headless.profile import Profile
 from workers.headless.tune import add_arguments
@@ -78,3 +81,42 @@ def test_sizes_that_make_no_sense_are_explained(given: dict[str, str], said: str
     inspection = {"inputs": [port("x", "batch", 3), port("y", 4)]}
     with pytest.raises(UserMistake, match=said):
         input_shapes(inspection, given)
+
+
+def test_a_key_without_a_device_is_refused() -> None:
+    assert device_of(parsed()) is None
+    with pytest.raises(UserMistake, match="--device-key there: no device is named; add --device"):
+        device_of(parsed("--device-key", "there"))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (".", "is a directory; name the ONNX file itself"),
+        ("/dev/null", "is no file; name the ONNX file itself"),
+        ("nowhere.onnx", "No such file or directory; name an ONNX file that can be read"),
+        (f"{'x' * 300}.onnx", "File name too long; name an ONNX file that can be read"),
+    ],
+)
+def test_what_is_no_file_is_told_as_what_it_is(name: str, said: str) -> None:
+    with pytest.raises(UserMistake, match=re.escape(said)):
+        network_file(name)
+
+
+def test_a_file_that_may_not_be_read_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "closed.onnx"
+    path.touch(mode=0)
+    if os.access(path, os.R_OK):
+        pytest.skip("nothing is closed to this user")
+    with pytest.raises(UserMistake, match="Permission denied; name an ONNX file that can be read"):
+        network_file(str(path))
+
+
+def test_a_link_is_read_under_its_own_name(zoo_cache: Path, tmp_path: Path) -> None:
+    """As caches of models have them: what they lead to has no ending. A child may read that, and nothing beside it."""
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / "8f3a").write_bytes(zoo.tiny(zoo_cache).read_bytes())
+    (tmp_path / "net.onnx").symlink_to("blobs/8f3a")
+    network = network_file(str(tmp_path / "blobs" / ".." / "net.onnx"))
+    assert network == tmp_path / "net.onnx"
+    assert ask({"task": "inspect", "network": str(network)})["inspection"]["nodes"] > 1

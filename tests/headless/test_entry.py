@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -59,3 +60,29 @@ def test_a_benchmark_that_has_no_room_for_a_cell_says_so(tmp_path: Path) -> None
     assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
     assert ran.stderr.startswith(f"{tmp_path}: File too large; make room")
     assert not list(tmp_path.glob("*.json"))
+
+
+SAYS = (
+    "import argparse, sys; from types import SimpleNamespace\n"
+    "from workers.headless.entry import run_command\n"
+    "command = SimpleNamespace(add_arguments=lambda parser: None, run=lambda _: print('\u00b1 1' * int(sys.argv.pop())) or 0)\n"
+    "sys.exit(run_command(argparse.ArgumentParser(), [('say', command, '')], 'all is kept', ['say']))"
+)
+
+
+def test_signs_that_a_terminal_lacks_are_spelled_out() -> None:
+    argv, ascii_only = [sys.executable, "-c", SAYS, "1"], {**os.environ, "PYTHONIOENCODING": "ascii"}
+    ran = subprocess.run(argv, cwd=ROOT, env=ascii_only, capture_output=True, timeout=60, check=True)
+    assert (ran.stdout, ran.stderr) == (b"\\xb1 1\n", b"")
+
+
+@pytest.mark.parametrize("count", ["1", "100000"])
+def test_where_nobody_reads_on_a_command_ends_without_a_word(count: str) -> None:
+    """At its end, when what it said is sent, and in the middle."""
+    read, write = os.pipe()
+    os.close(read)
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+    argv = [sys.executable, "-c", SAYS, count]
+    with open(write, "wb") as out:
+        ran = subprocess.run(argv, cwd=ROOT, env=buffered, stdout=out, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (141, b"")

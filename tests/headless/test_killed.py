@@ -69,6 +69,10 @@ def test_a_killed_child_is_started_again_without_measuring_twice_and_an_interrup
         eventually((tmp_path / "run" / "child" / "artifact").exists)
         with pytest.raises(DirectoryBusy):  # another command would take away what is being compiled
             DirectoryJournal(tmp_path / "run")
+        with command("control", tmp_path, "stop") as control:
+            _, errors = control.communicate(timeout=60)
+        assert control.returncode == 2
+        assert "its archive is being made" in errors
         _, errors = process.communicate(timeout=280)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors

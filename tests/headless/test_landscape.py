@@ -10,7 +10,7 @@ import pytest
 from tests import zoo
 from tests.command_line import Told
 from workers.headless.errors import UserMistake
-from workers.headless.landscape import _of_this_machine, recording_name
+from workers.headless.landscape import _alone, _of_this_machine, recording_name
 from workers.landscapes import Costs, CurveRecording, SpaceRecording
 from workers.landscapes.calibration import every_part
 
@@ -67,6 +67,14 @@ def test_another_machine_s_directory_is_refused(tmp_path: Path) -> None:
     _of_this_machine(tmp_path, "here")
     with pytest.raises(UserMistake, match=r"another machine \(here, not there\); name another"):
         _of_this_machine(tmp_path, "there")
+
+
+@pytest.mark.parametrize("words", [("calibrate",), ("record", "nowhere.onnx", "--kind", "curve")])
+def test_a_directory_in_use_is_refused(told_here: Told, tmp_path: Path, words: tuple[str, ...]) -> None:
+    with _alone(tmp_path):
+        code, _, errors = told_here("landscape", *words, "--out", tmp_path)
+    assert (code, errors.count("\n")) == (2, 1)
+    assert f"--out {tmp_path} is in use by another recording: wait for it, or name another directory" in errors
 
 
 def test_what_the_parts_cost_is_measured_on_its_own(told: Told, tmp_path: Path) -> None:

@@ -27,3 +27,25 @@ def test_what_cannot_be_read_is_measured_anew(content: str, tmp_path: Path, monk
     assert machine.this_machine() == wanted
     assert machine.this_machine() == wanted
     assert asked == [True, False], "once, and then looked at"
+
+
+@pytest.mark.parametrize("home", ["a file", "none"])
+def test_where_nothing_can_be_kept_a_run_begins_all_the_same(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(machine, "ask", lambda order: FOUND)
+    if home == "none":
+        monkeypatch.setattr(Path, "home", homeless)
+    else:
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    assert machine.this_machine() == {name: FOUND[name] for name in machine.FIELDS}
+    said = capsys.readouterr().err
+    assert "cannot be kept" in said
+    assert said.endswith("name a directory of yours in XDG_CACHE_HOME\n")
+    assert said.count("\n") == 1
+
+
+def homeless() -> Path:
+    raise RuntimeError("Could not determine home directory.")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from workers.headless import control
 from workers.headless.errors import UserMistake
-from workers.headless.run_directory import RunDirectory
+from workers.headless.run_directory import DEFAULT_MINUTES, RunDirectory
 from workers.messages.spec import Budget, RunSpec
 
 SPEC = RunSpec("a.onnx", {"kind": "llvm"}, 2, peak_flops=1e11, bandwidth=1e10, budget=Budget(trials=40))
@@ -27,7 +30,11 @@ def told(*rows: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Iterator[RunDirectory]:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDirectory]:
+    """Where networks lie."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.onnx", "b.onnx"):
+        Path(name).write_text(f"the content of {name}")
     with RunDirectory.opened(tmp_path) as directory:
         yield directory
 
@@ -62,13 +69,64 @@ def test_a_run_goes_on_with_the_peaks_that_it_began_with(directory: RunDirectory
     assert RunSpec.from_json((directory.path / "spec.json").read_text()) == spec
 
 
-@pytest.mark.parametrize("change", [{"seed": 5}, {"layout": "NCHW"}, {"network": "b.onnx"}])
-def test_a_run_goes_on_as_nothing_else(directory: RunDirectory, change: dict[str, Any]) -> None:
+def test_a_run_goes_on_with_its_budget_unless_another_is_given(directory: RunDirectory) -> None:
+    unlimited = replace(SPEC, budget=Budget())
+    assert directory.begin(unlimited, (), resume=False).budget == Budget(seconds=60 * DEFAULT_MINUTES)
+    for measured in (False, True):
+        directory.begin(SPEC, (), resume=True)
+        if measured:
+            directory.journal.write(told(ROW))
+        assert directory.begin(unlimited, (), resume=True).budget == SPEC.budget
+    later = replace(SPEC, budget=Budget(min_gain=0.01))
+    assert directory.begin(later, (), resume=True).budget == Budget(min_gain=0.01)
+
+
+def test_records_that_come_too_late_are_refused(directory: RunDirectory, tmp_path: Path) -> None:
     directory.begin(SPEC, (), resume=False)
     directory.journal.write(told(ROW))
-    with pytest.raises(UserMistake, match=f"with other {next(iter(change))}; name another"):
-        directory.begin(replace(SPEC, **change), (), resume=True)
-    assert json.loads((directory.path / "spec.json").read_text()) == json.loads(SPEC.to_json())
+    with pytest.raises(UserMistake, match=f"--records there: the run in {tmp_path} goes on with what it began with"):
+        directory.begin(SPEC, ["there"], resume=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seed": 5}, "seed 0, not 5: give --seed 0"),
+        (
+            {"method": "auto", "layout": "NCHW"},
+            "layout auto, not NCHW; method dynatune, not auto: give --layout auto --method dynatune",
+        ),
+        ({"network": "b.onnx"}, "network a.onnx, not b.onnx: give a.onnx"),
+        ({"parts": {"scheduler": "largest"}}, "parts none, not scheduler=largest: give no --part"),
+        ({"inputs": {"x": [2, 3]}}, "inputs x=[1, 3], not x=[2, 3]: give --shape x=1,3"),
+        ({"threads": 4}, "threads 2, not 4: go on where it began, on that machine"),
+    ],
+)
+def test_a_run_goes_on_as_nothing_else(directory: RunDirectory, change: dict[str, Any], said: str) -> None:
+    began = replace(SPEC, inputs={"x": [1, 3]})
+    directory.begin(began, (), resume=False)
+    directory.journal.write(told(ROW))
+    with pytest.raises(UserMistake, match=f"was begun with {re.escape(said)}.*, or name another directory"):
+        directory.begin(replace(began, **change), (), resume=True)
+    assert json.loads((directory.path / "spec.json").read_text()) == asdict(began)
+
+
+def test_a_network_that_was_moved_and_renamed_is_the_same(directory: RunDirectory) -> None:
+    directory.begin(SPEC, (), resume=False)
+    directory.journal.write(told(ROW))
+    Path("a.onnx").rename("moved.onnx")
+    spec = directory.begin(replace(SPEC, network="moved.onnx"), (), resume=True)
+    assert spec == replace(SPEC, network="moved.onnx")
+
+
+def test_control_is_told_that_nobody_hears_while_the_archive_is_made(directory: RunDirectory, tmp_path: Path) -> None:
+    words = argparse.Namespace(out=str(tmp_path), word="stop")
+    with directory.archiving():
+        with pytest.raises(UserMistake, match="its archive is being made; Ctrl-C where it runs ends that"):
+            control.run(words)
+        assert directory.journal.heartbeat() == "continue"
+    assert control.run(words) == 0
+    assert directory.journal.heartbeat() == "stop"
 
 
 def test_a_second_run_is_refused_unless_it_says_that_it_goes_on(directory: RunDirectory, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def changed(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 def test_what_was_compiled_lies_in_the_archive_alone(tuned: Path) -> None:
     assert sorted(path.name for path in (tuned / "run").iterdir()) == [
-        "checkpoint.json", "journal.jsonl", "known.json", "lock", "spec.json", "tuning_log.jsonl",
+        "checkpoint.json", "journal.jsonl", "known.json", "lock", "network.sha256", "spec.json", "tuning_log.jsonl",
     ]  # fmt: skip
 
 
@@ -200,15 +200,21 @@ def test_a_directory_with_a_run_is_refused_and_resume_goes_on(told: Told, tuned:
 
 
 def test_a_run_without_an_archive_is_given_one_by_resume(told: Told, zoo_cache: Path, tmp_path: Path) -> None:
-    network = zoo.tiny(zoo_cache)
-    arguments = ("tune", network, "--out", tmp_path / "out", "--trials", 12)
-    code, said, errors = told(*arguments, "--no-archive")
+    """Of a link to a network, which is called otherwise then."""
+    (tmp_path / "blob").write_bytes(zoo.tiny(zoo_cache).read_bytes())
+    network, out = tmp_path / "first.onnx", tmp_path / "out"
+    network.symlink_to("blob")
+    code, said, errors = told("tune", network, "--out", out, "--trials", 12, "--no-archive", "--resume")
     assert code == 0, errors
-    assert "--resume" in errors + said
-    assert not list((tmp_path / "out").glob("*.zip"))
-    code, _, errors = told(*arguments, "--resume")
+    assert "no run that measured anything is in" in said
+    assert "--resume makes the archive" in said
+    assert not list(out.glob("*.zip"))
+    network = network.rename(tmp_path / "second.onnx")
+    code, said, errors = told("tune", network, "--out", out, "--resume")
     assert code == 0, errors
-    assert (tmp_path / "out" / f"{network.stem}.zip").is_file()
+    assert "a new one begins" not in said
+    assert json.loads((out / "run" / "spec.json").read_text())["budget"]["trials"] == 12
+    assert (out / "second.zip").is_file()
 
 
 def truncated(path: Path) -> Path:

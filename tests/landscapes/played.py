@@ -50,6 +50,7 @@ class Once:
 def landscapes(kind: str) -> list[Any]:
     """Of that kind, as parameters of a fixture: None is the synthetic one. Of those that are shipped one has to do."""
     found = sorted(SHIPPED.glob(f"**/{GATED[kind]}-*.{kind}.npz"))
+    assert found, f"no recording of {GATED[kind]} is shipped: the gates would be played on the synthetic one alone"
     return [pytest.param(None, id="synthetic"), *(pytest.param(path, id=path.stem) for path in found)]
 
 

@@ -143,7 +143,6 @@ def test_prices_from_before_a_unit_was_timed_are_none() -> None:
         Costs({**costs().seconds, key_of("cost_model", chosen): older}).of("cost_model", chosen)
 
 
-@pytest.mark.mutation
 def test_a_table_is_charged_once_and_each_row_that_is_asked_of_it() -> None:
     chosen, clock = METHODS["dynatune"], SimulatedClock()
     dear = {**dict.fromkeys(UNITS["cost_model"], 0.0), "table": 100.0, "asked": 10.0, "asked_row": 1.0}
@@ -159,13 +158,11 @@ def test_a_table_is_charged_once_and_each_row_that_is_asked_of_it() -> None:
     assert clock.now() == 115.0
 
 
-@pytest.mark.mutation
 def test_a_decision_costs_more_where_there_are_more_operators() -> None:
     found = costs().decision(METHODS["dynatune"], 8), costs().decision(METHODS["dynatune"], 40)
     assert found == (pytest.approx(9e-5), pytest.approx(41e-5))
 
 
-@pytest.mark.mutation
 def test_a_row_of_features_is_charged_where_a_model_is_asked_and_fitted() -> None:
     chosen, clock = METHODS["random"], SimulatedClock()
     dear = {unit: 1.0 if unit == "feature_row" else 0.0 for unit in UNITS["cost_model"]}

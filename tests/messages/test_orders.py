@@ -37,6 +37,14 @@ def test_an_operator_is_given_up_after_some_that_failed_and_none_that_ran() -> N
     assert unfinished([*rows, measured(1, None, FUTILE)], OPERATORS) == []
 
 
+def test_an_operator_of_few_configurations_is_given_up_after_all_of_them() -> None:
+    """Nobody can try a fourth of two."""
+    operators = [{**operator, "configurations": 2.0} for operator in OPERATORS]
+    rows = [measured(0, 0.2), measured(1, None, 0)]
+    assert [one["index"] for one in unfinished(rows, operators)] == [1]
+    assert unfinished([*rows, measured(1, None, 1)], operators) == []
+
+
 def test_a_layout_that_made_no_difference_is_left_open(tmp_path: Path) -> None:
     made = {
         layout: compile_order("{}", tmp_path, "n", layout, {}, None, tmp_path / "log") for layout in ("none", "NHWC")

@@ -372,6 +372,14 @@ def test_big_endian_and_other_formats_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.mutation
-def test_the_standard_pickle_of_a_call_would_run_it(capsys: pytest.CaptureFixture[str]) -> None:
-    pickle.loads(pickle.dumps(Calls(), protocol=2))
+def test_without_the_look_at_example_inputs_one_that_runs_something_would_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content, bomb = members(), pickle.dumps(((Calls(),), {}), protocol=2)
+    content["data/sample_inputs/model.pt"] = pickled(bomb)
+    path = written(tmp_path, content)
+    assert refused(path)
+    monkeypatch.setattr("workers.networks.torch_archive.check_sample", lambda *_: None)
+    rewrite(path, tmp_path / "checked.pt2")
+    pickle.loads(bomb)
     assert capsys.readouterr().out == "run\n"

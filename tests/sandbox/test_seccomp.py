@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.kernel import needs
 from workers.sandbox import seccomp, spawn
 from workers.sandbox.spawn import Access
 
@@ -21,7 +22,7 @@ HEADERS = {
     "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
     "aarch64": Path("/usr/include/asm-generic/unistd.h"),
 }
-pytestmark = pytest.mark.skipif(not seccomp.supported(), reason="this kernel filters no system calls")
+pytestmark = needs("filter")
 EPERM, ENOSYS = 1, 38
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.processes import alive
+from tests.kernel import needs
+from tests.processes import alive, comes_true
 from workers.sandbox import landlock, spawn
 from workers.sandbox.spawn import Access, Limits, SpawnError, scrubbed
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = landlock.supported()
-needs_landlock = pytest.mark.skipif(not KERNEL, reason="this kernel offers no Landlock")
 
 
 def says(program: str, **options: Any) -> Any:
@@ -120,7 +120,7 @@ time.sleep(600)
 """
 
 
-def orphan_after_kill(bound: bool, eventually: Any, confined: bool = False) -> bool:
+def orphan_after_kill(bound: bool, confined: bool = False) -> bool:
     """Whether the child of a killed process is still there two seconds later."""
     with subprocess.Popen(
         [sys.executable, "-c", FAMILY.format(bound=bound, confined=confined)],
@@ -131,20 +131,20 @@ def orphan_after_kill(bound: bool, eventually: Any, confined: bool = False) -> b
         assert middle.stdout is not None
         pid = int(middle.stdout.readline())
         middle.kill()
-    gone = eventually(lambda: not alive(pid), 2)
+    gone = comes_true(lambda: not alive(pid), 2)
     if not gone:
         os.kill(pid, signal.SIGKILL)
     return not gone
 
 
 @pytest.mark.parametrize("confined", [False, True])
-def test_a_child_dies_with_its_parent(confined: bool, eventually: Any) -> None:
-    assert not orphan_after_kill(True, eventually, confined)
+def test_a_child_dies_with_its_parent(confined: bool) -> None:
+    assert not orphan_after_kill(True, confined)
 
 
 @pytest.mark.mutation
-def test_without_the_parent_death_signal_the_orphan_is_noticed(eventually: Any) -> None:
-    assert orphan_after_kill(False, eventually)
+def test_without_the_parent_death_signal_the_orphan_is_noticed() -> None:
+    assert orphan_after_kill(False)
 
 
 def test_a_child_whose_parent_is_already_gone_ends_at_once() -> None:
@@ -164,7 +164,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-def test_ending_a_process_ends_what_escaped_its_session(deaf: bool, eventually: Any) -> None:
+def test_ending_a_process_ends_what_escaped_its_session(deaf: bool) -> None:
     argv = [sys.executable, "-c", ESCAPE, *(["deaf"] if deaf else [])]
     with spawn.spawn(argv, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -186,7 +186,7 @@ def reads(path: Path | str, access: Access) -> Any:
     return says(program, access=access, cwd="/")
 
 
-@needs_landlock
+@needs("landlock")
 def test_only_named_files_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "network.onnx").write_text("model")
@@ -199,7 +199,7 @@ def test_only_named_files_can_be_read(tmp_path: Path) -> None:
     assert reads(f"/proc/{os.getpid()}/environ", access) == 13
 
 
-@needs_landlock
+@needs("landlock")
 @pytest.mark.mutation
 def test_without_landlock_the_read_outside_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "outside").write_text("secret")
@@ -207,7 +207,7 @@ def test_without_landlock_the_read_outside_is_noticed(tmp_path: Path, monkeypatc
     assert reads(tmp_path / "outside", Access()) is True
 
 
-@needs_landlock
+@needs("landlock")
 def test_only_the_work_directory_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     program = (
@@ -230,7 +230,7 @@ def test_a_confined_child_has_no_capability_left() -> None:
     assert {int(mask, 16) for mask in sets.values()} == {0}
 
 
-@needs_landlock
+@needs("landlock")
 def test_the_level_is_known_to_parent_and_child() -> None:
     with spawn.spawn([sys.executable, "-c", "pass"], access=Access()) as child:
         assert child.protection().landlock == KERNEL
@@ -239,7 +239,7 @@ def test_the_level_is_known_to_parent_and_child() -> None:
     assert says("print(os.environ['TUNINGSITE_LANDLOCK'])") == 0
 
 
-@needs_landlock
+@needs("landlock")
 def test_a_confined_child_can_confine_its_own_children(tmp_path: Path) -> None:
     program = (
         "import subprocess; from workers.sandbox.spawn import spawn, Access\n"
@@ -258,14 +258,14 @@ print(socket.socket().connect_ex(("127.0.0.1", {port})))
 """
 
 
-@pytest.mark.skipif(KERNEL < 4, reason="this kernel's Landlock knows no TCP")
+@needs("tcp")
 @pytest.mark.parametrize(("network", "answer"), [(True, 0), (False, 13)])
 def test_landlock_alone_denies_connections(network: bool, answer: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert says(CONNECT.format(network=network, port=server.getsockname()[1])) == answer
 
 
-@pytest.mark.skipif(KERNEL < 6, reason="this kernel's Landlock knows no scopes")
+@needs("scopes")
 def test_a_confined_child_cannot_signal_outside() -> None:
     program = f"try: os.kill({os.getpid()}, 0); print(0)\nexcept OSError as error: print(error.errno)"
     assert says(program, access=Access()) == 1
@@ -313,7 +313,19 @@ def test_the_data_stays_closed_beneath_what_modules_are_found_in(
     assert [path for path in reading if path.startswith(str(tmp_path))] == [str(tmp_path / "modules")]
 
 
-@needs_landlock
+def test_what_is_hidden_stays_closed_beneath_what_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("found", "system"):
+        (tmp_path / name).mkdir()
+        for file in ("key", "other"):
+            (tmp_path / name / file).touch()
+    monkeypatch.setattr(spawn, "_SYSTEM_READ", (str(tmp_path / "system"),))
+    hidden = tuple(str(tmp_path / name / "key") for name in ("found", "system"))
+    reading = spawn._access_policy(Access(hidden=hidden), {"PYTHONPATH": str(tmp_path / "found")})["reading"]
+    ours = {path for path in reading if path.startswith(str(tmp_path))}
+    assert ours == {str(tmp_path / name / "other") for name in ("found", "system")}
+
+
+@needs("landlock")
 def test_the_data_of_a_project_in_a_readable_place_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,16 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.processes import alive, stat_of
+from tests.kernel import needs
+from tests.processes import alive, comes_true, stat_of
 from tests.sandbox.test_files import seen
-from workers.sandbox import seccomp, spawn, tree
+from workers.sandbox import spawn, tree
 from workers.sandbox.spawn import Access
-
-needs_filter = pytest.mark.skipif(not seccomp.supported(), reason="this kernel filters no system calls")
 
 # Twice forked, in a session of its own if that is to be had, under another environment, with both parents dead.
 HIDE = """
@@ -35,7 +33,7 @@ time.sleep(600)
 """
 
 
-def survives(access: Access | None, eventually: Any, *words: str) -> bool:
+def survives(access: Access | None, *words: str) -> bool:
     """Whether what hid is still there after its tree was ended."""
     with spawn.spawn([sys.executable, "-c", HIDE, *words], access=access, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -43,31 +41,31 @@ def survives(access: Access | None, eventually: Any, *words: str) -> bool:
         while not said.endswith(b" "):
             said += os.read(child.stdout.fileno(), 100)
         hidden = int(said)
-        assert eventually(lambda: Path(f"/proc/{hidden}/environ").read_bytes() == b"", 5)
+        assert comes_true(lambda: Path(f"/proc/{hidden}/environ").read_bytes() == b"", 5)
         if "crash" in words:
-            assert eventually(child.exited, 5)
+            assert comes_true(child.exited, 5)
         assert alive(hidden)
         child.end(0.0)
-    left = not eventually(lambda: not alive(hidden), 0.5)
+    left = not comes_true(lambda: not alive(hidden), 0.5)
     if left:
         os.kill(hidden, signal.SIGKILL)
     return left
 
 
-def test_what_hid_comes_to_the_leader_and_is_ended(eventually: Any) -> None:
-    assert not survives(None, eventually)
+def test_what_hid_comes_to_the_leader_and_is_ended() -> None:
+    assert not survives(None)
 
 
-@needs_filter
+@needs("filter")
 @pytest.mark.parametrize("words", [(), ("crash",), ("no-reaper",), ("crash", "no-reaper")])
-def test_nothing_leaves_the_session_of_a_confined_leader(words: tuple[str, ...], eventually: Any) -> None:
-    assert not survives(Access(), eventually, *words)
+def test_nothing_leaves_the_session_of_a_confined_leader(words: tuple[str, ...]) -> None:
+    assert not survives(Access(), *words)
 
 
 @pytest.mark.mutation
 @pytest.mark.parametrize("word", ["crash", "no-reaper"])
-def test_without_filter_and_reaper_what_hid_is_noticed(word: str, eventually: Any) -> None:
-    assert survives(None, eventually, word)
+def test_without_filter_and_reaper_what_hid_is_noticed(word: str) -> None:
+    assert survives(None, word)
 
 
 HALF_DEAD = """
@@ -78,9 +76,9 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
 """
 
 
-def test_a_process_whose_first_thread_left_is_not_taken_for_dead(eventually: Any) -> None:
+def test_a_process_whose_first_thread_left_is_not_taken_for_dead() -> None:
     with spawn.spawn([sys.executable, "-c", HALF_DEAD], stdout=subprocess.PIPE) as child:
-        assert eventually(lambda: stat_of(child.pid)[0] == "Z", 10)
+        assert comes_true(lambda: stat_of(child.pid)[0] == "Z", 10)
         assert child.tree.refresh() == [child.pid]
         assert child.end(0.0) == -signal.SIGKILL
     assert not Path(f"/proc/{child.pid}").exists()
@@ -89,7 +87,7 @@ def test_a_process_whose_first_thread_left_is_not_taken_for_dead(eventually: Any
 # Both bounded: by time, and by number. A comet has another number whenever one looks; a hydra grows under the sword.
 STORM = """
 import os, sys, time
-end = time.monotonic() + 5
+end = time.monotonic() + 3
 def comet():
     while time.monotonic() < end:
         if os.fork(): os._exit(0)
@@ -129,7 +127,7 @@ def test_a_storm_that_is_not_stopped_first_is_noticed(monkeypatch: pytest.Monkey
         blunt.setattr(os, "killpg", os.kill)
         blunt.setattr(tree, "_STORM", 0.5)
         assert any(outlived("comet") for _ in range(5)), "by luck one may be met"
-    time.sleep(6)  # until its time is over: nobody finds a comet
+    time.sleep(3)  # until its time is over: nobody finds a comet
 
 
 # It holds 64 MiB, and so does another that it becomes two of; the second ends or closes itself, if it should.

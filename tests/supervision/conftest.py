@@ -1,12 +1,10 @@
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-
-from tests.processes import comes_true
 
 
 class Crowd:
@@ -33,9 +31,3 @@ def crowd() -> Iterator[Crowd]:
     for pid in crowd.pids():
         with suppress(ProcessLookupError):
             os.kill(pid, 9)
-
-
-@pytest.fixture
-def eventually() -> Callable[[Callable[[], object], float], bool]:
-    """Whether a condition comes true before so many seconds have passed."""
-    return comes_true

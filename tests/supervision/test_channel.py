@@ -5,10 +5,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.processes import comes_true
 from workers.messages import events
 from workers.messages.channel import ControlReader, EventWriter
 from workers.messages.events import decode
@@ -40,7 +40,7 @@ def test_events_of_many_threads_do_not_mix() -> None:
     assert all(text == text[0] * 10_000 for text in texts)
 
 
-def test_control_words_get_stronger_and_are_never_taken_back(eventually: Any) -> None:
+def test_control_words_get_stronger_and_are_never_taken_back() -> None:
     reading, writing = os.pipe()
     control = ControlReader(reading)
     os.write(writing, b'{"vice": "none"}\n"nonsense"\n')
@@ -48,17 +48,17 @@ def test_control_words_get_stronger_and_are_never_taken_back(eventually: Any) ->
     assert control.wanted() == "continue"
     for said, wanted in (("pause", "pause"), ("stop", "stop"), ("pause", "stop")):
         os.write(writing, json.dumps(said).encode() + b"\n")
-        assert eventually(lambda wanted=wanted: control.wanted() == wanted, 5)
+        assert comes_true(lambda wanted=wanted: control.wanted() == wanted, 5)
     os.close(writing)
 
 
-def test_a_supervisor_that_went_away_means_stop(eventually: Any) -> None:
+def test_a_supervisor_that_went_away_means_stop() -> None:
     reading, writing = os.pipe()
     control = ControlReader(reading)
     os.write(writing, b"{}\n")
     control.order()
     os.close(writing)
-    assert eventually(lambda: control.wanted() == "stop", 5)
+    assert comes_true(lambda: control.wanted() == "stop", 5)
 
 
 def test_no_order_is_an_error() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import comes_true
 from workers.sandbox.spawn import Access, Limits, spawn
 from workers.sandbox.tree import Tree
 from workers.supervision import Deadlines, DirectoryJournal, Ending, LeaseLost, supervise
@@ -115,20 +116,20 @@ def test_what_was_sent_before_a_kill_is_kept() -> None:
     assert ending.events == len(journal.events) == 1000
 
 
-def test_killing_the_child_leaves_no_grandchild(crowd: Any, eventually: Any) -> None:
+def test_killing_the_child_leaves_no_grandchild(crowd: Any) -> None:
     class Assassin(MemoryJournal):
         def write(self, events: Any) -> None:
             super().write(events)
             for event in events:
                 if event["kind"] == "log":
-                    assert eventually(lambda: len(crowd.pids()) == 3, 10)  # the worker starts its compiler when it may
+                    assert comes_true(lambda: len(crowd.pids()) == 3, 10)  # the worker starts its compiler when it may
                     os.kill(int(event["text"]), signal.SIGKILL)
 
     journal = Assassin()
     ending = run(journal, "family", nonce=crowd.nonce)
     assert (ending.kind, ending.cause) == ("crashed", "signal")
     assert "SIGKILL" in ending.detail
-    assert eventually(lambda: not crowd.pids(), 5)
+    assert comes_true(lambda: not crowd.pids(), 5)
 
 
 def supervisor(directory: Path, nonce: str, guarded: bool = True) -> subprocess.Popen[bytes]:
@@ -152,26 +153,26 @@ def child_of(directory: Path) -> int | None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_ending_the_supervisor_leaves_nothing(number: int, tmp_path: Path, crowd: Any, eventually: Any) -> None:
+def test_ending_the_supervisor_leaves_nothing(number: int, tmp_path: Path, crowd: Any) -> None:
     process = supervisor(tmp_path, crowd.nonce)
-    assert eventually(lambda: child_of(tmp_path) is not None, 20)
+    assert comes_true(lambda: child_of(tmp_path) is not None, 20)
     child = child_of(tmp_path)
     # The supervisor, the worker, the worker's compiler, the escaped one.
-    assert eventually(lambda: len(crowd.pids()) == 4, 10)
+    assert comes_true(lambda: len(crowd.pids()) == 4, 10)
     process.send_signal(number)
     process.wait(5)
-    assert eventually(lambda: not crowd.pids() and not os.path.exists(f"/proc/{child}/cwd"), 5)
+    assert comes_true(lambda: not crowd.pids() and not os.path.exists(f"/proc/{child}/cwd"), 5)
 
 
 @pytest.mark.mutation
-def test_without_the_watchdog_the_orphan_check_notices(tmp_path: Path, crowd: Any, eventually: Any) -> None:
+def test_without_the_watchdog_the_orphan_check_notices(tmp_path: Path, crowd: Any) -> None:
     process = supervisor(tmp_path, crowd.nonce, guarded=False)
-    assert eventually(lambda: child_of(tmp_path) is not None, 20)
-    assert eventually(lambda: len(crowd.pids()) == 4, 10)
+    assert comes_true(lambda: child_of(tmp_path) is not None, 20)
+    assert comes_true(lambda: len(crowd.pids()) == 4, 10)
     process.kill()
     process.wait(5)
-    assert eventually(lambda: len(crowd.pids()) == 2, 5)  # the compiler and the escaped one have nobody to end them
-    assert not eventually(lambda: not crowd.pids(), 0.5)
+    assert comes_true(lambda: len(crowd.pids()) == 2, 5)  # the compiler and the escaped one have nobody to end them
+    assert not comes_true(lambda: not crowd.pids(), 0.5)
 
 
 @pytest.mark.parametrize(("word", "kind"), [("turn", "paused"), ("pause", "paused"), ("stop", "stopped")])
@@ -285,7 +286,7 @@ def test_all_files_together_are_watched(order: Any, tmp_path: Path) -> None:
 def test_without_a_look_at_the_files_nobody_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.supervision.footprint.kept", lambda *_: 0)
     # Names alone would be too many: what is written is nothing, and a look sees it after two seconds.
-    assert litter(tmp_path, total=6.0, size=0).cause == "time"
+    assert litter(tmp_path, total=3.0, size=0).cause == "time"
 
 
 def test_a_tree_of_many_files_is_looked_at_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,7 +369,7 @@ def test_a_line_that_is_no_event_ends_the_child(text: str) -> None:
 def test_a_line_without_end_ends_the_child() -> None:
     ending = run(MemoryJournal(), "endless")
     assert (ending.kind, ending.cause) == ("crashed", "protocol")
-    assert str(64 << 20) in ending.detail
+    assert str(16 << 20) in ending.detail
 
 
 def test_who_says_more_events_than_allowed_is_ended_and_those_allowed_are_kept() -> None:

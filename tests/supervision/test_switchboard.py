@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, answer_challenge, deliver_cha
 
 import pytest
 
-from workers.messages.device import Address
+from workers.messages.device import Address, proofs
 from workers.supervision import switchboard as board
 from workers.supervision.switchboard import Unreached, dial, switchboard
 
@@ -30,8 +30,9 @@ def listening(key: str = KEY, calls: int = 1, host: str = "127.0.0.1") -> Iterat
         for number in range(calls):
             connection = Connection(server.accept()[0].detach())
             try:
-                deliver_challenge(connection, key.encode())
-                answer_challenge(connection, key.encode())
+                site, device = proofs(key.encode())
+                deliver_challenge(connection, site)
+                answer_challenge(connection, device)
                 connection.send_bytes(f"{number}".encode())
             except (AuthenticationError, EOFError, OSError):
                 pass
@@ -94,6 +95,47 @@ def test_who_pretends_to_be_the_device_without_its_key_is_handed_to_nobody() -> 
     threading.Thread(target=pretend, daemon=True).start()
     with server, pytest.raises(Unreached, match="has another key"):
         dial(Address("127.0.0.1", server.getsockname()[1], KEY))
+
+
+def reflected() -> list[Connection | Unreached]:
+    """What becomes of two calls to someone without the key: what the first challenges, the second is to answer."""
+    server, called = socket.create_server(("127.0.0.1", 0)), list[Connection | Unreached]()
+
+    def call() -> None:
+        try:
+            called.append(dial(Address("127.0.0.1", server.getsockname()[1], KEY)))
+        except Unreached as unreached:
+            called.append(unreached)
+
+    calls = [threading.Thread(target=call, daemon=True) for _ in range(2)]
+    with server:
+        for one in calls:
+            one.start()
+        first, second = (Connection(server.accept()[0].detach()) for _ in calls)
+    with first, second:
+        first.send_bytes(b"#CHALLENGE#" + b"0" * 20)
+        first.recv_bytes()
+        first.send_bytes(b"#WELCOME#")
+        second.send_bytes(first.recv_bytes())
+        first.send_bytes(second.recv_bytes())
+        first.recv_bytes()
+    for one in calls:
+        one.join(10.0)
+    return called
+
+
+def test_who_has_the_site_answer_its_own_challenge_is_handed_to_nobody() -> None:
+    one, other = map(str, reflected())
+    assert "has another key" in one + other
+    assert "broke off the call" in one + other
+
+
+@pytest.mark.mutation
+def test_with_one_key_for_both_ways_the_site_would_answer_its_own_challenge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board, "proofs", lambda key: (key, key))
+    accepted = [one for one in reflected() if isinstance(one, Connection)]
+    assert len(accepted) == 1
+    accepted[0].close()
 
 
 def test_what_says_nothing_and_what_stops_in_the_middle_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

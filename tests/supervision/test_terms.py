@@ -148,12 +148,14 @@ def test_every_task_has_a_bound_on_all_its_files(tmp_path, work):
         assert terms.disk >= terms.limits.file_size
 
 
-def test_what_waits_for_the_machine_has_no_end_for_its_whole_and_a_file_that_is_read_has_one(tmp_path, work):
+def test_what_tunes_has_no_end_for_its_whole_a_library_a_day_and_a_file_that_is_read_seconds(tmp_path, work):
     """A benchmark of hours may hold the measuring lock; what a file of somebody else says that it waits for is nothing."""
     network = str(zoo.tiny(tmp_path))
     order = {"network": network, "source": network, "spec": json.dumps({"network": network}), "work_dir": str(work)}
-    for task in ("tune", "compile", "baseline", "landscape", "hardware"):
+    for task in ("tune", "landscape", "hardware"):
         assert terms_of({**order, "task": task}).deadlines.total is None
+    for task in ("compile", "baseline"):
+        assert terms_of({**order, "task": task}).deadlines.total == 86_400
     assert terms_of({**order, "task": "inspect"}).deadlines.total < 30
     if landlock.supported() >= landlock.SCOPED:
         assert terms_of({**order, "task": "convert"}).deadlines.total < 180
@@ -243,6 +245,62 @@ def test_a_lock_in_a_shared_directory_does_not_open_that_directory(tmp_path, wor
     monkeypatch.setenv("TUNINGSITE_MEASURE_LOCK", str(shared / "measure.lock"))
     with pytest.raises(PermissionError, match="TUNINGSITE_MEASURE_LOCK"):
         terms_of({"task": "hardware", "work_dir": str(work)})
+
+
+LOCKING = """
+from pathlib import Path
+from workers.child.__main__ import passing
+from workers.messages.channel import ControlReader, EventWriter
+from workers.sandbox.lock import MeasureLock
+ControlReader().order()
+lock, found = MeasureLock(), []
+tries = {
+    "write": lambda: lock.path.open("r+b"), "remove": lock.path.unlink, "replace": lambda: lock.path.rename("elsewhere"),
+    "fill": lock.path.with_name("new").touch, "make": lock.path.with_name("folder").mkdir,
+}
+for name, act in tries.items():
+    try:
+        act()
+        found.append(name)
+    except OSError:
+        pass
+try:
+    with lock.exclusive():
+        found.append("taken")
+except OSError as error:
+    found.append([passing(error, "tune"), str(error)])
+EventWriter.from_environment().emit({"kind": "finished", "clock": 0.0, "reason": "exhausted", "found": found})
+"""
+
+
+@pytest.mark.skipif(not landlock.supported(), reason="this kernel has no Landlock")
+@pytest.mark.parametrize("task", ["tune", "compile", "hardware"])
+def test_a_child_takes_the_measuring_lock_and_can_do_nothing_else_where_that_lies(task, tmp_path, work, monkeypatch):
+    lock = tmp_path / "none" / "measure.lock"
+    monkeypatch.setenv("TUNINGSITE_MEASURE_LOCK", str(lock))
+    spec = json.dumps({"network": str(zoo.tiny(tmp_path))})
+    order = {"task": task, "spec": spec, "work_dir": str(work)}
+    terms_of(order)
+    lock.with_name("others").write_bytes(bytes(2 << 20))
+    ending, _ = attempt(order, argv=(sys.executable, "-c", LOCKING), disk=1 << 20)
+    assert ending.last is not None, ending
+    assert ending.last["found"] == ["taken"]
+
+
+@pytest.mark.skipif(not landlock.supported(), reason="this kernel has no Landlock")
+def test_a_lock_that_is_removed_under_a_child_is_there_for_its_next_attempt(tmp_path, work, monkeypatch):
+    lock = tmp_path / "none" / "measure.lock"
+    monkeypatch.setenv("TUNINGSITE_MEASURE_LOCK", str(lock))
+    order = {"task": "hardware", "work_dir": str(work)}
+    terms = terms_of(order)
+    lock.unlink()
+    argv = (sys.executable, "-c", LOCKING)
+    ending = supervise(order, Memory(), argv=argv, access=terms.access, cwd=work)
+    ((passes, said),) = ending.last["found"]
+    assert passes
+    assert "where it was removed meanwhile, the next attempt opens the new one" in said
+    ending, _ = attempt(order, argv=argv)
+    assert ending.last["found"] == ["taken"]
 
 
 def test_passing_files_go_with_the_child_and_what_a_killed_supervisor_left_goes_first(tmp_path, work, monkeypatch):

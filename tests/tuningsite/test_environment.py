@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,18 @@ def test_a_password_in_a_bad_address_is_not_printed(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SETTING", "ada:hidden@host:6379")
     with pytest.raises(SystemExit, match=r"^SETTING=host:6379: it is no address of a Redis server"):
         environment.queue("SETTING")
+
+
+def test_a_missing_driver_is_said_with_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SETTING", "postgres://ada:hidden@host/name")
+    assert (environment.database("SETTING") or {})["HOST"] == "host"
+    for driver in ("psycopg", "psycopg2"):
+        monkeypatch.setitem(sys.modules, driver, None)
+    with pytest.raises(SystemExit) as refused:
+        environment.database("SETTING")
+    assert str(refused.value) == (
+        'SETTING: no driver for PostgreSQL is installed. Next step: pip install "psycopg[binary]".'
+    )
 
 
 def test_a_directory_that_cannot_be_made_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -86,6 +86,12 @@ def test_the_wheel_links_where_there_is_no_compiler(
     found(str(tmp_path / "made.so"), ["a.o", "b.o"], ["-O2"])
     named = f"-target {triple} " if triple else ""
     assert (tmp_path / "made.so").read_text() == f"cc -shared -fPIC {named}-O2 -o {tmp_path / 'made.so'} a.o b.o"
+    asked.write_text(asked.read_text() + "print(sys.argv, file=open('asked', 'a'))\n")
+    monkeypatch.chdir(tmp_path)
+    linking.warm(tvm.target.Target({**BOARD, "mtriple": triple or "x86_64-linux-gnu"}), tmp_path)
+    assert "nothing.c" in (tmp_path / "asked").read_text()
+    assert not list(tmp_path.glob("nothing*"))
     asked.write_text("import sys\nsys.exit('no room')\n")
+    linking.warm(tvm.target.Target({**BOARD, "mtriple": triple or "x86_64-linux-gnu"}), tmp_path)
     with pytest.raises(RuntimeError, match="-m ziglang cc failed: no room"):
         found(str(tmp_path / "made.so"), ["a.o"])

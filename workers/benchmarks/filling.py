@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
+import os
 import shutil
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -82,11 +83,12 @@ def claimed(path: Path) -> Iterator[bool]:
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-        path.unlink(missing_ok=True)
+            mine = os.path.samestat(os.fstat(file.fileno()), path.stat())
+        except (BlockingIOError, FileNotFoundError):
+            mine = False
+        yield mine
+        if mine:  # another's may lie there where this one was taken away between opening and taking it
+            path.unlink(missing_ok=True)
 
 
 def attempt(work: Path, make: Callable[[], Cell]) -> Cell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,9 +114,9 @@ def _checked(arguments: argparse.Namespace) -> tuple[list[Network], dict[str, st
         raise UserMistake("name one or more ONNX files, or --table for what is there")
     if arguments.method not in METHODS:
         raise UserMistake(f"--method {arguments.method}: unknown; there are {', '.join(METHODS)}")
-    amounts = (arguments.minutes, 1 if arguments.trials is None else arguments.trials)
-    if arguments.seed < 0 or not all(amount > 0 for amount in amounts):
-        raise UserMistake("--seed must be 0 or more, --minutes and --trials greater than 0")
+    amounts = (60 * arguments.minutes, 1 if arguments.trials is None else arguments.trials)
+    if arguments.seed < 0 or not all(0 < amount < math.inf for amount in amounts):
+        raise UserMistake("--seed must be 0 or more, --minutes and --trials finite and greater than 0")
     networks = all_opened(arguments.networks)
     names = [network.name for network in networks]
     factories: dict[str, str] = {}

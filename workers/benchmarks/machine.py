@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.identity import content_hash
+from workers.headless.arguments import network_file
 from workers.headless.errors import UserMistake
 from workers.headless.machine import this_machine
 from workers.messages.spec import RunSpec
@@ -57,9 +58,7 @@ class Machine:
 
 def opened(file: str) -> Network:
     """Raises UserMistake for a file that is no network, or one whose inputs have open sizes."""
-    path = Path(file).resolve()
-    if not path.is_file():
-        raise UserMistake(f"{file}: there is no such file; name an ONNX file")
+    path = network_file(file)
     try:
         inspection = inspect(path)
     except NetworkError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import sys
 from dataclasses import asdict, dataclass
@@ -93,12 +94,13 @@ def checked(arguments: argparse.Namespace) -> tuple[list[Network], list[int], li
     if (
         not arms
         or min(seeds) < 0
-        or not arguments.minutes > 0
+        or not 0 < 60 * arguments.minutes < math.inf
         or arguments.trials_per_operator < 1
         or (arguments.trials is not None and arguments.trials < 1)
     ):
         raise UserMistake(
-            "--arms must name one at least, --seeds be 0 or more, --minutes, --trials and --trials-per-operator greater than 0"
+            "--arms must name one at least, --seeds be 0 or more, --minutes, --trials and --trials-per-operator finite and "
+            "greater than 0"
         )
     return all_opened(arguments.networks), seeds, arms
 

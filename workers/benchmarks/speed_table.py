@@ -14,6 +14,9 @@ from workers.benchmarks.speed_blocks import AGAIN, THEIRS, Block, SpeedUp, block
 from workers.benchmarks.text_table import aligned, milliseconds, number
 from workers.headless.display import human
 
+SEARCHING = ("search", "decision", "bookkeeping")
+"""Parts of a run's clock."""
+
 
 def table(cells: Sequence[Cell]) -> str:
     """Every block, what does not count, and the geometric means over networks and seeds of a machine."""
@@ -50,7 +53,8 @@ def table(cells: Sequence[Cell]) -> str:
 
 NOTES = (
     "Seconds of tuning; milliseconds of latency; medians over the seeds. sum: weight x best latency over the operators,\n"
-    "complete: when every operator had one, and the sum then; each arm's by what times its candidates. by our clock: the\n"
+    "complete: when every operator had one, and the sum then; each arm's by what times its candidates. searching: share of\n"
+    "the tuning that search, decisions and bookkeeping take, where an arm tells it. by our clock: the\n"
     "final programs once more, just before the library is timed (a core a thread, weights that the caches have forgotten).\n"
     "to stock's: seconds until the sum was that of stock's end, the lesser of both, with the same seed or stock's first;\n"
     "stock's time /: the time stock itself needed over it. warm: stock with builders that are kept, and what it reached\n"
@@ -64,7 +68,7 @@ NOTES = (
 def _head(block: Block) -> tuple[str, ...]:
     moments = (f"at {human(moment).removesuffix(' 00 s')}" for moment in block.milestones)
     before, after = (
-        ("arm", "seeds", "tuning", "tried", "tried/s", "complete", "then"),
+        ("arm", "seeds", "tuning", "tried", "tried/s", "searching", "complete", "then"),
         ("sum", "by our clock", "end to end", "/ sum", "ONNX RT"),
     )
     against = (word for peer in block.peers for word in (f"to {peer}'s", f"{peer}'s time /"))
@@ -90,6 +94,7 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
         number(middle(lambda cell: cell["tuning"]["seconds"]), 0),
         number(middle(lambda cell: cell["tuning"]["trials"]), 0),
         number(middle(lambda cell: cell["tuning"]["trials"] / cell["tuning"]["seconds"]), 2),
+        _percent(middle(_searching)),
         number(middle(lambda cell: curve_of(cell).complete), 0),
         milliseconds(middle(lambda cell: curve_of(cell).first)),
         *(_at(done, moment) for moment in block.milestones),
@@ -139,6 +144,16 @@ def _timed(cell: Cell, library: str) -> float | None:
         return None
     told = cell.get("quickest") or cell["tuning"].get("summary", {})
     return float(told.get(library) or cell[library]["median"])
+
+
+def _searching(cell: Cell) -> float | None:
+    """Share of the tuning in which nothing was compiled or timed, nor waited for."""
+    share = cell["tuning"].get("summary", {}).get("share", {})
+    return sum(share.get(part, 0.0) for part in SEARCHING) if share else None
+
+
+def _percent(share: float | None) -> str:
+    return number(share) if share is None else f"{share:.1%}"
 
 
 def _over_sum(cell: Cell) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -286,6 +287,8 @@ def _pack(
         for file in sorted(folder.iterdir()):
             # Weights are noise to a compressor: VGG-19's took half a minute for a fourteenth less.
             packed.write(file, file.name, zipfile.ZIP_STORED if file.name == "model.so" else None)
+            # The umask is for what lies here: who unpacks the archive may let others read it.
+            packed.getinfo(file.name).external_attr = (stat.S_IFREG | 0o644) << 16
     with partial.open("rb") as written:
         os.fsync(written.fileno())
     partial.replace(archive)

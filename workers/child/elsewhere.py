@@ -13,11 +13,10 @@ from typing import Any
 from workers.baselines.order import Latency, Order
 from workers.child.peers import SEEDS, ArtifactFailed, undisturbed
 from workers.messages.baselines import ONNX_RUNTIME
+from workers.messages.device import PART
 from workers.messages.spec import RunSpec
 from workers.tvm_backend.remote.line import Line, call, call_again
 
-PART = 4 * 2**20
-"""Bytes of a file that are sent at a time."""
 MOVED, LOCKED, TOOK = 120.0, 600.0, 300.0
 """Seconds for a part of a file, for the device's measuring lock, and for the run script."""
 NETWORK = "network.onnx"
@@ -51,7 +50,9 @@ class Elsewhere:
         with self._alone():  # it would disturb what others time there
             self._script(*names, "--runs", "0")
         for path in found:
-            path.write_bytes(base64.b64decode(self._line.ask("get", MOVED, name=path.name)["data"]))
+            with path.open("wb") as file:
+                while part := self._line.ask("get", MOVED, name=path.name, at=file.tell())["data"]:
+                    file.write(base64.b64decode(part))
 
     def timed(self, spec: RunSpec, say: Callable[[str], None]) -> tuple[Latency, Latency | None]:
         """Alone on the device, in turns with ONNX Runtime, where that is installed there; `say` is told where that cannot run

@@ -42,6 +42,10 @@ GAIN = 0.02
 HEAVY = 2**30
 """Bytes of weights that all builds may hold together; of larger networks the best are taken as they are."""
 
+UNREHEARSED = (
+    "rivals of the fastest configurations were not timed in the network, which does not compile with one of them ({})"
+)
+
 Best = Mapping[int, "Timed"]
 
 
@@ -82,6 +86,7 @@ def rehearsed(
     to choose from, or too little time: `tuned` are the seconds of tuning, `latency` what an inference took at its end (None:
     unknown). `cores` are those of `runtime.spread_threads`."""
     from workers.tvm_backend import rehearsal, runtime
+    from workers.tvm_backend.importer import last_line
 
     def phase(name: str, text: str) -> None:
         pulse.tell("phase", name=name, text=text)
@@ -94,7 +99,13 @@ def rehearsed(
         turn = rehearsal.shortest_turns(latency) if latency else math.inf
         count = affordable(tuned, build, turn, inspection.parameter_bytes)
         candidates = rivals(log, best, count) if log and count > 0 else {}
-        builds += [network.compiled(variant) for variant in variants(best, candidates)]
+        try:
+            builds += [network.compiled(variant) for variant in variants(best, candidates)]
+        except (
+            Exception
+        ) as error:  # whatever TVM's C++ throws; alone a rival ran, with packed weights nobody built it yet
+            pulse.tell("log", level="warning", text=UNREHEARSED.format(last_line(error)))
+            del builds[1:]
     if len(builds) == 1:
         return chosen, builds[0], None
     phase("rehearsing", f"timing rivals of {len(candidates)} operators in the network")

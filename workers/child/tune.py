@@ -109,6 +109,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         import tvm
 
         from workers.tvm_backend.backend import LocalBackend, machine_of
+        from workers.tvm_backend.cores import usable_cores
         from workers.tvm_backend.evolutionary import Evolving
         from workers.tvm_backend.linking import linker
         from workers.tvm_backend.lowered import Lowering
@@ -140,7 +141,9 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         target=spec.target,
         notes=[*notes, *report, *backend.notes, *settled],
     )
-    return backend, Evolving.over(Lowering.over(chosen, backend.workloads), backend.workloads, spec.threads, spec.seed)
+    # TVM's search runs here, wherever its programs do.
+    threads = usable_cores() if order.get("device") else spec.threads
+    return backend, Evolving.over(Lowering.over(chosen, backend.workloads), backend.workloads, threads, spec.seed)
 
 
 def _known(order: dict[str, Any], operators: Sequence[Operator], spaces: Sequence[str]) -> dict[int, Known]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import secrets
 import shutil
 import signal
@@ -14,14 +13,18 @@ import sys
 import tempfile
 import traceback
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
 from pathlib import Path
 
-from workers.messages.device import LEAST_KEY, PORT, keep_alive
-from workers.sandbox.confine import die_with_parent, limit
+from workers.messages.device import LEAST_KEY, PORT, keep_alive, proofs
+from workers.sandbox.confine import die_with_parent
+from workers.sandbox.landlock import SCOPED
+from workers.sandbox.protection import offered
+from workers.sandbox.spawn import ROOT
+from workers.sandbox.tree import TREE_VARIABLE, Tree
 from workers.tvm_backend import runtime
-from workers.tvm_backend.nursery import address_space
 from workers.tvm_backend.worker import serve
 
 MOST = 64
@@ -29,6 +32,15 @@ MOST = 64
 PROVES = 5
 """Seconds in which whoever connects shows that it has the key."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+NEEDED = ("numpy", *runtime.LOADING)
+
+
+@dataclass(frozen=True)
+class Key:
+    """Its letters, which a process can forget, and the file that keeps them."""
+
+    letters: bytearray
+    path: Path
 
 
 def main() -> int:
@@ -46,19 +58,26 @@ def main() -> int:
         parser.error(f"{error.filename or arguments.host}: {error.strerror}; name another with --key, --host or --port")
     except (ValueError, OverflowError) as error:  # no text, and no port
         parser.error(f"{error}; name another with --key or --port")
-    runtime.load()
-    import workers.device.orders  # noqa: F401  every connection is a fork of what is loaded here
 
     with server:
+        try:
+            runtime.load()
+            import workers.device.orders  # noqa: F401  every connection is a fork of what is loaded here
+        except ModuleNotFoundError as error:
+            parser.error(f"there is no Python package {error.name!r} here; {installation()}")
         port = server.getsockname()[1]
-        told = key if sys.stdout.isatty() else f"in {arguments.key}"  # and in no journal
-        say(f"waiting on {arguments.host}:{port}; the key is {told}")
+        say(
+            f"waiting on {arguments.host}:{port}; the key is "
+            f"{key.letters.decode() + ', ' if sys.stdout.isatty() else ''}in {arguments.key}"  # and is in no journal
+        )
         if arguments.host in LOOPBACK:
             there = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
             way = f"ssh -N -o ServerAliveInterval=15 -L {port}:{there}:{port} {socket.gethostname()}"
             say(f"from the site's machine: {way}")
         else:
             say("whoever has the key may run programs here, and nothing on the wire is hidden: trust the network")
+        if lacking := offered().lacks(SCOPED):
+            say(f"programs of sites are not fully held back here: {offered()}; it takes {lacking}")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
             listen(server, key)
@@ -70,33 +89,43 @@ def opened(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
 
 
+def installation() -> str:
+    """How to have what is needed, in the versions of this project."""
+    pins = (Path(ROOT) / "requirements.txt").read_text().splitlines()
+    return f"run: {sys.executable} -m pip install {' '.join(pin for pin in pins if pin.split('==')[0] in NEEDED)}"
+
+
 def say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
-def kept_key(path: Path) -> str:
+def kept_key(path: Path) -> Key:
     """Drawn when there is none; only who runs this may read it. Raises PermissionError for one that others may read."""
     with suppress(FileNotFoundError):
         found = path.stat()
         key = path.read_text().strip()
         if found.st_uid != os.getuid() or found.st_mode & 0o077 or len(key) < LEAST_KEY:
             raise PermissionError(0, "it is no key that only you may read (chmod 600)", str(path))
-        return key
+        return Key(bytearray(key.encode()), path)
     key = secrets.token_hex(16)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(key + "\n")
-    return key
+    return Key(bytearray(key.encode()), path)
 
 
-def listen(server: socket.socket, key: str) -> None:
+def listen(server: socket.socket, key: Key) -> None:
     """Until it is interrupted. Every connection's process goes with this one, and its directory, unless this one is killed."""
     folders: dict[int, str] = {}
-    server.settimeout(1.0)
+    server.setblocking(False)
+    # Whole messages, and to nobody else: a socket for datagrams would reach whoever has a name.
+    graves, buries = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         while True:
             for pid in [pid for pid in folders if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)]:
                 ended(pid, folders.pop(pid))
+            if graves in wait([server, graves], 1.0):
+                bury(graves.recv(256), folders)
             try:
                 taken, _ = server.accept()
             except OSError:  # nobody came, or who came has left
@@ -104,7 +133,7 @@ def listen(server: socket.socket, key: str) -> None:
             with taken:
                 if len(folders) < MOST:
                     try:
-                        begin(server, taken, key, folders)
+                        begin(taken, key, folders, buries, server, graves)
                     except OSError as error:
                         say(f"a connection was not taken: {error}")
     finally:
@@ -112,17 +141,29 @@ def listen(server: socket.socket, key: str) -> None:
             ended(pid, folder)
 
 
+def bury(message: bytes, folders: dict[int, str]) -> None:
+    """What one connection's process asks for about another's; programs run there, so it may be anything."""
+    with suppress(ValueError, KeyError):
+        number, folder = message.decode().split(" ")
+        pid = int(number)
+        if Path(folders[pid]).name == folder:  # a number alone may be another's by now
+            ended(pid, folders.pop(pid))
+
+
 def ended(pid: int, folder: str) -> None:
-    """With what it started; its number is nobody else's until it is waited for."""
-    with suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)  # it may not have a group of its own yet
+    """With what it started, in whichever group; its number is nobody else's until it is waited for."""
+    Tree(pid, mark(folder)).end(0.0)
     os.waitpid(pid, 0)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def begin(server: socket.socket, taken: socket.socket, key: str, folders: dict[int, str]) -> None:
+def mark(folder: str) -> str:
+    """Of all that is started in it."""
+    return f"{os.environ.get(TREE_VARIABLE, '')}/{Path(folder).name}"
+
+
+def begin(taken: socket.socket, key: Key, folders: dict[int, str], buries: socket.socket, *ours: socket.socket) -> None:
+    """`buries` takes what `bury` is told; `ours` are this process's alone."""
     folder = tempfile.mkdtemp(prefix="tuningsite-device-")
     parent = os.getpid()
     try:
@@ -138,33 +179,45 @@ def begin(server: socket.socket, taken: socket.socket, key: str, folders: dict[i
         die_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        server.close()
+        for one in ours:
+            one.close()
+        folders.clear()  # a program that knew the others' could have them buried
         taken.settimeout(None)
         os.chdir(folder)
-        served(taken, key, Path(folder))
+        os.environ[TREE_VARIABLE] = mark(folder)
+        served(taken, key, Path(folder), buries)
     except Exception:
         traceback.print_exc()
     finally:
         os._exit(0)
 
 
-def served(taken: socket.socket, key: str, folder: Path) -> None:
+def served(taken: socket.socket, key: Key, folder: Path, buries: socket.socket) -> None:
     """One connection, until the other side closes it."""
     from workers.device.orders import VERBS, Device, greeting
 
     keep_alive(taken)
     connection = Connection(taken.detach())
+    if not proven(connection, key.letters):
+        return
+    device = Device(folder, lambda pid, name: buries.sendall(f"{pid} {name}".encode()))
+    device.confine(key.path)
+    connection.send_bytes(json.dumps(greeting(folder)).encode())
+    serve(connection, device, VERBS)
+
+
+def proven(connection: Connection, key: bytearray) -> bool:
+    """Whether the other side has the key, and was shown that this one has it. This process has it no more then."""
+    site, device = proofs(key)
+    key[:] = bytes(len(key))
     signal.setitimer(signal.ITIMER_REAL, PROVES)
     try:
-        deliver_challenge(connection, key.encode())
-        answer_challenge(connection, key.encode())
+        deliver_challenge(connection, site)
+        answer_challenge(connection, device)
     except (AuthenticationError, EOFError, OSError):
-        return
+        return False
     signal.setitimer(signal.ITIMER_REAL, 0.0)
-    limit(resource.RLIMIT_AS, address_space())
-    limit(resource.RLIMIT_CORE, 0)
-    connection.send_bytes(json.dumps(greeting(folder)).encode())
-    serve(connection, Device(folder), VERBS)
+    return True
 
 
 if __name__ == "__main__":

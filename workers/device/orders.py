@@ -1,14 +1,14 @@
 """What a device does for whoever has its key: one process a connection, which orders reach as `tvm_backend.worker` takes them.
 
 hardware {peak}                                   -> {hardware, peak | null, versions}
-bury     {pid, folder}                            -> {}: that of a connection that broke, which may hang and hold the lock
+bury     {pid, folder}                            -> {}: soon, that of a connection that broke, which may hang and hold the lock
 hold     {} / release {}                          -> {waited} / {}: sites take turns
 begin    {target, threads, evaluator, footprint}  -> {}
 run      {id, program | null, incumbent, ...}     -> as `Timer.run`; a program is sent with the first run of it. {fault} where
          the device cannot load it, which is none of the program's
 drop     {}                                       -> {}
 put      {name, data, begins}                     -> {}: a part of a file, in base64
-get      {name}                                   -> {data}
+get      {name, at}                               -> {data}: a part of it, from there on
 script   {arguments, seconds}                     -> {output, status}: of the archive's run.py, among what was put
 compared {order, seconds}                         -> {output, status}: of ONNX Runtime with a network that was put, where it is
                                                      installed here (`greeting`); `order` as `baselines.order.Order`
@@ -21,10 +21,12 @@ import json
 import os
 import platform
 import re
-import signal
+import site
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,11 +34,12 @@ from typing import Any
 
 import tvm
 
-from workers.messages.device import PROTOCOL
+from workers.messages.device import PART, PROTOCOL
 from workers.sandbox.lock import MeasureLock, default_path
-from workers.sandbox.spawn import ROOT
+from workers.sandbox.spawn import ROOT, Access, Limits, confine_here
 from workers.tvm_backend import runtime
 from workers.tvm_backend.hardware import Hardware, detect, first_cache
+from workers.tvm_backend.nursery import address_space
 from workers.tvm_backend.peak import peak_alone
 from workers.tvm_backend.timer import Timer
 
@@ -45,18 +48,28 @@ Answer = dict[str, Any]
 VERBS = ("hardware", "bury", "hold", "release", "begin", "run", "drop", "put", "get", "script", "compared")
 NAME = re.compile(r"[A-Za-z0-9_-]{1,60}(\.[a-z0-9]{1,10})?")
 """Of files that are put here: none of them leaves the connection's directory."""
+SAID = 1 << 16
+"""Letters of what a program said that are told: the last ones."""
 
 
 class Device:
-    """`folder` is this connection's own, and goes with it."""
+    """`folder` is this connection's own, and goes with it; `bury` ends the process of another."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, bury: Callable[[int, str], None]) -> None:
+        self._folder, self._bury = folder, bury
         # Not this machine's own: a site on the same one holds that while it builds what is timed here.
         self._lock = MeasureLock(default_path().with_name("device.lock"))
         self._held = ExitStack()
         self._loaded = 0
         self._loads = False  # whether any library was loaded yet
+
+    def confine(self, *hidden: Path) -> None:
+        """For good, before the first order: what is loaded and started here was written by anybody. It writes to its folder,
+        opens no sockets and reads what programs need, of that nothing `hidden`: all this as far as the kernel can."""
+        read = (site.getusersitepackages(), *self._lock.files())
+        access = Access(read, (str(self._folder),), network=False, hidden=tuple(map(str, hidden)))
+        os.environ["TMPDIR"] = tempfile.tempdir = str(self._folder)
+        confine_here(Limits(address_space=address_space()), access)
 
     def hardware(self, peak: bool) -> Answer:
         hardware = detect()
@@ -72,10 +85,8 @@ class Device:
         return {**hardware.target, "mtriple": f"{platform.machine()}-linux-gnu"}
 
     def bury(self, pid: int, folder: str) -> Answer:
-        """Of a number alone nobody knows whose it is by now."""
-        with suppress(OSError):
-            if Path(os.readlink(f"/proc/{pid}/cwd")).name == folder and folder != self._folder.name:
-                os.kill(pid, signal.SIGKILL)
+        if folder != self._folder.name:
+            self._bury(pid, folder)
         return {}
 
     def hold(self) -> Answer:
@@ -133,8 +144,10 @@ class Device:
             file.write(base64.b64decode(data))
         return {}
 
-    def get(self, name: str) -> Answer:
-        return {"data": base64.b64encode(self._path(name).read_bytes()).decode()}
+    def get(self, name: str, at: int) -> Answer:
+        with self._path(name).open("rb") as file:
+            file.seek(at)
+            return {"data": base64.b64encode(file.read(PART)).decode()}
 
     def script(self, arguments: list[str], seconds: float) -> Answer:
         return self._ran([str(self._path("run.py")), *arguments], seconds)
@@ -148,7 +161,7 @@ class Device:
             [sys.executable, *arguments], cwd=self._folder, env=os.environ | {"PYTHONPATH": ROOT}, input=given,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds, check=False,
         )  # fmt: skip
-        return {"output": done.stdout, "status": done.returncode}
+        return {"output": done.stdout[-SAID:], "status": done.returncode}
 
     def _path(self, name: str) -> Path:
         if not NAME.fullmatch(name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,19 +19,16 @@ from workers.headless.torch_export import as_onnx
 from workers.messages.device import Address
 from workers.messages.spec import Budget, RunSpec
 
-DEFAULT_MINUTES = 5.0
-"""Of tuning where no limit is given."""
-
 
 def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile, device: Address | None = None) -> RunSpec:
-    """The run that the words of `tune` ask for: inspects the network, converts it into `out` where it has to be, and
-    measures this machine where no run did before, or the `device`."""
+    """The run that the words of `tune` ask for, without a limit where they name none: inspects the network, converts it into
+    `out` where it has to be, and measures this machine where no run did before, or the `device`."""
     parts = dict(pair(text, "--part") for text in arguments.part)
     check_method(arguments.method, parts, stored=arguments.resume)
     _check_numbers(arguments)
     given = network_file(arguments.network)
     with profile.accounts.spending("command/inspect"):
-        network = str(as_onnx(given, out, arguments.allow_torch_export).resolve())
+        network = str(as_onnx(given, out, arguments.allow_torch_export))
         inspection = ask({"task": "inspect", "network": network})["inspection"]
     inputs = input_shapes(inspection, dict(pair(text, "--shape") for text in arguments.shape))
     with profile.accounts.spending("command/machine"):
@@ -51,6 +49,11 @@ def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile, device: 
 def device_of(arguments: argparse.Namespace) -> Address | None:
     """That of --device, with the key in the file of --device-key; raises UserMistake."""
     if not arguments.device:
+        if arguments.device_key:
+            raise UserMistake(
+                f"--device-key {arguments.device_key}: no device is named; add --device HOST:PORT, or leave the key out to "
+                "tune for this machine"
+            )
         return None
     if not arguments.device_key:
         raise UserMistake(
@@ -77,11 +80,19 @@ def out_directory(out: str) -> Path:
 
 
 def network_file(network: str) -> Path:
-    """The file that is named, unread."""
+    """The file that is named, absolute and unread, under the name that is given: what a link leads to may be called
+    anything."""
     path = Path(network)
-    if not path.is_file():
-        raise UserMistake(f"{network}: there is no such file; name an ONNX file")
-    return path
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            path.open("rb").close()
+    except OSError as error:
+        raise UserMistake(f"{network}: {error.strerror}; name an ONNX file that can be read") from None
+    if not stat.S_ISREG(mode):
+        found = "a directory" if stat.S_ISDIR(mode) else "no file"
+        raise UserMistake(f"{network} is {found}; name the ONNX file itself")
+    return path.parent.resolve() / path.name
 
 
 def check_method(name: str, parts: Mapping[str, str], stored: bool = False) -> None:
@@ -162,10 +173,8 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
 
 
 def _budget(arguments: argparse.Namespace) -> Budget:
-    limits = (arguments.minutes, arguments.trials, arguments.target_ms, arguments.min_gain)
-    minutes = arguments.minutes if any(limits) else DEFAULT_MINUTES
     return Budget(
-        seconds=minutes and 60 * minutes,
+        seconds=arguments.minutes and 60 * arguments.minutes,
         trials=arguments.trials,
         target_latency=arguments.target_ms and arguments.target_ms / 1e3,
         min_gain=arguments.min_gain,

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from workers.headless.errors import UserMistake
-from workers.headless.run_directory import RUN
+from workers.headless.run_directory import ARCHIVING, CONTROL, RUN
 from workers.headless.whole import write_whole
 from workers.supervision.directory import in_use
 
@@ -23,5 +23,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserMistake(f"{arguments.out}: no run was started there; name the directory given as --out")
     if not in_use(directory):
         raise UserMistake(f"{arguments.out}: the run there is not under way: nobody would hear it")
-    write_whole(directory / "control", arguments.word)
+    control = directory / CONTROL
+    if control.exists() and control.read_text() == ARCHIVING:
+        raise UserMistake(
+            f"{arguments.out}: the run there is over and its archive is being made; Ctrl-C where it runs ends that, and "
+            "tune --resume makes the archive then"
+        )
+    write_whole(control, arguments.word)
     return 0

@@ -21,7 +21,7 @@ class Display:
     """Progress on standard error: rewritten in place on a terminal, a line every ten seconds elsewhere."""
 
     def __init__(self, budget: Budget) -> None:
-        self._budget = budget
+        self.budget = budget  # a run that goes on has its own
         self._terminal = sys.stderr.isatty()
         self._due = 0.0
         self._moving = False
@@ -66,7 +66,7 @@ class Display:
         elif kind == "slot":
             self._slots += 1
             if expected := event["decision"].get("expected"):
-                self._ahead = f", {ahead(expected, self._budget.min_gain)}"
+                self._ahead = f", {ahead(expected, self.budget.min_gain)}"
         elif kind == "batch":
             latency = event["latency"]
             text = f"{1e3 * latency:.3f} ms" if latency else "not all operators measured yet"
@@ -77,9 +77,9 @@ class Display:
 
     def _left(self, event: Event) -> str:
         """Time to the first limit that can be foreseen."""
-        left = [] if self._budget.seconds is None else [self._budget.seconds - event["clock"]]
-        if self._budget.trials is not None and event["trials"]:
-            left.append((self._budget.trials - event["trials"]) * event["clock"] / event["trials"])
+        left = [] if self.budget.seconds is None else [self.budget.seconds - event["clock"]]
+        if self.budget.trials is not None and event["trials"]:
+            left.append((self.budget.trials - event["trials"]) * event["clock"] / event["trials"])
         return f", {human(max(0.0, min(left)))} left" if left else ""
 
     def end(self) -> None:

@@ -1,9 +1,12 @@
-"""How a command line without the web begins and ends. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 stopped."""
+"""How a command line without the web begins and ends. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 stopped, 141
+nobody reads on (`| head`)."""
 
 from __future__ import annotations
 
 import argparse
 import errno
+import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +16,7 @@ from workers.headless.terminal import visible
 from workers.messages.full_disk import NO_ROOM
 
 NO_MORE = (*NO_ROOM, errno.EFBIG)
+UNHEARD = 141  # as a shell tells of a program that SIGPIPE ended
 
 
 def run_command(
@@ -21,6 +25,8 @@ def run_command(
     """The exit code of the command that `argv` names. `commands` are (name, module, purpose), a module having
     `add_arguments(parser)` and `run(arguments) -> int`; `stopped` says on Ctrl-C, and when the disk is full, what is
     kept."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # what a terminal lacks, like ± in ASCII, ends nothing
     known = parser.add_subparsers(dest="command", required=True)
     for name, command, purpose in commands:
         parser_of = known.add_parser(name, help=purpose)
@@ -28,13 +34,18 @@ def run_command(
         parser_of.set_defaults(run=command.run)
     arguments = parser.parse_args(argv)
     try:
-        return int(arguments.run(arguments))
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
+        return code
     except UserMistake as mistake:
         _say(str(mistake))
         return 2
     except Failure as failure:
         _say(str(failure))
         return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains when it ends
+        return UNHEARD
     except OSError as error:
         _say(f"{_refused(error, getattr(arguments, 'out', None))}; {stopped}")
         return 1

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0 when the landscape is there, 130 when stopped; raises UserMistake or Failure."""
     out = out_directory(arguments.out)
+    with _alone(out):
+        return _made(arguments, out)
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Raises UserMistake where another process records into that directory."""
+    (out / "recording").mkdir(exist_ok=True)
+    with (out / "recording" / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserMistake(
+                f"--out {out} is in use by another recording: wait for it, or name another directory"
+            ) from None
+        yield
+
+
+def _made(arguments: argparse.Namespace, out: Path) -> int:
+    """See `run`."""
     if arguments.word == "calibrate":
         return _calibrate(out, ask({"task": "hardware", "peak": False})["hardware"])
     spec, hardware = _spec(arguments)
@@ -130,7 +153,7 @@ def _spec(arguments: argparse.Namespace) -> tuple[RunSpec, dict[str, Any]]:
     for name in ("trials", "seeds", "operators", "configurations"):
         if getattr(arguments, name) < 1:
             raise UserMistake(f"--{name} {getattr(arguments, name)} must be a whole number from 1 on")
-    network = network_file(arguments.network).resolve()
+    network = network_file(arguments.network)
     inspection = ask({"task": "inspect", "network": str(network)})["inspection"]
     machine = this_machine(arguments.measure_again)
     spec = RunSpec(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from workers.headless.ask import ask
+from workers.headless.terminal import visible
 from workers.headless.whole import write_whole
 from workers.messages.device import Address
 
@@ -16,7 +18,7 @@ FIELDS = ("hardware", "peak", "versions")
 
 
 def cache() -> Path:
-    """Where measured machines are kept."""
+    """Where measured machines are kept; RuntimeError for a user without a home."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tuningsite" / "machine.json"
 
 
@@ -28,16 +30,14 @@ def device_machine(device: Address) -> dict[str, Any]:
 
 def this_machine(measure_again: bool = False) -> dict[str, Any]:
     """{hardware, peak, versions}; measures the peak when the machine is not the one that was kept."""
-    path = cache()
-    kept = _kept(path)
+    kept = _kept()
     if kept is not None and not measure_again:
         now = ask({"task": "hardware", "peak": False})
         if all(now[name] == kept[name] for name in ("hardware", "versions")):
             return kept
     found = ask({"task": "hardware", "peak": True})
     result = {name: found[name] for name in FIELDS}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(result))
+    _keep(result)
     return result
 
 
@@ -52,10 +52,23 @@ def spec_fields(machine: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _kept(path: Path) -> dict[str, Any] | None:
+def _kept() -> dict[str, Any] | None:
     """None too where it is not what `this_machine` keeps."""
     try:
-        found = json.loads(path.read_text())
+        found = json.loads(cache().read_text())
         return {name: dict(found[name]) for name in FIELDS}
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, RuntimeError, ValueError, TypeError, KeyError):
         return None
+
+
+def _keep(machine: Mapping[str, Any]) -> None:
+    """Where that cannot be, every command takes a quarter of a minute longer, and says so."""
+    try:
+        path = cache()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(machine))
+    except (OSError, RuntimeError) as error:
+        told = (
+            f"what was measured of this machine cannot be kept ({error}): name a directory of yours in XDG_CACHE_HOME"
+        )
+        sys.stderr.write(f"{visible(told)}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from workers.headless.records import keep_records
 from workers.headless.whole import write_whole
 from workers.messages.device import Address
 from workers.messages.orders import tune_order
-from workers.messages.spec import AUTO, RunSpec
+from workers.messages.spec import AUTO, Budget, RunSpec
 from workers.messages.tuning_log import FILE, encode_row, measurement_row
 from workers.supervision import DirectoryJournal, History
 from workers.supervision.directory import DamagedJournal, DirectoryBusy
@@ -23,6 +24,12 @@ RUN = "run"
 """The directory's name beneath --out."""
 PEAKS = ("peak_flops", "bandwidth")
 """Fields of a spec that vary from measurement to measurement, and that the operators depend on."""
+OF_MACHINE = ("target", "threads")
+"""Fields of a spec that no word of `tune` sets."""
+DEFAULT_MINUTES = 5.0
+"""Of tuning, for a new run that is given no limit."""
+CONTROL, ARCHIVING = "control", "archive"
+"""The file that `control` writes to, and what stands there while nobody reads it: the run makes its archive."""
 
 
 @dataclass(frozen=True)
@@ -55,33 +62,65 @@ class RunDirectory:
 
     def begin(self, spec: RunSpec, records: Sequence[str], resume: bool) -> RunSpec:
         """What is run. A directory holds one run: a second one must say that it goes on (`resume`), with the peaks and the
-        `records` (--out directories of earlier runs) it began with. One that measured nothing binds nobody.
+        `records` (--out directories of earlier runs) it began with, and with its budget where `spec` has none. One that
+        measured nothing binds nobody.
 
-        Raises UserMistake for another run, and for records that cannot be read.
+        Raises UserMistake for another run, for records that come too late, and for those that cannot be read.
         """
-        path = self.path / "spec.json"
-        under_way = bool(self.journal.history().measurements)
+        path, out = self.path / "spec.json", self.path.parent
+        under_way, content = self.under_way(), _digest(spec.network)
         if under_way and not resume:
-            out = self.path.parent
             raise UserMistake(f"{out} holds a run already: go on with it (--resume) or name another directory")
-        if under_way and path.exists():
-            spec = self._continued(_read(path), spec)
+        if under_way and records:
+            raise UserMistake(
+                f"--records {' '.join(records)}: the run in {out} goes on with what it began with; leave --records out, "
+                "or begin another run in another directory"
+            )
+        before = _read(path) if resume and path.exists() else {}
+        if under_way and before:
+            spec = self._continued(before, spec, content)
         if not under_way:
             self.journal.clear()  # another network's operators may be in it
             if records or not (resume and self.known.exists()):
                 keep_records(records, RUN, self.known)
+        if spec.budget == Budget():
+            usual = {"seconds": 60 * DEFAULT_MINUTES}
+            spec = replace(spec, budget=Budget(**before.get("budget", usual)))
+        write_whole(self._network, content)
         write_whole(path, spec.to_json())
         return spec
 
-    def _continued(self, before: dict[str, Any], spec: RunSpec) -> RunSpec:
+    def under_way(self) -> bool:
+        """Whether a run measured something here."""
+        return bool(self.journal.history().measurements)
+
+    @property
+    def _network(self) -> Path:
+        """The SHA-256 of the network's file, which may be moved or renamed before the run goes on."""
+        return self.path / "network.sha256"
+
+    def _continued(self, before: dict[str, Any], spec: RunSpec, content: str) -> RunSpec:
         """The spec with the peaks of `before`, the fields of the one that the run began with."""
         spec = replace(spec, **{name: before[name] for name in PEAKS if name in before})
+        if self._network.exists() and self._network.read_text() == content:
+            before = {**before, "network": spec.network}
         now = json.loads(spec.to_json())
         changed = sorted(name for name in {*before, *now} - {"budget"} if before.get(name) != now.get(name))
         if changed:  # but for the budget: more time may be given
-            out = self.path.parent
-            raise UserMistake(f"the run in {out} was started with other {', '.join(changed)}; name another directory")
+            told = "; ".join(f"{name} {_shown(before.get(name))}, not {_shown(now.get(name))}" for name in changed)
+            raise UserMistake(
+                f"the run in {self.path.parent} was begun with {told}: {_way_back(before, changed)}, or name another directory"
+            )
         return spec
+
+    @contextmanager
+    def archiving(self) -> Iterator[None]:
+        """Meanwhile nobody reads what `control` writes, and it is told so."""
+        write_whole(self.path / CONTROL, ARCHIVING)
+        try:
+            yield
+        finally:
+            self.journal.clear_control()
 
     def order(self, spec: RunSpec, history: History) -> dict[str, Any]:
         """An attempt that goes on from `history`."""
@@ -136,3 +175,33 @@ def _read(spec: Path) -> dict[str, Any]:
         raise UserMistake(
             f"{spec}: {error}; somebody changed the file: restore it, or begin anew in another directory with --records"
         ) from None
+
+
+def _digest(network: str) -> str:
+    with open(network, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _shown(value: Any) -> str:
+    """Of a spec's field; a dictionary by its pairs."""
+    return (
+        (", ".join(f"{name}={one}" for name, one in value.items()) or "none") if isinstance(value, dict) else str(value)
+    )
+
+
+def _way_back(before: dict[str, Any], changed: Sequence[str]) -> str:
+    """What to do for these fields to be as they were."""
+    if set(changed) & set(OF_MACHINE):
+        return "go on where it began, on that machine with as many cores or with its --device"
+    return f"give {' '.join(word for name in changed for word in _words(name, before.get(name)))}"
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """Of `tune`, that ask for this value of a spec's field."""
+    if name == "network":
+        return [str(value)]
+    if name == "parts":
+        return [f"--part {role}={part}" for role, part in value.items()] or ["no --part"]
+    if name == "inputs":
+        return [f"--shape {one}={','.join(map(str, sizes))}" for one, sizes in value.items()]
+    return [f"--{name} {value}"]

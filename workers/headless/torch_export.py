@@ -31,7 +31,7 @@ def as_onnx(network: Path, out: Path, allowed: bool) -> Path:
         kept = out / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.onnx"
     if not kept.exists():
         with passing_folder("convert-", out) as work:
-            order = {"task": "convert", "source": str(network.resolve()), "allowed": True, "work_dir": work}
+            order = {"task": "convert", "source": str(network.absolute()), "allowed": True, "work_dir": work}
             _copy(Path(ask(order)["onnx"]), Path(work), kept)
     return kept
 

@@ -18,7 +18,7 @@ from workers.headless.errors import Failure
 from workers.headless.heard import Listened
 from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
-from workers.headless.run_directory import RunDirectory
+from workers.headless.run_directory import DEFAULT_MINUTES, RunDirectory
 from workers.headless.whole import write_whole
 from workers.messages.channel import Wish
 from workers.messages.device import Address
@@ -45,8 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, help="directory for the archive and the run's journal")
     parser.add_argument("--method", default="auto", help="auto, dynatune, autotvm, round_robin, random, ...")
     parser.add_argument("--part", action="append", default=[], metavar="ROLE=NAME", help="replace a part of the method")
-    parser.add_argument("--minutes", type=float, default=None)
-    parser.add_argument("--trials", type=int, default=None)
+    parser.add_argument(
+        "--minutes", type=float, default=None,
+        help=f"of tuning; {DEFAULT_MINUTES:g} where no limit is given, with --resume those of the run",
+    )  # fmt: skip
+    parser.add_argument("--trials", type=int, default=None, help="end after so many configurations")
     parser.add_argument(
         "--target-ms", type=float, default=None, help="end once the sum of the operators' times is no more than this"
     )
@@ -117,8 +120,12 @@ def _tuned(
 
     with spending("command/journal"), RunDirectory.opened(out, device) as directory:
         with display.stops_on_interrupt():
+            new = not directory.under_way()
             spec = directory.begin(spec, arguments.records, arguments.resume)
-            if device is None and _takes_long(spec.budget) and not directory.journal.history().measurements:
+            display.budget = spec.budget
+            if new and arguments.resume:
+                Display.say(f"--resume: no run that measured anything is in {out} yet; a new one begins")
+            if new and device is None and _takes_long(spec.budget):
                 with spending("command/check"):
                     _check_import(spec, arguments.network, display, display.over(directory.journal).heartbeat)
             ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
@@ -139,11 +146,12 @@ def _tuned(
         order = compile_order(
             spec.to_json(), directory.work_dir(), name, layout, best, latency, log, history.clock, device
         )
-        with profile.process(ARTIFACT, history.clock, display.hear) as hear:
-            result = ask(order, hear)
-        display.end()
-        with spending("command/archive"):
-            return _conclude(out / f"{name}.zip", directory, ending, result, operators)
+        with directory.archiving():
+            with profile.process(ARTIFACT, history.clock, display.hear) as hear:
+                result = ask(order, hear)
+            display.end()
+            with spending("command/archive"):
+                return _conclude(out / f"{name}.zip", directory, ending, result, operators)
 
 
 def _takes_long(budget: Budget) -> bool:

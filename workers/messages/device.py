@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hmac
 import socket
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 PORT = 9190
-PROTOCOL = 1
-"""Of orders and answers; a device that speaks another one is to be given this version."""
+PROTOCOL = 2
+"""Of the proof of the key, orders and answers; a device that speaks another one is to be given this version."""
 LEAST_KEY, MOST_KEY = 16, 200
 """Letters of a key; `python -m workers.device` draws 32."""
 LONGEST = 255
 """Letters of a machine's name."""
+PART = 4 * 2**20
+"""Bytes of a file that are sent at a time."""
 KEPT_ALIVE = {
     socket.TCP_NODELAY: 1,
     socket.TCP_KEEPIDLE: 15,
@@ -32,6 +35,12 @@ def keep_alive(connected: socket.socket) -> None:
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in KEPT_ALIVE.items():
         connected.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def proofs(key: bytes | bytearray) -> tuple[bytes, bytes]:
+    """What the site and what the device answer challenges with. With one for both, whoever the site calls could have the answer
+    to its challenge from the site itself, on a second call."""
+    return hmac.digest(key, b"site", "sha256"), hmac.digest(key, b"device", "sha256")
 
 
 @dataclass(frozen=True)

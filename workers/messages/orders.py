@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,8 @@ from workers.messages.spec import AUTO
 Row = Mapping[str, Any]
 
 FUTILE = 4
-"""Configurations of an operator that failed, and none that ran, before the library is made with its plain loops."""
+"""Configurations of an operator that failed, and none that ran, before the library is made with its plain loops; of one that
+has fewer all of them."""
 
 
 def best_of(measurements: Iterable[Row], operators: Sequence[Row]) -> dict[str, dict[str, Any]]:
@@ -44,7 +46,13 @@ def unfinished(measurements: Iterable[Row], operators: Iterable[Row]) -> list[Ro
         tried[found["operator"]] += found["cause"] not in UNBUILT
         if found["seconds"] is not None:
             ran.add(found["operator"])
-    return [o for o in operators if o["index"] not in ran and tried[o["index"]] < FUTILE]
+    without = (operator for operator in operators if operator["index"] not in ran)
+    return [o for o in without if not futile(tried[o["index"]], o.get("configurations", math.inf))]
+
+
+def futile(tried: int, configurations: float) -> bool:
+    """Whether an operator of so many `configurations` is given up, of which so many were `tried` and none ran."""
+    return tried >= min(FUTILE, configurations)
 
 
 def latest(measurements: Iterable[Row]) -> list[Row]:

@@ -16,6 +16,7 @@ from workers.networks.errors import one_line
 from workers.networks.folding import batch_norms_to_products, fold_batch_norms, fold_constants
 from workers.networks.graph import operator_types, prune
 from workers.networks.halves import halves_to_singles
+from workers.networks.indices import bounded_indices
 from workers.networks.limits import DEFAULT, Limits
 from workers.networks.opsets import raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
@@ -66,6 +67,7 @@ PASSES: tuple[Pass, ...] = (
     squeezed_axes_from_the_front,
     shuffles_with_channels_last,
     constants_to_full_rank,
+    bounded_indices,
 )
 SKIPPED = (
     "fuse_attention", "fuse_gelu", "fuse_gqa", "fuse_lp_normalization", "fuse_rms_norm", "fuse_rope",

@@ -38,9 +38,21 @@ def private_directory(path: Path) -> None:
         )
 
 
+def _open(path: Path) -> int:
+    """To read, with which flock is content: who may do no more fills no disk through it."""
+    return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
 def _take(path: Path, operation: int) -> int:
     while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            file = _open(path)
+        except PermissionError as error:
+            # As something that passes: the next attempt's process is let open the new file.
+            raise OSError(
+                f"measuring lock {path} may not be opened ({error.strerror}): where it was removed meanwhile, "
+                "the next attempt opens the new one; where it is another user's, remove it"
+            ) from error
         try:
             fcntl.flock(file, operation)
             # A cleaner of temporary files may have removed it while we waited: then we hold a lock nobody else can see.
@@ -63,6 +75,14 @@ class MeasureLock:
         self._held = False
         private_directory(self.path.parent)
 
+    def files(self) -> tuple[str, ...]:
+        """Made where they are missing, for a process that may open them and make none. Raises OSError."""
+        paths = (self._gate, self.path)
+        for path in paths:
+            os.close(_open(path))
+            os.utime(path)  # else a cleaner of temporary files takes them for old, from who may make no others
+        return tuple(map(str, paths))
+
     @contextmanager
     def exclusive(self) -> Iterator[float]:
         """Nobody else holds the lock inside; yields the seconds waited."""
@@ -77,7 +97,7 @@ class MeasureLock:
 
     def wanted(self) -> bool:
         """Whether somebody waits for it."""
-        gate = os.open(self._gate, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        gate = _open(self._gate)
         try:
             fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from workers.sandbox.confine import FILTER_VARIABLE
+from workers.sandbox.confine import FILTER_VARIABLE, confine
 from workers.sandbox.protection import Protection
 from workers.sandbox.tree import TREE_VARIABLE, Tree
 
@@ -70,10 +70,11 @@ class Limits:
 class Access:
     """Which files a process may touch, where Landlock is there; interpreter, system libraries and workers/ are added.
 
-    Paths count with all beneath them. A confined process that takes the measuring lock needs the lock's directory among
-    `write`. TMPDIR becomes the first of `write` unless the environment names another. `network` True leaves it TCP and
+    Paths count with all beneath them. A confined process that takes the measuring lock needs `MeasureLock.files` among
+    `read`. TMPDIR becomes the first of `write` unless the environment names another. `network` True leaves it TCP and
     UDP; sockets of other families are refused where system calls can be filtered. `required`: the least Landlock version
-    without which, or without that filter, the process is not started; 0 requires neither.
+    without which, or without that filter, the process is not started; 0 requires neither. `hidden` stays closed where it
+    lies beneath what is added.
     """
 
     read: tuple[str, ...] = ()
@@ -81,6 +82,7 @@ class Access:
     network: bool = True
     gpu: bool = False
     required: int = 0
+    hidden: tuple[str, ...] = ()
 
 
 def scrubbed(additions: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -116,9 +118,11 @@ def _access_policy(access: Access, env: Mapping[str, str]) -> dict[str, Any]:
     system = [sys.prefix, sys.base_prefix, *_SYSTEM_READ]
     # The project may lie in /opt, its data too, or beneath what Python finds modules in.
     data = os.path.realpath(os.environ.get("DATA_DIR") or ROOT)
-    for hole in (ROOT, data):
+    hidden = [data, *map(os.path.realpath, access.hidden)]
+    for hole in (ROOT, *hidden):
         system = [path for one in system for path in _around(one, hole)]
-    readable = [path for one in readable for path in _around(one, data)]
+    for hole in hidden:
+        readable = [path for one in readable for path in _around(one, hole)]
     writing = [*access.write, *_SYSTEM_WRITE]
     if access.gpu:
         writing += [path for pattern in _GPU_WRITE for path in glob.glob(pattern)]
@@ -129,6 +133,27 @@ def _access_policy(access: Access, env: Mapping[str, str]) -> dict[str, Any]:
         "network": access.network,
         "required": access.required,
     }
+
+
+def _policy(parent: int | None, limits: Limits, access: Access | None, env: Mapping[str, str]) -> dict[str, Any]:
+    """As `confine` takes it."""
+    bounds = asdict(limits)
+    return {
+        "parent": parent,
+        "nice": bounds.pop("nice"),
+        "cpus": bounds.pop("cpus"),
+        "limits": bounds,
+        "access": _access_policy(access, env) if access is not None else None,
+    }
+
+
+def confine_here(limits: Limits, access: Access) -> Protection:
+    """What `spawn` does to what it starts, done to the calling process, which must have one thread: for good, and as far as the
+    kernel can. Raises OSError as `confine` does."""
+    protection = confine(_policy(None, limits, access, os.environ))
+    if protection.filtered:
+        os.environ[FILTER_VARIABLE] = "1"
+    return protection
 
 
 class Process:
@@ -231,14 +256,7 @@ def spawn(
     environment["PYTHONPATH"] = os.pathsep.join(paths)
     environment["PYTHONSAFEPATH"] = "1"  # the directory it works in holds no modules
     environment[TREE_VARIABLE] = token
-    bounds = asdict(limits or Limits())
-    policy = {
-        "parent": os.getpid() if dies_with_parent else None,
-        "nice": bounds.pop("nice"),
-        "cpus": bounds.pop("cpus"),
-        "limits": bounds,
-        "access": _access_policy(access, environment) if access is not None else None,
-    }
+    policy = _policy(os.getpid() if dies_with_parent else None, limits or Limits(), access, environment)
     filtered = os.environ.get(FILTER_VARIABLE) == "1"
     reading, writing = os.pipe()
     try:

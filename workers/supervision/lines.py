@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-MAX_LINE = 64 << 20
+MAX_LINE = 16 << 20
+"""Bytes. A checkpoint is the longest, 0.8 MB of DenseNet-121's operators; read, a line may take twenty times as much memory."""
 LOG_TAIL = 64 << 10
 
 

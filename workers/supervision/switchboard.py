@@ -12,7 +12,7 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
 
-from workers.messages.device import GONE, Address, keep_alive
+from workers.messages.device import GONE, Address, keep_alive, proofs
 
 REACH = 10.0
 """Seconds for a device to answer when it is called."""
@@ -29,7 +29,7 @@ class Unreached(Exception):
         return {"reason": str(self), "next_step": self.next_step, "lasting": self.lasting}
 
 
-KEY = "take the key that 'python -m workers.device' names there"
+KEY = "take the key that 'python -m workers.device' names there; where that is this one, give it this site's version"
 
 
 def dial(address: Address) -> Connection:
@@ -48,8 +48,9 @@ def dial(address: Address) -> Connection:
         late.start()
         if not connection.poll(REACH):
             raise Unreached(f"what is at {address} does not speak as a device does", GONE)
-        answer_challenge(connection, address.key.encode())
-        deliver_challenge(connection, address.key.encode())
+        site, device = proofs(address.key.encode())
+        answer_challenge(connection, site)
+        deliver_challenge(connection, device)
     except BaseException as error:
         connection.close()
         if isinstance(error, AuthenticationError):

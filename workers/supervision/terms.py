@@ -13,7 +13,7 @@ from typing import Any
 from workers.messages.device import SWITCHBOARD, Address
 from workers.messages.folders import passing_folder, remove_tree
 from workers.sandbox import landlock, protection, threads
-from workers.sandbox.lock import MeasureLock, default_path, private_directory
+from workers.sandbox.lock import MeasureLock
 from workers.sandbox.memory import memory
 from workers.sandbox.spawn import Access, Limits
 from workers.supervision.ports import Deadlines, Ending, Journal, Speech
@@ -31,6 +31,9 @@ READER = Speech(events=1000, bytes=4 * 2**20)
 """Of a child that code of an uploaded file may speak for; ours says a dozen events, of some kilobytes."""
 SCRATCH = "passing-"
 CONVERSION = 120.0  # s from torch.export to ONNX; a large network takes some twenty
+A_DAY = 86_400.0
+"""Seconds for a compilation or for baselines, with what they wait for the measuring lock: of that only they themselves tell.
+A large network on a slow machine, behind a benchmark of hours, is done by then; a child that only says that it lives goes."""
 
 
 class Unconfined(PermissionError):
@@ -171,7 +174,7 @@ def _landscape(order: Mapping[str, Any]) -> Terms:
 
 def _compile(order: Mapping[str, Any]) -> Terms:
     log = (str(order["log"]),) if order.get("log") else ()
-    return _compiling((_network(order), *log), order["work_dir"])
+    return replace(_compiling((_network(order), *log), order["work_dir"]), deadlines=Deadlines(total=A_DAY))
 
 
 def _network(order: Mapping[str, Any]) -> str:
@@ -180,12 +183,11 @@ def _network(order: Mapping[str, Any]) -> str:
 
 def _compiling(read: tuple[str, ...], work_dir: str) -> Terms:
     """Without an end for the whole: all of these wait for the measuring lock, however long others hold it. They say that
-    they wait, and one that hangs falls silent (workers.child.pulse)."""
-    locks = default_path().parent
-    private_directory(locks)
+    they wait, and one that hangs falls silent (workers.child.pulse). Of the lock they have its files, to open and no more:
+    where they could write, one could fill the disk there, or put something else in its place."""
     return Terms(
         limits=Limits(file_size=DISK, processes=_processes(MANY)),
-        access=Access(read=read, write=(str(work_dir), str(locks)), network=False),
+        access=Access(read=(*read, *MeasureLock().files()), write=(str(work_dir),), network=False),
         resident=int(RESIDENT_SHARE * memory()),
         shared=True,  # measuring workers have what they were forked with
         disk=DISK,

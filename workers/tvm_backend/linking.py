@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,18 @@ def _by_zig(output: str, objects: list[str], options: list[str]) -> None:
     )
     if done.returncode:
         raise RuntimeError(f"{' '.join(argv[1:4])} failed: {done.stdout.strip()[-2000:]}")
+
+
+def warm(target: tvm.target.Target, folder: Path) -> None:
+    """Links nothing, in `folder`: the wheel makes what it links with when it is first asked, which takes some 20 s that no
+    program should be blamed for. What hinders it the first program will say."""
+    source, made = folder / "nothing.c", folder / "nothing.so"
+    source.write_text("int nothing;\n")
+    with suppress(RuntimeError):
+        if (link := linker(target)) is not None:
+            link(str(made), [str(source)])
+    for path in (source, made):
+        path.unlink(missing_ok=True)
 
 
 def export_library(built: Any, path: Path, target: tvm.target.Target | None = None) -> None:

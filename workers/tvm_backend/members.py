@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,10 @@ from workers.engine.evaluator.estimate import of_turns
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration
 from workers.sandbox.spawn import Process
+
+LONGEST_ANSWER = 16 * 2**20
+"""Bytes; the longest is a part of a device's file, in base64 (`messages.device.PART`). Who announces any more is not given the
+memory for it."""
 
 
 class Dead(Exception):
@@ -32,6 +37,33 @@ def in_words(status: int) -> str:
     with suppress(ValueError):  # real-time signals have no names
         return f"ended by {signal.Signals(-status).name}"
     return f"ended by signal {-status}"
+
+
+def heard(connection: Connection, until: float, longest: int = LONGEST_ANSWER) -> dict[str, Any] | None:
+    """What the other side sent; None where it is not whole by then (`time.monotonic`), as of one that begins an answer and
+    never ends it. Raises EOFError, and OSError where it is none."""
+    if (header := _read(connection, 4, until)) is None:
+        return None
+    if not 0 <= (size := int.from_bytes(header, "big", signed=True)) <= longest:
+        raise OSError(f"an answer of {size} bytes")
+    if (said := _read(connection, size, until)) is None:
+        return None
+    try:
+        return dict(json.loads(said))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise OSError(f"no answer: {error}") from None
+
+
+def _read(connection: Connection, size: int, until: float) -> bytes | None:
+    """As `Connection.recv_bytes`, which waits for ever, reads."""
+    found = bytearray()
+    while len(found) < size:
+        if not connection.poll(max(until - time.monotonic(), 0)):
+            return None
+        if not (part := os.read(connection.fileno(), size - len(found))):
+            raise EOFError
+        found += part
+    return bytes(found)
 
 
 @dataclass(eq=False)
@@ -74,13 +106,12 @@ class Member:
 
     def receive(self) -> dict[str, Any]:
         """The answer; raises Dead when there will be none, or none that a worker should outlive."""
-        left = self.late - time.monotonic()
         try:
-            if not self.connection.poll(max(left, 0)):
-                raise Dead("timeout", f"the program did not finish within {self.timeout:.3g} s")
-            answer = dict(json.loads(self.connection.recv_bytes()))
+            answer = heard(self.connection, self.late)
         except (EOFError, OSError):
             raise Dead("crash", self.gone()) from None
+        if answer is None:
+            raise Dead("timeout", f"the program did not finish within {self.timeout:.3g} s")
         if answer.get("cause") == "memory":  # what is left of it may not do for the next candidate either
             raise Dead("memory", answer["error"])
         return answer

@@ -153,6 +153,12 @@ class Exporter(Builder):
 
     made = 0
 
+    def load(self, workloads: str, evaluator: dict[str, Any], footprint: int) -> Answer:
+        from workers.tvm_backend.linking import warm
+
+        warm(self.target, Path(tempfile.gettempdir()))
+        return super().load(workloads, evaluator, footprint)
+
     def compile(self, programs: list[dict[str, Any]]) -> Answer:
         from workers.tvm_backend.programs import NotLinked, export_programs
 

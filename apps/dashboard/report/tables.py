@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count
 
 from apps.dashboard import words
-from apps.dashboard.figures import Speed, headline, speed
+from apps.dashboard.figures import Speed, headline, sizes, speed
 from apps.dashboard.report.story import OTHERS, Told, titled
 from apps.tuning.journal import ordered
 from apps.tuning.live import made_with
@@ -114,6 +114,7 @@ def facts(run: TuningRun) -> list[tuple[str, Any]]:
         ("System", " on ".join(filter(None, [hardware.get("system"), hardware.get("machine")]))),
         ("Instruction sets", ", ".join(hardware.get("flags") or ())),
         ("TVM target", " ".join(f"{key}={value}" for key, value in machine["tvm"].items())),
+        ("Input sizes", sizes(run)),
         ("Threads", made["threads"]),
         ("Seed", run.seed),
         ("Layout", made["layout"]),

@@ -91,6 +91,12 @@ def shape_of(sizes: Sequence[Any] | None) -> str:
     return " x ".join("?" if size is None else str(size) for size in sizes) or "a single number"
 
 
+@register.filter
+def stem(name: str) -> str:
+    """It as a file begins that is saved by a page's script, as those that the server sends."""
+    return humans.stem(name)
+
+
 @register.simple_tag
 def spread(seconds: float, spread: float) -> str:
     """A latency with its spread."""

@@ -58,7 +58,7 @@ def example(request: HttpRequest) -> HttpResponse:
         messages.error(request, error.sentence)
         return redirect("home")
     services.ensure_local_target()
-    return redirect("example", network.pk)
+    return redirect(f"{reverse('example', args=[network.pk])}?after={_newest(network)}")
 
 
 @require_GET
@@ -69,9 +69,13 @@ def preparing(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @by_button
 def start_example(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Asked for every second by the page: starts the run as soon as everything is there."""
+    """Asked for every second by the page: starts the run as soon as everything is there. A page that comes back, restored or by
+    a bookmark, starts nothing: since its example was chosen, `after` the run that its address names, another was begun."""
     context = _readiness(request, pk)
     network, target = context["network"], context["target"]
+    newest = _newest(network)
+    if newest and newest != request.GET.get("after"):
+        return _go(request, reverse("run", args=[newest]))
     if network.state == Network.State.READY and target.state == Target.State.READY:
         try:
             run = _example_run(request.user, network, target)
@@ -84,6 +88,11 @@ def start_example(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def _example_run(user: Any, network: Network, target: Target) -> TuningRun:
     return services.create_run(user, network, target, "auto", Budget(seconds=EXAMPLE_SECONDS), within=SAME)
+
+
+def _newest(network: Network) -> str:
+    """The key of the run of it that was begun last; empty without one."""
+    return str(TuningRun.objects.filter(network=network).values_list("pk", flat=True).first() or "")
 
 
 def _go(request: HttpRequest, place: str) -> HttpResponse:

@@ -19,7 +19,7 @@ from apps.catalog.services import create_network, known_file
 from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.dashboard import figures, humans, paces
-from apps.dashboard.compared import picture, table
+from apps.dashboard.compared import described, picture, table
 from apps.dashboard.forms import Sizes
 from apps.dashboard.latest import latest
 from apps.dashboard.listed import listed
@@ -121,21 +121,43 @@ def _reading(found: Network) -> dict[str, Any]:
 
 @require_GET
 def compared(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The network's latest runs on one chart."""
+    """Runs of the network on one chart, and a form that chooses others."""
     found = owned(Network.objects.all(), request.user, pk=pk)
-    runs = TuningRun.objects.filter(network=found)
-    shown = {"network": found, "picture": picture(listed(runs)[:COMPARED]), "runs": runs.count(), "most": COMPARED}
-    return render(request, "dashboard/compared.html", shown)
+    told = _to_compare(request, found)
+    shown = {"network": found, "picture": picture(told["drawn"]), "most": COMPARED}
+    return render(request, "dashboard/compared.html", shown | told)
 
 
 @require_GET
 def compared_table(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The chart's points."""
     found = owned(Network.objects.all(), request.user, pk=pk)
-    drawn = picture(listed(TuningRun.objects.filter(network=found))[:COMPARED])
+    drawn = picture(_to_compare(request, found)["drawn"])
     answer = HttpResponse(table(drawn.lines if drawn else ()), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{humans.stem(found.name)}-runs.csv"'
     return answer
+
+
+def _to_compare(request: HttpRequest, found: Network) -> dict[str, Any]:
+    """Runs `drawn`: those that the address names (`chosen`), else a page of all, the latest first; `choices` (run, words,
+    whether it is chosen), and what the address names that is no run of the network (`missing`)."""
+    runs = TuningRun.objects.filter(network=found)
+    page = Paginator(listed(runs), COMPARED).get_page(request.GET.get("page"))
+    named = list(dict.fromkeys(request.GET.getlist("run")))
+    known = {str(key) for key in runs.values_list("pk", flat=True)} if named else set()
+    keys = [name for name in named if name in known]
+    chosen = list(listed(runs.filter(pk__in=keys))[:COMPARED]) if keys else []
+    offered = list(page)
+    away = [run for run in chosen if run not in offered]
+    return {
+        "drawn": chosen or offered,
+        "chosen": chosen,
+        "runs": len(keys) or page.paginator.count,
+        "choices": [(run, described(run), run in chosen) for run in [*away, *offered] if run.latency is not None],
+        "missing": [name for name in named if name not in known],
+        "page": page,
+        "kept": "".join(f"run={key}&" for key in keys),
+    }
 
 
 @require_GET

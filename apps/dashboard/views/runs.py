@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
@@ -44,6 +46,9 @@ SHOWN = 5
 """Networks that are named because they cannot be tuned yet."""
 RARE = ("seed", "layout", "operators")
 """Settings that few need: out of sight while they are what they are at first."""
+LIMITS = ("minutes", "trials", "latency", "gain")
+REACHED = {"target": "latency", "gain": "gain"}
+"""By the reason of an end the limit that would end another run at once."""
 
 
 def _run(request: HttpRequest, pk: UUID) -> TuningRun:
@@ -70,6 +75,10 @@ def _asked(request: HttpRequest) -> dict[str, Any]:
     known = {"network": network, "target": request.GET.get("target", "")}
     preset = {name: value for name, value in known.items() if re.fullmatch(r"[0-9a-f-]{36}", value)}
     preset |= {"method": method} if method in methods.NAMED else {}
+    for name in LIMITS:
+        with suppress(KeyError, ValidationError):
+            NewRun.base_fields[name].clean(request.GET[name])
+            preset[name] = request.GET[name]
     offered: dict[str, Collection[str]] = {"layout": LAYOUTS, "operators": words.OPERATORS, **PARTS}
     return preset | {name: value for name, values in offered.items() if (value := request.GET.get(name, "")) in values}
 
@@ -127,10 +136,11 @@ def standing(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _standing(found: TuningRun) -> dict[str, Any]:
-    """How long a queued run will wait, with what it is made, of which operators, what its parts changed, and the job that was
-    to take what it is compared with, where it failed."""
+    """How long a queued run will wait, with what it is made, of which operators and sizes, what its parts changed, and the job
+    that was to take what it is compared with, where it failed."""
     wait = waits().get(found.job_id) if found.job.state == State.QUEUED else None
     told = {"wait": wait, "made": made_with(found), "only": words.only(found), "effects": figures.effects(found)}
+    told["sizes"] = figures.sizes(found)
     whole = set(BASELINES) <= {line.get("name") for line in found.baselines}  # taken by another run, say
     failed = None if whole else latest(Job.objects.filter(run=found, task=Job.Task.BASELINE))["failed"]
     return told | {"uncompared": failed}
@@ -221,8 +231,8 @@ def _left(found: TuningRun) -> dict[str, Any]:
     compiling = latest(Job.objects.filter(run=found, task=Job.Task.COMPILE))
     complete = services.measured(found)
     doubt = busy(first)
-    # Without a sum of operators nobody can tell whether something better was found since.
-    improved = ready is None or not first.whole or found.latency is None or bool(doubt)
+    # Without a sum of operators nobody can tell whether something better was found since; what failed may be tried again.
+    improved = ready is None or not first.whole or found.latency is None or bool(doubt or compiling["failed"])
     return {
         "artifacts": artifacts,
         "library": ready,
@@ -238,6 +248,7 @@ def _left(found: TuningRun) -> dict[str, Any]:
         "failed": compiling["failed"],
         "over": found.job.state in OVER,
         "further": urlencode(_again(found)),
+        "resized": found.shapes != found.network.shapes,
     }
 
 
@@ -246,7 +257,20 @@ def _again(found: TuningRun) -> dict[str, Any]:
     rare = {"layout": _settled(found), "operators": found.operators_asked}
     changed = {name: value for name, value in rare.items() if value != NewRun.base_fields[name].initial}
     where = {"network": found.network_id, "target": found.target_id}
-    return {**where, "method": found.method, **found.parts, **changed}
+    return {**where, "method": found.method, **found.parts, **changed, **_limits(found)}
+
+
+def _limits(found: TuningRun) -> dict[str, str]:
+    """Its budget, in the form's units, but for what it reached; what the form begins with where nothing is left of it."""
+    seconds, latency, gain = found.budget_seconds, found.budget_latency, found.budget_gain
+    given = {
+        "minutes": f"{seconds / 60:.9g}" if seconds else "",
+        "trials": str(found.budget_trials or ""),
+        "latency": f"{1e3 * latency:.9g}" if latency else "",
+        "gain": f"{100 * gain:.9g}" if gain else "",
+    }
+    left = {name: limit for name, limit in given.items() if limit and name != REACHED.get(found.finished_reason)}
+    return {"minutes": "", **left} if left else {}
 
 
 def _settled(found: TuningRun) -> str:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -18,22 +19,21 @@ from apps.dashboard.views.posted import by_button
 from apps.tuning import quota, services
 from apps.tuning.models import Artifact
 
-MOST = 100
+PAGE = 100
 
 
 @require_GET
 def storage(request: HttpRequest) -> HttpResponse:
-    """The largest first: of them there are few."""
+    """The largest first, in pages."""
     networks = Network.objects.filter(owner=request.user).exclude(state=Network.State.REJECTED)  # type: ignore[misc]
     libraries = Artifact.objects.filter(run__owner=request.user, state=Artifact.State.READY)  # type: ignore[misc]
+    counted = networks.defer("inspection").annotate(tuned=Count("runs")).order_by("-size", "name", "pk")
+    named = libraries.select_related("run__network", "run__target").defer("run__network__inspection")
     context = {
         "used": quota.used(request.user),
         "quota": settings.QUOTA,
-        "networks": networks.defer("inspection").annotate(tuned=Count("runs")).order_by("-size", "name")[:MOST],
-        "libraries": libraries.select_related("run__network", "run__target")
-        .defer("run__network__inspection")
-        .order_by("-size", "-created")[:MOST],
-        "most": MOST,
+        "networks": Paginator(counted, PAGE).get_page(request.GET.get("networks")),
+        "libraries": Paginator(named.order_by("-size", "-created", "pk"), PAGE).get_page(request.GET.get("libraries")),
     }
     return render(request, "dashboard/storage.html", context)
 

@@ -24,6 +24,11 @@ from workers.messages.device import PORT
 
 @require_GET
 def targets(request: HttpRequest) -> HttpResponse:
+    return _page(request)
+
+
+def _page(request: HttpRequest, **device: str) -> HttpResponse:
+    """With what was typed into the form for a `device` and why that is `refused`."""
     services.ensure_local_target()
     measuring = Job.Task.HARDWARE
     rows = [{"target": target, **latest(target.jobs.filter(task=measuring))} for target in Target.objects.all()]
@@ -35,6 +40,7 @@ def targets(request: HttpRequest) -> HttpResponse:
         "mine": services.may_remeasure(request.user),
         "protection": protection.offered(),
         "port": PORT,
+        **device,
     }
     return render(request, "dashboard/targets.html", shown)
 
@@ -59,7 +65,9 @@ def add(request: HttpRequest) -> HttpResponse:
         _check_pace(request, str(address))
         services.add_device(address, request.user)
     except Refused as error:
-        messages.error(request, error.sentence)
+        if services.may_remeasure(request.user):
+            return _page(request, address=request.POST.get("address", ""), refused=error.sentence)
+        messages.error(request, error.sentence)  # who has no form
     return redirect("targets")
 
 

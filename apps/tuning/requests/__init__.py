@@ -1,6 +1,6 @@
 """What users ask for: runs, pauses, stops, artifacts, shapes, a new look at the machine."""
 
-from apps.tuning.requests.artifacts import compile_if_measured, measured, request_artifact
+from apps.tuning.requests.artifacts import being_compiled, compile_if_measured, measured, request_artifact
 from apps.tuning.requests.baselines import being_taken, request_baselines, taken_meanwhile, waiting_for
 from apps.tuning.requests.limits import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS, check_jobs
 from apps.tuning.requests.machines import (
@@ -25,6 +25,7 @@ __all__ = [
     "MAX_TRIALS",
     "TWICE",
     "add_device",
+    "being_compiled",
     "being_taken",
     "check_jobs",
     "choose_shapes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db import transaction
@@ -12,18 +13,18 @@ from apps.tuning import quota
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.limits import check_jobs
 from apps.tuning.requests.queue import enqueue, locked
-from apps.tuning.states import ACTIVE
+from apps.tuning.states import ACTIVE, HELD, WAITING, State
 from apps.tuning.transitions import tell
 from workers.messages.causes import UNBUILT
-from workers.messages.orders import FUTILE
+from workers.messages.orders import futile
 
 
 def compile_if_measured(run: TuningRun) -> Job | None:
-    """Inside a transaction: an artifact of the best so far, if the run is `measured`. Where it is not, or there is no room for
-    one, the run's log says so."""
+    """Inside a transaction: an artifact of the best so far, if the run is `measured`; after one that is being compiled, which
+    has what was best when that began. Where it is not, or there is no room for one, the run's log says so."""
     try:
         if measured(run):
-            return _compiling(run)
+            return _compiling(run, WAITING)
         reason, next_step = _missing(run)
     except Refused as error:
         reason, next_step = error.reason, f"{error.next_step}, then compile it on this page"
@@ -37,7 +38,13 @@ def request_artifact(run: TuningRun, owner: Any) -> Job:
         locked(run, owner)
         if not measured(run):
             raise Refused(run, *_missing(run))
-        return _compiling(run)
+        return _compiling(run, ACTIVE)
+
+
+def being_compiled(job: Job) -> bool:
+    """Whether another job is at a library of the run that `job` should make one of: the later best is to be told last."""
+    others = Job.objects.filter(run=job.run_id, task=Job.Task.COMPILE, state__in=HELD).exclude(pk=job.pk)
+    return job.task == Job.Task.COMPILE and others.exists()
 
 
 def measured(run: TuningRun) -> bool:
@@ -57,18 +64,18 @@ def _missing(run: TuningRun) -> tuple[str, str]:
 
 def _open(run: TuningRun) -> int:
     """Operators of which too few configurations were tried to say that none works."""
-    without = list(run.operators.filter(best_seconds=None).values_list("index", flat=True))
+    without = dict(run.operators.filter(best_seconds=None).values_list("index", "configurations"))
     built = run.measurements.filter(operator__in=without).exclude(cause__in=UNBUILT)
-    tried = built.values("operator").annotate(count=Count("pk"))
-    return len(without) - tried.filter(count__gte=FUTILE).count()
+    tried = dict(built.values_list("operator").annotate(count=Count("pk")))
+    return sum(not futile(tried.get(index, 0), configurations) for index, configurations in without.items())
 
 
-def _compiling(run: TuningRun) -> Job:
-    """The job that does it, a new one where there is none. Raises Refused where the owner has no room for the library, or too
-    much that waits."""
-    waiting = Job.objects.filter(run=run, task=Job.Task.COMPILE, state__in=ACTIVE).first()
-    if waiting is not None:
-        return waiting
+def _compiling(run: TuningRun, does: Collection[State]) -> Job:
+    """The job that does it: one in a state that `does`, else a new one. Raises Refused where the owner has no room for the
+    library, or too much that waits."""
+    known = Job.objects.filter(run=run, task=Job.Task.COMPILE, state__in=does).first()
+    if known is not None:
+        return known
     check_jobs(run.owner)
     quota.check_library(run)
     return enqueue(Job.Task.COMPILE, run.owner, run=run, network=run.network, target=run.target)

@@ -49,10 +49,14 @@ def being_taken(job: Job) -> bool:
 
 
 def waiting_for(job: Job) -> QuerySet[Job]:
-    """Baselines that may have been told to wait for those of `job`: it has them, or cannot take them."""
-    if job.task != Job.Task.BASELINE:
+    """Jobs that may have been told to wait for `job`: baselines that it has or cannot take, and a later library of its run."""
+    same: dict[str, Any] = {
+        Job.Task.BASELINE: {"network": job.network_id, "target": job.target_id},
+        Job.Task.COMPILE: {"run": job.run_id},
+    }
+    if job.task not in same:
         return Job.objects.none()
-    return Job.objects.filter(task=job.task, state=State.QUEUED, network=job.network_id, target=job.target_id)
+    return Job.objects.filter(task=job.task, state=State.QUEUED, **same[job.task])
 
 
 def taken_meanwhile(run: TuningRun) -> bool:

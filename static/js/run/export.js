@@ -11,7 +11,7 @@ const REFILL = 1000; // ms between two fillings of an open one
  * table its heading and its text, else its value. Without a key it is not in CSV, without a heading not in the table.
  * `all` says of how many rows a table that is cut shows some, and where they are. Returns what brings an open one up to date.
  */
-export function wire(section, { name, columns, rows, canvases, drawing, table, all = (rows) => `of ${whole(rows)}; all in the CSV` }) {
+export function wire(section, { name, columns, rows, canvases, drawing, table, all = (rows) => `of ${whole(rows)} drawn, which the CSV has; the tuning log, under Downloads, has all` }) {
   const details = table ?? section.querySelector("details.as-table");
   const of = section.querySelector("h2, :scope > summary")?.textContent.toLowerCase();
   for (const button of section.querySelectorAll("[data-save]")) if (of) button.setAttribute("aria-label", `${button.textContent} of ${of}`);
@@ -56,7 +56,7 @@ export function csv(columns, rows) {
   const cell = (value) => {
     // What a spreadsheet could take for a formula is quoted as text.
     const text = typeof value === "string" && /^\s*[=+\-@]/.test(value) ? `'${value}` : String(value ?? "");
-    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const kept = columns.filter(({ key }) => key);
   const lines = [kept.map(({ key }) => key), ...rows.map((row) => kept.map(({ value }) => value(row)))];

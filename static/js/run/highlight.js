@@ -7,7 +7,7 @@ export class Highlight {
     this.listeners = [];
     document.addEventListener("pointerover", (event) => this.#from(event.target));
     document.addEventListener("focusin", (event) => this.#from(event.target));
-    document.addEventListener("focusout", () => this.set(null));
+    document.addEventListener("focusout", ({ target }) => { if (target.closest?.("[data-op]")) this.set(null); });
   }
 
   #from(target) {

@@ -71,7 +71,8 @@ export class Operators {
   }
 
   draw(resort = false) {
-    for (const operator of this.state.operators) this.#row(operator);
+    const total = this.state.weightedSum; // of which a share is, also while there is no complete sum
+    for (const operator of this.state.operators) this.#row(operator, total);
     if (resort || this.grown) this.#order();
     else this.later ??= setTimeout(() => this.#unlessRead(), RESORT);
     this.grown = false;
@@ -129,7 +130,7 @@ export class Operators {
     }
   }
 
-  #row(operator) {
+  #row(operator, total) {
     let row = this.rows.get(operator.index);
     if (!row) {
       row = this.#fresh(operator);
@@ -137,7 +138,6 @@ export class Operators {
       this.grown = true;
       this.table.tBodies[0].append(row.element);
     }
-    const total = this.state.run.latency;
     if (row.version === operator.version && row.total === total && row.colour === this.state.colour(operator.index)) return;
     Object.assign(row, { version: operator.version, total });
     this.#fill(row, operator);

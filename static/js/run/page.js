@@ -90,7 +90,7 @@ const drawn = [];
 const TOPICS = {
   batch: ["curve", "head", "operators", "scatter"], slot: ["curve", "operators", "shares", "spent"],
   operators: ["operators", "curve", "head"], points: ["curve", "head"], log: ["log"], state: ["head", "curve", "log"],
-  phase: ["head", "log"], run: ["head"],
+  phase: ["head", "log"], run: ["head"], uncompared: ["log"],
 };
 
 function events(list, acknowledge) {
@@ -102,7 +102,7 @@ function events(list, acknowledge) {
   if (complete) names.push("log");
   // What can be compiled is offered there.
   if (changed.has("state") || changed.has("artifact") || state.uncompiled !== uncompiled) document.body.dispatchEvent(new Event("downloads"));
-  if (changed.has("state") || changed.has("started")) document.body.dispatchEvent(new Event("standing"));
+  if (["state", "started", "uncompared"].some((topic) => changed.has(topic))) document.body.dispatchEvent(new Event("standing"));
   want(...names);
   if (!names.length) acknowledged();
   if (document.hidden) unseen();

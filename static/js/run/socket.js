@@ -12,6 +12,7 @@ export class Line {
     this.onEvents = onEvents;
     this.onStatus = onStatus;
     this.failures = 0;
+    this.refused = false; // whether the last line was told that there is no such run
     this.#open();
     // Whatever line there is may be one of the network before.
     window.addEventListener("online", () => this.#open());
@@ -34,6 +35,7 @@ export class Line {
 
   #hear(socket, frame) {
     this.failures = 0;
+    this.refused = false;
     this.onStatus("live");
     this.#listen(SILENCE);
     if (!frame.events) return;
@@ -57,7 +59,9 @@ export class Line {
 
   #lost(code) {
     this.#leave();
-    if (code === 4404) { this.onStatus("gone"); return; }
+    if (code === 4404 && this.refused) { this.onStatus("gone"); return; }
+    // Who signed in anew in another tab has another cookie, which only another line brings.
+    if (code === 4404) { this.refused = true; this.#soon(500); return; }
     if (code === 4403) { this.onStatus("foreign"); return; }
     if (code === 4410) { location.reload(); return; } // what was missed is drawn sooner than told
     if (code === 4429) { this.onStatus("crowded"); this.#soon(LONGEST); return; }

@@ -42,7 +42,7 @@ export class RunState {
 
   /** Whether nothing of it runs, as far as was tried: a library is made with its plain loops. */
   without(operator) {
-    return !operator.best && operator.trials >= this.futile;
+    return !operator.best && operator.trials >= Math.min(this.futile, operator.configurations);
   }
 
   /** Whether there is a best of each operator that has one; apps/tuning/requests/artifacts.py decides by the same rule. */
@@ -227,7 +227,7 @@ export class RunState {
   _log(event) {
     this.log.push(event);
     if (this.log.length > LOG) this.log.shift();
-    return "log";
+    return event.uncompared ? "uncompared" : "log";
   }
 
   _end_to_end(event) {

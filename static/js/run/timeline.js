@@ -1,17 +1,29 @@
-// The time axis that curve, lanes and scatter share: its window, the pointer on it, zooming by dragging or by keys.
+// The time axis that curve, lanes and scatter share: its window, the pointer on it, zooming by dragging, keys or buttons.
 
 import { duration, latency, short } from "../format.js";
 import { horizon, look } from "./look.js";
+
+const FINGER = 96; // px that what is told stands over a finger, which would cover it
+const SHORTEST = 0.5; // s of a window
 
 export class Timeline {
   constructor(state, highlight, tip) {
     Object.assign(this, { state, highlight, tip });
     this.zoom = null;
     this.drag = null;
+    this.finger = false; // whether it is a finger that points
     this.onWindow = () => {};
     this.reset = document.querySelector("[data-reset-zoom]");
     this.reset?.addEventListener("click", () => this.show(null));
+    for (const button of document.querySelectorAll("[data-zoom]")) {
+      button.addEventListener("click", () => { this.#zoom(Number(button.dataset.zoom)); this.#leave(); });
+      button.addEventListener("blur", (event) => this.#blur(event));
+    }
     this.told = document.querySelector("[data-pointed]"); // what the keys point at, for who has the page read
+    // What a finger points at stays until the next one is put elsewhere; a zoom goes there.
+    document.addEventListener("pointerdown", ({ pointerType, target }) => {
+      if (pointerType === "touch" && !target.closest("[data-zoom]")) this.#leave();
+    }, true);
   }
 
   get from() { return this.zoom ? this.zoom[0] : 0; }
@@ -22,9 +34,16 @@ export class Timeline {
   time(pixel) { return this.from + ((pixel - this.area.left) / (this.area.right - this.area.left)) * (this.to - this.from); }
 
   show(range) {
-    this.zoom = range && range[1] - range[0] > 0.5 ? range : null;
+    this.zoom = range && range[1] - range[0] > SHORTEST ? range : null;
     if (this.reset) this.reset.hidden = !this.zoom;
     this.onWindow();
+  }
+
+  /** To so many times what is shown, around what is pointed at or else the middle of what there is; all of it at most. */
+  #zoom(times, time = this.highlight.time ?? (this.from + Math.min(this.to, this.state.run.clock)) / 2) {
+    const whole = horizon(this.state), span = times * (this.to - this.from);
+    const from = Math.min(whole - span, Math.max(0, time - span / 2));
+    if (span > SHORTEST) this.show(span < whole ? [from, from + span] : null);
   }
 
   /** The pointer's line, and what is being dragged over, into a plot. */
@@ -50,17 +69,21 @@ export class Timeline {
    * null: at nothing of its own. `y` is null for the keys.
    */
   attach(canvas, at = () => null) {
-    canvas.addEventListener("pointermove", (event) => {
+    const touched = ({ pointerType }) => pointerType === "touch";
+    const point = (event) => {
       const box = canvas.getBoundingClientRect();
       const time = this.time(event.clientX - box.left);
+      this.finger = touched(event);
       this.#point(time, at(time, event.clientY - box.top));
-      this.tip.at(event.clientX, event.clientY);
-    });
-    canvas.addEventListener("pointerleave", () => this.#leave());
-    canvas.addEventListener("pointerdown", (event) => this.#drag(canvas, event));
+      this.tip.at(event.clientX, event.clientY - (touched(event) ? FINGER : 0));
+    };
+    canvas.addEventListener("pointermove", point);
+    canvas.addEventListener("pointerleave", (event) => { if (!touched(event)) this.#leave(); });
+    canvas.addEventListener("pointercancel", () => this.#leave()); // the page is scrolled
+    canvas.addEventListener("pointerdown", (event) => { if (touched(event)) point(event); else this.#drag(canvas, event); });
     canvas.addEventListener("dblclick", () => this.show(null));
     canvas.addEventListener("keydown", (event) => this.#key(canvas, event, at));
-    canvas.addEventListener("blur", () => this.#leave());
+    canvas.addEventListener("blur", (event) => this.#blur(event));
   }
 
   slotAt(time, operator) {
@@ -85,6 +108,11 @@ export class Timeline {
     this.tip.hide();
   }
 
+  /** What a finger points at was pointed at before the focus follows it; the buttons go where the keys point. */
+  #blur({ relatedTarget }) {
+    if (!this.finger && !relatedTarget?.closest("[data-zoom]")) this.#leave();
+  }
+
   describe(time) {
     const lines = [duration(time)];
     const { curve, drawn } = this.state;
@@ -104,7 +132,7 @@ export class Timeline {
   }
 
   #drag(canvas, event) {
-    if (event.button !== 0 || event.pointerType === "touch") return;
+    if (event.button !== 0) return;
     const box = canvas.getBoundingClientRect();
     const clamp = (e) => Math.min(this.to, Math.max(this.from, this.time(e.clientX - box.left)));
     const start = clamp(event);
@@ -126,14 +154,15 @@ export class Timeline {
     const time = this.highlight.time ?? this.state.run.clock;
     const moves = { ArrowLeft: -span / 100, ArrowRight: span / 100, PageUp: -span / 10, PageDown: span / 10 };
     if (event.key in moves) this.#byKey(canvas, Math.min(this.to, Math.max(this.from, time + moves[event.key])), at);
-    else if (event.key === "+") this.show([Math.max(0, time - span / 4), Math.min(horizon(this.state), time + span / 4)]);
-    else if (event.key === "-" || event.key === "Escape") this.show(null);
+    else if (event.key === "+" || event.key === "-") this.#zoom(event.key === "+" ? 0.5 : 2, time);
+    else if (event.key === "Escape") this.show(null);
     else return;
     event.preventDefault();
   }
 
   #byKey(canvas, time, at) {
     const box = canvas.getBoundingClientRect();
+    this.finger = false;
     this.#point(time, at(time, null));
     this.tip.at(box.left + this.pixel(time), box.top + 24);
     this.told.textContent = this.tip.text;

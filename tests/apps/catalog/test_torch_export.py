@@ -14,6 +14,7 @@ from apps.catalog.services import create_network
 from apps.core.errors import Refused
 from apps.tuning import services
 from apps.tuning.models import Job
+from tests.kernel import needs
 from workers.actors.attempt import Attempts
 from workers.sandbox import landlock
 from workers.supervision import terms
@@ -203,6 +204,7 @@ def _never(*arguments: Any) -> None:
     raise Refused("event", "it cannot be kept", "report it")
 
 
+@needs("scopes")
 @pytest.mark.usefixtures("allowed")
 @pytest.mark.parametrize(
     ("broken", "word"),
@@ -216,8 +218,6 @@ def _never(*arguments: Any) -> None:
 def test_a_conversion_that_cannot_end_well_is_tried_once(
     site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: Callable[[pytest.MonkeyPatch], None], word: str
 ) -> None:
-    if landlock.supported() < landlock.SCOPED:
-        pytest.skip("this kernel's Landlock is too old for a conversion")
     (tmp_path / "locks").mkdir(mode=0o700)
     monkeypatch.setenv("TUNINGSITE_MEASURE_LOCK", str(tmp_path / "locks" / "measure.lock"))
     network = create_network(site.ada, "a.pt2", [b"program"])

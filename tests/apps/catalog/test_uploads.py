@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apps.catalog import examples
 from apps.catalog.examples import EXAMPLE, example_file
 from apps.catalog.models import Network
 from apps.catalog.services import create_network
@@ -100,3 +102,23 @@ def test_an_example_is_made_whole_or_refused(site: Any, data_dir: Path) -> None:
         create_network(site.ada, "nothing.onnx", example_file("nothing"))
     assert files(data_dir) == []
     assert not Network.objects.filter(name="nothing").exists()
+
+
+def test_examples_are_made_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = "import os, sys, time; os.mkdir(sys.argv[1]); time.sleep(0.2); os.rmdir(sys.argv[1]); print('made')"
+    monkeypatch.setattr(examples, "_WRITE", alone)
+    with ThreadPoolExecutor(3) as at_once:
+        made = list(at_once.map(lambda _: b"".join(example_file(str(tmp_path / "making"))), range(3)))
+    assert made == 3 * [b"made\n"]
+
+
+def test_who_would_wait_for_long_for_other_examples_is_told_and_one_that_fails_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(examples, "WAIT", 0.0)
+    monkeypatch.setattr(examples, "_WRITE", "raise SystemExit(1)")
+    for _ in range(2):
+        with pytest.raises(Refused, match="the example could not be made"):
+            next(example_file(EXAMPLE))
+    with examples._ONE, pytest.raises(Refused, match="squeezenet: other examples are being made; wait"):
+        next(example_file(EXAMPLE))

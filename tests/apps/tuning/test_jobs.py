@@ -265,6 +265,33 @@ def test_a_library_that_is_asked_for_while_a_run_stops_has_its_last_batch(site: 
     assert compiled.order()["best"]["0"]["seconds"] == 0.4
 
 
+def test_a_library_that_is_being_made_when_a_run_ends_is_followed_by_one_of_the_last_best(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    early = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    assert early is not None
+    assert early.order()["best"]["0"]["seconds"] == 0.5
+    assert services.request_artifact(run, site.ada).pk == early.job_id
+    services.write(held, [told.batch(0.4)])
+    services.conclude(held, "finished")
+    last = Job.objects.filter(task="compile", run=run).exclude(pk=early.job_id).get()
+    assert services.claim(last.pk, "another") is None, "else the older library could be the newer one"
+    Outbox.objects.filter(job=last).update(sent_at=clock.now())
+    services.conclude(early, "failed")
+    assert Outbox.objects.filter(job=last, sent_at=None).exists(), "it is told at once"
+    compiled = services.claim(last.pk, "another")
+    assert compiled is not None
+    assert compiled.order()["best"]["0"]["seconds"] == 0.4
+
+
+def test_a_library_that_waits_when_a_run_ends_is_that_of_its_last_best(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    waiting = services.request_artifact(run, site.ada)
+    services.conclude(held, "finished")
+    assert Job.objects.get(task="compile", run=run) == waiting
+
+
 def test_what_is_told_of_a_library_is_the_sum_of_what_it_is_made_of(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that goes on finds something better while the log is written."""
     run, held, told = site.claimed()
@@ -720,7 +747,7 @@ def test_baselines_that_failed_are_told_of_in_the_runs_log(site: Any) -> None:
     services.conclude(held, "failed", last={"kind": "failed", "reason": "no memory", "next_step": "buy some"})
     told = run.events.get(kind="log").payload
     text = "what the run is compared with was not measured: no memory. Next step: buy some"
-    assert (told["level"], told["text"]) == ("warning", text)
+    assert (told["level"], told["text"], told["uncompared"]) == ("warning", text, True)
 
 
 def test_an_account_has_so_many_runs_at_a_time(site: Any) -> None:

@@ -171,6 +171,7 @@ def test_a_library_there_is_no_room_for_is_refused_and_can_be_compiled_again(
     assert job.next_step.startswith("delete on the Storage page")
     assert files(data_dir) == 0
     assert quota.used(site.ada).libraries == 0
+    Job.objects.filter(task="baseline").delete()  # else that is what a message finds
     assert services.claim(job.pk, "another") is None
     run.refresh_from_db()
     assert (run.trials, [point["seconds"] for point in run.end_to_end]) == (trials, [1.2])

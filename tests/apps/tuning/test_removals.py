@@ -132,6 +132,8 @@ def test_a_network_whose_run_is_started_while_it_is_deleted_stays(data_dir: Any)
     with transaction.atomic():
         site.run()
         other.start()
+        other.join(0.3)
+        assert other.is_alive(), "it waits"
     other.join()
     assert [error.reason for error in refused] == ["something waits or works on it"]
     assert TuningRun.objects.get().network.owner == site.ada

@@ -10,7 +10,7 @@ import pytest
 from apps.core import clock
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.turns import TURN
+from apps.tuning.turns import LATE, TURN
 from tests.apps.rows import Site
 from workers.messages import Budget
 
@@ -74,6 +74,18 @@ def test_a_run_that_measured_nothing_yet_keeps_the_machine(site: Site) -> None:
     assert held.asked(2 * TURN + 10 * SECOND) == "turn"
 
 
+@pytest.mark.parametrize(("measured", "clock_"), [(False, 0.0), (True, 86400.0 - 1.0)], ids=["nothing", "nearly over"])
+def test_whatever_a_child_tells_nobody_waits_longer_for_it_than_so(site: Site, measured: bool, clock_: float) -> None:
+    held = Held(site, measured=measured)
+    TuningRun.objects.filter(pk=held.run.pk).update(clock=clock_)
+    other = site.bobs(SHORT)
+    Job.objects.filter(pk=other.job_id).update(created=held.began - LATE)  # it may have waited for others
+    assert held.asked(LATE - SECOND) == "continue"
+    assert held.asked(LATE + 10 * SECOND) == "turn"
+    Job.objects.filter(pk=other.job_id).update(created=held.began + LATE)
+    assert held.asked(LATE + 20 * SECOND) == "continue", "who came late has not waited"
+
+
 @pytest.mark.parametrize(("clock_", "word"), [(86400.0 - 100.0, "continue"), (86400.0 - 200.0, "turn")])
 def test_a_run_that_is_nearly_over_comes_to_its_end(site: Site, clock_: float, word: str) -> None:
     held, _ = Held(site), site.bobs(SHORT)
@@ -118,6 +130,30 @@ def test_an_account_of_many_runs_has_no_more_turns_than_another(site: Site) -> N
         order.append("ada" if held.job_id in {run.job_id for run in mine} else "bob")
         services.conclude(held, "turn")
     assert order == ["ada", "bob"] * 4
+
+
+def test_libraries_and_baselines_of_one_account_keep_another_waiting_for_one_of_them_at_most(site: Site) -> None:
+    mine = [site.run() for _ in range(3)]
+    bobs = site.bobs(SHORT)
+    Job.objects.filter(run__in=mine).update(task="compile")
+    asked = [Job.objects.get(run=run).pk for run in (*mine, bobs)]
+    claims = [services.claim(key, "worker") for key in asked]
+    assert [held and held.job_id for held in claims] == [asked[0], asked[3], asked[2], asked[1]]
+
+
+def test_whose_message_comes_while_what_is_next_has_to_wait_is_not_held_up_by_it(site: Site) -> None:
+    """Baselines of equal work are taken once."""
+    first, twin = (Job.objects.get(run=site.bobs(SHORT)) for _ in range(2))
+    held, mine = (Job.objects.get(run=site.run()) for _ in range(2))
+    Job.objects.filter(pk=held.pk).update(task="compile")
+    began = clock.now()
+    for number, job in enumerate((first, held)):
+        assert services.claim(job.pk, "worker", now=began + number * SECOND) is not None
+    taken = services.claim(mine.pk, "worker", now=began + 2 * SECOND)
+    assert taken is not None
+    assert taken.job_id == mine.pk
+    twin.refresh_from_db()
+    assert twin.state == "queued"
 
 
 def test_it_waits_behind_the_others_and_goes_on(site: Site, django_capture_on_commit_callbacks: Any) -> None:

@@ -71,7 +71,6 @@ def several(ours: float, theirs: dict[str, list[float]]) -> Groups:
     return found
 
 
-@pytest.mark.mutation
 def test_a_network_of_long_runs_counts_as_much_as_one_of_short_runs() -> None:
     """Twice as long on two of three networks: the medians of all seconds would have said 0.9."""
     groups = several(10.0, {"short": [2.0] * 3, "middle": [0.9] * 3, "long": [2.0] * 3})
@@ -82,7 +81,6 @@ def test_half_as_long_weighs_as_much_as_twice() -> None:
     assert rivals(several(10.0, {"a": [0.5] * 3, "b": [2.0] * 3}), "space")["other"].median == pytest.approx(1.0)
 
 
-@pytest.mark.mutation
 def test_the_bounds_are_of_networks_drawn_and_not_of_their_seeds_alone() -> None:
     """Five seeds that agree on each of two networks that do not: any pooled draw of ten would be close to the middle."""
     (row,) = rivals(several(10.0, {"a": [0.5] * 5, "b": [2.0] * 5}), "space").values()
@@ -90,7 +88,6 @@ def test_the_bounds_are_of_networks_drawn_and_not_of_their_seeds_alone() -> None
     assert row.count == 10
 
 
-@pytest.mark.mutation
 def test_few_runs_bound_nothing() -> None:
     (row,) = rivals(several(10.0, {"a": [2.0] * 2, "b": [2.0] * 2}), "space").values()
     assert (row.median, row.bounds, row.count) == (pytest.approx(2.0), None, 4)
@@ -107,7 +104,6 @@ def test_who_never_comes_there_loses() -> None:
     assert rivals(nobody, "space") == {}
 
 
-@pytest.mark.mutation
 @pytest.mark.parametrize(("theirs", "holds"), [(21.0, "yes"), (20.0, "yes"), (19.0, "no")])
 def test_the_recommended_one_is_the_best_only_when_no_other_is_sooner(theirs: float, holds: str) -> None:
     def named(arm: str, seconds: float) -> list[dict[str, Any]]:
@@ -119,7 +115,6 @@ def test_the_recommended_one_is_the_best_only_when_no_other_is_sooner(theirs: fl
     assert set(row["networks"]) == {"first (curve)", "second (curve)"}
 
 
-@pytest.mark.mutation
 def test_what_is_recommended_is_judged_by_its_own_runs_where_it_has_some() -> None:
     """It is slower than the method that it is built on, which is then a rival like any other."""
     found = groups("space", auto=[run(30.0)] * 5, **{BEST.name: [run(20.0)] * 5, "other": [run(60.0)] * 5})

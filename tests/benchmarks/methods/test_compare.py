@@ -52,7 +52,6 @@ def test_ratios_say_how_much_sooner_the_base_s_end_is_reached() -> None:
     assert operator_quality(SLOW, FAST) == [pytest.approx(5.0 / 4.9)]
 
 
-@pytest.mark.mutation
 @pytest.mark.parametrize(
     "measure",
     [time_to_same, measurements_to_same, seconds_to_same, measuring, quality, operator_quality, quality_in_time],
@@ -116,7 +115,6 @@ def test_a_row_says_how_many_come() -> None:
     assert "3 of 5 arrive" in rows[0]["ours"]
 
 
-@pytest.mark.mutation
 @pytest.mark.parametrize(
     ("search", "part"),
     [(0.0, None), (20.0, 6.0), (60.0, 8 / 3), (100.0, 2.0)],
@@ -176,7 +174,6 @@ def test_an_arm_that_is_refused_now_is_still_compared() -> None:
     assert [row["arm"] for row in summary([ended("1", arm), ended("1")])] == [arm, "dynatune"]
 
 
-@pytest.mark.mutation
 @pytest.mark.parametrize(
     "older",
     [{"budget": "50 trials of w at y"}, {"budget": "50 trials of x at z"}, {"version": "1"}],

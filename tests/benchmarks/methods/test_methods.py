@@ -126,7 +126,6 @@ def test_a_target_is_met_by_every_network_or_by_what_it_names(
     assert Target(**limits).holds([]) is None
 
 
-@pytest.mark.mutation
 @pytest.mark.parametrize(
     ("bounds", "limits", "holds"),
     [
@@ -183,7 +182,6 @@ def test_a_figure_without_a_target_neither_holds_nor_fails() -> None:
     assert "yes" not in table([row])
 
 
-@pytest.mark.mutation
 def test_an_arm_that_is_its_base_claims_nothing() -> None:
     keys = [{"arm": arm, "seed": seed} for arm in ("sequential", "dynatune") for seed in range(5)]
     rows = evaluated([cell(SLOW["curve"], key=key) for key in keys])
@@ -389,6 +387,10 @@ def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_
     assert code == 0
     assert "dynatune" in said
     assert re.search(r"\d+% of \d+ slots", said)
+    rows = [re.split(r"\s{2,}", line.strip()) for line in said.splitlines() if "(curve)" in line]
+    scheduled = {arm: shares for _, arm, *_, shares, _ in rows}
+    assert scheduled["sequential"].startswith("0%")
+    assert re.fullmatch(r"\d+%, [1-9]\d*%", scheduled["dynatune"]), "unlike round-robin"
     cells = sorted((tmp_path / "cells").glob("*.json"))
     assert len(cells) == 7  # the oracle needs curves
     before = {path: path.stat().st_mtime_ns for path in cells}
@@ -448,6 +450,9 @@ def test_a_cell_of_a_landscape_is_the_same_every_time(landscapes: Path, tmp_path
         run(*words, "--seeds", seeds, "--out", tmp_path / seeds)
         cells = {path.name: json.loads(path.read_text()) for path in (tmp_path / seeds / "cells").glob("*.json")}
         found.append({name: {k: v for k, v in c.items() if k not in ("ended", "took")} for name, c in cells.items()})
+    drawn = {path.stem for path in (tmp_path / "4" / "figures").glob("*.svg")}
+    assert {"operator-time-space", "operator-final-space"} <= drawn
+    assert not {"operator-time-curve", "operator-final-curve"} & drawn
     both, alone = found
     assert (len(both), len(alone)) == (8, 4)
     assert all(both[name] == cell for name, cell in alone.items())

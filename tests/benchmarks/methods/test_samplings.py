@@ -37,7 +37,6 @@ def test_a_method_saves_nothing_beside_itself(short: Method) -> None:
     assert saved(convolution(), short, short, 0) == 1.0
 
 
-@pytest.mark.mutation
 def test_who_never_comes_there_saves_nothing(short: Method) -> None:
     """Random search is not where annealing is after as many measurements."""
     assert saved(convolution(), short, arm_named("random"), 0) == 0.0

@@ -12,6 +12,10 @@ from workers.benchmarks.cells import DONE, Cell
 from workers.benchmarks.interval import Interval
 from workers.benchmarks.methods.reach import SLACK, curve_of, seconds_to_base
 
+EFFECTS = ("slots", "decided_by_belief", "differs_from_round_robin", "explorer", "reached", "not_greedy", "left_out")
+"""How often the parts of a method changed something, as cells count it (METHODS: a part at 0 % is not working): of `slots`, and
+of the candidates that an `explorer` proposed."""
+
 Runs = dict[int, Cell]
 Measure = Callable[[Cell, Cell], list[float]]
 
@@ -208,6 +212,7 @@ def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
                 row[name] = vars(Interval.of(values)) if values else None
             row["foretold"] = sum(cell.get("foretold", 0) for cell in runs.values())
             row["held"] = sum(cell.get("held", 0) for cell in runs.values())
+            row["effects"] = {name: sum(_count(cell, name) for cell in runs.values()) for name in EFFECTS}
             row["older_prices"] = sorted({role for cell in runs.values() for role in cell.get("older_prices", ())})
             total = sum(cell["seconds"] for cell in runs.values()) or 1.0
             parts = {part for cell in runs.values() for part in cell["spent"]}
@@ -216,6 +221,10 @@ def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
             }
             rows.append(row)
     return rows
+
+
+def _count(cell: Cell, name: str) -> int:
+    return int(cell.get(name, cell.get("search", {}).get(name, 0)))
 
 
 def older_prices(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -16,6 +16,7 @@ from workers.benchmarks.methods.compare import (
     Measure,
     Runs,
     grouped,
+    operator_quality,
     quality,
     quality_in_time,
     ratios,
@@ -24,6 +25,7 @@ from workers.benchmarks.methods.compare import (
 from workers.benchmarks.methods.reach import (
     curve_of,
     measurements_to_same,
+    seconds_to_same,
     time_to_same,
 )
 from workers.benchmarks.methods.replayed import CURVE, SPACE
@@ -38,6 +40,8 @@ BARS: tuple[tuple[str, Measure, str], ...] = (
     ("equal-time", quality_in_time, "speed at half the tuning time of {base}, times its"),
     ("final", quality, "speed at the end, times that of {base}"),
     ("measurements", measurements_to_same, "measurements to the best of {base}, times fewer"),
+    ("operator-time", seconds_to_same, "time to the best of {base} of an operator, times less"),
+    ("operator-final", operator_quality, "speed of an operator at the end, times that of {base}"),
     ("steps", scored_a_search, "configurations scored to the best met, times fewer than {base}"),
 )
 ON_CURVES = ("time", "equal-time", "final")

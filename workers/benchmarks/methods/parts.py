@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -142,8 +143,8 @@ def live_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
     """The cells of every network; raises UserMistake."""
     if not arguments.networks or not arguments.methods:
         raise UserMistake("--live needs --networks A.onnx,B.onnx and --methods a,b,c")
-    if arguments.seconds is None or not arguments.seconds > 0:
-        raise UserMistake("--live needs --seconds, the tuning time of a cell, greater than 0")
+    if arguments.seconds is None or not 0 < arguments.seconds < math.inf:
+        raise UserMistake("--live needs --seconds, the tuning time of a cell, finite and greater than 0")
     arms = {name: arm_named(name) for name in _words(arguments.methods) or ()}
     networks, seeds = all_opened(_words(arguments.networks) or []), seeds_of(arguments.seeds)
     machine, version, seconds = Machine.here(), product_version(PLAYED), arguments.seconds

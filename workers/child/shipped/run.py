@@ -120,6 +120,48 @@ def aligned(array):
     return copy
 
 
+def check_words(arguments, refused):
+    """Of the command line, before anything is loaded."""
+    if arguments.seed < 0:
+        refused(f"--seed {arguments.seed} must be 0 or more; leave it out if it does not matter")
+    if arguments.runs < 0:
+        refused(f"--runs {arguments.runs} must be 0 or more; leave it out for 50")
+    if not arguments.seconds >= 0:
+        refused(f"--seconds {arguments.seconds} must be 0 or more; leave it out for as long as --runs takes")
+    count = len(arguments.inputs or [None])
+    if len(arguments.outputs or [None] * count) != count:
+        refused(f"--outputs names {len(arguments.outputs)} files for {count} of inputs; name one for each")
+    for path in map(Path, arguments.outputs or ()):
+        if path.is_dir() or not os.access(path.parent, os.W_OK):
+            reason = "this is a directory" if path.is_dir() else f"nothing can be written in {path.parent}"
+            refused(f"--outputs {path}: {reason}; name a file in a directory that is there")
+
+
+def given(path, metadata, refused):
+    """The arrays of an .npz file, with each that the network takes as it takes it; others are of no meaning."""
+    import numpy as np
+
+    ports = {port["name"]: f"{port['dtype']} {tuple(port['shape'])}" for port in metadata["inputs"]}
+    wanted = ", ".join(f"{name} ({kind})" for name, kind in ports.items())
+    try:
+        found = np.load(path)
+        arrays = dict(found) if hasattr(found, "files") else None
+    except Exception as error:  # numpy raises whatever it meets in a file of another kind
+        refused(
+            f"--inputs {path}: {getattr(error, 'strerror', None) or error}; name an .npz file, as numpy.savez writes it"
+        )
+    if arrays is None:
+        refused(
+            f"--inputs {path}: one array without a name; write it with numpy.savez, by the names of the inputs: {wanted}"
+        )
+    for name, kind in ports.items():
+        if name not in arrays:
+            refused(f"--inputs {path}: no {name} among {', '.join(arrays) or 'nothing'}; the network takes {wanted}")
+        if (here := f"{arrays[name].dtype} {arrays[name].shape}") != kind:
+            refused(f"--inputs {path}: {name} is {here}, the network takes {kind}; convert it")
+    return arrays
+
+
 def save(path, arrays):
     """As numpy's savez, which takes no array of the name "file"."""
     import numpy as np
@@ -144,17 +186,18 @@ def main():
     parser.add_argument("--json", action="store_true", help="print figures as JSON")
     parser.add_argument("--turns", action="store_true", help="the same again for every line of standard input")
     arguments = parser.parse_args()
+    check_words(arguments, parser.error)
     metadata = json.loads((HERE / "metadata.json").read_text())
     check(metadata)
+    inputs = [given(path, metadata, parser.error) for path in arguments.inputs or ()] or [
+        drawn(metadata, arguments.seed)
+    ]
     import numpy as np
 
     _machine, network, tvm_ffi = load(metadata)
-    given = [dict(np.load(path)) for path in arguments.inputs or ()] or [drawn(metadata, arguments.seed)]
-    if len(arguments.outputs or given) != len(given):
-        parser.error(f"--outputs names {len(arguments.outputs)} files for {len(given)} of inputs; name one for each")
     names = [port["name"] for port in metadata["outputs"]]
     begun = time.perf_counter()
-    for arrays, path in itertools.zip_longest(given, arguments.outputs or ()):
+    for arrays, path in itertools.zip_longest(inputs, arguments.outputs or ()):
         tensors = [tvm_ffi.from_dlpack(aligned(arrays[port["name"]])) for port in metadata["inputs"]]
         outputs = network(*tensors)
         if path:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
 from workers.engine.errors import IllegalMethod
 from workers.engine.methods.method import REGISTRIES, Method
 from workers.engine.registry import check
@@ -27,11 +33,27 @@ def check_legal(made: Method, stored: bool = False) -> None:
 def check_numbers(made: Method) -> None:
     """Raises IllegalMethod for parameters that a part, "search" or "rhythm" does not take."""
     nothing = Operator(0, "", "", 1, 0.0, 0.0, 1.0, (Sketch(()),), ())
+    shown = {"curves": {"0": [1.0]}} if made.scheduler == KNOWING else {}
     try:
-        made.rhythm, made.make_evaluator()
-        made.make_cost_model(nothing, 0)
-        made.make_proposer(nothing, 0)
-        shown = {"curves": {"0": [1.0]}} if made.scheduler == KNOWING else {}
-        scheduler_named(made.scheduler, Setting(0, 1.0), **shown | dict(made.parameters.get("scheduler", {})))
+        made.rhythm, made.make_proposer(nothing, 0)
+        parts = {
+            "search": made.search,
+            "evaluator": made.make_evaluator(),
+            "cost_model": made.make_cost_model(nothing, 0),
+            "explorer": made.make_explorer(nothing, np.random.default_rng(0)),
+            "sampler": made.make_sampler(nothing, 0),
+            "scheduler": scheduler_named(
+                made.scheduler, Setting(0, 1.0), **shown | dict(made.parameters.get("scheduler", {}))
+            ),
+        }
+        for role, part in parts.items():
+            _check_whole(part, made.parameters.get(role, {}))
     except (TypeError, ValueError) as error:
         raise IllegalMethod(f"parameters {dict(made.parameters)}: {error}; leave them out or correct them") from None
+
+
+def _check_whole(part: object, numbers: Mapping[str, Any]) -> None:
+    """Raises ValueError for a fraction where the part counts something: it would end a run in its first slot."""
+    for name, parameter in inspect.signature(type(part).__init__).parameters.items():
+        if parameter.annotation in ("int", "int | None") and isinstance(numbers.get(name), float):
+            raise ValueError(f"{name} {numbers[name]} must be a whole number")

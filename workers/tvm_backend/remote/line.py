@@ -13,7 +13,7 @@ from typing import Any
 
 from workers.messages.device import GONE, PROTOCOL, SWITCHBOARD
 from workers.tvm_backend import runtime
-from workers.tvm_backend.members import Dead, Member
+from workers.tvm_backend.members import Dead, Member, heard
 
 GREETS = 10.0
 """Seconds for its greeting."""
@@ -113,16 +113,16 @@ def call_again(first: Callable[[], Line], say: Callable[[str], None]) -> Line:
 def greeted(connection: Connection) -> Line:
     """The line of an open connection, from which the device's greeting was not read yet. Raises as `call` does."""
     try:
-        if not connection.poll(GREETS):
+        greeting = heard(connection, time.monotonic() + GREETS, GREETING)
+        if greeting is None:
             raise DeviceGone("the device does not answer")
-        greeting = dict(json.loads(connection.recv_bytes(GREETING)))
         ours = runtime.versions(runtime.LOADING)
         if greeting.get("protocol") != PROTOCOL or greeting.get("versions") != ours:
             raise DeviceRefused(
                 f"the device has {_told(greeting)}, and this site {_told({'protocol': PROTOCOL, 'versions': ours})}",
                 "install the site's versions on the device, and start 'python -m workers.device' there again",
             )
-    except (EOFError, OSError, ValueError) as error:
+    except (EOFError, OSError) as error:
         connection.close()
         raise DeviceGone(f"the device broke off the call ({error or 'it closed the connection'})") from None
     except BaseException:

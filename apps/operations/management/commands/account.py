@@ -10,7 +10,6 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
-from django.db import DatabaseError
 
 from apps.operations.site_command import SiteCommand
 
@@ -28,15 +27,12 @@ class Command(SiteCommand):
     def handle(self, *args: Any, name: str, **options: Any) -> None:
         accounts = get_user_model().objects
         name = get_user_model().normalize_username(name)  # as the form reads it
-        try:
-            user = accounts.filter(username=name).first()
-            runs_the_site = not accounts.filter(is_active=True, is_staff=True).exists()
-        except DatabaseError as error:
-            raise CommandError(f"the site's database cannot be read ({error}): start it with `manage.py up`") from error
+        user = accounts.filter(username=name).first()
+        keeper = accounts.filter(is_active=True, is_staff=True).order_by("pk").first()
         if user is not None and not user.is_active:
             raise CommandError(f"account {name} is closed; choose another name")
         made = user is None
-        user = user or get_user_model()(username=name, is_staff=runs_the_site)
+        user = user or get_user_model()(username=name, is_staff=keeper is None)
         try:
             user.clean_fields(exclude=["password"])
             password = _password(name)
@@ -48,13 +44,22 @@ class Command(SiteCommand):
         self.stdout.write(
             f"{name} {'is a new account' if made else 'has another password'}; it signs in on the site's pages"
         )
+        if made and keeper is not None and not keeper.has_usable_password():
+            self.stdout.write(
+                f"({keeper}, whom `up` made, runs this site: it has the machine measured again and adds devices, {name} does "
+                f"not; `manage.py account {keeper}` gives it a password too)"
+            )
 
 
 def _password(name: str) -> str:
     """Typed twice, or the first line of what is no terminal. Raises CommandError."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
-    password = getpass(f"Password of {name}: ")
-    if getpass("Once more: ") != password:
+    try:
+        password, again = getpass(f"Password of {name}: "), getpass("Once more: ")
+    except (EOFError, KeyboardInterrupt):
+        sys.stderr.write("\n")  # behind the question
+        raise CommandError(f"account {name}: no password was given; nothing was changed") from None
+    if again != password:
         raise CommandError(f"account {name}: the two passwords differ; nothing was changed, try again")
     return password

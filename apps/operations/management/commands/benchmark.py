@@ -5,7 +5,3 @@ from apps.operations.headless import HeadlessCommand
 
 class Command(HeadlessCommand):
     help = "Compares tuning speed and latency with TVM's own tuning, ONNX Runtime and PyTorch; --help says how."
-    program = "workers.benchmarks"
-
-    def run_from_argv(self, argv: list[str]) -> None:
-        super().run_from_argv(argv[1:])  # the command's name is not the program's

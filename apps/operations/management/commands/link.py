@@ -8,7 +8,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import CommandError, CommandParser
-from django.db import DatabaseError
 
 from apps.core import signin
 from apps.operations import listening, lock
@@ -28,8 +27,6 @@ class Command(SiteCommand):
         try:
             user = self._user(name)
             site = lock.noted(Path(settings.DATA_DIR)) or listening.configured().site()
-        except DatabaseError as error:
-            raise CommandError(f"the site's database cannot be read ({error}): start it with `manage.py up`") from error
         except listening.Refused as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Open {site}/login/{signin.issue(user)}/")

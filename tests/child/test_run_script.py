@@ -1,0 +1,107 @@
+"""What the archive's run.py refuses, in a line, before the library is loaded: here there is none."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workers.child.artifact import SHIPPED
+
+PORTS = [{"name": "x", "dtype": "float32", "shape": [1, 3]}, {"name": "scale", "dtype": "float32", "shape": []}]
+GOOD = {"x": np.zeros((1, 3), np.float32), "scale": np.float32(1)}
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("archive")
+    shutil.copyfile(SHIPPED / "run.py", folder / "run.py")
+    metadata = {
+        "network": "net", "inputs": PORTS, "outputs": [], "threads": 1,
+        "requires": {"system": platform.system(), "machine": platform.machine(), "cpu_flags": []},
+        "versions": {name: version(name) for name in ("apache-tvm", "apache-tvm-ffi")},
+    }  # fmt: skip
+    (folder / "metadata.json").write_text(json.dumps(metadata))
+    return folder
+
+
+def run(archive: Path, *arguments: object) -> tuple[int, str]:
+    """Status, and the last line that it said."""
+    argv = [sys.executable, str(archive / "run.py"), *map(str, arguments)]
+    done = subprocess.run(argv, cwd=archive, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--seed", "-1"), "--seed -1 must be 0 or more"),
+        (("--runs", "-1"), "--runs -1 must be 0 or more"),
+        (("--seconds", "nan"), "--seconds nan must be 0 or more"),
+        (("--outputs", "a.npz", "b.npz"), "--outputs names 2 files for 1 of inputs; name one for each"),
+        (("--outputs", "nowhere/a.npz"), "--outputs nowhere/a.npz: nothing can be written in nowhere; name a file"),
+        (("--outputs", "."), "--outputs .: this is a directory; name a file"),
+    ],
+)
+def test_words_without_sense_are_refused(archive: Path, arguments: tuple[str, ...], said: str) -> None:
+    code, line = run(archive, *arguments)
+    assert code == 2
+    assert line.startswith(f"run.py: error: {said}")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"arr_0": GOOD["x"]}, "no x among arr_0; the network takes x (float32 (1, 3)), scale (float32 ())"),
+        ({}, "no x among nothing; the network takes"),
+        ({**GOOD, "x": np.zeros((1, 3))}, "x is float64 (1, 3), the network takes float32 (1, 3); convert it"),
+        ({**GOOD, "x": GOOD["x"].astype(">f4")}, "x is >f4 (1, 3), the network takes float32 (1, 3); convert it"),
+        ({**GOOD, "scale": np.ones(1, np.float32)}, "scale is float32 (1,), the network takes float32 (); convert it"),
+    ],
+)
+def test_inputs_of_another_kind_are_refused(archive: Path, tmp_path: Path, arrays: dict[str, Any], said: str) -> None:
+    path = tmp_path / "inputs.npz"
+    np.savez(path, **arrays)
+    code, line = run(archive, "--inputs", path)
+    assert code == 2
+    assert line.startswith(f"run.py: error: --inputs {path}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file or directory; name an .npz file"),
+        (b"", "No data left in file; name an .npz file"),
+        (b"PK\x03\x04 and no more", "File is not a zip file; name an .npz file"),
+        (b"text", "name an .npz file, as numpy.savez writes it"),
+        (
+            GOOD["x"],
+            "one array without a name; write it with numpy.savez, by the names of the inputs: x (float32 (1, 3)), ",
+        ),
+    ],
+)
+def test_a_file_that_is_none_of_numpys_is_refused(archive: Path, tmp_path: Path, content: Any, said: str) -> None:
+    path = tmp_path / "inputs.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content is not None:
+        np.save(path, content)
+    code, line = run(archive, "--inputs", path)
+    assert code == 2
+    assert f"--inputs {path}: " in line
+    assert said in line
+
+
+def test_what_the_network_does_not_take_is_of_no_meaning(archive: Path, tmp_path: Path) -> None:
+    """An input that nothing reads is not in the library. What ends it here is that there is none."""
+    np.savez(tmp_path / "inputs.npz", **GOOD, unread=np.zeros(2))
+    code, line = run(archive, "--inputs", tmp_path / "inputs.npz")
+    assert (code, "--inputs" in line, "model.so" in line) == (1, False, True)

@@ -1,0 +1,170 @@
+"""What was sent to a device cannot do there, whether it is loaded or started; and what one connection may do to another."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import answer_challenge, deliver_challenge
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.device.running import Running, device
+from tests.kernel import needs
+from tests.processes import alive, comes_true
+from workers.device.__main__ import bury, proven
+from workers.messages.device import proofs
+from workers.sandbox.spawn import ROOT
+
+pytestmark = pytest.mark.tvm
+
+
+def confines(test: Any) -> Any:
+    return needs("scopes")(needs("filter")(test))
+
+
+SCRIPT = """
+import json, os, socket, sys
+key, outside, listener = sys.argv[1:]
+found = []
+for attempt in (
+    lambda: open(key).read(),
+    lambda: open(outside, "w"),
+    lambda: os.unlink(key),
+    lambda: os.kill(int(listener), 0),
+    socket.socket,
+    lambda: open("kept", "w"),
+):
+    try:
+        attempt()
+        found.append(0)
+    except OSError as error:
+        found.append(error.errno)
+print(json.dumps(found))
+"""
+READER = """
+import sys
+for path in sys.argv[1:]:
+    try:
+        print(len(open(path).read()))
+    except OSError as error:
+        print(error.errno)
+"""
+LIBRARY = """
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+__attribute__((constructor)) static void loaded(void) {
+    int read = open(KEY, O_RDONLY) < 0 ? errno : 0;
+    int called = socket(AF_INET, SOCK_STREAM, 0) < 0 ? errno : 0;
+    FILE *told = fopen("told", "w");
+    fprintf(told, "%d %d", read, called);
+    fclose(told);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with device(tmp_path_factory.mktemp("device")) as one:
+        yield one
+
+
+@pytest.fixture
+def line(running: Running) -> Iterator[Any]:
+    one = running.call()
+    yield one
+    one.close()
+
+
+def ran(line: Any, script: str, *arguments: str) -> str:
+    line.ask("put", 5.0, name="run.py", data=b64encode(script.encode()).decode(), begins=True)
+    answer = line.ask("script", 30.0, arguments=arguments, seconds=30.0)
+    assert answer["status"] == 0, answer["output"]
+    return str(answer["output"])
+
+
+@confines
+def test_a_script_has_neither_the_key_nor_other_files_nor_sockets(running: Running, line: Any) -> None:
+    outside, listener = str(running.folder / "outside"), str(running.process.pid)
+    found = json.loads(ran(line, SCRIPT, str(running.folder / "key"), outside, listener))
+    assert found == [*[errno.EACCES] * 3, errno.EPERM, errno.EPERM, 0]
+
+
+@confines
+@pytest.mark.skipif(not shutil.which("cc"), reason="no compiler")
+def test_a_library_has_neither_the_key_nor_sockets_as_it_is_loaded(running: Running, line: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text(LIBRARY)
+    key = f'-DKEY="{running.folder / "key"}"'
+    subprocess.run(["cc", "-shared", "-fPIC", key, "a.c", "-o", "a.so"], cwd=tmp_path, check=True)
+    program = {"name": "none", "library": b64encode((tmp_path / "a.so").read_bytes()).decode()}
+    described = {"operator": 0, "shapes": [], "weights": [], "batch": 1}
+    line.send("run", 20.0, id=0, program=program | described, incumbent=None, patience=0.0, last=True)
+    assert {"error", "fault"} & line.receive().keys(), "it is no program"
+    assert b64decode(line.ask("get", 5.0, name="told", at=0)["data"]).split() == [b"13", b"1"]
+
+
+@confines
+def test_a_key_that_lies_where_modules_are_found_is_hidden(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    with device(tmp_path, modules=f"{ROOT}:{tmp_path}") as own:
+        line = own.call()
+        assert ran(line, READER, str(tmp_path / "other"), str(tmp_path / "key")).split() == ["0", str(errno.EACCES)]
+        line.close()
+
+
+def test_what_leaves_its_group_goes_with_its_connection(line: Any) -> None:
+    quiet = "process_group=0, stdout=s.DEVNULL, stderr=s.DEVNULL"
+    left = int(ran(line, f"import subprocess as s\nprint(s.Popen(['sleep', '600'], {quiet}).pid)"))
+    assert alive(left)
+    line.close()
+    assert comes_true(lambda: not alive(left), 5.0)
+
+
+def test_a_connection_ends_another_by_name_and_number_and_nobody_else(running: Running, line: Any) -> None:
+    hung = running.call()
+    own, process = line.greeting["process"], hung.greeting["process"]
+    os.kill(process["pid"], signal.SIGSTOP)
+    for wrong in ({"folder": "x"}, {"pid": own["pid"]}, {"pid": running.process.pid}, own):
+        line.ask("bury", 5.0, **process | wrong)
+    assert not comes_true(lambda: not alive(process["pid"]), 0.3)
+    line.ask("bury", 5.0, **process)
+    assert comes_true(lambda: not (running.folder / process["folder"]).exists(), 5.0)
+    assert not alive(process["pid"])
+    line.ask("bury", 5.0, **process)
+    assert line.ask("release", 5.0) == {}
+    hung.close()
+
+
+@pytest.mark.parametrize("message", [b"", b"\xff", b"1", b"x y", b"1 x y", b"9" * 9000 + b" x", b"-1 x"])
+def test_a_message_that_is_none_buries_nobody(message: bytes) -> None:
+    folders = {os.getpid(): "/tmp/another"}
+    bury(message, folders)
+    assert folders
+
+
+def test_the_key_is_forgotten_by_the_process_that_has_proven_it() -> None:
+    key = bytearray(b"k" * 32)
+    ours, theirs = Pipe()
+
+    def site() -> None:
+        one, other = proofs(b"k" * 32)
+        answer_challenge(theirs, one)
+        deliver_challenge(theirs, other)
+
+    thread = Thread(target=site)
+    thread.start()
+    with ours, theirs:
+        assert proven(ours, key)
+        thread.join(5.0)
+    assert key == bytes(32)

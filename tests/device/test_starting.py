@@ -1,0 +1,47 @@
+"""What `python -m workers.device` says on its terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workers.sandbox.spawn import ROOT
+
+pytestmark = pytest.mark.tvm
+
+OLDER_KERNEL = """
+import sys
+from workers.device import __main__ as device
+from workers.sandbox.protection import Protection
+device.offered = lambda: Protection(2, True)
+sys.exit(device.main())
+"""
+
+
+def test_a_terminal_is_told_the_key_its_file_and_what_holds_nothing_back(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    ours, theirs = os.openpty()
+    argv = [sys.executable, "-c", OLDER_KERNEL, "--port", "0", "--key", str(path)]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=theirs) as process, open(ours) as terminal:
+        os.close(theirs)
+        said = [terminal.readline() for _ in range(3)]
+        process.terminate()
+    assert said[0].endswith(f"; the key is {path.read_text().strip()}, in {path}\n")
+    held = "Landlock version 2; a filter on system calls; it takes Landlock version 6, the kernel offers 2"
+    assert said[2] == f"programs of sites are not fully held back here: {held}\n"
+
+
+def test_packages_that_are_missing_are_said_with_what_installs_them(tmp_path: Path) -> None:
+    argv = [sys.executable, "-S", "-m", "workers.device", "--port", "0", "--key", str(tmp_path / "key")]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    wanted = (Path(ROOT) / "requirements.txt").read_text().splitlines()
+    pins = [pin for pin in wanted if pin.startswith(("numpy==", "apache-tvm==", "apache-tvm-ffi=="))]
+    assert done.returncode == 2
+    assert (
+        f"there is no Python package 'tvm' here; run: {sys.executable} -m pip install {' '.join(pins)}" in done.stderr
+    )
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,101 @@
+"""Indices beyond what they are read from: constant ones are refused, computed ones end at its ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from tests.networks.forms import drawn, one
+from tests.zoo import constant
+from workers.networks.clean import clean
+from workers.networks.errors import NetworkError
+from workers.networks.graph import operator_types
+
+ROWS = [4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("kind", "indices", "others", "attributes", "words"),
+    [
+        ("Gather", [0, 5], (), {"axis": 1}, "index 5 .*from -5 to 4"),
+        ("Gather", [-5], (), {}, "index -5 .*from -4 to 3"),
+        ("GatherElements", [[[6]]], (), {"axis": -1}, "index 6 .*from -6 to 5"),
+        ("GatherND", [[3, 5]], (), {}, "index 5"),
+        ("ScatterElements", [[[4]]], (drawn(1, 1, 1),), {}, "index 4"),
+        ("ScatterND", [[10**7]], (drawn(1, 5, 6),), {"reduction": "add"}, "index 10000000 "),
+    ],
+)
+def test_a_constant_one_is_refused_by_name(kind: str, indices: Any, others: Any, attributes: Any, words: str) -> None:
+    model = one(kind, ROWS, 18, np.asarray(indices, np.int64), *others, **attributes)
+    with pytest.raises(NetworkError, match=words) as caught:
+        clean(model, {}, lambda same: same)
+    assert f"Node the one ({kind})" in str(caught.value)
+
+
+def looking_up(kind: str, shape: list[int], *updates: Any, **attributes: Any) -> ModelProto:
+    """A table that is looked up in, or written to, at what the input says."""
+    weights = [constant("table", drawn(*ROWS)), *(constant("updates", values) for values in updates)]
+    names = ["table", "at", *(["updates"] if updates else [])]
+    graph = helper.make_graph(
+        [helper.make_node(kind, names, ["y"], **attributes)],
+        "network",
+        [helper.make_tensor_value_info("at", TensorProto.INT64, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        weights,
+    )
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 18)])
+
+
+def run(model: ModelProto, at: Any) -> Any:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"at": np.asarray(at, np.int64)})[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "inside", "beyond", "ends"),
+    [
+        (looking_up("Gather", [2]), [3, -4], [4, -5], [3, -4]),
+        (looking_up("Gather", [], axis=2), -1, 10**9, 5),
+        (looking_up("GatherElements", [1, 1, 2], axis=1), [[[4, -5]]], [[[5, -6]]], [[[4, -5]]]),
+        (looking_up("GatherND", [1, 2]), [[3, -5]], [[4, -6]], [[3, -5]]),
+        (looking_up("GatherND", [4, 1], batch_dims=1), [[4], [0], [1], [-5]], [[5], [0], [1], [-9]], [[4], [0], [1], [-5]]),
+        (looking_up("ScatterElements", [1, 1, 1], drawn(1, 1, 1), axis=1), [[[2]]], [[[9]]], [[[4]]]),
+        (looking_up("ScatterND", [1, 1], drawn(1, 5, 6), reduction="add"), [[-1]], [[10**7]], [[3]]),
+    ],
+)  # fmt: skip
+def test_a_computed_one_ends_where_the_table_does(model: ModelProto, inside: Any, beyond: Any, ends: Any) -> None:
+    copy = ModelProto.FromString(model.SerializeToString())
+    bounded, report = clean(copy, {}, lambda same: same)
+    assert "1 computed indices were kept within what they are read from" in report
+    assert np.array_equal(run(bounded, inside), run(model, inside))
+    assert np.array_equal(run(bounded, beyond), run(model, ends))
+    with pytest.raises(Exception, match=r"(?i)indice|index"):
+        run(model, beyond)
+
+
+def test_one_bound_serves_tables_of_one_size() -> None:
+    model = looking_up("Gather", [2])
+    model.graph.node.append(helper.make_node("Gather", ["table", "at"], ["z"]))
+    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    bounded, _ = clean(model, {}, lambda same: same)
+    assert [node.op_type for node in bounded.graph.node].count("Clip") == 1
+
+
+def test_how_much_there_is_must_be_known() -> None:
+    """What is looked up in has as many rows as there are numbers that are not 0."""
+    nodes = [helper.make_node("NonZero", ["at"], ["n"]), helper.make_node("Gather", ["n", "at"], ["y"], axis=1)]
+    model = looking_up("Gather", [2])
+    del model.graph.node[:], model.graph.output[:]
+    model.graph.node.extend(nodes)
+    model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.INT64, None))
+    with pytest.raises(NetworkError, match="how much it may look up in is not known"):
+        clean(model, {}, lambda same: same)
+
+
+def test_what_looks_nothing_up_is_left_alone() -> None:
+    model, _ = clean(one("Relu", ROWS, 18), {}, lambda same: same)
+    assert operator_types(model) == {"Relu"}
