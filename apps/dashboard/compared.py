@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Q, QuerySet
 
-from apps.dashboard import words
+from apps.dashboard import humans, words
 from apps.dashboard.figures import budget, library
 from apps.dashboard.methods import titled
 from apps.dashboard.plot import Curve, Plot, apart, monotone, stepped
@@ -75,19 +75,22 @@ class Line:
 
     @property
     def whole(self) -> float | None:
-        """Seconds end to end: the median of those of its runs that have a library, by the last one."""
+        """Seconds end to end: the median of those of its runs that had a library by where the line ends, by the last one."""
         return _middle(seconds for seconds, _ in self._timed)
 
     @property
     def over_onnxruntime(self) -> float | None:
-        """How many times faster that is: the median of those that were compared."""
-        return _middle(baseline / seconds for seconds, baseline in self._timed if baseline)
+        """How many times faster that is: the median; None where one of them was not compared."""
+        ratios = [baseline / seconds for seconds, baseline in self._timed if baseline]
+        return _middle(ratios) if len(ratios) == len(self._timed) else None
 
     @property
     def _timed(self) -> list[tuple[float, float | None]]:
-        """(seconds end to end, ONNX Runtime's) of its runs that have a library."""
+        """(seconds end to end, ONNX Runtime's) of its runs that had a library."""
         told = [(library(run), {line["name"]: line["seconds"] for line in run.baselines}) for run in self.runs]
-        return [(found.seconds, theirs.get(ONNX_RUNTIME)) for found, theirs in told if found]
+        return [
+            (found.seconds, theirs.get(ONNX_RUNTIME)) for found, theirs in told if found and found.clock <= self.clock
+        ]
 
     @property
     def changes(self) -> list[Point]:
@@ -137,9 +140,10 @@ class Picture:
         return any(line.cut for line in self.lines)
 
 
-def described(run: TuningRun) -> str:
-    """What tells it from others of its network, where one is chosen."""
-    return ", ".join([_method(run), budget(run), run.machine_name, f"seed {run.seed}"])
+def described(run: TuningRun, dynamic: Any) -> str:
+    """What tells it from others of its network, whose file leaves these sizes open, where one is chosen."""
+    sizes = humans.sizes(run.shapes, dynamic)
+    return ", ".join(filter(None, [_method(run), budget(run), sizes, run.machine_name, f"seed {run.seed}"]))
 
 
 def picture(runs: Iterable[TuningRun]) -> Picture | None:

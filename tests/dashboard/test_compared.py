@@ -125,7 +125,7 @@ def test_a_line_that_is_cut_says_what_its_runs_had_come_to_there(site: Site, ada
     """Not what one of them came to later, which nobody knows of the other."""
     ended(site, [1.0, 0.5, 0.25, 0.125], seed=0)
     address = reverse("compared", args=[site.network.pk])
-    ends = "A line ends where the first of its runs was stopped"
+    ends = "A line, and its figures, end where the first of its runs was stopped"
     assert ends not in ada.get(address).content.decode()
     short = ended(site, [1.0, 0.75], seed=1, reason="stopped")
     (line,) = drawn().lines
@@ -360,10 +360,17 @@ def test_beside_the_sum_stands_what_the_libraries_take_and_how_much_faster_they_
     runs = [ended(site, [1.0, 0.5], seed=seed) for seed in range(3)]
     address = reverse("compared", args=[site.network.pk])
     assert "over ONNX Runtime" not in ada.get(address).content.decode()
-    for run, seconds, baseline in zip(runs, (0.75, 0.25), (1.5, 0.0), strict=False):
-        whole = {"clock": 2.0, "seconds": seconds, "latency": 0.5, "spread": 0.0, "verified": True}
-        compared_with = [{"name": "ONNX Runtime", "seconds": baseline}] if baseline else []
-        TuningRun.objects.filter(pk=run.pk).update(end_to_end=[whole], baselines=compared_with)
     (line,) = drawn().lines
-    assert (line.latency, line.whole, line.over_onnxruntime) == (0.5, 0.5, 2.0)
-    assert '500 ms<span class="second">2.00 x over ONNX Runtime</span></td>' in ada.get(address).content.decode()
+
+    def compared(clock: float, *baselines: float) -> list[float | None]:
+        for run, seconds, baseline in zip(runs, (0.75, 0.25), baselines, strict=False):
+            whole = {"clock": clock, "seconds": seconds, "latency": 0.5, "spread": 0.0, "verified": True}
+            told = [{"name": "ONNX Runtime", "seconds": baseline}] if baseline else []
+            TuningRun.objects.filter(pk=run.pk).update(end_to_end=[whole], baselines=told)
+        (line,) = drawn().lines
+        return [line.latency, line.whole, line.over_onnxruntime]
+
+    assert compared(line.clock, 1.5, 1.0) == [0.5, 0.5, 3.0]
+    assert '500 ms<span class="second">3.00 x over ONNX Runtime</span></td>' in ada.get(address).content.decode()
+    assert compared(line.clock, 1.5, 0.0) == [0.5, 0.5, None], "the ratio would be of another latency"
+    assert compared(line.clock + 1, 1.5, 1.0) == [0.5, None, None], "nobody had it where the line ends"

@@ -258,7 +258,7 @@ def test_who_waits_is_told_who_comes_first_and_not_by_name(site: Site, ada: Clie
     run = site.run()
     part = ada.get(reverse("standing", args=[run.pk]), headers=SCRIPT).content.decode()
     assert "1 run before this one, about 7 min" in part
-    assert 'hx-trigger="standing from:body delay:500ms, every 10s"' in part
+    assert 'hx-trigger="standing from:body delay:500ms, every 10s, visibilitychange from:document"' in part
     assert part.count("hx-swap-oob") == 2
     assert "1 run before this one, about 7 min" in page_of(ada, run)
     assert bob.get(reverse("standing", args=[run.pk])).status_code == 404

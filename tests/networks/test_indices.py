@@ -14,6 +14,7 @@ from tests.zoo import constant
 from workers.networks.clean import clean
 from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
+from workers.networks.indices import bounded_indices
 
 ROWS = [4, 5, 6]
 
@@ -94,6 +95,50 @@ def test_how_much_there_is_must_be_known() -> None:
     model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.INT64, None))
     with pytest.raises(NetworkError, match="how much it may look up in is not known"):
         clean(model, {}, lambda same: same)
+
+
+def after(kind: str, domain: str, declared: list[int] | None = None) -> ModelProto:
+    """A row of what an operator that ONNX has no schema of made of the table; it says what size that has."""
+    model = looking_up("Gather", [])
+    graph = model.graph
+    graph.node.insert(0, helper.make_node(kind, ["table", "bias"], ["made"], domain=domain))
+    graph.node[1].input[0] = "made"
+    graph.initializer.append(constant("bias", drawn(ROWS[-1])))
+    graph.output.append(helper.make_tensor_value_info("made", TensorProto.FLOAT, declared))
+    model.opset_import.append(helper.make_opsetid(domain, 1))
+    return model
+
+
+def test_what_onnxruntime_optimised_is_looked_up_in() -> None:
+    bounded, report = clean(after("BiasGelu", "com.microsoft"), {}, lambda same: same)
+    assert "1 computed indices were kept within what they are read from" in report
+    assert np.array_equal(run(bounded, 9), run(after("BiasGelu", "com.microsoft"), 3))
+
+
+def test_what_a_file_says_of_its_outputs_bounds_nothing() -> None:
+    with pytest.raises(NetworkError, match="how much it may look up in is not known"):
+        bounded_indices(after("Unheard", "com.microsoft", [10**6, *ROWS[1:]]))
+
+
+def test_the_first_and_the_last_row_are_there_whatever_the_size() -> None:
+    model = after("Unheard", "com.microsoft")
+    del model.graph.input[:]
+    model.graph.initializer.append(constant("at", np.asarray([0, -1])))
+    assert bounded_indices(model) is None
+
+
+def test_older_operator_sets_clip_without_clip() -> None:
+    """There Clip takes its bounds as attributes; Min and Max are TVM's whatever the version."""
+    model = looking_up("Gather", [2])
+    model.opset_import[0].version = 11
+    assert bounded_indices(model)
+    assert [node.op_type for node in model.graph.node] == ["Min", "Max", "Gather"]
+
+
+def test_regions_are_of_pictures_that_are_there() -> None:
+    model = one("RoiAlign", [2, 3, 8, 8], 16, drawn(1, 4), np.asarray([2]))
+    with pytest.raises(NetworkError, match=r"its index 2 .*from 0 to 1"):
+        bounded_indices(model)
 
 
 def test_what_looks_nothing_up_is_left_alone() -> None:

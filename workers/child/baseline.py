@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.child.artifact import PATIENCE, describe, import_cleaned
-from workers.child.peers import Peer, library, onnxruntime, tell_baseline, turns, undisturbed
+from workers.child.peers import Peer, library, onnxruntime, tell_baseline, undisturbed
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.child.verification import verified
@@ -78,7 +78,7 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
 
 def in_turns(ours: Peer, theirs: Peer, lock: TurnLock) -> Iterator[tuple[list[float], list[float]]]:
     """Seconds of each run of either, a turn at a time under the lock; no second turn where one of them takes over LONG."""
-    for turn in turns(TURNS):
+    for turn in range(TURNS):
         with lock.exclusive():
             pair = ours.seconds(turn), theirs.seconds(turn)
         yield pair

@@ -107,11 +107,11 @@ def kept_key(path: Path) -> Key:
         key = path.read_text().strip()
         if found.st_uid != os.getuid() or found.st_mode & 0o077 or len(key) < LEAST_KEY:
             raise PermissionError(0, "it is no key that only you may read (chmod 600)", str(path))
-        return Key(bytearray(key.encode()), path)
+        return Key(bytearray(key.encode()), path.resolve())
     key = secrets.token_hex(16)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(key + "\n")
-    return Key(bytearray(key.encode()), path)
+    return Key(bytearray(key.encode()), path.resolve())  # a connection's process works elsewhere
 
 
 def listen(server: socket.socket, key: Key) -> None:
@@ -123,7 +123,8 @@ def listen(server: socket.socket, key: Key) -> None:
     try:
         while True:
             for pid in [pid for pid in folders if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)]:
-                ended(pid, folders.pop(pid))
+                if ended(pid, folders[pid]):
+                    del folders[pid]
             if graves in wait([server, graves], 1.0):
                 bury(graves.recv(256), folders)
             try:
@@ -147,14 +148,21 @@ def bury(message: bytes, folders: dict[int, str]) -> None:
         number, folder = message.decode().split(" ")
         pid = int(number)
         if Path(folders[pid]).name == folder:  # a number alone may be another's by now
-            ended(pid, folders.pop(pid))
+            if ended(pid, folders[pid]):
+                del folders[pid]
 
 
-def ended(pid: int, folder: str) -> None:
-    """With what it started, in whichever group; its number is nobody else's until it is waited for."""
+def ended(pid: int, folder: str) -> bool:
+    """With what it started, in whichever group; its number is nobody else's until it is waited for. False where it does not
+    end, as one that hangs in the kernel: nobody waits for it."""
     Tree(pid, mark(folder)).end(0.0)
-    os.waitpid(pid, 0)
+    try:
+        if os.waitpid(pid, os.WNOHANG) == (0, 0):
+            return False
+    except ChildProcessError:
+        pass
     shutil.rmtree(folder, ignore_errors=True)
+    return True
 
 
 def mark(folder: str) -> str:

@@ -15,9 +15,12 @@ from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
 from workers.headless.machine import device_machine, spec_fields, this_machine
 from workers.headless.profile import Profile
-from workers.headless.torch_export import as_onnx
+from workers.headless.torch_export import EXTENSION, as_onnx
 from workers.messages.device import Address
 from workers.messages.spec import Budget, RunSpec
+
+READ = (".onnx", EXTENSION)
+"""Files by what their names end with."""
 
 
 def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile, device: Address | None = None) -> RunSpec:
@@ -80,8 +83,8 @@ def out_directory(out: str) -> Path:
 
 
 def network_file(network: str) -> Path:
-    """The file that is named, absolute and unread, under the name that is given: what a link leads to may be called
-    anything."""
+    """The file that is named, absolute and unread, under the name that is given where that says what it is: what a link leads
+    to may be called anything, and so may the link."""
     path = Path(network)
     try:
         mode = path.stat().st_mode
@@ -92,7 +95,7 @@ def network_file(network: str) -> Path:
     if not stat.S_ISREG(mode):
         found = "a directory" if stat.S_ISDIR(mode) else "no file"
         raise UserMistake(f"{network} is {found}; name the ONNX file itself")
-    return path.parent.resolve() / path.name
+    return path.parent.resolve() / path.name if path.suffix.lower() in READ else path.resolve()
 
 
 def check_method(name: str, parts: Mapping[str, str], stored: bool = False) -> None:

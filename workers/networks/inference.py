@@ -28,6 +28,8 @@ _FOLLOWED = frozenset(
     "Max Min Mod Mul Neg NonZero Not Or Range ReduceProd Reshape Slice Sqrt Squeeze Sub Transpose Unsqueeze Where".split()
 )
 _MOST_FOLLOWED = 20_000
+LIKE_FIRST = frozenset({"BiasGelu", "FastGelu", "Gelu", "SkipLayerNormalization"})
+"""ONNX Runtime's operators, of which ONNX has no schema, that TVM imports."""
 
 
 class Inference:
@@ -79,7 +81,7 @@ class Inference:
         """What the operator's schema says; nothing where it does not fit or is not known."""
         schema = self._schema(node)
         if schema is None:
-            return {}
+            return self._like_first(node) if node.op_type in LIKE_FIRST else {}
         names = [name for name in node.input if name in self.shapes]
         types = {name: _type(self.shapes[name]) for name in names}
         data = {name: numpy_helper.from_array(self._values[name], name) for name in names if name in self._values}
@@ -95,6 +97,14 @@ class Inference:
         except Exception:  # onnx raises several unrelated types; the framework that runs the network will be clearer
             return {}
         return {name: _shape(kind) for name, kind in found.items() if kind.HasField("tensor_type")}
+
+    def _like_first(self, node: NodeProto) -> dict[str, TensorShape]:
+        """Its first input's shape, where no other has more axes."""
+        read = [self.shapes.get(name) for name in node.input if name]
+        ranks = [len(shape.dims) for shape in read if shape is not None and shape.dims is not None]
+        if not read or read[0] is None or len(ranks) < len(read) or max(ranks) > ranks[0]:
+            return {}
+        return {node.output[0]: read[0]}
 
     def _schema(self, node: NodeProto) -> Any:
         domain = node.domain if node.domain != "ai.onnx" else ""

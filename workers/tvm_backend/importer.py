@@ -34,6 +34,9 @@ NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
 SIZED_BY_VALUES = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
 """Operators whose outputs have as many elements as the values of their inputs ask for; sizes here are fixed."""
 
+UNCHECKED = frozenset({"EmbedLayerNormalization", "MaxRoiPool"})
+"""Operators that look up at places which nobody can bound from outside (`networks.indices`)."""
+
 
 class ImportFailed(Exception):
     """TVM cannot import the network; the text names the reason for the user."""
@@ -73,6 +76,12 @@ def check_operators(kinds: Iterable[str]) -> None:
             _listed(sized),
             "how much comes out of these operators depends on the values, and sizes are fixed here",
             "export the network without its post-processing, up to the boxes and scores, and choose among them outside",
+        )
+    if unchecked := found & UNCHECKED:
+        raise NetworkError(
+            _listed(unchecked),
+            "TVM looks up in what these read without looking where it ends",
+            "export the network with standard operators, before ONNX Runtime's own optimisation",
         )
     if recurrent := found & ACTIVATIONS.keys():
         raise NetworkError(

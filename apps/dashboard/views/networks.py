@@ -153,7 +153,11 @@ def _to_compare(request: HttpRequest, found: Network) -> dict[str, Any]:
         "drawn": chosen or offered,
         "chosen": chosen,
         "runs": len(keys) or page.paginator.count,
-        "choices": [(run, described(run), run in chosen) for run in [*away, *offered] if run.latency is not None],
+        "choices": [
+            (run, described(run, found.inspection.get("dynamic")), run in chosen)
+            for run in [*away, *offered]
+            if run.latency is not None
+        ],
         "missing": [name for name in named if name not in known],
         "page": page,
         "kept": "".join(f"run={key}&" for key in keys),

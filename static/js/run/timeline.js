@@ -22,7 +22,8 @@ export class Timeline {
     this.told = document.querySelector("[data-pointed]"); // what the keys point at, for who has the page read
     // What a finger points at stays until the next one is put elsewhere; a zoom goes there.
     document.addEventListener("pointerdown", ({ pointerType, target }) => {
-      if (pointerType === "touch" && !target.closest("[data-zoom]")) this.#leave();
+      if (pointerType !== "touch" || target.closest("[data-zoom]")) return;
+      if (target.closest("[data-op]")) { this.highlight.at(null); this.tip.hide(); } else this.#leave(); // one that lights itself
     }, true);
   }
 

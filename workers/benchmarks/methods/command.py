@@ -182,20 +182,21 @@ def _rows(rows: Sequence[dict[str, Any]]) -> str:
                 number(row["near"] and row["near"]["median"]), number(row["seconds"] and row["seconds"]["median"]),
                 number(row["trials"] and row["trials"]["median"], 0),
                 f"{row['held'] / row['foretold']:.0%} of {row['foretold']} slots" if row["foretold"] else "-",
-                *_effects(row["effects"]),
+                *_effects(row["effects"], row["counted"]),
             ]
         )  # fmt: skip
     return aligned(lines)
 
 
-def _effects(counts: Mapping[str, int]) -> tuple[str, str]:
-    """Of all slots those that the belief decided, and those that round-robin would have given to others; of the candidates of
-    explorers those that walking reached, and those that a sampler chose, or left out, against greedy."""
+def _effects(counts: Mapping[str, int], counted: bool) -> tuple[str, str]:
+    """Of all slots, where they were `counted` (cells of earlier versions lack them), those that the belief decided, and those
+    that round-robin would have given to others; of the candidates of explorers those that walking reached, and those that a
+    sampler chose, or left out, against greedy."""
     slots, proposed = counts["slots"], counts["explorer"]
     scheduled = counts["decided_by_belief"], counts["differs_from_round_robin"]
     searched = counts["reached"], counts["not_greedy"] + counts["left_out"]
     return (
-        ", ".join(f"{count / slots:.0%}" for count in scheduled) if slots else NOTHING,
+        ", ".join(f"{count / slots:.0%}" for count in scheduled) if slots and counted else NOTHING,
         ", ".join(f"{count / proposed:.0%}" for count in searched) if proposed else NOTHING,
     )
 

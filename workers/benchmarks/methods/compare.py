@@ -213,6 +213,7 @@ def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
             row["foretold"] = sum(cell.get("foretold", 0) for cell in runs.values())
             row["held"] = sum(cell.get("held", 0) for cell in runs.values())
             row["effects"] = {name: sum(_count(cell, name) for cell in runs.values()) for name in EFFECTS}
+            row["counted"] = all("differs_from_round_robin" in cell for cell in runs.values())
             row["older_prices"] = sorted({role for cell in runs.values() for role in cell.get("older_prices", ())})
             total = sum(cell["seconds"] for cell in runs.values()) or 1.0
             parts = {part for cell in runs.values() for part in cell["spent"]}
