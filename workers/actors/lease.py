@@ -36,10 +36,8 @@ def _renew(claim: services.Claim, over: threading.Event) -> None:
         while not over.wait(RENEWAL):
             try:
                 services.heartbeat(claim)
-            except (
-                DatabaseError,
-                InterfaceError,
-            ) as error:  # SQLite is locked while others write; the lease lasts for several looks
+            except (DatabaseError, InterfaceError) as error:
+                # SQLite is locked while others write; the lease lasts for several looks.
                 log.warning("%s %s: the lease was not renewed: %s", claim.task, claim.job_id, error)
                 close_old_connections()  # of a server that restarted
     except services.LeaseLost:

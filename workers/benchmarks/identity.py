@@ -54,12 +54,6 @@ FOLDING = tuple(
 TUNED = (*TUNING, *FOLDING, *FINALS, "workers/benchmarks/ours.py")
 
 
-def content_hash(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def operators_key(keys: Iterable[str]) -> str:
     """Twelve hexadecimal digits that tell one set of operators from another."""
     return hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()[:12]

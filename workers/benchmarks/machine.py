@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.benchmarks.identity import content_hash
 from workers.headless.arguments import network_file
+from workers.headless.content import content_hash
 from workers.headless.errors import UserMistake
 from workers.headless.machine import this_machine
 from workers.messages.spec import RunSpec

@@ -49,9 +49,8 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
             time.sleep(head_start)
             if sum(theirs[0]) <= LONG:
                 with lock.exclusive():
-                    theirs.append(
-                        peer.seconds(1)
-                    )  # a run that loads beside the first one makes it look three times slower
+                    # A run that loads beside the first one makes it look three times slower.
+                    theirs.append(peer.seconds(1))
             tell_baseline(pulse, spec, ONNX_RUNTIME, undisturbed(theirs))
     pulse.tell("phase", name="baseline", text="compiling the network untuned")
     folder = work / "untuned"

@@ -123,8 +123,7 @@ def listen(server: socket.socket, key: Key) -> None:
     try:
         while True:
             for pid in [pid for pid in folders if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)]:
-                if ended(pid, folders[pid]):
-                    del folders[pid]
+                end(pid, folders)
             if graves in wait([server, graves], 1.0):
                 bury(graves.recv(256), folders)
             try:
@@ -138,8 +137,8 @@ def listen(server: socket.socket, key: Key) -> None:
                     except OSError as error:
                         say(f"a connection was not taken: {error}")
     finally:
-        for pid, folder in folders.items():
-            ended(pid, folder)
+        for pid in list(folders):
+            end(pid, folders)
 
 
 def bury(message: bytes, folders: dict[int, str]) -> None:
@@ -148,21 +147,19 @@ def bury(message: bytes, folders: dict[int, str]) -> None:
         number, folder = message.decode().split(" ")
         pid = int(number)
         if Path(folders[pid]).name == folder:  # a number alone may be another's by now
-            if ended(pid, folders[pid]):
-                del folders[pid]
+            end(pid, folders)
 
 
-def ended(pid: int, folder: str) -> bool:
-    """With what it started, in whichever group; its number is nobody else's until it is waited for. False where it does not
-    end, as one that hangs in the kernel: nobody waits for it."""
+def end(pid: int, folders: dict[int, str]) -> None:
+    """With what it started, in whichever group; its number is nobody else's until it is waited for. One that does not end, as
+    when it hangs in the kernel, stays among `folders`: nobody waits for it."""
+    folder = folders[pid]
     Tree(pid, mark(folder)).end(0.0)
-    try:
+    with suppress(ChildProcessError):
         if os.waitpid(pid, os.WNOHANG) == (0, 0):
-            return False
-    except ChildProcessError:
-        pass
+            return
+    del folders[pid]
     shutil.rmtree(folder, ignore_errors=True)
-    return True
 
 
 def mark(folder: str) -> str:

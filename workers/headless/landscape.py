@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from typing import Any
 
 from workers.headless.arguments import check_method, network_file, out_directory
 from workers.headless.ask import GRACE, Listener, ask, confined
+from workers.headless.content import content_hash
 from workers.headless.display import Display
 from workers.headless.errors import Failure, UserMistake
 from workers.headless.machine import spec_fields, this_machine
@@ -69,9 +69,7 @@ def _made(arguments: argparse.Namespace, out: Path) -> int:
     _of_this_machine(out, hardware["name"])
     name = recording_name(Path(arguments.network).stem, arguments.method, hardware["name"], spec.threads)
     figure = arguments.trials if arguments.kind == "curve" else arguments.configurations
-    with Path(spec.network).open("rb") as file:
-        content = hashlib.file_digest(file, "sha256").hexdigest()[:8]
-    work = out / "recording" / f"{name}-{content}-{arguments.kind}-{figure}"
+    work = out / "recording" / f"{name}-{content_hash(spec.network)[:8]}-{arguments.kind}-{figure}"
     work.mkdir(parents=True, mode=0o700, exist_ok=True)
     order = {
         "task": "landscape", "kind": arguments.kind, "spec": spec.to_json(), "work_dir": str(work), "name": name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from workers.headless.content import content_hash
 from workers.headless.errors import UserMistake
 from workers.headless.records import keep_records
 from workers.headless.whole import write_whole
@@ -68,7 +68,7 @@ class RunDirectory:
         Raises UserMistake for another run, for records that come too late, and for those that cannot be read.
         """
         path, out = self.path / "spec.json", self.path.parent
-        under_way, content = self.under_way(), _digest(spec.network)
+        under_way, content = self.under_way(), content_hash(spec.network)
         if under_way and not resume:
             raise UserMistake(f"{out} holds a run already: go on with it (--resume) or name another directory")
         if under_way and records:
@@ -175,11 +175,6 @@ def _read(spec: Path) -> dict[str, Any]:
         raise UserMistake(
             f"{spec}: {error}; somebody changed the file: restore it, or begin anew in another directory with --records"
         ) from None
-
-
-def _digest(network: str) -> str:
-    with open(network, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _shown(value: Any) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import stat
 from pathlib import Path
 
 from workers.headless.ask import ask
+from workers.headless.content import content_hash
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.folders import passing_folder
 
@@ -27,8 +27,7 @@ def as_onnx(network: Path, out: Path, allowed: bool) -> Path:
             f"{network}: torch.export files are off: loading one can run code of whoever made it, held back by nothing "
             "but a sandbox; export the network to ONNX, or give --allow-torch-export if you trust the file"
         )
-    with network.open("rb") as file:
-        kept = out / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.onnx"
+    kept = out / f"{content_hash(network)}.onnx"
     if not kept.exists():
         with passing_folder("convert-", out) as work:
             order = {"task": "convert", "source": str(network.absolute()), "allowed": True, "work_dir": work}

@@ -27,6 +27,7 @@ from workers.messages.spec import ALL
 
 KIND, PROBE = "methods", "probe"
 REPLAYED = (
+    "workers/headless/content.py",
     "workers/engine",
     "workers/pipeline",
     "workers/landscapes",

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from workers.benchmarks.identity import content_hash
 from workers.benchmarks.tally import Tally
 from workers.engine.methods import Method, Rhythm
 from workers.engine.ports import Backend
 from workers.engine.scheduler import regret
 from workers.engine.search import FEATURES
 from workers.engine.space import PRODUCTS, Configuration
+from workers.headless.content import content_hash
 from workers.headless.errors import UserMistake
 from workers.landscapes import (
     Charged,
