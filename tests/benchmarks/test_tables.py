@@ -79,9 +79,9 @@ def test_a_library_whose_turns_were_disturbed_leaves_its_tuning_to_compare_with(
     untimed = {**compared[0], "end_to_end": None, "onnxruntime": None, "ratio": None, "ratios": None}
     said = table([untimed, compared[1]])
     assert [word.strip() for word in row(said, "auto") if word.strip()][-2:] == ["20", "25.00"]
-    assert [word.strip() for word in row(said, "stock") if word.strip()][-6:-2] == ["-", "-", "-", "-"]
-    assert [word.strip() for word in row(said, "auto") if word.strip()][-6:-2] == [
-        "2", "0.67", "1.8", "1.10 (0.97 to 1.12)",
+    assert [word.strip() for word in row(said, "stock") if word.strip()][-7:-2] == ["-"] * 5
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-7:-2] == [
+        "2", "0.67", "-", "1.8", "1.10 (0.97 to 1.12)",
     ]  # fmt: skip
 
 
@@ -92,8 +92,15 @@ def test_latencies_are_those_of_the_quickest_turns(compared: list[Cell]) -> None
     theirs = cell("stock", [[500.0, 4e-3]], 550.0)
     for one in (ours, before):
         said = table([one, theirs])
-        assert [word.strip() for word in row(said, "auto") if word.strip()][-6:-3] == ["1.05", "1.05", "1.5"]
-        assert [word.strip() for word in row(said, "stock") if word.strip()][-6:-3] == ["2", "0.50", "1.8"]
+        assert [word.strip() for word in row(said, "auto") if word.strip()][-7:-3] == ["1.05", "1.05", "-", "1.5"]
+        assert [word.strip() for word in row(said, "stock") if word.strip()][-7:-3] == ["2", "0.50", "-", "1.8"]
+
+
+def test_a_long_run_stands_beside_the_network_untuned(compared: list[Cell]) -> None:
+    compared[1]["tuning"]["summary"] = {"untuned": 0.08}
+    said = table(compared[:2])
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-5] == "0.025"
+    assert [word.strip() for word in row(said, "stock") if word.strip()][-5] == "-"
 
 
 def test_stock_with_kept_builders_is_a_peer_of_its_own(compared: list[Cell]) -> None:

@@ -62,6 +62,8 @@ def tuning(told: Told, zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory
     assert "ONNX Runtime" in said
     assert "known from earlier runs" not in errors
     summary, profile = (json.loads((out / f"{name}.json").read_text()) for name in ("summary", "profile"))
+    assert 0 < summary["untuned"] < 1
+    assert "TVM untuned" in said, "what it was compared with is told at the end"
     return Tuned(out, summary, profile, said)
 
 

@@ -24,6 +24,9 @@ RESULT = {
 }
 
 
+BEFORE = {"ONNX Runtime": 0.003, "TVM untuned": 0.05}
+
+
 def batch(clock: float, trials: int, latency: float | None, **spent: float) -> dict[str, Any]:
     return {"kind": "batch", "clock": clock, "trials": trials, "latency": latency, "measurements": [], "spent": spent}
 
@@ -59,6 +62,16 @@ def test_a_run_that_said_its_reason_tells_what_it_said() -> None:
     assert found["share"] == {"build": 0.5, "search": 0.5}
     assert (found["complete_after"], found["search"], found["slots"]) == (4.0, {"fits": 24}, 1)
     assert (found["operators"], found["operators_known"], found["operators_alike"]) == (2, 1, 1)
+
+
+def test_a_run_that_was_compared_before_it_began_says_how_much_faster_than_untuned_it_is() -> None:
+    before = [{"kind": "baseline", "name": name, "seconds": seconds, "clock": 0.0} for name, seconds in BEFORE.items()]
+    last = finished(8.0, 24, "trials", build=4.0)
+    events = [batch(4.0, 24, 0.004), last]
+    found = summary([*before, *events], Ending("finished", last=last), RESULT, [])
+    assert found["figures"]["untuned"] == 0.05
+    assert found["lines"][1].endswith("ONNX Runtime 3.000 ms: 0.67 x, TVM untuned 50 ms: 0.040 x")
+    assert told(events, Ending("finished", last=last))["untuned"] is None
 
 
 @pytest.mark.parametrize("paused", [False, True], ids=["in its first attempt", "after a pause"])

@@ -26,12 +26,13 @@ def made() -> Any:
 
 @pytest.fixture
 def moment(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterator[float]], Any]:
-    """One whose program takes these times LOOK, look by look, by a clock of its own."""
+    """One whose program takes these times LOOK, look by look, by its own clock; unless it is `new` it has looked before."""
 
-    def under(slower: Iterator[float]) -> Any:
+    def under(slower: Iterator[float], new: bool = False) -> Any:
         from workers.tvm_backend import moment as module
 
         clock, found = [0.0], made()
+        found.lately.extend([] if new else [LOOK])
 
         def passing(seconds: float) -> None:
             clock[0] += seconds
@@ -90,6 +91,25 @@ def test_a_machine_that_became_slower_for_good_is_waited_for_once(moment: Any) -
     assert max(lost) < 1.1 * PATIENCE
     assert sum(lost) < 8 * PATIENCE
     assert max(lost[-20:]) < 10 * LOOK
+
+
+def test_what_is_found_at_the_start_is_not_the_usual_before_the_machine_has_rested(moment: Any) -> None:
+    found = moment(chain(repeat(2.0, 3), repeat(1.0, 4), repeat(2.0, 6), repeat(1.0)), new=True)
+    times, lost = counted(found)
+    assert times == 1
+    assert found.looks[-1] == pytest.approx(LOOK), "it was timed in a good moment"
+    assert lost < 0.5
+    assert counted(found) == (1, pytest.approx(2 * LOOK)), "only the first one waits for that"
+
+
+@pytest.mark.mutation
+def test_without_rests_the_moment_of_the_start_is_the_usual(moment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend import moment as module
+
+    found = moment(chain(repeat(2.0, 6), repeat(1.0)), new=True)
+    monkeypatch.setattr(module, "FIRST", 0)
+    assert counted(found)[0] == 1
+    assert found.looks[-1] == pytest.approx(2 * LOOK), "timed at half of the speed"
 
 
 def test_who_has_no_patience_left_times_at_once(moment: Any) -> None:

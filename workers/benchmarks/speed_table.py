@@ -59,8 +59,8 @@ NOTES = (
     "to stock's: seconds until the sum was that of stock's end, the lesser of both, with the same seed or stock's first;\n"
     "stock's time /: the time stock itself needed over it. warm: stock with builders that are kept, and what it reached\n"
     "itself. end to end, ONNX RT: in the quickest quarter of turns (of TVM's arms before 2026-11-23 the median of 200 runs).\n"
-    "/ sum: end to end over the sum by our clock. Ratio: end to end against ONNX Runtime, the median of turns (their\n"
-    "quartiles).\n"
+    "/ sum: end to end over the sum by our clock. / untuned: over TVM without schedules, of runs of ten minutes or more.\n"
+    "Ratio: end to end against ONNX Runtime, the median of turns (their quartiles).\n"
     "A figure that a later measurement of the same program corrected counts as corrected from the start.\n"
 )
 
@@ -69,7 +69,7 @@ def _head(block: Block) -> tuple[str, ...]:
     moments = (f"at {human(moment).removesuffix(' 00 s')}" for moment in block.milestones)
     before, after = (
         ("arm", "seeds", "tuning", "tried", "tried/s", "searching", "complete", "then"),
-        ("sum", "by our clock", "end to end", "/ sum", "ONNX RT"),
+        ("sum", "by our clock", "end to end", "/ sum", "/ untuned", "ONNX RT"),
     )
     against = (word for peer in block.peers for word in (f"to {peer}'s", f"{peer}'s time /"))
     return (*before, *moments, *after, "ratio", *against)
@@ -102,6 +102,7 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
         milliseconds(middle(lambda cell: cell["tuning"].get("judged"))),
         milliseconds(middle(lambda cell: _timed(cell, "end_to_end"))),
         number(middle(_over_sum), 2),
+        number(middle(_over_untuned), 3),
         milliseconds(middle(lambda cell: _timed(cell, "onnxruntime"))),
         _ratio(done),
         *(figure for peer in block.peers for figure in against(peer)),
@@ -160,6 +161,12 @@ def _over_sum(cell: Cell) -> float | None:
     """End to end over the sum of the operators by our clock."""
     whole, parts = _timed(cell, "end_to_end"), cell["tuning"].get("judged") or curve_of(cell).final
     return whole / parts if whole and parts else None
+
+
+def _over_untuned(cell: Cell) -> float | None:
+    """End to end over what the import takes as plain loops, which long runs look at before they begin."""
+    whole, untuned = _timed(cell, "end_to_end"), cell["tuning"].get("summary", {}).get("untuned")
+    return whole / untuned if whole and untuned else None
 
 
 def _at(done: list[Cell], moment: float) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from workers.headless.terminal import visible
+from workers.messages.baselines import UNTUNED
 from workers.messages.effects import effects_of
 from workers.messages.events import Event
 from workers.messages.spec import Budget
@@ -165,6 +166,7 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
     last: Event = {}
     spent: dict[str, float] = {}
     complete: float | None = None
+    untuned: float | None = None
     slots = believed = differs = 0
     for event in events:
         kind = event["kind"]
@@ -172,6 +174,8 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
             slots += 1
             believed += bool(event["decision"].get("decided_by_belief"))
             differs += bool(event["decision"].get("differs_from_round_robin"))
+        elif kind == "baseline" and event["name"] == UNTUNED:
+            untuned = event["seconds"]
         elif kind in ("batch", "finished"):
             last, spent = event, event.get("report", event).get("spent", spent)
             if complete is None and event["latency"]:
@@ -192,6 +196,7 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         "end_to_end": ours,
         "onnxruntime": theirs,
         "ratio": result["ratio"],
+        "untuned": untuned,
         "share": share,
         "slots": slots,
         "slots_decided_by_belief": believed,
@@ -208,7 +213,8 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         + (f", all operators measured after {complete:.1f} s" if complete else ""),
         f"end to end {1e3 * ours:.3f} ms ± {500 * (quartiles['upper_quartile'] - quartiles['lower_quartile']):.3f}, "
         f"sum of operators {1e3 * (last['latency'] or 0):.3f} ms"
-        + (f", ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x" if theirs else ""),
+        + (f", ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x" if theirs else "")
+        + (f", TVM untuned {1e3 * untuned:.0f} ms: {ours / untuned:.3f} x" if untuned else ""),
         "clock: "
         + ", ".join(f"{name} {100 * part:.1f} %" for name, part in sorted(share.items(), key=lambda item: -item[1])),
         f"outputs: {result['verdict']['sentence']}",

@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,12 @@ from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
 from workers.headless.run_directory import DEFAULT_MINUTES, RunDirectory
 from workers.headless.whole import write_whole
-from workers.messages.channel import Wish
 from workers.messages.device import Address
 from workers.messages.events import Event
 from workers.messages.folders import remove_tree
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MEASURED, Budget, RunSpec
-from workers.supervision import Ending, restart_until_progress_stops
+from workers.supervision import Ending, Journal, restart_until_progress_stops
 
 LONG = 600.0
 """s of tuning from which on the network is compared with ONNX Runtime before, untuned: of a wrong import nothing is offered."""
@@ -127,7 +126,7 @@ def _tuned(
                 Display.say(f"--resume: no run that measured anything is in {out} yet; a new one begins")
             if new and device is None and _takes_long(spec.budget):
                 with spending("command/check"):
-                    _check_import(spec, arguments.network, display, display.over(directory.journal).heartbeat)
+                    _check_import(spec, arguments.network, display, display.over(directory.journal))
             ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
             history = directory.journal.history()
             operators, layout = directory.facts()
@@ -159,21 +158,24 @@ def _takes_long(budget: Budget) -> bool:
     return (budget.seconds or (budget.trials or math.inf) / USUAL) >= LONG
 
 
-def _check_import(spec: RunSpec, network: str, display: Display, wanted: Callable[[], Wish]) -> None:
-    """Raises Failure where even untuned TVM computes something else, and where the run is not `wanted` any more; what hinders
-    the comparison is only shown."""
+def _check_import(spec: RunSpec, network: str, display: Display, journal: Journal) -> None:
+    """Keeps what ONNX Runtime and untuned TVM take (`baseline` events). Raises Failure where even untuned TVM computes
+    something else, and where the run is not wanted any more; what hinders the comparison is only shown."""
     wrong: list[str] = []
 
     def hear(event: Event) -> None:
-        display.hear(event)
+        if event["kind"] == "baseline":
+            journal.write([{**event, "clock": 0.0}])  # the run's has not begun
+        else:
+            display.hear(event)
         if event["kind"] == "log" and event["level"] == "error":
             wrong.append(event["text"])
 
     order = {"task": "baseline", "spec": spec.to_json(), "name": Path(network).stem}
     try:
-        ask(order, hear, wanted)
+        ask(order, hear, journal.heartbeat)
     except Failure as error:
-        if wanted() != "continue":
+        if journal.heartbeat() != "continue":
             raise Failure(EARLY) from None
         Display.say(f"the import could not be compared with ONNX Runtime: {str(error).splitlines()[0]}")
     if wrong:
