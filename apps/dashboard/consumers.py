@@ -20,6 +20,7 @@ from apps.core.seats import Seats
 from apps.dashboard.ear import Ear
 from apps.tuning.live import frames, missed
 from apps.tuning.models import TuningRun
+from apps.tuning.states import ACTIVE
 
 NOT_THERE, BEHIND, CROWDED = 4404, 4410, 4429
 BETWEEN_FRAMES = 0.25  # s
@@ -44,6 +45,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
     channel_layer_alias = None  # its ear listens: a layer of channels' own would be waited for before anything else
     clock: Callable[[], float] = time.monotonic
     ear: Ear | None = None
+    run: TuningRun | None = None
     _seat: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -57,7 +59,6 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
                 await self.ear.close()
 
     async def connect(self) -> None:
-        self.run: TuningRun | None = None
         self.pump: asyncio.Task[None] | None = None
         self.bell = asyncio.Event()
         self.room = asyncio.Event()
@@ -66,19 +67,19 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         if not PACE.allows(address_of_socket(self.scope)):
             await self.close(CROWDED)
             return
-        self.run = await self._owned()
-        if self.run is None:
+        run = await self._owned()
+        if run is None:
             await self.close(NOT_THERE)
             return
-        if not SEATS.take(self.run.owner_id):
+        if not SEATS.take(run.owner_id):
             await self.close(CROWDED)
             return
-        self._seat = self.run.owner_id
+        self._seat = run.owner_id
         self.seq = _number(parse_qs(self.scope["query_string"].decode(errors="replace")).get("after", ["0"])[0])
-        if await _missed(self.run, self.seq, MOST):
+        if await _missed(run, self.seq, MOST):
             await self.close(BEHIND)
             return
-        self.ear = Ear(self.run.pk, self._rung)
+        self.ear = Ear(run.pk, self._rung)
         self.bell.set()
         self.pump = asyncio.create_task(self._pump())
 
@@ -110,6 +111,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
     async def _owned(self) -> TuningRun | None:
         self.looked = self.clock()
         found: TuningRun | None = await _find(self.scope["session"], self.scope["url_route"]["kwargs"]["run"])
+        self.run = found
         return found
 
     async def _say(self, content: dict[str, Any]) -> None:
@@ -123,7 +125,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         try:
             while True:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self.bell.wait(), UNASKED)
+                    await asyncio.wait_for(self.bell.wait(), self._unasked())
                 self.bell.clear()
                 if await self._drain():
                     said = self.clock()
@@ -137,6 +139,10 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         except Exception:
             await self.close(1011)  # the page connects again, with its number
             raise
+
+    def _unasked(self) -> float:
+        """Of a run that is over little comes, and a look is a connection to the database."""
+        return UNASKED if self.run is None or self.run.job.state in ACTIVE else SIGN_OF_LIFE
 
     async def _drain(self) -> bool:
         """Sends all there is; whether there was something."""
@@ -169,7 +175,7 @@ def _run_of(session: Any, key: Any) -> TuningRun | None:
     """The run, where whoever has this session owns it now."""
     with suppress(Http404):
         # By its key, anew: in the session as it was read when the line was opened, nobody would ever sign out.
-        return owned(TuningRun.objects.all(), user_of(session.session_key), pk=key)
+        return owned(TuningRun.objects.select_related("job"), user_of(session.session_key), pk=key)
     return None
 
 

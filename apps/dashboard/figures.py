@@ -183,12 +183,17 @@ class Speed:
     of_peak: float | None
 
 
-def speed(run: TuningRun, weight: float, flops: float, best: float | None, at_once: int) -> Speed:
-    """Of an operator of the run by its best time in seconds; one that only moves data has no FLOP/s. The peak is float32's,
-    of which whole numbers have so many more products `at_once`."""
+def told_sum(run: TuningRun, operators: Iterable[tuple[float, float | None]]) -> float:
+    """Of which shares are: the run's latency, or of (weight, best) what is known while some operator has no time."""
+    return run.latency or sum(weight * best for weight, best in operators if best)
+
+
+def speed(run: TuningRun, whole: float, weight: float, flops: float, best: float | None, at_once: int) -> Speed:
+    """Of an operator of the run by its best time in seconds, and of the `whole` (`told_sum`); one that only moves data has no
+    FLOP/s. The peak is float32's, of which whole numbers have so many more products `at_once`."""
     rate, peak = flops / best if flops and best else None, run.machine["peak_flops"]
     return Speed(
-        share=weight * best / run.latency if best and run.latency else None,
+        share=weight * best / whole if best and whole else None,
         rate=rate,
         of_peak=rate / (at_once * peak) if rate and peak else None,
     )

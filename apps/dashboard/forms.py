@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Count, F, Q
 from django.utils.timezone import localtime
 
 from apps.catalog.models import Network, Target
@@ -28,14 +28,13 @@ class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
 
     def of(self, user: Any) -> None:
         mine = Network.objects.filter(owner=user, state=Network.State.READY).exclude(OPEN)
-        namesakes = mine.filter(name=OuterRef("name")).exclude(pk=OuterRef("pk"))
-        self.queryset = mine.defer("inspection").annotate(
-            has_namesakes=Exists(namesakes), open_sizes=F("inspection__dynamic")
-        )
+        names = mine.order_by().values("name").annotate(same=Count("pk")).filter(same__gt=1)
+        self.shared = set(names.values_list("name", flat=True))
+        self.queryset = mine.defer("inspection").annotate(open_sizes=F("inspection__dynamic"))
 
     def label_from_instance(self, network: Any) -> str:
         told = [str(network), humans.sizes(network.shapes, network.open_sizes)]
-        if network.has_namesakes:
+        if network.name in self.shared:
             told.append(f"of {localtime(network.created):%Y-%m-%d %H:%M}, {network.sha256[:8]}")
         return ", ".join(filter(None, told))
 

@@ -46,7 +46,13 @@ class InTurn:
                 except TimeoutError:
                     await _refuse(send)
                     return
-            await self._pages(scope, receive, send)
+
+            async def made(message: Any) -> None:
+                if turns is PAGES:  # it is made by now: how long a client takes to read it is nobody's turn
+                    await held.aclose()
+                await send(message)
+
+            await self._pages(scope, receive, made)
 
 
 def _turns(scope: Any) -> Turns | None:

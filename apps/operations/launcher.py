@@ -37,9 +37,11 @@ class Launcher:
             self._orphans = Orphans(lambda: [part.pid for part in (*self.first, *self.others) if part.pid], self.clock)
 
     def catch_signals(self) -> None:
-        """From now on Ctrl-C, SIGTERM and a closed terminal end everything in order."""
+        """From now on Ctrl-C, SIGTERM and a closed terminal, unless `nohup` says that it does not matter, end everything in
+        order."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._end)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._end)
 
     def _end(self, *_: object) -> None:
         self._ending = True

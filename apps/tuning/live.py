@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from django.db.models import F, Q, Sum
 
 from apps.tuning.history import History
-from apps.tuning.journal import ordered, slot_row
+from apps.tuning.journal import ordered, own_terms, slot_row
 from apps.tuning.models import Event, Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number
 from workers.messages.causes import UNBUILT
@@ -37,8 +37,18 @@ def snapshot(run: TuningRun) -> dict[str, Any]:
 def frames(run: TuningRun, after_seq: int, limit: int = 200) -> tuple[list[dict[str, Any]], int]:
     """Up to `limit` events after a number, oldest first, and the number of the last one (`after_seq` without any)."""
     rows = Event.objects.filter(run=run, seq__gt=after_seq).order_by("seq")
-    events = list(rows.values_list("payload", flat=True)[:limit])
+    events = [_shown(event) for event in rows.values_list("payload", flat=True)[:limit]]
     return events, events[-1]["seq"] if events else after_seq
+
+
+def _shown(event: dict[str, Any]) -> dict[str, Any]:
+    """An event as far as a page draws it: the log has all of it."""
+    if event.get("kind") == "slot":
+        return {**event, "terms": own_terms(event.get("terms"), event["slot"][1])}
+    if event.get("kind") == "operators":
+        rows = [{name: value for name, value in row.items() if name != "knobs"} for row in event["operators"]]
+        return {**event, "operators": rows}
+    return event
 
 
 def missed(run: TuningRun, after_seq: int, most: int) -> bool:
@@ -149,7 +159,7 @@ def _operator(operator: Operator, gain: float, spark: list[list[float]]) -> dict
         "seconds": operator.seconds,
         "gain": operator.weight * gain,
         "rule": operator.last_rule,
-        "terms": operator.last_terms,
+        "terms": own_terms(operator.last_terms, operator.index),
         "spark": thinned(spark, SPARK),
     }
 

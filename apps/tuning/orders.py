@@ -22,6 +22,8 @@ TOLD = (
     "operator", "sketch", "choices", "identity", "round", "seconds", "spread", "runs", "stopped", "cause", "error",
     "build_seconds", "measure_seconds", "origin", "asked",
 )  # fmt: skip
+TAKEN_UP = ("decided_by_belief", "differs_from_round_robin", "expected")
+"""What an attempt goes on from of the decisions before it: tables of all operators in thousands of them fill the memory."""
 HEAD_START = 10.0
 """Seconds that a run has the cores for itself before its network is compiled untuned, which held off its first figures by 14 to
 22 s."""
@@ -63,7 +65,7 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
             {**told(row), "slot": slot} for _, slot, *row in by_number(run.measurements.all(), "slot", *TOLD)
         ],
         slots=[
-            [operator, ended - began, decision]
+            [operator, ended - began, {name: decision[name] for name in TAKEN_UP if name in decision}]
             for operator, began, ended, decision in run.slots.order_by("number")
             .values_list("operator", "began", "ended", "decision")
             .iterator(5000)

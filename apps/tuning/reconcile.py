@@ -33,6 +33,8 @@ def reconcile(now: datetime | None = None) -> dict[str, int]:
     now = now or clock.now()
     # Not expired at once: a worker that lives has the time to renew it.
     Job.objects.filter(state__in=ACTIVE, lease_until__gt=now + LONGEST).update(lease_until=now + LEASE)
+    # Nor is it somebody else's turn until then.
+    Job.objects.filter(claimed__gt=now + LONGEST).update(claimed=now)
     counts = {"expired": _expired(now), "interrupted": _interrupted(), "resent": _overdue(now)}
     counts["sent"] = dispatch.deliver(now)
     counts["cleared"] = clear()

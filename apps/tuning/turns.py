@@ -65,11 +65,9 @@ def waiting(now: datetime) -> Q:
     return Q(state=State.QUEUED) & (Q(lease_until=None) | Q(lease_until__lt=now))
 
 
-def turn_of(run: TuningRun, owner: int | None) -> float | None:
-    """Seconds for which a run keeps the machine from what is this `owner`'s; None where no limit tells."""
+def turn_of(run: TuningRun) -> float:
+    """Seconds for which a run keeps the machine from what is somebody else's."""
     left = eta(run)
-    if run.owner_id == owner:
-        return left
     return TURN.total_seconds() if left is None else min(left, TURN.total_seconds() + END)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from apps.core import clock
 from apps.tuning.dispatch import ROUTES
-from apps.tuning.models import Job, Outbox, TuningRun
+from apps.tuning.models import Job, Outbox
 from apps.tuning.reading import converting
 from apps.tuning.reconcile import PATIENCE
 from apps.tuning.states import ACTIVE, HELD, State
-from apps.tuning.turns import MEASURING, turn_of
+from apps.tuning.turns import MEASURING, eta, turn_of
 from workers.messages.names import THREADS
 
 _READ = ("task", "state", "attempt", "lease_until", "created", "owner")
@@ -40,18 +40,12 @@ def waits(now: datetime | None = None) -> dict[Any, Wait]:
     held = [job for job in jobs if job.state in HELD]
     line = [job for job in jobs if job.state not in HELD]
     asked = {} if held else dict(Outbox.objects.filter(job__in=line).values_list("job", "created"))
-    first, found = _runs(held), dict[Any, Wait]()
+    ahead, found = _Ahead(held), dict[Any, Wait]()
     for job in line:
         late = _late(job, asked.get(job.pk, now), now)
         if job.task == Job.Task.TUNE and job.state == State.QUEUED and not (job.again and job.again > now):
-            left = [turn_of(run, job.owner_id) for run in first]
-            known = [seconds for seconds in left if seconds is not None]
-            found[job.pk] = Wait(
-                before=len(first),
-                seconds=sum(known) if len(known) == len(left) else None,
-                answered=bool(held) or not late,
-            )
-        first += _runs([job])
+            found[job.pk] = Wait(ahead.runs, ahead.seconds(job.owner_id), answered=bool(held) or not late)
+        ahead.add(job)
     return found
 
 
@@ -77,6 +71,35 @@ def _late(job: Job, asked: datetime, now: datetime) -> bool:
     return now - (asked if job.attempt else job.created) > PATIENCE
 
 
-def _runs(jobs: list[Job]) -> list[TuningRun]:
-    """A machine that is measured is a job without a run."""
-    return [job.tuning_run for job in jobs if job.task == Job.Task.TUNE]
+class _Ahead:
+    """The runs that come before, as sums: each of hundreds that wait is told of all before it."""
+
+    def __init__(self, held: list[Job]) -> None:
+        self.runs = 0
+        self._turns = 0.0
+        self._own: dict[int | None, _Own] = {}
+        for job in held:
+            self.add(job)
+
+    def add(self, job: Job) -> None:
+        """A machine that is measured is a job without a run."""
+        if job.task != Job.Task.TUNE:
+            return
+        turn, left = turn_of(job.tuning_run), eta(job.tuning_run)
+        own = self._own.setdefault(job.owner_id, _Own())
+        self.runs, self._turns = self.runs + 1, self._turns + turn
+        own.turns += turn
+        own.left = None if own.left is None or left is None else own.left + left
+
+    def seconds(self, owner: int | None) -> float | None:
+        """Until they are over for what is this `owner`'s, whose own runs do not give the machine up to it."""
+        own = self._own.get(owner, _Own())
+        return None if own.left is None else self._turns - own.turns + own.left
+
+
+@dataclass
+class _Own:
+    """Of one account: seconds of its runs' turns, and to their ends, None where no limit tells of one."""
+
+    turns: float = 0.0
+    left: float | None = 0.0

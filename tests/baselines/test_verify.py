@@ -14,7 +14,7 @@ from workers.baselines.inputs import seeded_inputs
 from workers.baselines.session import OnnxRuntimeSession
 from workers.baselines.verify import Verdict, compare
 from workers.networks.inspect import inspect_model
-from workers.networks.tolerance import HALF, QUANTISED, Tolerance, rounded_anew
+from workers.networks.tolerance import HALF, QUANTISED, SINGLE, Tolerance, rounded_anew
 
 Y = {"y": np.random.default_rng(0).standard_normal((1, 8, 8, 4)).astype(np.float32)}
 
@@ -303,8 +303,9 @@ BOXES = np.random.default_rng(7).uniform(0, 640, (4, 1000)).astype(np.float32)
 CLASSES = np.random.default_rng(8).uniform(0, 0.6, (80, 1000)).astype(np.float32)
 
 
-def beside_pixels(classes: np.ndarray) -> Verdict:
-    return compare({"y": np.concatenate([BOXES, classes])}, {"y": np.concatenate([BOXES, CLASSES])})
+def beside_pixels(classes: np.ndarray, tolerance: Tolerance = SINGLE) -> Verdict:
+    outputs, reference = ({"y": np.concatenate([BOXES, one])} for one in (classes, CLASSES))
+    return compare(outputs, reference, {"y": tolerance})
 
 
 def test_scores_beside_pixels_are_compared_as_what_they_are() -> None:
@@ -320,6 +321,22 @@ def test_swapped_scores_beside_pixels_are_noticed(monkeypatch: pytest.MonkeyPatc
     assert "differ by over 3 % of what they are" in beside_pixels(np.roll(CLASSES, 1, axis=1)).reason
     monkeypatch.setattr(verify, "FEW", 1.0)
     assert beside_pixels(np.roll(CLASSES, 1, axis=1)).passed, "by the largest value alone nobody would notice"
+
+
+@pytest.mark.parametrize("tolerance", [HALF, QUANTISED, rounded_anew(12)])
+def test_scores_that_are_others_beside_pixels_are_noticed_behind_few_bits_too(tolerance: Tolerance) -> None:
+    noise = np.random.default_rng(9).standard_normal(CLASSES.shape).astype(np.float32)
+    assert beside_pixels(CLASSES * (1 + 0.03 * noise), tolerance).passed
+    for wrong in (np.roll(CLASSES, 1, axis=1), np.zeros_like(CLASSES)):
+        assert "differ by over 50 % of what they are" in beside_pixels(wrong, tolerance).reason
+
+
+@pytest.mark.parametrize("tolerance", [HALF, QUANTISED])
+def test_normal_numbers_that_are_off_by_what_is_allowed_pass(tolerance: Tolerance) -> None:
+    random = np.random.default_rng(10)
+    logits = random.standard_normal((1, 1000)).astype(np.float32)
+    off = random.uniform(-1, 1, logits.shape).astype(np.float32) * tolerance.relative * np.abs(logits).max()
+    assert compare({"y": logits + off}, {"y": logits}, {"y": tolerance}).passed
 
 
 def test_numbers_beside_a_mask_of_a_billion_are_compared() -> None:

@@ -6,14 +6,19 @@ import fcntl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from workers.child.baseline import LONG, TURNS, in_turns
+from tests.networks.forms import topk
+from tests.tvm_backend.local import spec_of
+from workers.child.baseline import LONG, TURNS, in_turns, measure_baselines
 from workers.child.clock import RunClock
 from workers.child.peers import Peer
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
+from workers.messages.baselines import BASELINES
+from workers.messages.channel import ControlReader
 
 # Says what it is told that a run takes, and then 1 where nobody else could time anything at that moment, else 0.
 TIMED = """
@@ -58,3 +63,19 @@ def test_others_measure_between_two_turns_and_nobody_in_one(lock: TurnLock) -> N
 def test_a_library_whose_first_turn_takes_long_has_no_second(lock: TurnLock, seconds: tuple[float, float]) -> None:
     with peer(lock, seconds[0]) as ours, peer(lock, seconds[1]) as theirs:
         assert len(list(in_turns(ours, theirs, lock))) == 1
+
+
+@pytest.mark.tvm
+def test_a_network_that_sorts_runs_by_its_archive_s_script(tmp_path: Path) -> None:
+    """What sorts is in a library of TVM's that its runtime does not load."""
+    network = tmp_path / "sorting.onnx"
+    network.write_bytes(topk().SerializeToString())
+    events: list[dict[str, Any]] = []
+    pulse = Pulse(events.append, RunClock(0.0))
+    order = {"spec": spec_of(network).to_json(), "name": "sorting", "work_dir": str(tmp_path)}
+    try:
+        measure_baselines(order, ControlReader(), pulse)
+    finally:
+        pulse.close()
+    assert [event["text"] for event in events if event["kind"] == "log" and event["level"] == "error"] == []
+    assert {event["name"] for event in events if event["kind"] == "baseline"} == set(BASELINES)

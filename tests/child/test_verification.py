@@ -22,8 +22,8 @@ def taken(folder: Path, *nodes: NodeProto) -> tuple[float, bool]:
     path = folder / "network.onnx"
     path.write_bytes(model_of(list(nodes), {"x": [1, 64]}, {"y": [1, 64]}, numbers).SerializeToString())
     spec = RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10)
-    references, moving = _references(spec, folder, {"y": SINGLE})
-    return max(float(np.abs(inputs["x"]).max()) for inputs, _ in references), moving
+    references, unmoved = _references(spec, folder, {"y": SINGLE})
+    return max(float(np.abs(inputs["x"]).max()) for inputs, _ in references), not unmoved
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,38 @@ def test_inputs_are_not_so_large_that_nothing_is_finite(tmp_path: Path) -> None:
     ]
     largest, moving = taken(tmp_path, *nodes)
     assert (largest < 50, moving) == (True, False)
+
+
+def test_an_output_that_moves_hides_none_that_does_not(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Mul", ["x", "small"], ["m"]),
+        helper.make_node("Add", ["m", "one"], ["y"]),
+        helper.make_node("Relu", ["x"], ["z"]),
+        helper.make_node("Mul", ["x", "none"], ["n"]),
+    ]
+    numbers = [
+        constant(name, np.asarray(value, np.float32)) for name, value in (("small", 1e-5), ("one", 1.0), ("none", 0.0))
+    ]
+    path = tmp_path / "network.onnx"
+    outputs = {name: [1, 64] for name in ("y", "z", "n")}
+    path.write_bytes(model_of(nodes, {"x": [1, 64]}, outputs, numbers).SerializeToString())
+    spec = RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10)
+    references, unmoved = _references(spec, tmp_path, {})
+    assert unmoved == ["n"], "the scaled one moves with larger inputs"
+    assert max(float(np.abs(inputs["x"]).max()) for inputs, _ in references) > 50
+
+
+def test_inputs_are_positive_where_others_make_nothing_finite(tmp_path: Path) -> None:
+    """A logarithm of each number, and sums over all of them."""
+    nodes = [
+        helper.make_node("Log", ["x"], ["l"]),
+        helper.make_node("ReduceMean", ["l"], ["m"], keepdims=1),
+        helper.make_node("Mul", ["m", "one"], ["y"]),
+    ]
+    path = tmp_path / "network.onnx"
+    one = [constant("one", np.ones((1, 64), np.float32))]
+    path.write_bytes(model_of(nodes, {"x": [1, 64]}, {"y": [1, 64]}, one).SerializeToString())
+    spec = RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10)
+    references, unmoved = _references(spec, tmp_path, {})
+    assert unmoved == []
+    assert all((inputs["x"] > 0).all() and np.isfinite(outputs["y"]).all() for inputs, outputs in references)

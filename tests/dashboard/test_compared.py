@@ -256,7 +256,7 @@ def test_lines_of_one_method_say_what_else_differs(site: Site) -> None:
 def test_runs_of_one_seed_are_told_apart_by_when_they_were_asked_for(site: Site, ada: Client) -> None:
     runs = [ended(site, [1.0, 0.5], seed=seed) for seed in (0, 0, 1)]
     page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
-    assert all(f"seed {run.seed}, {date(run.created, 'j M, H:i')}</a>" in page for run in runs)
+    assert all(f"seed {run.seed}, {date(run.created, 'j M Y, H:i')} UTC</a>" in page for run in runs)
     assert "only in their seed" not in page
 
 
@@ -319,7 +319,7 @@ def test_runs_are_chosen_for_the_chart_and_its_table(site: Site, ada: Client) ->
     address = reverse("compared", args=[site.network.pk])
     page = ada.get(address, {"run": kept}).content.decode()
     assert [reverse("run", args=[run.pk]) in page for run in runs] == [True, False, True]
-    boxes = re.findall(r'name="run" value="([^"]+)"( checked)?> ([^:]+:\d\d): 500 ms</label>', page)
+    boxes = re.findall(r'name="run" value="([^"]+)"( checked)?> ([^:]+:\d\d UTC): 500 ms</label>', page)
     assert {key: bool(ticked) for key, ticked, _ in boxes} == {kept[0]: True, other: False, kept[1]: True}
     assert boxes[0][2].startswith("Recommended, 100 configurations, a machine, seed 2, ")
     (table,) = re.findall(rf'href="({reverse("compared-table", args=[site.network.pk])}[^"]*)"', page)

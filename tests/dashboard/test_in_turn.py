@@ -84,6 +84,37 @@ async def test_who_waits_for_a_turn_has_it_when_one_is_over(monkeypatch: pytest.
     assert (await waiting)[0] == 200
 
 
+async def test_who_reads_a_page_slowly_keeps_nobody_waiting_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, cookies = await _signed_in()
+    turns, reading = Turns(1), asyncio.Event()
+    monkeypatch.setattr(in_turn, "PAGES", turns)
+    monkeypatch.setattr(in_turn, "TURNS", {"run": turns})
+    monkeypatch.setattr(in_turn, "PATIENCE", 5.0)
+    scope: dict[str, Any] = {
+        "type": "http", "method": "GET", "path": f"/runs/{run.pk}/", "client": ["127.0.0.1", 1],
+        "headers": [(b"host", b"localhost"), (b"cookie", cookies["ada"])],
+    }  # fmt: skip
+    told: list[str] = []
+    asked_before: list[int] = []
+
+    async def receive() -> Any:
+        asked_before.append(1)
+        await asyncio.sleep(0 if len(asked_before) == 1 else 60)
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        told.append(message["type"])
+        await reading.wait()
+
+    slow = asyncio.create_task(application(scope, receive, send))
+    while not told:
+        await asyncio.sleep(0.01)
+    assert (await asked(scope["path"], cookies["ada"]))[0] == 200
+    reading.set()
+    await slow
+    assert not turns._taken
+
+
 def test_every_address_that_waits_its_turn_is_one_of_the_site() -> None:
     from apps.dashboard.urls import urlpatterns
 

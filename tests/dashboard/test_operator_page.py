@@ -6,6 +6,7 @@ import json
 import re
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from apps.dashboard.course import SLOTS, SPANS, STEPS, Course, course
 from apps.dashboard.course_charts import charts
 from apps.dashboard.humans import duration
 from apps.tuning import orders, services
+from apps.tuning.live import frames
 from apps.tuning.models import Job, Measurement, Operator, Slot, TuningRun
 from tests.apps.rows import Site, Told
 from tests.dashboard.large import large
@@ -398,6 +400,20 @@ def test_the_chain_of_the_last_fit_is_a_fan_on_the_operator_s_page_alone(site: S
     assert text.count('<td class="num">57</td>') == 1
     assert run.slots.get(number=2).decision["chain"] == CHAIN
     assert set(run.operators.get().last_terms) == {"decided_by_belief", "belief"}
+
+
+def test_of_what_was_thought_of_every_operator_a_page_has_its_own_operator_s(site: Site, tmp_path: Path) -> None:
+    run, write, told = kept(site)
+    table = {"0": [1.5, 0.5], "1": [7.0, 2.0], "12": [3.0, 1.0]}
+    write(given(told, 1, [8e-3], decision={"rule": "belief", "operators": table, "gflops": HOSTILE}))
+    own = {"operators": {"0": [1.5, 0.5]}, "gflops": HOSTILE}
+    assert run.operators.get(index=0).last_terms == own
+    events, _ = frames(run, 0)
+    assert [event["terms"] for event in events if event["kind"] == "slot"] == [own]
+    assert not any("knobs" in row for event in events if event["kind"] == "operators" for row in event["operators"])
+    assert run.slots.get().decision["operators"] == table, "the log has all of it"
+    (slot,) = orders.order(run.job_id, "tune", tmp_path / "child")["slots"]
+    assert slot[2] == {}
 
 
 @pytest.mark.parametrize(

@@ -615,3 +615,29 @@ def test_without_a_prior_what_is_believed_stays_between_nothing_and_the_peak(nam
     assert 0 < forecast.values.min() <= forecast.mean <= forecast.values.max() <= PEAK
     assert forecast.improvement >= 0
     assert forecast.gains.min() >= 0
+
+
+def ceiling(curve: Curve) -> float:
+    """Median of a ceiling over the best by the broad prior alone: of no point, far from the peak."""
+    best, (mean, spread) = 1e-3, curve.broad()
+    nothing = Points(np.array([1.0]), np.array([best]), np.array([0.0]))
+    problem = Problem(curve, nothing, best, 8.0, 0.0, Gaussian(mean, spread))
+    drawn = np.random.default_rng(0).normal(mean, 0.3 * spread, (60, len(mean)))
+    start = np.column_stack([best * np.exp(drawn[:, 0]), drawn[:, 1:], np.full(60, -3.0)])
+    inside = np.clip(start, problem.lower + 1e-6, problem.upper - 1e-6)
+    chain = walk(problem, inside, 1500, 0)[300:]
+    return float(np.exp(np.median(np.log(chain[:, :, 0] / best))))
+
+
+@pytest.mark.parametrize("name", ["log_power", "pow4"])
+def test_a_broad_ceiling_is_as_high_as_it_says(name: str) -> None:
+    """1.5 times the best: a prior in logarithms is one of lengths there, not of the numbers that are walked."""
+    assert ceiling(curve_named(name)) == pytest.approx(1.5, rel=0.1)
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("name", ["log_power", "pow4"])
+def test_without_the_stretch_of_logarithms_a_ceiling_is_too_high(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    curve = curve_named(name)
+    monkeypatch.setattr(type(curve), "stretch", lambda self, theta: np.zeros(len(theta)))
+    assert ceiling(curve) > 2.0

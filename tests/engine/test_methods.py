@@ -24,6 +24,7 @@ from workers.engine.sampler.adaptive import PAPER as SAMPLING_PAPER
 from workers.engine.sampler.adaptive import PROGRAM as SAMPLING_PROGRAM
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.search import COUNTERS
+from workers.messages.causes import DUPLICATE
 
 README = Path(__file__).parents[2] / "README.md"
 QUICK = {
@@ -79,7 +80,7 @@ def test_ablations_differ_in_the_part_they_are_named_after() -> None:
     assert parts("chameleon-paper") == {**sampled, "explorer": ("ppo", PPO_PAPER), **iterations}
     assert parts("adatune-evaluator") == {**base, "evaluator": ("adaptive", ADAPTIVE_PAPER)}
     whole = parts("adatune-paper")
-    improvement = {"first": 32, "acquisition": "expected_improvement"}
+    improvement = {"first": 16, "acquisition": "expected_improvement"}
     assert whole["search"] == ("", {**improvement, "contextual": True})
     assert parts("adatune-surrogate") == {**whole, "search": ("", {**improvement, "epsilon": 0.05})}
     assert parts("adatune-contextual") == {**whole, "evaluator": ("fixed", RUNS_500)}
@@ -90,12 +91,12 @@ def test_programs_differ_from_their_papers_in_what_their_authors_programmed_othe
         **parts("chameleon-paper"),
         "explorer": ("ppo", PPO_PROGRAM),
         "sampler": ("adaptive", SAMPLING_PROGRAM),
-        "search": ("", {"first": 64}),
+        "search": ("", {"first": 32}),
     }
     assert parts("dynatune-program") == {
         **parts("dynatune-paper"),
         "scheduler": ("dynatune-paper", {"score": "speed", "prior": False, "c_fast": 2.0, "patience": 50}),
-        "search": ("", {"first": 32}),
+        "search": ("", {"first": 16}),
         "rhythm": ("", {"plan": 32, "warm_up": 32, "slot_seconds": 20.0}),
     }
 
@@ -195,6 +196,8 @@ def test_parameters_that_nothing_takes_are_refused(place: str) -> None:
         ({"evaluator": "fixed", "evaluator.runs": "2.5"}, "runs 2.5 must be a whole number"),
         ({"evaluator": "fixed", "evaluator.seconds": "Infinity"}, "Infinity is no finite number"),
         ({"scheduler": "gradient", "scheduler.window": "2.5"}, "window 2.5 must be a whole number"),
+        ({"explorer": "ppo", "explorer.episodes": "12.5"}, "12.5 must be a whole number"),
+        ({"scheduler.sampling": '{"steps": 150.5}'}, "150.5 must be a whole number"),
         ({"cost_model.depth": "-1"}, "depth -1 starts at 0"),
         ({"cost_model.eta": "2"}, "eta 2"),
         ({"scheduler.sampling": '{"steps": 50}'}, "50 steps of which 100 are thrown away"),
@@ -308,12 +311,25 @@ def test_clusters_of_a_whole_plan_are_the_paper_s_and_of_a_short_one_refused() -
         method("autotvm", {"sampler": "diverse", "search.pool": "1"})
 
 
+@pytest.mark.parametrize("name", ["autotvm", "chameleon-program", "adatune-paper", "dynatune-program"])
+def test_the_second_plan_is_guided_also_where_some_of_the_first_was_not_built(name: str) -> None:
+    chosen = method(name)
+    fast = replace(quick(chosen), parameters=quick(chosen).parameters | {"search": chosen.parameters["search"]})
+    proposer, plan = fast.make_proposer(convolution(), 1), chosen.rhythm.plan
+    proposer.observe([measured(candidate) for candidate in proposer.propose(1)])
+    first = proposer.propose(plan)
+    assert {candidate.origin for candidate in first} == {"random"}
+    proposer.observe([replace(measured(one), seconds=None, cause=DUPLICATE) for one in first[:4]])
+    proposer.observe([measured(one) for one in first[4:]])
+    assert Counter(candidate.origin for candidate in proposer.propose(plan))["explorer"] > 0
+
+
 def test_random_search_needs_no_cost_model() -> None:
     assert method("auto", {"cost_model": "none", "explorer": "random"}).cost_model == "none"
 
 
 def test_a_replaced_sampler_brings_its_pool() -> None:
-    assert method("autotvm", {"sampler": "diverse"}).parameters["search"] == {"first": 64, "pool": 8.0}
+    assert method("autotvm", {"sampler": "diverse"}).parameters["search"] == {"first": 32, "pool": 8.0}
     assert method("auto", {"sampler": "adaptive"}).search.pool == 8
     assert method("chameleon", {"sampler": "greedy"}).parameters["search"] == {"first": 16}
 

@@ -297,3 +297,11 @@ def test_gradient_rescues_operators_without_a_valid_configuration() -> None:
     lost, found = progress(0, [INF] * 4, 2), tuned(scheduler, 1, [1e-3] * 4)
     assert chosen(scheduler, [lost, found]).rule == "rescue"
     assert chosen(scheduler, [progress(0, [INF] * 90, 9), found]).operator == 1
+
+
+@pytest.mark.parametrize(("repeated", "operator"), [(0, 0), (8, 1)])
+def test_what_was_timed_again_is_nobody_s_part_of_the_trials(repeated: int, operator: int) -> None:
+    """Of 20 trials for two operators the first one has had six."""
+    now = [progress(0, [1e-3] * 6, 3), progress(1, [1e-3], 1)]
+    scheduler = scheduler_named("sequential", Setting(0, PEAK, trials=20, repeated=lambda: repeated))
+    assert chosen(scheduler, now).operator == operator

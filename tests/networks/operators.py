@@ -120,6 +120,26 @@ OPERATORS: dict[str, Callable[[], ModelProto]] = {
     "OneHot": lambda: chain(
         ROWS, ("ArgMax", {"axis": 1, "keepdims": 0}), ("OneHot", "d", "v"), d=np.int64(50), v=floats(0, 1)
     ),
+    "OneHot, its depth a list of one real number": lambda: chain(
+        ROWS, ("ArgMax", {"axis": 1, "keepdims": 0}), ("OneHot", "d", "v"), d=floats(50), v=floats(0, 1)
+    ),
+    "IsInf of one sign": lambda: chain(
+        ROWS, ("Div", "z"), ("IsInf", {"detect_negative": 0}), ("Cast", FLOAT), z=floats(0)
+    ),
+    "IsInf of the other": lambda: chain(
+        ROWS, ("Div", "z"), ("IsInf", {"detect_positive": 0}), ("Cast", FLOAT), z=floats(0)
+    ),
+    "RoiAlign of a smaller picture": lambda: one(
+        "RoiAlign",
+        IMAGE,
+        16,
+        np.asarray([[2, 6, 40, 50], [9, 1, 30, 62]], np.float32),
+        integers(0, 0),
+        spatial_scale=0.25,
+        output_height=3,
+        output_width=3,
+        sampling_ratio=2,
+    ),
     "Not": lambda: chain(ROWS, ("Greater", "z"), ("Not",), ("Cast", FLOAT), z=np.float32(0.1)),
     "IsNaN": lambda: chain(ROWS, ("IsNaN",), ("Cast", FLOAT)),
     "attention's products": lambda: chain([2, 4, 16, 8], ("Transpose", {"perm": [0, 1, 3, 2]}), ("MatMul", "x")),

@@ -144,3 +144,28 @@ def test_regions_are_of_pictures_that_are_there() -> None:
 def test_what_looks_nothing_up_is_left_alone() -> None:
     model, _ = clean(one("Relu", ROWS, 18), {}, lambda same: same)
     assert operator_types(model) == {"Relu"}
+
+
+def test_a_name_that_two_branches_use_is_no_index() -> None:
+    """Each means its own: what one says of it is nothing to the other."""
+
+    def branch(index: int) -> Any:
+        return helper.make_graph(
+            [helper.make_node("Gather", ["table", "i"], ["y"], name="lookup")],
+            "branch",
+            [],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+            [constant("i", np.asarray([index], np.int64))],
+        )
+
+    chosen = helper.make_node("If", ["condition"], ["z"], then_branch=branch(0), else_branch=branch(10**9))
+    graph = helper.make_graph(
+        [chosen],
+        "network",
+        [helper.make_tensor_value_info("condition", TensorProto.BOOL, [])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)],
+        [constant("table", drawn(*ROWS))],
+    )
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 18)])
+    with pytest.raises(NetworkError, match="reads i, a name that two of the file's graphs use"):
+        bounded_indices(model)

@@ -501,3 +501,16 @@ def test_sessions_that_are_over_go_while_the_site_runs(data_dir):
     lasting.create()
     call_command("reconcile", "--once")
     assert [session.session_key for session in Session.objects.all()] == [lasting.session_key]
+
+
+@pytest.mark.parametrize(
+    "error", [BrokenPipeError(errno.EPIPE, "gone"), OSError(errno.ENOSPC, "full"), ValueError("closed")]
+)
+def test_news_that_nobody_can_read_ends_no_site(error):
+    from apps.operations.management.commands.up import Command
+
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise error
+
+    Command(stderr=Gone())._say("a worker was started again\n")

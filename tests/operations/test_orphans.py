@@ -112,3 +112,12 @@ def test_children_of_its_own_and_those_that_just_came_are_let_be():
         for process in (ours, other):
             process.kill()
             process.wait()
+
+
+def test_a_terminal_that_is_closed_ends_everything_but_under_nohup():
+    asked = "from apps.operations.launcher import Launcher; one = Launcher([], [], print); one.catch_signals(); "
+    says = "signal.raise_signal(signal.SIGHUP); print(one.ending)"
+    for before, ending in (("SIG_DFL", "True"), ("SIG_IGN", "False")):
+        program = f"import signal; signal.signal(signal.SIGHUP, signal.{before}); {asked}{says}"
+        told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert told.stdout.strip() == ending, told.stderr

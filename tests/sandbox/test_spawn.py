@@ -342,3 +342,18 @@ def test_the_data_of_a_project_in_a_readable_place_cannot_be_read(
         "print(json.dumps(found))"
     )
     assert says(program, access=Access()) == [None, "text"]
+
+
+def test_a_child_that_the_kernel_does_not_end_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    def stuck(seconds: float) -> int:
+        waited.append(seconds)
+        raise subprocess.TimeoutExpired("child", seconds)
+
+    with spawn.spawn([sys.executable, "-c", "pass"]) as child:
+        really = child.popen.wait
+        monkeypatch.setattr(child.popen, "wait", stuck)
+        assert [child.end(0.0), child.end(5.0)] == [-signal.SIGKILL] * 2
+    assert waited == [spawn.LEFT]
+    really()

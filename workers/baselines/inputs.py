@@ -22,9 +22,10 @@ def seeded_inputs(
     shapes: Mapping[str, Sequence[int]] | None = None,
     vocabulary: Mapping[str, int] | None = None,
     scale: float = 1.0,
+    positive: bool = False,
 ) -> dict[str, Array]:
-    """Arrays by input name: standard normal floats times `scale`, integers below `vocabulary[name]` (2 unless given), coins for
-    bool.
+    """Arrays by input name: standard normal floats times `scale`, or their absolute values (`positive`), integers below
+    `vocabulary[name]` (2 unless given), coins for bool.
 
     Integers of 8 and 16 bits take all their values: they are quantised numbers, indices have 32 bits or 64.
 
@@ -39,7 +40,9 @@ def seeded_inputs(
         sizes = [int(size) for size in shape if size is not None]
         below = (vocabulary or {}).get(port.name, INDICES)
         drawn = _draw(random, port.name, np.dtype(port.dtype), sizes, below)
-        arrays[port.name] = np.asarray(drawn * scale, drawn.dtype) if drawn.dtype.kind == "f" else drawn
+        if drawn.dtype.kind == "f":
+            drawn = np.asarray((np.abs(drawn) if positive else drawn) * scale, drawn.dtype)
+        arrays[port.name] = drawn
     return arrays
 
 

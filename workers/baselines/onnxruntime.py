@@ -31,7 +31,9 @@ def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, A
     model = load(order.network)
     inspection, rows = inspect_model(model), vocabularies(model)
     del model
-    inputs = {seed: seeded_inputs(inspection, seed, order.shapes, rows, order.scale) for seed in order.seeds}
+    inputs = {
+        seed: seeded_inputs(inspection, seed, order.shapes, rows, order.scale, order.positive) for seed in order.seeds
+    }
     session = _session(order, inspection)
     if not order.runs:
         yield answer(NAME, order, np.empty(0), _references(order, inputs, session), onnxruntime.__version__)

@@ -19,7 +19,7 @@ AGAIN = 0.05
 
 @dataclass(frozen=True)
 class Order:
-    """`shapes` by input name for dynamic inputs, `scale` of those that are floats.
+    """`shapes` by input name for dynamic inputs, `scale` of those that are floats, none of them below zero where `positive`.
 
     `runs` are timed after `warm_up` seconds, with the inputs of the first seed, fewer when they take over `longest` seconds,
     and again for every further line; with 0 runs one reference is stored per seed instead.
@@ -34,6 +34,7 @@ class Order:
     runs: int = 50
     warm_up: float = 0.2
     longest: float = 60.0
+    positive: bool = False
 
     @classmethod
     def from_json(cls, text: str) -> Order:

@@ -17,6 +17,9 @@ PART, FEW, LOW, LEAST = 30.0, 0.01, 0.1, 1e-5
 """What is small in an output may be far from the reference within a share of the largest value: scores beside pixels, numbers
 beside a mask of -1e9. So at most a hundredth of the elements differ by over 30 times that share, of themselves and the tenth
 that is smallest, or 1e-5: ONNX Runtime's Sigmoid is a quotient and a half, off by 1e-7 whatever comes out."""
+COARSE, SOME = 0.5, 0.1
+"""Behind numbers of 8 or 16 bits what is small differs more: by no more than half of itself and the tenth that is smallest, but
+in a tenth of the elements. What is another number altogether, as scores that are zero or another place's, is so in most."""
 ELEMENTS = 8
 """Fewer span no steps to tell right from wrong by: how large they are says that."""
 HALFWAY = 0.5
@@ -204,14 +207,15 @@ def _excess(difference: float, scale: float, tolerance: Tolerance) -> str:
 
 
 def _parts(y: NDArray[np.float64], ref: NDArray[np.float64], tolerance: Tolerance) -> str:
-    """The same of the smaller part of an output that is computed in float32; other numbers are as coarse as they are."""
+    """The same of the smaller part of an output, more coarsely where it is not computed in float32."""
     sizes = np.abs(ref)
-    if tolerance.relative > SINGLE.relative or not sizes.any():
+    if not sizes.any():
         return ""
-    relative = PART * tolerance.relative
+    exact = tolerance.relative <= SINGLE.relative
+    relative, few = (PART * tolerance.relative, FEW) if exact else (COARSE, SOME)
     least = max(LEAST, float(np.quantile(sizes[sizes > 0], LOW)))
     off = float(np.mean(np.abs(y - ref) > relative * (sizes + least)))
-    if off <= FEW:
+    if off <= few:
         return ""
     return f"{100 * off:.3g} % of its elements differ by over {100 * relative:.3g} % of what they are"
 

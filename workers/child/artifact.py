@@ -72,6 +72,9 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
             verdict = _verified(spec, folder, work, pulse)
         with lock.exclusive():
             ours, theirs = _timed(spec, folder, work)
+    # Before anything is told of it: a library that is never packed has no place on a chart.
+    pulse.tell("phase", name="packing", text="packing the archive")
+    archive = _pack(order, folder, work, ours, theirs, verdict) if verdict.passed else None
     if theirs is not None:
         tell_baseline(pulse, spec, ONNX_RUNTIME, theirs)
     pulse.tell(
@@ -83,7 +86,6 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
         verified=verdict.passed,
         error=verdict.reason,
     )
-    archive = _pack(order, folder, work, ours, theirs, verdict) if verdict.passed else None
     pulse.tell(
         "result",
         task="compile",

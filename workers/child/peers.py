@@ -135,11 +135,13 @@ def library(spec: RunSpec, folder: Path) -> Peer:
     return run_script(spec, folder, "--turns", "--runs", str(RUNS), "--seconds", str(TURN))
 
 
-def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS, scale: float = 1.0) -> Peer:
-    """To be timed in `turns`, or, with 0 runs, reference outputs for every seed under `work`, of inputs of that `scale`; raises
-    ArtifactFailed."""
+def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS, scale: float = 1.0, positive: bool = False) -> Peer:
+    """To be timed in `turns`, or, with 0 runs, reference outputs for every seed under `work`, of inputs of that `scale`, and
+    `positive` or not; raises ArtifactFailed."""
     references = str(work / "references")
-    order = Order(spec.network, references, dict(spec.inputs), scale, SEEDS, spec.threads, runs, longest=TURN)
+    order = Order(
+        spec.network, references, dict(spec.inputs), scale, SEEDS, spec.threads, runs, longest=TURN, positive=positive
+    )
     return Peer(ONNX_RUNTIME, [sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json())
 
 

@@ -78,7 +78,9 @@ def main() -> int:
             say("whoever has the key may run programs here, and nothing on the wire is hidden: trust the network")
         if lacking := offered().lacks(SCOPED):
             say(f"programs of sites are not fully held back here: {offered()}; it takes {lacking}")
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # a terminal that is closed ends it too, but under nohup
+                signal.signal(number, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
             listen(server, key)
     return 0
@@ -183,7 +185,8 @@ def begin(taken: socket.socket, key: Key, folders: dict[int, str], buries: socke
         os.setsid()
         die_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         for one in ours:
             one.close()
         folders.clear()  # a program that knew the others' could have them buried

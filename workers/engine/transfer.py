@@ -105,6 +105,7 @@ class Neighbours:
     def points(self, loans: Sequence[Loan]) -> tuple[Features, NDArray[np.float64]]:
         """Features (n, width + tiles, see `placed`) and speeds (n,) relative to the best of their own operator."""
         features, speeds = [], []
+        loans = loans[:: -(-len(loans) * LEAST // LOANS)]  # of very many some, each with as much as says something
         for operator, number, count in loans:
             seen, sketch = self._histories[operator].sketches[number], self._sketches[operator, number]
             count = min(count, len(seen.speeds))

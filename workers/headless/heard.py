@@ -14,7 +14,7 @@ IMPORTS, LOAD, IMPORT = "process/imports", "start/load", "start/import"
 STEPS = {
     "importing": LOAD, "spaces": "start/spaces", "started": "start/describe", "operators": "end of the start",
     "compiling": "artifact/compile", "rehearsing": "artifact/rehearse", "verifying": "artifact/verify",
-    "end_to_end": "artifact/pack", "result": "end",
+    "packing": "artifact/pack", "result": "end",
 }  # fmt: skip
 """Accounts that begin with an event, by its kind or its phase's name; a second "importing" is the network's own."""
 

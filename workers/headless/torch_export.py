@@ -41,4 +41,6 @@ def _copy(made: Path, work: Path, kept: Path) -> None:
         raise Failure(f"the converting process names a file outside of its directory: {made}; nothing is taken")
     partial = kept.with_suffix(".partial")
     shutil.copyfile(made, partial, follow_symlinks=False)
+    with partial.open("rb") as written:  # its name says what is in it, also after a power cut
+        os.fsync(written.fileno())
     os.replace(partial, kept)

@@ -126,7 +126,9 @@ def _tuned(
                 Display.say(f"--resume: no run that measured anything is in {out} yet; a new one begins")
             if new and device is None and _takes_long(spec.budget):
                 with spending("command/check"):
-                    _check_import(spec, arguments.network, display, display.over(directory.journal))
+                    _check_import(
+                        spec, arguments.network, directory.work_dir(), display, display.over(directory.journal)
+                    )
             ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
             history = directory.journal.history()
             operators, layout = directory.facts()
@@ -158,7 +160,7 @@ def _takes_long(budget: Budget) -> bool:
     return (budget.seconds or (budget.trials or math.inf) / USUAL) >= LONG
 
 
-def _check_import(spec: RunSpec, network: str, display: Display, journal: Journal) -> None:
+def _check_import(spec: RunSpec, network: str, work: Path, display: Display, journal: Journal) -> None:
     """Keeps what ONNX Runtime and untuned TVM take (`baseline` events). Raises Failure where even untuned TVM computes
     something else, and where the run is not wanted any more; what hinders the comparison is only shown."""
     wrong: list[str] = []
@@ -171,13 +173,16 @@ def _check_import(spec: RunSpec, network: str, display: Display, journal: Journa
         if event["kind"] == "log" and event["level"] == "error":
             wrong.append(event["text"])
 
-    order = {"task": "baseline", "spec": spec.to_json(), "name": Path(network).stem}
+    # What a kill leaves there goes with the run's directory.
+    order = {"task": "baseline", "spec": spec.to_json(), "name": Path(network).stem, "work_dir": str(work)}
     try:
         ask(order, hear, journal.heartbeat)
     except Failure as error:
         if journal.heartbeat() != "continue":
             raise Failure(EARLY) from None
         Display.say(f"the import could not be compared with ONNX Runtime: {str(error).splitlines()[0]}")
+    finally:
+        remove_tree(work)
     if wrong:
         raise Failure(wrong[0])
 

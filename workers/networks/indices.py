@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
@@ -54,6 +55,8 @@ class _Bounding:
         self._weights, self._shapes, self._count = Weights(model.graph), tensor_shapes(_undeclared(model)), 0
         self._clips = opset(model) >= CLIPS_BY_INPUTS
         self._inner = {name: values for graph in nested(model.graph) for name, values in _constants(graph)}
+        made = Counter(name for graph in nested(model.graph) for name in _made(graph))
+        self._shared = {name for name, graphs in made.items() if graphs > 1}
 
     def bounded(self, graph: GraphProto) -> int:
         """Gives the operators of `graph` their bounds; how many needed some."""
@@ -61,6 +64,9 @@ class _Bounding:
         clipped: dict[tuple[str, bytes], str] = {}
         for node in graph.node:
             if node.op_type in INDICES:
+                if shared := self._shared.intersection(node.input):
+                    reason = f"it reads {shown(min(shared))}, a name that two of the file's graphs use"
+                    raise _refused(node, reason, "export the network with a name of its own for each")
                 place = INDICES[node.op_type]
                 indices, known = node.input[place], self._known(node.input[place])
                 if known is None:
@@ -117,6 +123,12 @@ class _Bounding:
             return [helper.make_node("Clip", [indices, least, most], [output])]
         under = f"{output}__under"
         return [helper.make_node("Min", [indices, most], [under]), helper.make_node("Max", [under, least], [output])]
+
+
+def _made(graph: GraphProto) -> set[str]:
+    """Names that are of this graph: another one inside of an operator may have them too, and mean something else."""
+    given = (value.name for value in (*graph.input, *graph.initializer))
+    return {*given, *(name for node in graph.node for name in node.output)} - {""}
 
 
 def _undeclared(model: ModelProto) -> ModelProto:

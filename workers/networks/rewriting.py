@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.graph import (
     Weights,
@@ -116,6 +116,76 @@ def sort_topk(model: ModelProto) -> str | None:
     for found in unsorted:
         found.i = 1
     return f"{len(unsorted)} TopKs were made to sort what they find" if unsorted else None
+
+
+def one_sided_infinities(model: ModelProto) -> str | None:
+    """IsInf of one sign asks for the sign too: TVM's has both."""
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+    nodes: list[NodeProto] = []
+    rewritten = 0
+    for node in model.graph.node:
+        signs = [sign for name, sign in _SIGNS if node.op_type == "IsInf" and not attribute(node, name, 1)]
+        if not signs:
+            nodes.append(node)
+            continue
+        rewritten += 1
+        (source,), (result,) = node.input, node.output
+        dtype = helper.tensor_dtype_to_np_dtype(shapes[source].dtype if source in shapes else TensorProto.FLOAT)
+        zero = weights.put(f"{result}__zero", np.asarray(0, dtype))
+        found = f"{result}__both"
+        nodes.append(helper.make_node("IsInf", [source], [found]))
+        for number, sign in enumerate(signs):
+            side, kept = f"{result}__side_{number}", result if number == len(signs) - 1 else f"{result}__one"
+            nodes += [helper.make_node(sign, [source, zero], [side]), helper.make_node("And", [found, side], [kept])]
+            found = kept
+    if rewritten:
+        replace_nodes(model.graph, nodes)
+    return f"{rewritten} IsInfs of one sign ask for the sign too" if rewritten else None
+
+
+_SIGNS = (("detect_negative", "Greater"), ("detect_positive", "Less"))
+"""What an IsInf may leave out, and what is true of all that it then finds."""
+
+
+def scalar_depths(model: ModelProto) -> str | None:
+    """OneHot's constant depth is a whole number without an axis: TVM's converter takes no list of one, nor a real number."""
+    weights = Weights(model.graph)
+    rewritten = 0
+    for node in model.graph.node:
+        if node.op_type != "OneHot" or node.input[1] not in weights:
+            continue
+        depth = weights.get(node.input[1])
+        if depth.ndim or depth.dtype.kind not in "iu":
+            node.input[1] = weights.put(f"{node.output[0]}__depth", depth.astype(np.int64).reshape(()))
+            rewritten += 1
+    return f"{rewritten} OneHots were given their depth as a number" if rewritten else None
+
+
+HALF_PIXELS = 16
+"""The operator set from which on RoiAlign takes half a pixel off unless it is told not to."""
+
+
+def regions_half_a_pixel_off(model: ModelProto) -> str | None:
+    """RoiAlign takes half a pixel off regions once they are scaled, TVM before: they are moved by the difference."""
+    if opset(model) < HALF_PIXELS:
+        return None
+    weights = Weights(model.graph)
+    nodes: list[NodeProto] = []
+    rewritten = 0
+    for node in model.graph.node:
+        scale = attribute(node, "spatial_scale", 1.0) if node.op_type == "RoiAlign" else 1.0
+        if (
+            scale not in (0.0, 1.0)
+            and attribute(node, "coordinate_transformation_mode", b"half_pixel") == b"half_pixel"
+        ):
+            moved, by = f"{node.output[0]}__regions", np.asarray(0.5 - 0.5 / scale, np.float32)
+            nodes.append(helper.make_node("Add", [node.input[1], weights.put(f"{moved}_by", by)], [moved]))
+            node.input[1] = moved
+            rewritten += 1
+        nodes.append(node)
+    if rewritten:
+        replace_nodes(model.graph, nodes)
+    return f"{rewritten} RoiAligns had their regions moved by the half pixel that TVM scales" if rewritten else None
 
 
 def sums_to_additions(model: ModelProto) -> str | None:

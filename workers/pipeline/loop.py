@@ -336,7 +336,8 @@ class TuningLoop:
         """With the run's limits; its end may be none."""
         end = self._deadline - self._last_turn.reserve
         left = (lambda: max(0.0, end - self._clock.now())) if end < INFINITE else None
-        return Setting(self._seed, self._peak, left=left, trials=self._budget.trials)
+        repeated = lambda: self._books.repeated  # noqa: E731  as `left`: it is asked at every decision
+        return Setting(self._seed, self._peak, left, self._budget.trials, repeated)
 
     def _tell(self, kind: str, saving: bool = False, **payload: Any) -> None:
         self._telling.tell(kind, payload, self._checkpoint if saving else None)

@@ -21,7 +21,7 @@ from workers.sandbox.protection import Protection
 from workers.sandbox.tree import TREE_VARIABLE, Tree
 
 ROOT = str(Path(__file__).resolve().parents[2])
-LEFT = 20.0  # s for the kernel to end what has its SIGKILL
+LEFT = 10.0  # s for the kernel to end what has its SIGKILL, once: a job whose child hangs there is to be given back in time
 
 _BOOTSTRAP = "import sys; sys.path.insert(0, sys.argv[1]); from workers.sandbox.confine import main; main(sys.argv[2:])"
 
@@ -164,6 +164,7 @@ class Process:
         self.tree = tree
         self._status: int | None = status
         self._protection = Protection()
+        self._left = False
 
     @property
     def pid(self) -> int:
@@ -203,11 +204,7 @@ class Process:
     def end(self, grace: float = 2.0) -> int:
         """SIGTERM, `grace` seconds, SIGKILL, for it and all it started; returns the exit status (negative: signal). One
         that the kernel does not end, as on a disk that answers no more, is left: it has its signal."""
-        self.tree.end(grace)
-        try:
-            code = self.popen.wait(LEFT)
-        except subprocess.TimeoutExpired:
-            code = -signal.SIGKILL
+        code = -signal.SIGKILL if self._left else self._ended(grace)
         for stream in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
             if stream is not None:
                 stream.close()
@@ -215,6 +212,14 @@ class Process:
             os.close(self._status)
             self._status = None
         return code
+
+    def _ended(self, grace: float) -> int:
+        self.tree.end(grace)
+        try:
+            return self.popen.wait(LEFT)
+        except subprocess.TimeoutExpired:
+            self._left = True
+            return -signal.SIGKILL
 
     def __enter__(self) -> Process:
         return self

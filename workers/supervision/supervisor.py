@@ -26,19 +26,22 @@ from workers.supervision.wires import Wires
 
 @contextmanager
 def _termination_raises() -> Iterator[None]:
-    """SIGTERM unwinds the stack instead of ending us at once, where nobody else has decided what it does."""
+    """SIGTERM, or a terminal that is closed, unwinds the stack instead of ending us at once, where nobody else has decided what
+    it does."""
 
     def leave(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
 
-    mine = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    if mine:
-        signal.signal(signal.SIGTERM, leave)
+    in_front = threading.current_thread() is threading.main_thread()
+    both = (signal.SIGTERM, signal.SIGHUP) if in_front else ()
+    mine = [number for number in both if signal.getsignal(number) == signal.SIG_DFL]
+    for number in mine:
+        signal.signal(number, leave)
     try:
         yield
     finally:
-        if mine:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def supervise(

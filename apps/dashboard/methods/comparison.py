@@ -31,7 +31,7 @@ _HALVED = (
     *(number for number in ANNEALING_OF_AUTOTVM if number.name != "chains"),
 )
 _IMPROVEMENT = (
-    *numbers("search", "AdaTune's program: the first plan is random", first=32),
+    *numbers("search", "AdaTune's program: the first plan is random; some of it is not built", first=16),
     *numbers("search", "AdaTune's surrogate", acquisition="expected_improvement"),
 )
 _CONTEXTUAL = numbers("search", "AdaTune's contextual optimizer", contextual=True)
@@ -117,7 +117,7 @@ PUBLISHED = (
             *numbers(
                 "search",
                 "TVM's model guesses until 100 programs were measured; here the first plan is random",
-                first=64,
+                first=32,
             ),
             *numbers(
                 "search", "TVM's one model learns from all operators; here each from those alike", transfer=100_000
@@ -159,7 +159,7 @@ PUBLISHED = (
             *ANNEALING,
             *RANKING,
             *RUNS_500,
-            *numbers("search", "AutoTVM's program: the first plan is random", first=32),
+            *numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=16),
             *numbers("rhythm", "DynaTune's program", plan=32),
             *numbers("rhythm", _UNTIL_VALID, warm_up=32),
             *numbers("rhythm", "DynaTune's script: slots of 20 s", slot_seconds=20.0),

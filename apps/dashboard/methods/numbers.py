@@ -52,7 +52,7 @@ RUNS_500 = numbers(
     "evaluator", "DynaTune's and AdaTune's scripts", runs=500, most=500, seconds=0.0, reject=0.0, statistic="mean"
 )
 BATCHES = numbers("evaluator", "AdaTune's program", most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0)
-FIRST = numbers("search", "AutoTVM's program: the first plan is random", first=64)
+FIRST = numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=32)
 SAMPLED = (
     *numbers("search", "Chameleon, 3.1: the first plan is sampled too; random in its program", first=0),
     *numbers("search", "Chameleon, Algorithm 1: all that is measured was sampled", epsilon=0.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from apps.dashboard.methods.words import Part, numbers
@@ -42,6 +43,11 @@ RULE = (
     ),
 )
 """The product's."""
+_BONUS = ("scale", "surprise", "c", "c_fast", "fast_latency")
+_WITHOUT_BONUS = tuple(
+    replace(number, source="of the bonus, for which nothing here asks") if number.name in _BONUS else number
+    for number in RULE
+)
 _PAPER_RULE = (
     *_SCORE,
     *_of("DynaTune, 4.2: the bonus as printed, of 1 ms", scale="millisecond"),
@@ -79,14 +85,14 @@ SCHEDULERS = (
         "epsilon_greedy",
         "Largest gain, some by chance",
         "the largest expected gain, and 5 % of the slots by chance (DynaTune, Appendix A).",
-        (*RULE, *_of("DynaTune, Appendix A", epsilon=0.05)),
+        (*_WITHOUT_BONUS, *_of("DynaTune, Appendix A", epsilon=0.05)),
     ),
     Part(
         "softmax",
         "By chance, larger gains more often",
         "each slot is drawn, an operator the likelier the larger the gain expected of it (DynaTune, Appendix A).",
         (
-            *RULE,
+            *_WITHOUT_BONUS,
             *_of("DynaTune, Appendix A", temperature=1.0),
             *_of("product: of the mean expected gain; the paper does not say of what", unit="mean"),
         ),

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count
 
 from apps.dashboard import words
-from apps.dashboard.figures import Speed, headline, sizes, speed
+from apps.dashboard.figures import Speed, headline, sizes, speed, told_sum
 from apps.dashboard.report.story import OTHERS, Told, titled
 from apps.tuning.journal import ordered
 from apps.tuning.live import made_with
@@ -79,12 +79,13 @@ def spent(seconds: Mapping[str, float]) -> list[tuple[str, float, float]]:
 def rows(run: TuningRun, operators: Sequence[Told], colours: Mapping[int, int]) -> list[Row]:
     """By their part of the latency, largest first."""
     ranked = sorted(operators, key=lambda one: -one["weight"] * (one["best"] or 0.0))
+    whole = told_sum(run, [(one["weight"], one["best"]) for one in operators])
     return [
         Row(
             operator=one,
             name=titled(one),
             colour=colours.get(one["index"], OTHERS),
-            speed=speed(run, one["weight"], one["flops"], one["best"], one["at_once"]),
+            speed=speed(run, whole, one["weight"], one["flops"], one["best"], one["at_once"]),
             won=60 * one["gain"] / one["seconds"] if one["slots"] > 1 and one["seconds"] else None,
         )
         for one in ranked

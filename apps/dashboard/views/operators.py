@@ -26,7 +26,7 @@ SOON, LATER = 4, 60
 @require_GET
 def operator(request: HttpRequest, pk: UUID, index: int) -> HttpResponse:
     run, found = _found(request, pk, index)
-    if request.GET.get("seen") == _seen(run):
+    if request.GET.get("seen") == _seen(run, found):
         return HttpResponse(status=204)  # the page has all of it
     return render(request, "dashboard/operator.html", _told(run, found))
 
@@ -47,13 +47,16 @@ def _found(request: HttpRequest, pk: UUID, index: int) -> tuple[TuningRun, Opera
     return run, found
 
 
-def _seen(run: TuningRun) -> str:
-    """Changes with all that the page tells."""
-    return f"{run.job.last_seq}-{run.job.state}-{run.job.wanted}"
+def _seen(run: TuningRun, found: Operator) -> str:
+    """Changes with all that the page tells; the run's clock, to which its charts go, by the minute."""
+    own = (found.trials, found.failures, found.slots, found.best_seconds)
+    told = (*own, run.latency, run.clock // LATER, run.job.state, run.job.wanted)
+    return "-".join(map(str, told))
 
 
 def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
     told = course(run, found)
+    whole = figures.told_sum(run, run.operators.values_list("weight", "best_seconds"))
     drawn = {size: charts(run, told, size) for size in PLACES}
     best = believed(run, found.index).first()
     own_rows = run.measurements.filter(operator=found.index)
@@ -64,7 +67,7 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "operator": found,
         "before": run.operators.filter(index__lt=found.index).last(),
         "after": run.operators.filter(index__gt=found.index).first(),
-        "speed": figures.speed(run, found.weight, found.flops, found.best_seconds, found.at_once),
+        "speed": figures.speed(run, whole, found.weight, found.flops, found.best_seconds, found.at_once),
         "bandwidth": found.bytes / found.best_seconds if found.best_seconds else None,
         "course": told,
         "slots": [(slot, words.named(words.RULES, slot.rule)) for slot in told.given],
@@ -78,7 +81,7 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "tried": _tried(run, found),
         "belief": found.last_terms.get("belief"),
         "fan": [(size, fanned) for size in PLACES if last and (fanned := fan(last.decision, size))],
-        "seen": _seen(run),
+        "seen": _seen(run, found),
         "every": 0 if run.job.state in OVER else SOON if run.job.state in ACTIVE else LATER,
     }
 

@@ -249,6 +249,7 @@ def _left(found: TuningRun) -> dict[str, Any]:
         "over": found.job.state in OVER,
         "further": urlencode(_again(found)),
         "resized": found.shapes != found.network.shapes,
+        "unready": found.target.state != Target.State.READY,
     }
 
 

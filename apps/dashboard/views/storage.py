@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET
 from apps.catalog.models import Network
 from apps.core.access import owned
 from apps.core.errors import Refused
+from apps.dashboard.listed import LONG
 from apps.dashboard.views.posted import by_button
 from apps.tuning import quota, services
 from apps.tuning.models import Artifact
@@ -28,7 +29,7 @@ def storage(request: HttpRequest) -> HttpResponse:
     networks = Network.objects.filter(owner=request.user).exclude(state=Network.State.REJECTED)  # type: ignore[misc]
     libraries = Artifact.objects.filter(run__owner=request.user, state=Artifact.State.READY)  # type: ignore[misc]
     counted = networks.defer("inspection").annotate(tuned=Count("runs")).order_by("-size", "name", "pk")
-    named = libraries.select_related("run__network", "run__target").defer("run__network__inspection")
+    named = libraries.select_related("run__network", "run__target").defer("verdict", *(f"run__{name}" for name in LONG))
     context = {
         "used": quota.used(request.user),
         "quota": settings.QUOTA,

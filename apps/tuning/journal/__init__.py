@@ -6,6 +6,6 @@ batch, not by the event, and by index: a run of 100,000 measurements is written 
 """
 
 from apps.tuning.journal.batch import write
-from apps.tuning.journal.rows import ordered, slot_row
+from apps.tuning.journal.rows import ordered, own_terms, slot_row
 
-__all__ = ["ordered", "slot_row", "write"]
+__all__ = ["ordered", "own_terms", "slot_row", "write"]

@@ -11,6 +11,22 @@ from workers.messages import Event as Told
 from workers.messages.baselines import ONNX_RUNTIME
 
 
+def own_terms(terms: Any, operator: int) -> Any:
+    """A decision's terms, and of tables of every operator by its index only this one's entry: pages and rows of many operators
+    would hold the square of them."""
+    if not isinstance(terms, dict):
+        return terms
+    own = str(operator)
+    return {
+        name: {index: value[index] for index in value if index == own} if _of_all(value) else value
+        for name, value in terms.items()
+    }
+
+
+def _of_all(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value) and all(index.isdigit() for index in value)
+
+
 def slot_row(slot: Slot) -> list[Any]:
     """As the page draws it."""
     return [slot.number, slot.operator, slot.began, slot.ended, slot.before, slot.after, slot.trials, slot.rule]

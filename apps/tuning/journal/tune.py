@@ -8,13 +8,15 @@ from typing import Any
 from apps.core.content import Stored
 from apps.tuning.journal.measured import Measured, finite, of_kind
 from apps.tuning.journal.recorder import RunRecorder
-from apps.tuning.journal.rows import baseline, measured_whole, said, slot_row
+from apps.tuning.journal.rows import baseline, measured_whole, own_terms, said, slot_row
 from apps.tuning.leases import Claim
 from apps.tuning.models import Checkpoint, Operator, Slot, TuningRun
 from workers.messages import Event as Told
 from workers.messages.causes import UNBUILT
 
 FIGURES = ("best_seconds", "trials", "failures", "slots", "seconds", "last_rule", "last_terms")
+COUNTED = ("index", "weight", *FIGURES[:5])
+"""What the next figures are made of."""
 _FIXED = ("key", "weight", "flops", "bytes", "work", "configurations", "sketches")
 _SHOWN = ("index", "name", "weight", "flops", "work", "configurations")
 _AHEAD = ("gain", "unknown", "seconds")
@@ -26,7 +28,8 @@ class TuneRecorder(RunRecorder):
 
     def __init__(self, held: Claim, run: TuningRun) -> None:
         super().__init__(held, run)
-        self._operators = {operator.index: operator for operator in Operator.objects.filter(run=self.run)}
+        rows = Operator.objects.filter(run=self.run).only("run", *COUNTED)  # each is read for every few events
+        self._operators = {operator.index: operator for operator in rows}
         self._touched: set[int] = set()
         self._measured = Measured(self.run)
         self._slots: dict[int, Slot | None] = {}
@@ -52,7 +55,9 @@ class TuneRecorder(RunRecorder):
         self._measured.flush()
         Slot.objects.bulk_create(slot for slot in self._slots.values() if slot is not None)
         for index in sorted(self._touched):
-            self._operators[index].save(update_fields=FIGURES)  # bulk_update takes as long for one as this for thirty
+            operator = self._operators[index]
+            told = set(FIGURES) - operator.get_deferred_fields()
+            operator.save(update_fields=told)  # bulk_update takes as long for one as this for thirty
         if self._progress:
             self._held.fenced(fruitless=0)
         if self._checkpoint is not None:
@@ -151,7 +156,7 @@ class TuneRecorder(RunRecorder):
         terms = {name: value for name, value in event["decision"].items() if name not in ("rule", "chain")}
         if ahead := terms.pop("expected", None):
             self.run.expected = {name: finite(ahead[name]) for name in _AHEAD}
-        operator.last_terms = terms
+        operator.last_terms = own_terms(terms, index)
         self._touched.add(index)
         self.run.slots_count += 1
         self.run.slots_by_belief += bool(terms.get("decided_by_belief"))

@@ -94,7 +94,8 @@ def create_run(
 
 def _alike(asked: Mapping[str, Any], parts: Mapping[str, str], within: timedelta) -> TuningRun | None:
     """Inside a transaction that holds the network's row: of two presses that come at once the second finds the first one's."""
-    rows = TuningRun.objects.filter(**asked, created__gt=clock.now() - within, job__wanted=Job.Wanted.CONTINUE)
+    lately = (clock.now() - within, clock.now() + within)  # not of a clock that was ahead
+    rows = TuningRun.objects.filter(**asked, created__range=lately, job__wanted=Job.Wanted.CONTINUE)
     # Compared here: whether two JSON columns are equal not every database can tell.
     going = rows.exclude(job__state__in=OVER).order_by("-created")
     return next((run for run in going if within and run.parts == parts and run.shapes == run.network.shapes), None)

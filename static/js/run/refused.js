@@ -8,14 +8,23 @@ document.body.addEventListener("htmx:responseError", (event) => {
   say(event, plain || `The server answered ${xhr.status}. Next step: reload the page, then try again.`);
 });
 
+/** Parts of the page that were to be fetched anew when something happened, and got no answer: by what makes them ask. */
+const ASKING = { downloads: "downloads", waiting: "standing" };
+const unanswered = new Set();
+
 /** The line to the server is open. */
 export function reached() {
+  for (const asking of unanswered) document.body.dispatchEvent(new Event(asking));
+  unanswered.clear();
   for (const notice of document.querySelectorAll(".notice[data-unreached]")) notice.remove();
 }
 
 function say({ detail: { elt, target, requestConfig } }, sentence) {
   const notice = document.createElement("div");
-  if (requestConfig.verb !== "post") return notice; // what the page asks for by itself it asks for again
+  if (requestConfig.verb !== "post") {
+    if (elt.id in ASKING) unanswered.add(ASKING[elt.id]);
+    return notice; // what else the page asks for by itself it asks for again
+  }
   const place = elt.closest(".busy") ?? target;
   notice.className = "notice";
   notice.setAttribute("role", "alert");

@@ -846,6 +846,10 @@ def test_a_link_in_place_of_the_log_is_not_followed(site: Any, tmp_path: Path) -
 def test_two_presses_of_a_button_are_one_run(site: Any) -> None:
     run = site.run(within=services.TWICE)
     assert site.run(within=services.TWICE) == run
+    TuningRun.objects.filter(pk=run.pk).update(created=clock.now() + 2 * services.TWICE)
+    assert site.run(within=services.TWICE) != run, "it began by a clock that was ahead"
+    TuningRun.objects.exclude(pk=run.pk).delete()
+    TuningRun.objects.filter(pk=run.pk).update(created=clock.now())
     assert site.run(within=services.TWICE, seed=1) != run
     assert site.run(within=services.TWICE, parts={"sampler": "greedy"}) != run
     assert site.run() != run, "who asks for another by a command has one"

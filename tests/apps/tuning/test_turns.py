@@ -10,7 +10,8 @@ import pytest
 from apps.core import clock
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.turns import LATE, TURN
+from apps.tuning.reconcile import reconcile
+from apps.tuning.turns import LATE, MEASURING, TURN, next_of
 from tests.apps.rows import Site
 from workers.messages import Budget
 
@@ -169,3 +170,15 @@ def test_it_waits_behind_the_others_and_goes_on(site: Site, django_capture_on_co
     assert again.since > held.held.since
     job.refresh_from_db()
     assert (job.state, job.error) == ("running", "")
+
+
+def test_an_account_that_had_the_machine_by_a_clock_that_was_ahead_has_its_turn_again(site: Site) -> None:
+    now = clock.now()
+    had, hers, his = site.run(budget=SHORT), site.run(budget=SHORT, seed=1), site.bobs(SHORT)
+    Job.objects.filter(pk=had.job_id).update(state="done", claimed=now + timedelta(days=365))
+    Job.objects.filter(pk=his.job_id).update(claimed=now - SECOND)
+    waiting = Job.objects.filter(pk__in=[hers.job_id, his.job_id])
+    assert next_of(waiting, MEASURING)[0] == his.job_id
+    reconcile(now)
+    Job.objects.filter(pk=his.job_id).update(claimed=now + SECOND)
+    assert next_of(waiting, MEASURING)[0] == hers.job_id

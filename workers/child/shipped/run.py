@@ -7,6 +7,7 @@ Needs numpy and TVM's runtime in the versions of metadata.json; nothing is compi
 """
 
 import argparse
+import contextlib
 import ctypes
 import importlib.metadata
 import importlib.util
@@ -62,6 +63,8 @@ def load(metadata):
 
     package = Path(importlib.util.find_spec("tvm").origin).parent
     ctypes.CDLL(str(package / "lib" / "libtvm_runtime.so"), ctypes.RTLD_GLOBAL)
+    with contextlib.suppress(OSError):  # sorting (TopK) is in there; a package without it has none
+        ctypes.CDLL(str(package / "lib" / "libtvm_runtime_extra.so"))
     machine = tvm_ffi.load_module(str(HERE / "model.so"))["vm_load_executable"]()
     cpu, pooled = 1, 2
     machine["vm_initialization"](cpu, 0, pooled)
@@ -224,7 +227,7 @@ def main():
         lower, median, upper = np.quantile(times, [0.25, 0.5, 0.75]) * 1e3
         print(
             f"{metadata['network']}: {median:.3f} ms a run (quartiles {lower:.3f} to {upper:.3f}, {len(times)} runs, "
-            f"{metadata['threads']} threads; {1e3 * metadata['latency']['median']:.3f} ms when it was made)"
+            f"{os.environ['TVM_NUM_THREADS']} threads; {1e3 * metadata['latency']['median']:.3f} ms when it was made)"
         )
 
 

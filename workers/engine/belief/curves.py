@@ -45,6 +45,11 @@ class Curve(Protocol):
         """`theta` (n, p) in coordinates (n, q) that keep their meaning when a new segment starts at another level."""
         ...
 
+    def stretch(self, theta: Array) -> Array:
+        """ln of the volume in `relative` coordinates of a unit of volume at each of `theta` (n, p), as (n,): a density there
+        is that many times higher here."""
+        ...
+
     def broad(self) -> tuple[Array, Array]:
         """Mean and spread (q,) of a broad belief in `relative` coordinates, for operators nothing is known of."""
         ...
@@ -88,6 +93,10 @@ class LogPower:
         """(ln(a / best), b, c): the head room over the best carries over to the next segment, the level does not."""
         return np.stack([np.log(theta[:, 0] / best), theta[:, 1], theta[:, 2]], axis=1)
 
+    def stretch(self, theta: Array) -> Array:
+        """See `Curve`."""
+        return -np.log(theta[:, 0])
+
     def broad(self) -> tuple[Array, Array]:
         """Ceiling 1.5 times the best within a factor of about 2; half of it after some 1 to 100 configurations."""
         return np.array([math.log(1.5), 2.0, 1.0]), np.array([0.7, 2.5, 1.0])
@@ -124,6 +133,10 @@ class Pow2:
     def relative(self, theta: Array, best: float) -> Array:
         """(b,): the next segment rises as this one did, from wherever it starts."""
         return theta[:, 1:]
+
+    def stretch(self, theta: Array) -> Array:
+        """See `Curve`: the same everywhere."""
+        return np.zeros(len(theta))
 
     def broad(self) -> tuple[Array, Array]:
         """Ten times as many configurations are 1.3 times faster, or 1 to 2 times."""
@@ -167,6 +180,10 @@ class Pow4:
         """(ln(c / best), g, u, alpha)."""
         return np.concatenate([np.log(theta[:, :1] / best), theta[:, 1:]], axis=1)
 
+    def stretch(self, theta: Array) -> Array:
+        """See `Curve`."""
+        return -np.log(theta[:, 0])
+
     def broad(self) -> tuple[Array, Array]:
         """The head room of `LogPower`, a third of it missing at first, any shift and exponent."""
         return np.array([math.log(1.5), 0.35, 2.0, 1.0]), np.array([0.7, 0.3, 2.0, 1.0])
@@ -200,6 +217,10 @@ class LogLinear:
     def relative(self, theta: Array, best: float) -> Array:
         """(a / best,): the slope, as a share of the speed."""
         return theta[:, :1] / best
+
+    def stretch(self, theta: Array) -> Array:
+        """See `Curve`: the same everywhere."""
+        return np.zeros(len(theta))
 
     def broad(self) -> tuple[Array, Array]:
         """A doubling adds 7 % of the speed, or up to some 20 %."""
@@ -235,6 +256,10 @@ class LogLogLinear:
     def relative(self, theta: Array, best: float) -> Array:
         """(a / (e^best - 1),): the slope within the logarithm, as a share of what is reached there."""
         return theta[:, :1] / math.expm1(best)
+
+    def stretch(self, theta: Array) -> Array:
+        """See `Curve`: the same everywhere."""
+        return np.zeros(len(theta))
 
     def broad(self) -> tuple[Array, Array]:
         """As for `LogLinear`, which it is for small speeds."""

@@ -54,6 +54,9 @@ class Sampling:
     again: int | None = None
 
     def __post_init__(self) -> None:
+        given = (self.walkers, self.steps, self.burn, self.samples, self.points, self.again)
+        if fractions := [count for count in given if not isinstance(count, int | None)]:
+            raise ValueError(f"sampling: {fractions[0]} must be a whole number, as all that it counts")
         counts = self.walkers, self.samples, 1 if self.again is None else self.again
         if min(counts) < 1 or not 0 <= self.burn < self.steps:
             raise ValueError(
@@ -123,7 +126,7 @@ class Problem:
         result = -0.5 * misfit * np.exp(-2 * noise) - self.observed * noise
         if self.prior is not None:
             away = (self.curve.relative(theta[:, :-1], self.best) - self.prior.mean) / self.prior.spread
-            result -= 0.5 * (away**2).sum(axis=1)
+            result += self.curve.stretch(theta[:, :-1]) - 0.5 * (away**2).sum(axis=1)
         return np.where(allowed, result, -np.inf)
 
 

@@ -61,7 +61,7 @@ def _linear(setting: Setting, patience: int | None = None) -> Scheduler:
 
 
 def _sequential(setting: Setting, patience: int | None = None) -> Scheduler:
-    return Sequential(setting.left, setting.trials, patience)
+    return Sequential(setting.left, setting.trials, patience, setting.repeated)
 
 
 SCHEDULERS: dict[str, Factory] = {

@@ -16,19 +16,24 @@ class Sequential:
     """By index, in equal parts of the seconds that slots may have and of the run's `trials` (neither: TRIALS an operator). Of
     two limits an operator's turn ends with the part that is spent first.
 
-    `left` tells the seconds that are left of the run: what no slot had, as warm-up and decisions, is nobody's part.
+    `left` tells the seconds that are left of the run: what no slot had, as warm-up and decisions, is nobody's part. Nor are
+    trials that timed something again (`repeated`).
 
     What an operator did not take, as it was finished before, is shared among those that are still to come. When all have
     had theirs, what is left goes to those that are not finished, the least spent on first.
     """
 
     def __init__(
-        self, left: Callable[[], float] | None = None, trials: float | None = None, patience: int | None = None
+        self,
+        left: Callable[[], float] | None = None,
+        trials: float | None = None,
+        patience: int | None = None,
+        repeated: Callable[[], int] = lambda: 0,
     ) -> None:
         if trials is not None and not (math.isfinite(trials) and trials > 0):
             raise ValueError(f"trials {trials} of a run must be greater than 0")
         self._left, self._trials = left, trials
-        self._patience = patience
+        self._patience, self._repeated = patience, repeated
         self._at = -1
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
@@ -69,6 +74,6 @@ class Sequential:
         if self._left is not None:
             limits.append((lambda one: one.seconds, self._left() + sum(one.seconds for one in progress)))
         if self._trials is not None or not limits:
-            whole = TRIALS * len(progress) if self._trials is None else self._trials
+            whole = TRIALS * len(progress) if self._trials is None else self._trials - self._repeated()
             limits.append((lambda one: float(len(one.curve)), whole))
         return limits

@@ -16,12 +16,14 @@ from workers.messages.foretold import CHANCE
 @dataclass(frozen=True)
 class Setting:
     """Of one run. `peak_flops` is the target's ceiling in FLOP/s; seconds that are `left` of it at any moment and
-    `trials` in all are its limits, None where it has none."""
+    `trials` in all are its limits, None where it has none. `repeated` tells how many of the trials so far timed again what
+    was known: they are on no operator's curve."""
 
     seed: int
     peak_flops: float
     left: Callable[[], float] | None = None
     trials: float | None = None
+    repeated: Callable[[], int] = lambda: 0
 
 
 Factory = Callable[..., Scheduler]
@@ -73,8 +75,9 @@ def latency_share(one: Progress) -> float:
 
 
 def configurations_ahead(one: Progress, slot_seconds: float) -> float:
-    """Configurations a slot is expected to measure: its length over the mean time of one (DynaTune's program), and no more
-    than the space still has."""
+    """Configurations that are measured in the time of a slot, the mean of all operators': that over the mean time of one
+    (DynaTune's program), and no more than the space still has. A slot that is one plan, however long it takes, measures
+    others."""
     if one.seconds > 0 and slot_seconds > 0 and one.own:
         ahead = slot_seconds * one.own / one.seconds
     else:
@@ -83,13 +86,15 @@ def configurations_ahead(one: Progress, slot_seconds: float) -> float:
 
 
 BAND = (0.5, 1.0, 2.0, 4.0)
-"""Where it is told what is expected: at so many slots from now."""
+"""Where it is told what is expected: after so many times the mean slot's time."""
 
 
 def band(one: Progress, slot_seconds: float) -> list[int]:
-    """Configurations from now at which it is told what is expected of an operator, see `BAND`."""
+    """Configurations from now at which it is told what is expected of an operator, see `BAND`, and after as many as its own
+    slots measured so far: of those that the next one comes to it is told what was expected."""
     ahead = configurations_ahead(one, slot_seconds)
-    return [round(max(1.0, slots * ahead)) for slots in BAND]
+    counts = [slots * ahead for slots in BAND] + [one.own / one.slots if one.slots else ahead]
+    return sorted({round(max(1.0, count)) for count in counts})
 
 
 def told_low(records: Records, one: Progress, configurations: Sequence[int]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,9 @@ class Command(SiteCommand):
         self.stdout.flush()
 
     def _say(self, news: str) -> None:
-        self.stderr.write(news)
-        self.stderr.flush()
+        with suppress(OSError, ValueError):  # nobody reads it any more, or its disk is full: that ends no site
+            self.stderr.write(news)
+            self.stderr.flush()
 
 
 def _admit(address: listening.Address) -> None:

@@ -21,10 +21,10 @@ class Settings:
 
     `ratio`: "joint" is the probability ratio of a whole action (Schulman et al., 2017), "knob" clips a ratio for each
     knob and sums the surrogates (program). `still` ends an episode when that share of its knobs stays or is sent to a
-    bound and reaches it (program: 0.75; paper: none). `reward`: "speed" is the estimate itself, "log" its logarithm,
-    either relative to the group's best. `hidden` units in the shared layer (paper: found by search, not said). `elite`
-    episodes begin at the best-scored visited configurations instead of at random, and `exhaustive` scores a sketch with
-    no more configurations than a call would look at completely: both off in the paper.
+    bound and reaches it (program: 0.75; paper: none). `reward`: "speed" is the estimate itself, relative to the group's
+    best, "log" its logarithm, from the group's worst to its best. `hidden` units in the shared layer (paper: found by
+    search, not said). `elite` episodes begin at the best-scored visited configurations instead of at random, and
+    `exhaustive` scores a sketch with no more configurations than a call would look at completely: both off in the paper.
     """
 
     episodes: int = 128
@@ -47,6 +47,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         counts = (self.episodes, self.together, self.steps, self.epochs, self.minibatch, self.hidden)
+        if fractions := [count for count in counts if not isinstance(count, int)]:
+            raise ValueError(f"{fractions[0]} must be a whole number, as episodes, steps and all that PPO counts")
         if min(counts) < 1:
             raise ValueError("episodes, together, steps, epochs, minibatch and hidden start at 1")
         if not (0 <= self.discount < 1 and 0 <= self.gae <= 1 and 0 <= self.elite <= 1):

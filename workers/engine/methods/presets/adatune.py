@@ -41,7 +41,7 @@ ADATUNE_PAPER = replace(
         "explorer": {**BY_SPEED, "chains": 64},  # program: twice the plan, by the expected improvement of speed
         "cost_model": {"target": "speed", "calibration": "raw"},  # program
         "evaluator": ADAPTIVE_PAPER,  # program: batches of 50 of 500 runs, 10 %
-        "search": {"first": _PLAN, **_IMPROVEMENT, "contextual": True},  # program
+        "search": {"first": _PLAN // 2, **_IMPROVEMENT, "contextual": True},  # program: the first plan is random
         "rhythm": {"plan": _PLAN, "warm_up": 1},
     },
 )
@@ -60,7 +60,7 @@ PRESETS = (
         ADATUNE_PAPER,
         name="adatune-surrogate",
         summary="AdaTune without its contextual optimizer: adatune-paper with 5 % of chance.",
-        parameters={**ADATUNE_PAPER.parameters, "search": {"first": _PLAN, **_IMPROVEMENT, "epsilon": 0.05}},
+        parameters={**ADATUNE_PAPER.parameters, "search": {"first": _PLAN // 2, **_IMPROVEMENT, "epsilon": 0.05}},
     ),
     replace(
         ADATUNE_PAPER,

@@ -51,7 +51,7 @@ DYNATUNE_PROGRAM = replace(
         **DYNATUNE_PAPER.parameters,
         # UCB1Selector takes C = 2 of networks of any latency; the script stops an operator early after 50.
         "scheduler": {"score": "speed", "prior": False, "c_fast": 2.0, "patience": 50},
-        "search": {"first": _PLAN},  # the first plan is random, as AutoTVM's
+        "search": {"first": _PLAN // 2},  # the first plan is random, as AutoTVM's
         "rhythm": {"plan": _PLAN, "warm_up": _PLAN, "slot_seconds": 20.0},
     },
 )

@@ -28,7 +28,7 @@ METASCHEDULE = Method(
         "cost_model": TREES,  # this and "search" are for landscapes: TVM's search brings its own
         "evaluator": RUNS,
         # Its one model learns from the points of all operators; eps_greedy 0.05 is the default.
-        "search": {"first": PLAN, "transfer": 100_000},
+        "search": {"first": PLAN // 2, "transfer": 100_000},
         "rhythm": {"plan": PLAN, "warm_up": 4},
     },
 )
