@@ -99,7 +99,7 @@ def test_latencies_are_those_of_the_quickest_turns(compared: list[Cell]) -> None
 def test_a_long_run_stands_beside_the_network_untuned(compared: list[Cell]) -> None:
     compared[1]["tuning"]["summary"] = {"untuned": 0.08}
     said = table(compared[:2])
-    assert [word.strip() for word in row(said, "auto") if word.strip()][-5] == "0.025"
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-5] == "0.0250"
     assert [word.strip() for word in row(said, "stock") if word.strip()][-5] == "-"
 
 

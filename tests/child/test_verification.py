@@ -75,7 +75,9 @@ def test_an_output_that_moves_hides_none_that_does_not(tmp_path: Path) -> None:
     spec = RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10)
     references, unmoved = _references(spec, tmp_path, {})
     assert unmoved == ["n"], "the scaled one moves with larger inputs"
-    assert max(float(np.abs(inputs["x"]).max()) for inputs, _ in references) > 50
+    assert [sorted(made) for _, made in references] == [["n", "y", "z"]] * 3 + [["y"]] * 3
+    larger = [float(np.abs(inputs["x"]).max()) > 50 for inputs, _ in references]
+    assert larger == [False] * 3 + [True] * 3, "what moves is looked at where it does"
 
 
 def test_inputs_are_positive_where_others_make_nothing_finite(tmp_path: Path) -> None:

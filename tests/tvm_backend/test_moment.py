@@ -95,11 +95,22 @@ def test_a_machine_that_became_slower_for_good_is_waited_for_once(moment: Any) -
 
 def test_what_is_found_at_the_start_is_not_the_usual_before_the_machine_has_rested(moment: Any) -> None:
     found = moment(chain(repeat(2.0, 3), repeat(1.0, 4), repeat(2.0, 6), repeat(1.0)), new=True)
+    assert found.acquainted(()) < 0.3
     times, lost = counted(found)
     assert times == 1
     assert found.looks[-1] == pytest.approx(LOOK), "it was timed in a good moment"
     assert lost < 0.5
-    assert counted(found) == (1, pytest.approx(2 * LOOK)), "only the first one waits for that"
+    assert found.acquainted(()) == 0.0, "only the first one waits for that"
+    assert counted(found) == (1, pytest.approx(2 * LOOK))
+
+
+def test_what_others_saw_spares_a_worker_its_rests(moment: Any) -> None:
+    found = moment(chain(repeat(2.0, 3), repeat(1.0)), new=True)
+    assert found.acquainted([LOOK] * 4) == 0.0
+    assert counted(found)[0] == 1
+    assert found.looks[-1] == pytest.approx(LOOK)
+    assert found.acquainted([9.0]) == 0.0
+    assert max(found.lately) < 1.0, "by now it has seen for itself"
 
 
 @pytest.mark.mutation
@@ -108,6 +119,7 @@ def test_without_rests_the_moment_of_the_start_is_the_usual(moment: Any, monkeyp
 
     found = moment(chain(repeat(2.0, 6), repeat(1.0)), new=True)
     monkeypatch.setattr(module, "FIRST", 0)
+    found.acquainted(())
     assert counted(found)[0] == 1
     assert found.looks[-1] == pytest.approx(2 * LOOK), "timed at half of the speed"
 

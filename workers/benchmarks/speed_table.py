@@ -102,7 +102,7 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
         milliseconds(middle(lambda cell: cell["tuning"].get("judged"))),
         milliseconds(middle(lambda cell: _timed(cell, "end_to_end"))),
         number(middle(_over_sum), 2),
-        number(middle(_over_untuned), 3),
+        number(middle(_over_untuned), 4),
         milliseconds(middle(lambda cell: _timed(cell, "onnxruntime"))),
         _ratio(done),
         *(figure for peer in block.peers for figure in against(peer)),

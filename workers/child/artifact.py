@@ -72,9 +72,10 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
             verdict = _verified(spec, folder, work, pulse)
         with lock.exclusive():
             ours, theirs = _timed(spec, folder, work)
-    # Before anything is told of it: a library that is never packed has no place on a chart.
-    pulse.tell("phase", name="packing", text="packing the archive")
-    archive = _pack(order, folder, work, ours, theirs, verdict) if verdict.passed else None
+    archive = None
+    if verdict.passed:  # before anything is told of it: a library that is never packed has no place on a chart
+        pulse.tell("phase", name="packing", text="packing the archive")
+        archive = _pack(order, folder, work, ours, theirs, verdict)
     if theirs is not None:
         tell_baseline(pulse, spec, ONNX_RUNTIME, theirs)
     pulse.tell(

@@ -37,7 +37,7 @@ def verified(
     allowed = tolerances(load(spec.network))
     with turn or nullcontext():
         references, unmoved = _references(spec, work, allowed)
-    given, found = ([work / f"{name}-{seed}.npz" for seed in SEEDS] for name in ("inputs", "outputs"))
+    given, found = ([work / f"{name}-{n}.npz" for n in range(len(references))] for name in ("inputs", "outputs"))
     for path, (inputs, _) in zip(given, references, strict=True):
         save(path, inputs)
     if run is None:
@@ -45,22 +45,21 @@ def verified(
         run_script(spec, folder, *files, "--runs", "0").close()
     else:
         run(given, found)
-    verdicts = []
+    verdicts, named = [], references[0][1].keys()
     for path, (_, wanted) in zip(found, references, strict=True):
         with np.load(path, allow_pickle=False) as stored:
-            verdicts.append(compare({name: stored[name] for name in stored.files}, wanted, allowed))
+            asked = [name for name in stored.files if name in wanted or name not in named]
+            verdicts.append(compare({name: stored[name] for name in asked}, wanted, allowed))
     first = next((verdict for verdict in verdicts if not verdict.passed), verdicts[0])
     if not unmoved:
         return first
-    return replace(
-        first, note=UNMOVED.format("the outputs" if len(unmoved) == len(first.outputs) else ", ".join(unmoved))
-    )
+    return replace(first, note=UNMOVED.format("the outputs" if len(unmoved) == len(named) else ", ".join(unmoved)))
 
 
 def _references(spec: RunSpec, work: Path, allowed: Mapping[str, Tolerance]) -> tuple[References, list[str]]:
     """Inputs and outputs of every seed, and which outputs stay as they are with other inputs, as far as can be told: a library
-    that ignored them would pass. Of larger inputs where those move more, and of positive ones where others make nothing that is
-    finite, as behind a logarithm."""
+    that ignored them would pass. Those that larger inputs alone move are there once more, of such ones; inputs are positive
+    where others make nothing that is finite, as behind a logarithm."""
     first, positive = _taken(spec, work), False
     if not _finite(first, np.any) and _finite(above := _taken(spec, work, positive=True), np.any):
         first, positive = above, True
@@ -68,9 +67,13 @@ def _references(spec: RunSpec, work: Path, allowed: Mapping[str, Tolerance]) -> 
     if not unmoved:
         return first, []
     larger = _taken(spec, work, LARGER, positive)
-    finite = _finite(larger, np.all)
-    left = _unmoved(larger, allowed)
-    return (larger, left) if finite and len(left) < len(unmoved) else (first, unmoved)
+    left = [name for name in _unmoved(larger, allowed) if name in unmoved]
+    fresh = [name for name in unmoved if name not in left]
+    if not fresh or not _finite(larger, np.all):
+        return first, unmoved
+    if len(unmoved) == len(first[0][1]):  # with the others nothing moved
+        return larger, left
+    return [*first, *((given, {name: made[name] for name in fresh}) for given, made in larger)], left
 
 
 def _finite(references: References, which: Callable[[Any], Any]) -> bool:

@@ -80,10 +80,16 @@ def main() -> int:
             say(f"programs of sites are not fully held back here: {offered()}; it takes {lacking}")
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:  # a terminal that is closed ends it too, but under nohup
-                signal.signal(number, signal.default_int_handler)
+                signal.signal(number, leave)
         with suppress(KeyboardInterrupt):
             listen(server, key)
     return 0
+
+
+def leave(number: int, frame: object) -> None:
+    """Once: a shell that goes and its terminal both say so, and what is being ended is ended in order."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def opened(host: str, port: int) -> socket.socket:

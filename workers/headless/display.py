@@ -214,7 +214,7 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         f"end to end {1e3 * ours:.3f} ms ± {500 * (quartiles['upper_quartile'] - quartiles['lower_quartile']):.3f}, "
         f"sum of operators {1e3 * (last['latency'] or 0):.3f} ms"
         + (f", ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x" if theirs else "")
-        + (f", TVM untuned {1e3 * untuned:.0f} ms: {ours / untuned:.3f} x" if untuned else ""),
+        + (f", TVM untuned {1e3 * untuned:.0f} ms: {untuned / ours:.0f} times as long" if untuned else ""),
         "clock: "
         + ", ".join(f"{name} {100 * part:.1f} %" for name, part in sorted(share.items(), key=lambda item: -item[1])),
         f"outputs: {result['verdict']['sentence']}",

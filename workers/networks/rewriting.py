@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper
@@ -16,6 +19,7 @@ from workers.networks.graph import (
     uses,
 )
 from workers.networks.inspect import opset
+from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
 HIGHEST = 256.0
@@ -130,8 +134,7 @@ def one_sided_infinities(model: ModelProto) -> str | None:
             continue
         rewritten += 1
         (source,), (result,) = node.input, node.output
-        dtype = helper.tensor_dtype_to_np_dtype(shapes[source].dtype if source in shapes else TensorProto.FLOAT)
-        zero = weights.put(f"{result}__zero", np.asarray(0, dtype))
+        zero = weights.put(f"{result}__zero", np.asarray(0, _dtype(shapes, source)))
         found = f"{result}__both"
         nodes.append(helper.make_node("IsInf", [source], [found]))
         for number, sign in enumerate(signs):
@@ -141,6 +144,11 @@ def one_sided_infinities(model: ModelProto) -> str | None:
     if rewritten:
         replace_nodes(model.graph, nodes)
     return f"{rewritten} IsInfs of one sign ask for the sign too" if rewritten else None
+
+
+def _dtype(shapes: Mapping[str, TensorShape], name: str) -> Any:
+    """Of a tensor of real numbers, float32 where nobody knows."""
+    return helper.tensor_dtype_to_np_dtype(shapes[name].dtype if name in shapes else TensorProto.FLOAT)
 
 
 _SIGNS = (("detect_negative", "Greater"), ("detect_positive", "Less"))
@@ -155,6 +163,8 @@ def scalar_depths(model: ModelProto) -> str | None:
         if node.op_type != "OneHot" or node.input[1] not in weights:
             continue
         depth = weights.get(node.input[1])
+        if depth.size != 1:
+            continue
         if depth.ndim or depth.dtype.kind not in "iu":
             node.input[1] = weights.put(f"{node.output[0]}__depth", depth.astype(np.int64).reshape(()))
             rewritten += 1
@@ -169,7 +179,7 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
     """RoiAlign takes half a pixel off regions once they are scaled, TVM before: they are moved by the difference."""
     if opset(model) < HALF_PIXELS:
         return None
-    weights = Weights(model.graph)
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
     nodes: list[NodeProto] = []
     rewritten = 0
     for node in model.graph.node:
@@ -178,7 +188,8 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
             scale not in (0.0, 1.0)
             and attribute(node, "coordinate_transformation_mode", b"half_pixel") == b"half_pixel"
         ):
-            moved, by = f"{node.output[0]}__regions", np.asarray(0.5 - 0.5 / scale, np.float32)
+            moved = f"{node.output[0]}__regions"
+            by = np.asarray(0.5 - 0.5 / scale, _dtype(shapes, node.input[1]))
             nodes.append(helper.make_node("Add", [node.input[1], weights.put(f"{moved}_by", by)], [moved]))
             node.input[1] = moved
             rewritten += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -42,12 +42,8 @@ class Moment:
     def of(self, timing: Callable[[], Found], patience: float) -> tuple[Found, float]:
         """What `timing` gives where the moment was good before and after it, and the seconds that were lost for that. It is
         asked again after a bad one, but not once `patience` seconds are over."""
-        self.looks = []
         began = time.perf_counter()
-        for _ in range(0 if self.lately else FIRST):
-            time.sleep(REST)
-            self._good()
-        end = time.perf_counter() + patience
+        end = began + patience
         while True:
             while not self._good() and time.perf_counter() < end:
                 time.sleep(PAUSE)
@@ -55,6 +51,16 @@ class Moment:
             found = timing()
             if time.perf_counter() >= end or self._good():
                 return found, last - began
+
+    def acquainted(self, lately: Sequence[float]) -> float:
+        """The seconds that it takes to know what is usual here, where it knows nothing yet and others, who saw `lately`, do not
+        either. `looks` begin with those."""
+        began, self.looks = time.perf_counter(), []
+        self.lately.extend([] if self.lately else lately)
+        for _ in range(0 if self.lately else FIRST):
+            time.sleep(REST)
+            self._good()
+        return time.perf_counter() - began
 
     def _good(self) -> bool:
         taken = min(self._taken(), self._taken())  # the first one may wake threads

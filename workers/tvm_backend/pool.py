@@ -33,6 +33,8 @@ ANSWER_TIMEOUT = 4.0
 RUN_TIMEOUT = LONGEST_TIMING + 2.0
 QUIET = 0.3
 """Seconds that a program's timing may wait for a good moment of the machine (`Moment`), which RUN_TIMEOUT has room for."""
+SEEN = 16
+"""Looks at the machine's moment that a worker is told of, for it may have taken none."""
 QUIET_SHARE = 0.2
 """Of all seconds that may be lost so: on a machine that is always busy no moment is good, and waiting is of no use."""
 
@@ -244,7 +246,7 @@ class Pool:
             self._lost(member)
             self._replace(member)
             return None
-        self._send_run(member, task, incumbent, last)
+        self._send_run(member, task, incumbent, last, lately=list(self._nursery.lately)[-SEEN:])
         try:
             answer = member.receive()
         except Dead as dead:
@@ -269,8 +271,9 @@ class Pool:
 
     def _noted(self, answer: dict[str, Any]) -> None:
         """What it says of the machine's moments."""
-        self.spent["wait"] += answer["waited"]
-        self.spent["measure"] -= answer["waited"]
+        for idle in (answer["rested"], answer["waited"]):
+            self.spent["wait"] += idle
+            self.spent["measure"] -= idle
         self._nursery.lately.extend(answer["looks"])
 
     def _bury(self, member: Member, dead: Dead) -> list[Task]:

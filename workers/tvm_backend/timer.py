@@ -53,14 +53,17 @@ class Timer:
         """`described`: the other fields of `Kept`."""
         self._kept[id] = Kept(entry, **described)
 
-    def run(self, id: int, incumbent: float | None, patience: float, last: bool) -> dict[str, Any]:
-        """{seconds, spread, runs, stopped, taken, waited, looks, times} of a program that is kept, and after the `last` time
-        forgotten; see `Moment.of` for `patience`."""
+    def run(
+        self, id: int, incumbent: float | None, patience: float, last: bool, lately: Sequence[float] = ()
+    ) -> dict[str, Any]:
+        """{seconds, spread, runs, stopped, taken, rested, waited, looks, times} of a program that is kept, and after the `last`
+        time forgotten; see `Moment` for `patience` and what others saw `lately`."""
         kept = self._kept.pop(id) if last else self._kept[id]
         began = time.perf_counter()
         given = self._arguments.of(kept.operator, kept.shapes, kept.weights, kept.batch)
         stopwatch = Stopwatch(kept.entry, given, self.handover)
         with runtime.on_core(self._cores):
+            rested = self.moment.acquainted(lately)
             (times, stopped), waited = self.moment.of(partial(timed, stopwatch, self._evaluator, incumbent), patience)
         seconds, spread = self._evaluator.estimate(times)
         return {
@@ -68,7 +71,8 @@ class Timer:
             "spread": spread,
             "runs": len(times),
             "stopped": stopped,
-            "taken": time.perf_counter() - began - waited,
+            "taken": time.perf_counter() - began - rested - waited,
+            "rested": rested,
             "waited": waited,
             "looks": self.moment.looks,
             "times": times[:KEPT_RUNS],

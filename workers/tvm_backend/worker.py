@@ -13,7 +13,7 @@ and to a worker, `begin` once:
 begin    {lately: looks at the machine's moment} -> {}
 apply    {id, operator, sketch, choices}       -> {identity, choices | null, size} or {invalid}
 compile  {programs: [as for apply]}            -> {seconds} or {error}: in one module
-run      {id, incumbent | null, patience, last} -> as `Timer.run`, or {error}
+run      {id, incumbent | null, patience, last, lately} -> as `Timer.run`, or {error}
 drop     {}                                    -> {}: forgets every program
 
 One that builds for a device runs nothing, and answers "compile" with {seconds, library: path, programs: as `Timer.keep` takes

@@ -1,6 +1,8 @@
 // A button that got no answer says so where its refusals are said, until the server is there again.
 
 document.body.addEventListener("htmx:sendError", (event) => {
+  const { elt, requestConfig } = event.detail;
+  if (requestConfig.verb !== "post" && elt.id in ASKING) unanswered.add(ASKING[elt.id]);
   say(event, "The server cannot be reached. Next step: try again when the connection is back.").dataset.unreached = "";
 });
 document.body.addEventListener("htmx:responseError", (event) => {
@@ -21,10 +23,7 @@ export function reached() {
 
 function say({ detail: { elt, target, requestConfig } }, sentence) {
   const notice = document.createElement("div");
-  if (requestConfig.verb !== "post") {
-    if (elt.id in ASKING) unanswered.add(ASKING[elt.id]);
-    return notice; // what else the page asks for by itself it asks for again
-  }
+  if (requestConfig.verb !== "post") return notice; // what the page asks for by itself it asks for again
   const place = elt.closest(".busy") ?? target;
   notice.className = "notice";
   notice.setAttribute("role", "alert");
