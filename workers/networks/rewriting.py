@@ -124,6 +124,8 @@ def sort_topk(model: ModelProto) -> str | None:
 
 def one_sided_infinities(model: ModelProto) -> str | None:
     """IsInf of one sign asks for the sign too: TVM's has both."""
+    if "IsInf" not in operator_types(model):
+        return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
     nodes: list[NodeProto] = []
     rewritten = 0
@@ -177,7 +179,7 @@ HALF_PIXELS = 16
 
 def regions_half_a_pixel_off(model: ModelProto) -> str | None:
     """RoiAlign takes half a pixel off regions once they are scaled, TVM before: they are moved by the difference."""
-    if opset(model) < HALF_PIXELS:
+    if opset(model) < HALF_PIXELS or "RoiAlign" not in operator_types(model):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
     nodes: list[NodeProto] = []
