@@ -103,11 +103,10 @@ def _mixed() -> onnx.ModelProto:
 
 def reference(model: onnx.ModelProto | Path, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """ONNX Runtime's answer."""
-    import onnxruntime
+    from workers.baselines.session import OnnxRuntimeSession
 
     content = model.read_bytes() if isinstance(model, Path) else model.SerializeToString()
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    return np.asarray(session.run(None, {"x": x})[0])
+    return next(iter(OnnxRuntimeSession(content, threads=1, exact=True).run({"x": x}).values()))
 
 
 def code(module: Any, language: str = "asm") -> str:

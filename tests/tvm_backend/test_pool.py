@@ -377,8 +377,8 @@ def test_what_wants_more_memory_than_a_worker_may_have_costs_no_other_candidate(
         resource.prlimit(pid, resource.RLIMIT_AS, (used, used))
     outcomes = backend.measure(convolutions(backend, seed=31, count=12), {})
     failed = [(o.cause, o.error) for o in outcomes if o.cause not in ("", "duplicate")]
-    assert 0 < len(failed) <= len(backend._pool.members), failed
-    assert not before & {member.pid for member in backend._pool.members}, "who had none left is replaced"
+    gone = before - {member.pid for member in backend._pool.members}
+    assert 0 < len(failed) <= len(gone), "who had none left is replaced; one may have had enough"
     assert all(o.seconds for o in backend.measure(convolutions(backend, seed=32), {}))
 
 

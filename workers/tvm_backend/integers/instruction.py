@@ -125,9 +125,9 @@ def _one(grouping: Grouping, so_far: Any, data: Any, weights: Any, _: int) -> An
 
 def _number(word: Any, bits: int, place: int, signed: bool) -> Any:
     """The one at a place of 32 bits."""
-    dtype = "int32" if signed else "uint32"
-    above = tirx.shift_left(tirx.reinterpret(dtype, word), tirx.const(32 - bits * (place + 1), dtype))
-    return tirx.reinterpret("int32", tirx.shift_right(above, tirx.const(32 - bits, dtype)))
+    whole = tirx.Cast("int32", tirx.shift_right(word, tirx.const(bits * place, "uint32")) & _ones(bits))
+    sign = tirx.const(1 << (bits - 1), "int32")
+    return (whole ^ sign) - sign if signed else whole
 
 
 def _together(grouping: Grouping, numbers: Sequence[Any]) -> Any:
@@ -159,7 +159,12 @@ def _lie_together(numbers: Sequence[Any]) -> bool:
 
 
 def _widened(number: Any, bits: int) -> Any:
-    return tirx.Cast("uint32", tirx.reinterpret(f"uint{bits}", number))
+    """Its bits. Not by way of a `reinterpret`: of a zero, as those around a picture are, LLVM's code generator has none."""
+    return tirx.Cast("uint32", number) & _ones(bits)
+
+
+def _ones(bits: int) -> Any:
+    return tirx.const((1 << bits) - 1, "uint32")
 
 
 def _part(vector: Any, at: int, width: int) -> Any:
