@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import dj_database_url
 
 from apps.core.amounts import bytes_of, shown
+from workers.messages.machine import THREADS, most_cores
 
 
 def text(name: str, default: str = "") -> str:
@@ -42,6 +43,16 @@ def size(name: str, default: str, most: int | None = None) -> int:
     if most is not None and found > most:
         raise _refused(f"{name}={value}", f"more than {shown(most)} cannot be used", f"write {shown(most)} or less")
     return found
+
+
+def cores() -> float:
+    """What `THREADS` and control groups leave."""
+    try:
+        return most_cores()
+    except ValueError as error:
+        raise _refused(
+            str(error).partition(" must")[0], "it is no number of cores", f"write {THREADS}=4, or leave it out"
+        ) from None
 
 
 def addresses(name: str) -> list[str]:

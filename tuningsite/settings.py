@@ -12,6 +12,7 @@ PROXIES             that proxy's addresses, separated by commas, when it is not 
 UPLOAD_LIMIT        what one network may take, like 500MB or 1GB (default and most 2GB)
 QUOTA               what the networks and compiled libraries of one account may take, like 500MB or 50GiB (default 20GB)
 ALLOW_TORCH_EXPORT  1 takes torch.export files (.pt2): loading one can run code of whoever made it, in a sandbox
+THREADS             the most cores that networks are tuned and timed on (default: all that this user may use)
 LOG_LEVEL           default INFO
 DEBUG               1 shows errors to everybody who asks: for developers only
 """
@@ -48,6 +49,7 @@ ORIGINS = environment.origins("ORIGINS") or [
     *(f"http://{host}:{_PORT}" for host in ALLOWED_HOSTS),
     *(f"https://{host}" for host in EXTRA_HOSTS if TLS),
 ]
+environment.cores()  # children read it
 PROXIES = environment.addresses("PROXIES")
 # Of a name with all beneath it, as ALLOWED_HOSTS and websockets write it with a dot: here it has a star before that.
 CSRF_TRUSTED_ORIGINS = [

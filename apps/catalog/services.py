@@ -50,7 +50,7 @@ def _of(owner: Any, file: str, ending: str, stored: Stored) -> tuple[Network, bo
             return converted, False
         # Anew: what it was converted to is swept away.
         Network.objects.filter(pk=converted.pk).update(sha256=source, size=stored.size)
-    kind = {"source": source, "file_name": file[-200:]}
+    kind = {"source": source, "file_name": _kept_name(file)}
     shown = {"name": _shown(file, ending), "size": stored.size}
     network, new = rows.get_or_create(owner=owner, sha256=stored.sha256, defaults={**shown, **kind})
     if not new and network.state == Network.State.REJECTED:  # perhaps for its ending, which is another one now
@@ -93,6 +93,15 @@ def known_file(name: str) -> tuple[str, str]:
             "export the network as .onnx and upload that, or have who runs this site set ALLOW_TORCH_EXPORT=1",
         )
     return file, ending
+
+
+def holds_the_same(network: Network, name: str) -> bool:
+    """Whether an upload of this name, which led to the network, was of a file that was there under another name."""
+    return network.file_name not in ("", _kept_name(known_file(name)[0]))
+
+
+def _kept_name(file: str) -> str:
+    return file[-200:]
 
 
 def _shown(file: str, ending: str) -> str:

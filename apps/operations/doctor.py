@@ -22,6 +22,7 @@ from apps.core import protection
 from apps.operations import embedded, listening, lock, site
 from apps.operations.site_command import UNREACHED
 from workers.messages.linker import ADVICE, ZIG, find_linker
+from workers.messages.machine import memory, most_cores
 
 Level = Literal["ok", "warn", "missing"]
 
@@ -168,11 +169,11 @@ def data_directory() -> Iterator[Finding]:
 
 
 def machine() -> Iterator[Finding]:
-    cores = len(os.sched_getaffinity(0))
+    cores = int(min(len(os.sched_getaffinity(0)), most_cores()))
     yield Finding(
         "ok" if cores > 1 else "warn", "cores", str(cores), "" if cores > 1 else "tuning with one core is slow"
     )
-    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    held = memory()
     text = f"{held / 2**30:.1f} GiB"
     enough = held >= _LEAST_MEMORY
     yield Finding(

@@ -9,10 +9,10 @@ document.addEventListener("htmx:afterRequest", ({ detail: { requestConfig, xhr }
   if (line.textContent !== words) line.textContent = words; // it is read aloud whenever it is set
 });
 
-// So is what is put into a status, every second: it stays where the new one says the same.
+// So is what is put into a status, every second, and an alert: it stays where the new one says the same.
 
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
-  if (!detail.target.closest("[role=status]")) return;
+  if (!detail.target.closest("[role=status]") && !detail.target.querySelector("[role=alert]")) return;
   const page = new DOMParser().parseFromString(detail.serverResponse, "text/html");
   if (page.getElementById(detail.target.id)?.textContent === detail.target.textContent) detail.shouldSwap = false;
 });

@@ -53,19 +53,6 @@ def test_a_worker_killed_again_and_again_loses_and_doubles_nothing(site):
     assert job["state"] in ("running", "queued")
 
 
-def test_a_child_killed_again_and_again_is_replaced(site):
-    site.server()
-    site.worker()
-    site.reconciler()
-    site.run(seconds=600)
-    eventually(lambda: site.measured() > 0, 60, "a measurement")
-    for _ in range(2):
-        before = site.measured()
-        kill(*site.children())
-        eventually(lambda before=before: site.measured() > before, 45, "another measurement")
-    site.assert_nothing_lost_or_doubled()
-
-
 def test_a_server_that_is_killed_and_wiped_costs_no_run(site):
     server = site.server()
     first = site.run(trials=8)

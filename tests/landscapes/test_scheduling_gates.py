@@ -105,7 +105,7 @@ def test_a_constant_ucb_is_noticed(once: Once, curves: Source, monkeypatch: pyte
 def test_a_bonus_of_milliseconds_is_noticed(once: Once, curves: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """The paper's: it is round-robin on networks of a few milliseconds, with 0.05 of the lead on SqueezeNet's 2.4 and 0.33 and
     0.15 on ResNet-18's 8.9. Sampled in a third of the time, in which the product's rule had the lead that it has."""
-    ruled(monkeypatch, scale="millisecond", open=False, sampling=replace(FAST, steps=24, burn=8, samples=60))
+    ruled(monkeypatch, scale="millisecond", open=False, sampling=replace(FAST, steps=24, burn=8, samples=60, again=24))
     assert not ahead(once, curves, mutated=True)
 
 
@@ -156,7 +156,7 @@ def test_an_interval_of_no_width_or_of_any_is_noticed(
 ) -> None:
     """Whatever is told of a slot decides nothing: it may be sampled in a tenth of the time."""
     monkeypatch.setattr(Records, "least", lambda self, curve, ahead, chance: share * curve[-1])
-    ruled(monkeypatch, sampling=replace(FAST, steps=24, burn=8, samples=60))
+    ruled(monkeypatch, sampling=replace(FAST, steps=24, burn=8, samples=60, again=24))
     found = told(anew, curves)
     assert found["foretold"] >= 500
     assert not calibrated(found)

@@ -25,6 +25,7 @@ THREADS = 2
 # Before TVM makes its thread pool in the tests' own process.
 os.environ.setdefault("TVM_NUM_THREADS", str(THREADS))
 os.environ.setdefault("TVM_BIND_THREADS", "0")
+os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "2000")  # others time kernels on the same cores
 
 
 @cache

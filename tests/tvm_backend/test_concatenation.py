@@ -44,7 +44,7 @@ def test_parts_lie_side_by_side(axis: int, channels: tuple[int, ...], twice: boo
     one = compiled(model, tmp_path)
     x = drawn_input(one.shape)
     wanted = reference(model, x)
-    for best in ({}, one.drawn(np.random.default_rng(0)), one.drawn(np.random.default_rng(1))):
+    for best in ({}, one.drawn(np.random.default_rng(0))):
         np.testing.assert_allclose(one.run(best, x), wanted, rtol=1e-4, atol=1e-5)
 
 

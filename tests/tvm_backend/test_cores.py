@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from workers.child.artifact import SHIPPED
+from workers.messages import machine
 from workers.tvm_backend import cores
 
 
@@ -20,7 +23,7 @@ def siblings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         topology.mkdir(parents=True)
         (topology / "thread_siblings_list").write_text(f"{cpu % 3},{cpu % 3 + 3}\n")
     monkeypatch.setattr(cores, "PROCESSORS", tmp_path)
-    monkeypatch.setattr(cores, "CGROUP", tmp_path / "none")
+    monkeypatch.setattr(machine, "CGROUP", tmp_path / "none")
 
 
 @pytest.mark.parametrize(("allowed", "whole"), [({0, 1, 2, 3, 4, 5}, 3), ({0, 3}, 1), ({2, 3, 4}, 3)])
@@ -38,10 +41,43 @@ def test_second_hardware_threads_come_last() -> None:
 
 def test_a_quota_is_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cpu.max").write_text("150000 100000\n")
-    monkeypatch.setattr(cores, "CGROUP", tmp_path)
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
     monkeypatch.setattr(cores, "PROCESSORS", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     assert cores.usable_cores() == 2  # nothing tells which are one core's
+
+
+def test_slow_cores_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two are a board's small ones; the shipped script knows them too."""
+    for cpu, capacity in enumerate((446, 446, 1024, 1024)):
+        (tmp_path / f"cpu{cpu}").mkdir()
+        (tmp_path / f"cpu{cpu}" / "cpu_capacity").write_text(f"{capacity}\n")
+    monkeypatch.setattr(cores, "PROCESSORS", tmp_path)
+    assert cores.apart(range(4)) == [2, 3, 0, 1]
+    shipped = runpy.run_path(str(SHIPPED / "run.py"))["apart"]
+    monkeypatch.setitem(shipped.__globals__, "PROCESSORS", tmp_path)
+    assert shipped(range(4)) == [2, 3, 0, 1]
+    for cpu in range(4):
+        (tmp_path / f"cpu{cpu}" / "cpu_capacity").unlink()
+        (tmp_path / f"cpu{cpu}" / "cpufreq").mkdir()
+        (tmp_path / f"cpu{cpu}" / "cpufreq" / "cpuinfo_max_freq").write_text(f"{4 - cpu}000000\n")
+    assert cores.apart({3, 1, 2}) == shipped({3, 1, 2}) == [1, 2, 3]
+
+
+@pytest.mark.tvm
+def test_slow_cores_are_used_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TVM's pool by itself leaves them out."""
+    script = (
+        "import os, sys, tvm; from workers.tvm_backend import runtime; runtime.spread_threads(); "
+        "print(tvm.get_global_func('runtime.NumThreads')(), len(os.listdir('/proc/self/task')))"
+    )
+    for threads in (2, 3):
+        told = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+            env={**os.environ, "TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0", "OPENBLAS_NUM_THREADS": "1"},
+        ).stdout.split()  # fmt: skip
+        assert int(told[0]) == threads
+        assert int(told[1]) >= threads
 
 
 def test_the_shipped_script_orders_them_alike() -> None:

@@ -53,3 +53,19 @@ def test_the_rules_know_the_cache_of_this_machine(
 
     monkeypatch.setattr(backend, "first_cache", lambda: told)
     assert backend.machine_of({"kind": "llvm", "mcpu": "haswell"}, 2).cache == taken
+
+
+def test_an_arm_machine_has_its_own_intrinsics_and_names_its_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its target names no triple when it is tuned for itself, and its kernel neither a processor nor LLVM's names."""
+    from workers.tvm_backend import hardware
+    from workers.tvm_backend.runtime import intrinsics_of
+
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    assert intrinsics_of({"kind": "llvm"}) == "arm_cpu"
+    assert intrinsics_of({"kind": "llvm", "mtriple": "x86_64-linux-gnu"}) == "x86"
+    monkeypatch.setattr(hardware, "_features", lambda _: {"neon", "dotprod", "lse"})
+    told = {"processor": "0", "Features": "fp asimd atomics asimddp cpuid", "CPU part": "0xd0c"}
+    monkeypatch.setattr(hardware, "_cpuinfo", lambda: told)
+    found = hardware.detect()
+    assert found.flags == ("asimd", "asimddp", "atomics")
+    assert found.name == f"aarch64 ({found.target['mcpu']})"

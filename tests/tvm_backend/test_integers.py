@@ -202,7 +202,7 @@ def test_networks_compute_exactly_the_same(case: str, name: str, tmp_path: Path)
     assert rewritten(one, name if has(name) else "pairs") == 1
     x = given(one)
     wanted = reference(model, x)
-    for best in ({}, one.drawn(random), one.drawn(random), one.drawn(random)):
+    for best in ({}, one.drawn(random), one.drawn(random)):
         assert np.array_equal(one.run(best, x), wanted)
 
 
@@ -259,15 +259,18 @@ def test_a_zero_that_is_found_when_the_network_runs(
         "an odd one": lambda: dynamic("MatMulInteger", [5, 27], 27, 33),
         "convolution": lambda: dynamic("ConvInteger", [1, 16, 9, 9], 20, 16, 3, 3, pads=[1] * 4),
     }[case]()
+    quickest = "fours" if has("fours") and case != "convolution" else "pairs"
+    if mutated and quickest == "pairs":
+        pytest.skip("nothing is taken off sums of 16 bits")
     path = tmp_path / "network.onnx"
     path.write_bytes(zoo._bytes(model))
-    one, quickest = Compiled(path), "fours" if has("fours") and case != "convolution" else "pairs"
+    one = Compiled(path)
     assert rewritten(one, quickest) == 1
     x = np.random.default_rng(5).standard_normal(one.shape).astype(np.float32)
     wanted = reference(model, x)
     for best in ({}, one.drawn(np.random.default_rng(6))):
         same = np.array_equal(one.run(best, x), wanted)
-        assert same is not (mutated and quickest == "fours")
+        assert same is not mutated
 
 
 def test_a_zero_of_signed_numbers_that_is_found_when_the_network_runs(tmp_path: Path) -> None:

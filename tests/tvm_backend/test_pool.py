@@ -250,6 +250,22 @@ def test_there_are_no_more_workers_than_candidates_at_a_time(
     assert members == workers
 
 
+def test_there_are_no_more_workers_than_memory_has_room_for(
+    backend: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 12 GiB half is theirs: 5 GiB of resting weights and what moves are held by each."""
+    from workers.tvm_backend import pool as room
+    from workers.tvm_backend.programs import save_workloads
+
+    monkeypatch.setattr(room, "memory", lambda: 12 * 2**30)
+    save_workloads(backend.workloads, tmp_path / "workloads.json")
+    pool = room.Pool(target(), 2, MeasureLock(tmp_path / "measure.lock"))
+    for largest, workers in ((5 * 2**30, 1), (2**30, 2), (2**34, 1)):
+        pool.load(tmp_path / "workloads.json", backend._timing, 2**30, largest)
+        assert len(pool.members) == workers
+    pool.close()
+
+
 def test_workers_killed_between_batches_are_replaced(backend: Any) -> None:
     for member in backend._pool.members:
         os.kill(member.pid, signal.SIGKILL)

@@ -124,7 +124,7 @@ def test_whatever_the_configuration_the_network_computes_the_same(
     assert len(padded(one)) == counts[machine == AVX512]
     x = drawn_input(one.shape)
     wanted = reference(model, x)
-    for best in ({}, *(one.drawn(np.random.default_rng(seed)) for seed in range(3))):
+    for best in ({}, *(one.drawn(np.random.default_rng(seed)) for seed in range(2))):
         np.testing.assert_allclose(one.run(best, x), wanted, rtol=1e-4, atol=1e-4)
 
 

@@ -12,7 +12,6 @@ from onnx import ModelProto, helper
 from tests.networks.forms import drawn
 from tests.tvm_backend.test_configurations import compiled_right
 from tests.zoo import constant, model_of
-from workers.tvm_backend import slices
 
 pytestmark = pytest.mark.tvm
 
@@ -67,12 +66,12 @@ def test_queries_keys_and_values_are_read_where_the_product_has_them(
 
 
 def test_steps_of_a_sequence_stay_one_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "MOST", 2)
+    monkeypatch.setattr("workers.tvm_backend.slices.MOST", 2)
     assert copies(attention(), tmp_path) > 3
 
 
 @pytest.mark.mutation
 def test_what_is_taken_of_copies_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "ADDRESSED", ())
+    monkeypatch.setattr("workers.tvm_backend.slices.ADDRESSED", ())
     with pytest.raises(AssertionError):
         test_queries_keys_and_values_are_read_where_the_product_has_them((0, 1, 2), 0, tmp_path)

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from workers.headless.ask import ask
+from workers.headless.errors import UserMistake
 from workers.headless.terminal import visible
 from workers.headless.whole import write_whole
 from workers.messages.device import Address
+from workers.messages.machine import most_cores
 
 FIELDS = ("hardware", "peak", "versions")
 
@@ -24,12 +26,14 @@ def cache() -> Path:
 
 def device_machine(device: Address) -> dict[str, Any]:
     """The same of a device elsewhere, measured anew."""
+    _check_cores()
     found = ask({"task": "hardware", "peak": True, "device": device.to_json()})
     return {name: found[name] for name in FIELDS}
 
 
 def this_machine(measure_again: bool = False) -> dict[str, Any]:
     """{hardware, peak, versions}; measures the peak when the machine is not the one that was kept."""
+    _check_cores()
     kept = _kept()
     if kept is not None and not measure_again:
         now = ask({"task": "hardware", "peak": False})
@@ -50,6 +54,13 @@ def spec_fields(machine: Mapping[str, Any]) -> dict[str, Any]:
         "peak_flops": peak["flops"],
         "bandwidth": peak["bandwidth"],
     }
+
+
+def _check_cores() -> None:
+    try:
+        most_cores()
+    except ValueError as error:
+        raise UserMistake(str(error)) from None
 
 
 def _kept() -> dict[str, Any] | None:

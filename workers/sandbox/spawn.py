@@ -28,7 +28,7 @@ _BOOTSTRAP = "import sys; sys.path.insert(0, sys.argv[1]); from workers.sandbox.
 INHERITED = frozenset(
     {
         "PATH", "HOME", "USER", "LOGNAME", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH",
-        "CUDA_VISIBLE_DEVICES", "TUNINGSITE_MEASURE_LOCK", "ZIG_GLOBAL_CACHE_DIR", FILTER_VARIABLE,
+        "CUDA_VISIBLE_DEVICES", "TUNINGSITE_MEASURE_LOCK", "THREADS", "ZIG_GLOBAL_CACHE_DIR", FILTER_VARIABLE,
     }
 )  # fmt: skip
 LOCALE = {"LC_ALL": "C.UTF-8"}

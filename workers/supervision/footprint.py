@@ -77,7 +77,7 @@ class Footprint:
             raise Violation(
                 "memory",
                 f"it and its workers held {held / 2**20:.0f} MiB of memory, more than the "
-                f"{most / 2**20:.0f} MiB allowed; raise the limit or take a smaller network",
+                f"{most / 2**20:.0f} MiB allowed; take a smaller network",
             )
 
     def _check_files(self, most: int) -> None:

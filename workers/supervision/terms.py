@@ -12,9 +12,9 @@ from typing import Any
 
 from workers.messages.device import SWITCHBOARD, Address
 from workers.messages.folders import passing_folder, remove_tree
+from workers.messages.machine import memory
 from workers.sandbox import landlock, protection, threads
 from workers.sandbox.lock import MeasureLock
-from workers.sandbox.memory import memory
 from workers.sandbox.spawn import Access, Limits
 from workers.supervision.ports import Deadlines, Ending, Journal, Speech
 from workers.supervision.supervisor import supervise
@@ -25,7 +25,7 @@ DISK = 16 * GIB  # of files that one tuning or compilation may keep
 RESIDENT_SHARE = 0.8  # of the machine's memory; the rest is for the web process, the queue and the system
 VERDICT, PROCESSOR = 20.0, 10.0  # s on the clock and of processor time for an inspection
 BYTES_A_SECOND = 100e6  # that both grow by with the file
-FEW, MANY = (512, 8), (4096, 32)
+FEW, MANY = (512, 8), (4096, 80)
 """Threads that an order's child may have beyond what the user has now, and more for every processor: pools are as large."""
 READER = Speech(events=1000, bytes=4 * 2**20)
 """Of a child that code of an uploaded file may speak for; ours says a dozen events, of some kilobytes."""

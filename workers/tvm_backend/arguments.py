@@ -41,6 +41,11 @@ RANDOM = frozenset({"float32", "uint32", "int16", "uint8"})
 Tensors = list[Any]
 
 
+def most_held(footprint: int, largest: int) -> int:
+    """Bytes of arguments that a process comes to hold; `largest`: those of one operator, which may be too large to move."""
+    return min(footprint, MOST) + min(footprint, MOST_OUTPUTS) + largest
+
+
 @dataclass(frozen=True)
 class Given:
     """Arguments call after call, and views of those that the caches have, as `Handover` takes them: what is written first is

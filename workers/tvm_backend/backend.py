@@ -75,7 +75,8 @@ class LocalBackend:
 
     def _load(self, network: Drawn, work_dir: Path) -> None:
         save_workloads(network.workloads, work_dir / "workloads.json")
-        self._pool.load(work_dir / "workloads.json", self._timing, network.footprint)
+        largest = max((workload.touched for workload in network.workloads), default=0)
+        self._pool.load(work_dir / "workloads.json", self._timing, network.footprint, largest)
 
     def operators(self) -> Sequence[Operator]:
         return self._operators

@@ -9,7 +9,7 @@ from typing import Any
 
 import tvm
 
-from workers.sandbox.memory import memory
+from workers.messages.machine import memory
 from workers.tvm_backend.cores import usable_cores
 
 
@@ -36,7 +36,8 @@ def detect() -> Hardware:
     target = cpu_target(kernel, cores)
     features = _features(tvm.target.Target(target))
     flags = tuple(sorted(flag for flag in kernel if _llvm_name(flag) in features))
-    return Hardware(cpu_name(), platform.system(), platform.machine(), cores, memory(), flags, target)
+    name = cpu_name() or f"{platform.machine()} ({target['mcpu']})"  # ARM's kernel tells no name
+    return Hardware(name, platform.system(), platform.machine(), cores, memory(), flags, target)
 
 
 def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
@@ -100,9 +101,10 @@ def first_cache(of: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | 
 
 
 def cpu_name() -> str:
-    """As the kernel gives it; with family and model where a virtual machine hides which processor of a line it is."""
+    """As the kernel gives it, empty where it tells none; with family and model where a virtual machine hides which processor of
+    a line it is."""
     found = _cpuinfo()
-    name = found.get("model name") or platform.processor() or platform.machine()
+    name = found.get("model name", "")
     hidden = {"cpu family", "model"} <= set(found) and not any(letter.isdigit() for letter in name)
     return f"{name} (family {found['cpu family']}, model {found['model']})" if hidden else name
 
@@ -126,7 +128,14 @@ def _features(target: tvm.target.Target) -> set[str]:
     return {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
 
 
+_OTHERWISE = {
+    "avx_vnni": "avxvnni", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "pni": "sse3",
+    "asimd": "neon", "asimddp": "dotprod", "asimdhp": "fullfp16", "asimdrdm": "rdm", "atomics": "lse",
+    "lrcpc": "rcpc", "crc32": "crc",
+}  # fmt: skip
+"""LLVM's names of instruction sets of x86 and ARM, by the kernel's."""
+
+
 def _llvm_name(flag: str) -> str:
     """LLVM writes avx512vnni where the kernel writes avx512_vnni."""
-    special = {"avx_vnni": "avxvnni", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "pni": "sse3"}
-    return special.get(flag, flag.replace("avx512_", "avx512"))
+    return _OTHERWISE.get(flag, flag.replace("avx512_", "avx512"))

@@ -18,7 +18,7 @@ from multiprocessing.reduction import send_handle
 from pathlib import Path
 from typing import Any
 
-from workers.sandbox.memory import memory
+from workers.messages.machine import memory
 from workers.sandbox.spawn import Limits, spawn
 from workers.tvm_backend.members import Dead, Member
 from workers.tvm_backend.runtime import environment
@@ -52,7 +52,7 @@ class Nursery:
     def __init__(self, target: dict[str, Any], threads: int, exports: bool = False) -> None:
         """`target` as TVM is given it; programs run on `threads`, or, where its workers make libraries only (`exports`), on a
         device elsewhere."""
-        self._target, self._threads, self._exports = target, threads, exports
+        self._target, self._threads, self.exports = target, threads, exports
         self._order: dict[str, Any] = {}
         self.lately = deque[float](maxlen=LATELY)
         """What workers saw; a new one is told, so that a bad moment is not the usual to it."""
@@ -94,7 +94,7 @@ class Nursery:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         handed = ["--fd", str(theirs.fileno()), "--target", json.dumps(self._target)]
-        if self._exports:
+        if self.exports:
             handed.append("--exports")
         with theirs:
             self._spawned = spawn(

@@ -23,7 +23,9 @@ from workers.engine.evaluator.estimate import LONGEST_TIMING, TURNS
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.thrift import Thrift
 from workers.messages.causes import DUPLICATE, LARGE
+from workers.messages.machine import memory
 from workers.sandbox.lock import MeasureLock
+from workers.tvm_backend.arguments import most_held
 from workers.tvm_backend.company import company, shared
 from workers.tvm_backend.members import Dead, Member, Task
 from workers.tvm_backend.nursery import Nursery
@@ -31,6 +33,10 @@ from workers.tvm_backend.nursery import Nursery
 ANSWER_TIMEOUT = 4.0
 """Seconds for what takes milliseconds."""
 RUN_TIMEOUT = LONGEST_TIMING + 2.0
+OWN = 200 * 2**20
+"""Bytes of a worker beside what it is given to time."""
+SHARE = 0.5
+"""Of the machine's memory that workers may come to hold together."""
 QUIET = 0.3
 """Seconds that a program's timing may wait for a good moment of the machine (`Moment`), which RUN_TIMEOUT has room for."""
 SEEN = 16
@@ -67,14 +73,16 @@ class Pool:
         self._size = min(threads, plan or threads)
         self._nursery = Nursery(target, threads, exports)
 
-    def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
-        """Workers that know the operators; `footprint` as `Arguments` takes it. PoolError when they cannot be had."""
+    def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int, largest: int = 0) -> None:
+        """Workers that know the operators, fewer than threads where memory is short; `footprint` and `largest` as `Arguments`
+        takes them. PoolError when they cannot be had."""
         with self.lock.shared() as waited:  # they write memory, which others' timings would feel
             self.spent["wait"] += waited
             for member in self.members:
                 member.close()
             self._nursery.load(workloads, evaluator, footprint)
-            self.members = self._nursery.workers(self._size)
+            held = OWN + (0 if self._nursery.exports else most_held(footprint, largest))
+            self.members = self._nursery.workers(max(1, min(self._size, int(SHARE * memory() / held))))
 
     def measure(
         self, candidates: Sequence[Candidate], seen: set[tuple[int, str]], incumbents: dict[int, float]

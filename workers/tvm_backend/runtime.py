@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import platform
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -55,8 +56,12 @@ def intrinsics_of(target: dict[str, Any]) -> str:
     """The module of tensor intrinsics that a target's schedule rules name."""
     if target["kind"] == "cuda":
         return "cuda"
-    triple = str(target.get("mtriple", ""))
+    triple = str(target.get("mtriple") or platform.machine())
     return "arm_cpu" if triple.startswith(("aarch64", "arm")) else "x86"
+
+
+OF_ANY_CORE = 1
+"""The mode of `config_threadpool` in which a number of threads counts, and none is bound."""
 
 
 def pool_variables(threads: int) -> dict[str, str]:
@@ -86,10 +91,11 @@ def spread_threads() -> list[int]:
     """
     import tvm
 
-    before = set(os.listdir("/proc/self/task"))
-    tvm.get_global_func("runtime.NumThreads")()
+    before, cores = set(os.listdir("/proc/self/task")), apart(os.sched_getaffinity(0))
+    # By itself the pool uses no more threads than there are processors of the highest frequency where some are slower.
+    every = int(os.environ.get("TVM_NUM_THREADS", len(cores)))
+    tvm.get_global_func("runtime.config_threadpool")(OF_ANY_CORE, every)
     made = sorted(int(task) for task in set(os.listdir("/proc/self/task")) - before)
-    cores = apart(os.sched_getaffinity(0))
     for place, thread in enumerate(made, start=1):
         os.sched_setaffinity(thread, {cores[place % len(cores)]})
     return cores

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from apps.catalog.examples import EXAMPLES
 from apps.catalog.models import Network
-from apps.catalog.services import create_network, known_file
+from apps.catalog.services import create_network, holds_the_same, known_file
 from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.dashboard import figures, humans, paces
@@ -65,6 +65,9 @@ def _upload(request: HttpRequest) -> HttpResponse:
         network = create_network(request.user, file.name, file.chunks())
     except Refused as error:
         return refused(request, error)
+    if holds_the_same(network, file.name):
+        said = f"{file.name} holds the same as {network.file_name}, which was there before: this is it."
+        messages.success(request, said)
     place = reverse("network", args=[network.pk])
     return JsonResponse({"location": place}) if _by_script(request) else redirect(place)
 

@@ -95,7 +95,7 @@ export class Curve {
 
   #options() {
     return {
-      animation: false, responsive: true, maintainAspectRatio: false, normalized: true, events: [], devicePixelRatio: window.devicePixelRatio || 1,
+      animation: false, responsive: true, maintainAspectRatio: false, normalized: true, events: [],
       layout: { padding: { top: 10, right: 176, bottom: 0, left: 0 } },
       plugins: { legend: { display: false }, tooltip: { enabled: false } },
       scales: {

@@ -37,20 +37,30 @@ function seldom(act) {
   };
 }
 
+/** Rows that say what they said stay: somebody may be reading them. */
 function fill(table, columns, rows, all) {
-  const shown = columns.filter(({ heading }) => heading);
+  const shown = columns.filter(({ heading }) => heading), body = table.tBodies[0];
   const cell = (tag, about) => Object.assign(document.createElement(tag), about);
   const line = (cells) => {
     const row = document.createElement("tr");
     row.append(...cells);
     return row;
   };
-  const said = (row) => ({ value, text = value }) => cell("td", { textContent: text(row) ?? "–" });
-  table.tHead.replaceChildren(line(shown.map(({ heading }) => cell("th", { scope: "col", textContent: heading }))));
-  table.tBodies[0].replaceChildren(...rows.slice(-MOST).map((row) => line(shown.map(said(row)))));
+  if (!table.tHead.rows.length) table.tHead.append(line(shown.map(({ heading }) => cell("th", { scope: "col", textContent: heading }))));
+  const wanted = rows.slice(-MOST).map((row) => shown.map(({ value, text = value }) => String(text(row) ?? "–")));
+  const before = new Map([...body.rows].map((row) => [said([...row.cells].map((one) => one.textContent)), row]));
+  const now = wanted.map((texts) => {
+    const kept = before.get(said(texts));
+    before.delete(said(texts)); // of two that say the same one is made anew
+    return kept ?? line(texts.map((textContent) => cell("td", { textContent })));
+  });
+  for (const row of [...body.rows].filter((row) => !now.includes(row))) row.remove();
+  now.forEach((row, place) => { if (body.rows[place] !== row) body.insertBefore(row, body.rows[place] ?? null); });
   if (rows.length > MOST) table.createCaption().textContent = `The last ${MOST} ${all(rows.length)}.`;
   else table.deleteCaption();
 }
+
+const said = (texts) => texts.join("\u0000");
 
 export function csv(columns, rows) {
   const cell = (value) => {

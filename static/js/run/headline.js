@@ -150,7 +150,9 @@ export class Headline {
   }
 
   #trouble() {
-    const { error, next_step: next, state } = this.state.run;
+    const { error, next_step: next, state, attempt } = this.state.run, told = `${attempt} ${error}`;
+    if (this.troubled !== undefined && this.troubled !== told) this.part("trouble").querySelector("details").open = false; // another's log
+    this.troubled = told;
     this.part("trouble").hidden = !(error && state !== "running");
     this.#set("error", error || "");
     this.#set("next-step", next ? `Next step: ${next}.` : "");

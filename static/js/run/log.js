@@ -10,6 +10,7 @@ export class Log {
     Object.assign(this, { list, state });
     this.drawn = -1;
     this.became = null; // the last change of state
+    this.pausing = false; // whether its attempt was asked to pause, and may end so though it was told to go on
     this.measured = false; // whether it was told that every operator was
     this.draw();
   }
@@ -21,7 +22,8 @@ export class Log {
       this.drawn = event.seq;
       if (event.kind !== "state") this.#add(event.clock, event.text, event.level);
       else {
-        this.#add(event.clock, change(event, this.became), { failed: "error", queued: event.error ? "warning" : "info" }[event.state]);
+        this.#add(event.clock, change(event, this.became, this.pausing), { failed: "error", queued: event.error ? "warning" : "info" }[event.state]);
+        this.pausing = event.state === "running" && (event.wanted === "pause" || (this.pausing && event.attempt === this.became.attempt));
         this.became = event;
       }
     }
@@ -40,8 +42,8 @@ export class Log {
   }
 }
 
-/** What a change of state says, by the one before it (null: none is known); empty where that was said already. */
-function change(now, before) {
+/** What a change of state says, by the one before it (null: none is known) and whether its attempt was to pause; empty where that was said already. */
+function change(now, before, pausing) {
   const { happened } = words;
   if (now.state === "running") {
     if (before?.state !== "running") return now.attempt > 1 ? `${happened.on}, attempt ${now.attempt}` : happened.started;
@@ -50,7 +52,7 @@ function change(now, before) {
   }
   if (now.state === "queued") {
     if (now.error) return now.error;
-    return { running: happened.gone, paused: happened.resumed, failed: happened.resumed }[before?.state] ?? (now.attempt ? "" : happened.asked);
+    return { running: pausing ? "" : happened.gone, paused: happened.resumed, failed: happened.resumed }[before?.state] ?? (now.attempt ? "" : happened.asked);
   }
   return now.state === "failed" ? `${stateWord(now)}: ${now.error}` : stateWord(now);
 }

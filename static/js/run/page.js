@@ -130,8 +130,9 @@ const status = $('[data-part="connection"]');
 new Line(root.dataset.socket, () => state.seq, {
   onEvents: events,
   onStatus: (word) => {
+    const again = word === "live" && !headline.live;
     headline.live = word === "live";
-    if (headline.live) reached();
+    if (again) reached();
     if (status.textContent !== connection[word]) status.textContent = connection[word];
   },
 });

@@ -1,12 +1,13 @@
 // A button that got no answer says so where its refusals are said, until the server is there again.
 
-document.body.addEventListener("htmx:sendError", (event) => {
-  const { elt, requestConfig } = event.detail;
-  if (requestConfig.verb !== "post" && elt.id in ASKING) unanswered.add(ASKING[elt.id]);
+for (const name of ["htmx:sendError", "htmx:timeout"]) document.body.addEventListener(name, (event) => {
+  unheard(event);
   say(event, "The server cannot be reached. Next step: try again when the connection is back.").dataset.unreached = "";
 });
 document.body.addEventListener("htmx:responseError", (event) => {
-  const { xhr } = event.detail, plain = xhr.getResponseHeader("Content-Type")?.startsWith("text/plain") && xhr.responseText;
+  const { xhr } = event.detail;
+  if (xhr.status >= 500) unheard(event); // a proxy's word while the server starts again
+  const plain = xhr.getResponseHeader("Content-Type")?.startsWith("text/plain") && xhr.responseText;
   say(event, plain || `The server answered ${xhr.status}. Next step: reload the page, then try again.`);
 });
 
@@ -14,7 +15,11 @@ document.body.addEventListener("htmx:responseError", (event) => {
 const ASKING = { downloads: "downloads", waiting: "standing" };
 const unanswered = new Set();
 
-/** The line to the server is open. */
+function unheard({ detail: { elt, requestConfig } }) {
+  if (requestConfig.verb !== "post" && elt.id in ASKING) unanswered.add(ASKING[elt.id]);
+}
+
+/** The line to the server is open again. */
 export function reached() {
   for (const asking of unanswered) document.body.dispatchEvent(new Event(asking));
   unanswered.clear();

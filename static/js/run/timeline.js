@@ -138,15 +138,19 @@ export class Timeline {
     const clamp = (e) => Math.min(this.to, Math.max(this.from, this.time(e.clientX - box.left)));
     const start = clamp(event);
     const move = (e) => { this.drag = [start, clamp(e)]; this.onWindow("drag"); };
-    const up = (e) => {
-      window.removeEventListener("pointermove", move);
+    const leave = () => {
+      for (const [name, act] of Object.entries(acts)) window.removeEventListener(name, act);
       this.drag = null;
+    };
+    const up = (e) => {
+      leave();
       const end = clamp(e);
       if (Math.abs(this.pixel(end) - this.pixel(start)) > 8) this.show([Math.min(start, end), Math.max(start, end)]);
       else this.onWindow("drag");
     };
-    window.addEventListener("pointermove", move);
-    window.addEventListener("pointerup", up, { once: true });
+    const cancel = () => { leave(); this.onWindow("drag"); }; // a pen that scrolls the page
+    const acts = { pointermove: move, pointerup: up, pointercancel: cancel };
+    for (const [name, act] of Object.entries(acts)) window.addEventListener(name, act);
   }
 
   #key(canvas, event, at) {

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
@@ -112,7 +113,7 @@ class Life(RuleBasedStateMachine):
 
 
 class TestLife(Life.TestCase, TestCase):  # type: ignore[misc]
-    settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+    settings = settings(max_examples=25 if connection.vendor == "sqlite" else 5, stateful_step_count=25, deadline=None)
 
 
 @pytest.mark.mutation

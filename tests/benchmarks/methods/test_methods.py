@@ -25,7 +25,7 @@ from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, de
 from workers.benchmarks.methods.claim import Target
 from workers.benchmarks.methods.claims import CLAIMS, evaluated, table
 from workers.benchmarks.methods.compare import grouped, held, summary
-from workers.benchmarks.methods.parts import replayed_parts
+from workers.benchmarks.methods.parts import replayed_parts, seeds_of
 from workers.benchmarks.methods.probes import PROBES
 from workers.benchmarks.methods.replayed import Source, slot_ends, sources
 from workers.engine.methods import BEST, Method, Rhythm
@@ -489,3 +489,8 @@ def test_a_mistake_names_the_value(
     filled = [word.format(empty=tmp_path / "empty", full=landscapes) for word in words]
     with pytest.raises(UserMistake, match=named):
         run(*filled, "--out", tmp_path / "out")
+
+
+def test_a_seed_that_is_named_twice_is_one() -> None:
+    assert seeds_of("2,0,2") == [2, 0]
+    assert seeds_of("0..2") == [0, 1, 2]

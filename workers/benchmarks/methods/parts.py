@@ -70,7 +70,7 @@ def seeds_of(text: str) -> list[int]:
         found = []
     if not found or min(found) < 0:
         raise UserMistake(f"--seeds {text!r} must be whole numbers from 0 on, like 0..4 or 0,2,7")
-    return found
+    return list(dict.fromkeys(found))
 
 
 def replayed_parts(

@@ -56,7 +56,13 @@ def check(metadata):
 
 def load(metadata):
     """The network's main function; the compiler's 260 MB are not loaded."""
-    os.environ.setdefault("TVM_NUM_THREADS", str(metadata["threads"]))
+    threads = min(metadata["threads"], whole_cores())
+    if threads < metadata["threads"] and "TVM_NUM_THREADS" not in os.environ:
+        print(
+            f"on {threads} threads; it was tuned for {metadata['threads']}, more than this process may use",
+            file=sys.stderr,
+        )
+    os.environ.setdefault("TVM_NUM_THREADS", str(threads))
     os.environ.setdefault("TVM_BIND_THREADS", "0")
     sys.modules.setdefault("torch", None)  # tvm_ffi takes it along where it finds it: a second, for nothing here
     import tvm_ffi
@@ -77,7 +83,9 @@ def spread_threads(tvm_ffi):
     if not hasattr(os, "sched_setaffinity"):
         return
     before = set(os.listdir("/proc/self/task"))
-    tvm_ffi.get_global_func("runtime.NumThreads")()
+    # By itself the pool uses no more threads than there are processors of the highest frequency where some are slower.
+    of_any_core = 1
+    tvm_ffi.get_global_func("runtime.config_threadpool")(of_any_core, int(os.environ["TVM_NUM_THREADS"]))
     pool = sorted(int(task) for task in set(os.listdir("/proc/self/task")) - before)
     cores = apart(os.sched_getaffinity(0))
     for place, thread in enumerate([0, *pool]):
@@ -87,14 +95,40 @@ def spread_threads(tvm_ffi):
 def apart(processors):
     """One of each core's hardware threads first: two at work on a core share its vector units."""
     first, later, seen = [], [], set()
-    for cpu in sorted(processors):
-        try:
-            core = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text()
-        except OSError:
-            core = str(cpu)
-        (later if core in seen else first).append(cpu)
-        seen.add(core)
+    for cpu in sorted(processors, key=lambda cpu: (-speed(cpu), cpu)):
+        (later if core_of(cpu) in seen else first).append(cpu)
+        seen.add(core_of(cpu))
     return first + later
+
+
+def core_of(cpu):
+    """The processors of its core, as the kernel names them; itself where that cannot be read."""
+    try:
+        return (PROCESSORS / f"cpu{cpu}/topology/thread_siblings_list").read_text().strip()
+    except OSError:
+        return str(cpu)
+
+
+def speed(cpu):
+    """Of its core beside others of this machine, where some are larger; 0 where the kernel does not say."""
+    for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
+        with contextlib.suppress(OSError, ValueError):
+            return int((PROCESSORS / f"cpu{cpu}" / name).read_text())
+    return 0
+
+
+def whole_cores():
+    """Cores that this process may use: those of its affinity, and what a container's quota leaves of them."""
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    cores = len({core_of(cpu) for cpu in os.sched_getaffinity(0)})
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        cores = min(cores, -(-int(quota) // int(period)))  # "max" is no number
+    return max(1, cores)
+
+
+PROCESSORS = Path("/sys/devices/system/cpu")
 
 
 def drawn(metadata, seed):

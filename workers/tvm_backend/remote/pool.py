@@ -56,8 +56,8 @@ class DevicePool(Pool):
         self._holds = False
         super().__init__(target, usable_cores(), lock, thrift, plan, exports=True)
 
-    def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
-        super().load(workloads, evaluator, footprint)
+    def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int, largest: int = 0) -> None:
+        super().load(workloads, evaluator, footprint, largest)
         self._begun = {"target": self._target, "threads": self._threads, "evaluator": evaluator, "footprint": footprint}
         self._line.close()
         self._line = self._open(self._call())
