@@ -19,6 +19,8 @@ BYTES = Pace(settings.QUOTA, HOUR)
 EXAMPLES = Pace(20, HOUR)
 RUNS = Pace(120, HOUR)
 """Rows of a run that was begun and stopped stay until its network is deleted."""
+WORDS = Pace(600, HOUR)
+"""To a run: each is an event and a message that stay."""
 MEASUREMENTS = Pace(6, HOUR)
 """Of a machine: half a minute each, in which nothing else runs."""
 

@@ -11,7 +11,7 @@ import shutil
 import stat
 import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from workers.baselines.verify import Verdict
 from workers.child.describe import asked
 from workers.child.meaning import meaning
 from workers.child.mending import mended
-from workers.child.peers import ArtifactFailed, half_range, library, onnxruntime, tell_baseline, turns, undisturbed
+from workers.child.peers import ArtifactFailed, half_range, in_turns, library, onnxruntime, tell_baseline, undisturbed
 from workers.child.pulse import Pulse
 from workers.child.rehearsal import rehearsed
 from workers.child.turn import TurnLock
@@ -70,8 +70,7 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
             pulse.tell("phase", name="compiling", text="looking for the operators that compute something else")
             rehearsal = _build(order, spec, folder, pulse, mending=True)
             verdict = _verified(spec, folder, work, pulse)
-        with lock.exclusive():
-            ours, theirs = _timed(spec, folder, work)
+        ours, theirs = _timed(spec, folder, work, lock)
     archive = None
     if verdict.passed:  # before anything is told of it: a library that is never packed has no place on a chart
         pulse.tell("phase", name="packing", text="packing the archive")
@@ -265,10 +264,12 @@ def _ports(ports: Sequence[Any]) -> list[dict[str, Any]]:
     return [{"name": port.name, "dtype": port.dtype, "shape": list(port.shape or ())} for port in ports]
 
 
-def _timed(spec: RunSpec, folder: Path, work: Path) -> tuple[Latency, Latency]:
-    """In turns with ONNX Runtime, whose latency is the second."""
-    with onnxruntime(spec, work) as theirs, library(spec, folder) as ours:
-        pairs = [(ours.seconds(turn), theirs.seconds(turn)) for turn in turns()]
+def _timed(spec: RunSpec, folder: Path, work: Path, lock: TurnLock) -> tuple[Latency, Latency]:
+    """In turns with ONNX Runtime, whose latency is the second; others measure between any two."""
+    with ExitStack() as held:
+        with lock.exclusive():
+            theirs, ours = held.enter_context(onnxruntime(spec, work)), held.enter_context(library(spec, folder))
+        pairs = list(in_turns(ours, theirs, lock))
     return undisturbed([pair[0] for pair in pairs]), undisturbed([pair[1] for pair in pairs])
 
 

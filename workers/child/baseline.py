@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from workers.child.artifact import PATIENCE, describe, import_cleaned
-from workers.child.peers import Peer, library, onnxruntime, tell_baseline, undisturbed
+from workers.child.peers import LONG, in_turns, library, onnxruntime, tell_baseline, undisturbed
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.child.verification import verified
@@ -23,9 +22,6 @@ from workers.networks.inspect import Inspection
 TURNS = 6
 """After the first one of ONNX Runtime alone. A browser that starts beside a single one made it look three times slower than it
 is."""
-LONG = 10.0
-"""Seconds of a library's turn, after which there is no other: what disturbs a machine is little of it, and everybody else's
-measuring stands still."""
 WRONG = (
     "even untuned TVM does not compute what ONNX Runtime computes ({}): no library of such a run is offered; "
     "export the network with another opset or without what stands before that output"
@@ -67,22 +63,12 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
     with ExitStack() as held:
         with lock.exclusive():
             peer, ours = held.enter_context(onnxruntime(spec, work)), held.enter_context(library(spec, folder))
-        pairs = list(in_turns(ours, peer, lock))
+        pairs = list(in_turns(ours, peer, lock, TURNS))
     untuned = [pair[0] for pair in pairs]
     theirs += [pair[1] for pair in pairs]
     tell_baseline(pulse, spec, ONNX_RUNTIME, undisturbed(theirs))
     tell_baseline(pulse, spec, UNTUNED, undisturbed(untuned))
     pulse.tell("result", task="baseline")
-
-
-def in_turns(ours: Peer, theirs: Peer, lock: TurnLock) -> Iterator[tuple[list[float], list[float]]]:
-    """Seconds of each run of either, a turn at a time under the lock; no second turn where one of them takes over LONG."""
-    for turn in range(TURNS):
-        with lock.exclusive():
-            pair = ours.seconds(turn), theirs.seconds(turn)
-        yield pair
-        if max(map(sum, pair)) > LONG:
-            return
 
 
 def _untuned(spec: RunSpec, folder: Path) -> tuple[str, Inspection]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +19,10 @@ from workers.networks.precision import INTEGER_OPERATORS
 
 PATIENCE = 600.0
 """s without an event until a measurement of the machine counts as hung; it takes a quarter of a minute."""
+
+LARGEST, LONGEST, MOST_CORES = 1 << 16, 200, 4096
+"""Bytes of what a device says of itself, letters of a word of it, and cores."""
+TRIPLE = re.compile(r"[a-z0-9_]+-linux-gnu")
 
 STAND_IN = 32
 """For a size that is not known yet, behind the batch: enough for the strides of most networks."""
@@ -87,11 +93,29 @@ def _at_once(peak: bool) -> dict[str, Any]:
 
 
 def asked(peak: bool) -> dict[str, Any]:
-    """What the device says of itself: {hardware, peak | null, versions}."""
-    from workers.tvm_backend.remote.line import call
+    """What the device says of itself: {hardware, peak | null, versions}; DeviceRefused where no machine would say so."""
+    from workers.tvm_backend.remote.line import DeviceRefused, call
 
     line = call()
     try:
-        return line.ask("hardware", PATIENCE, peak=peak)
+        found = line.ask("hardware", PATIENCE, peak=peak)
     finally:
         line.close()
+    if not _plausible(found):
+        raise DeviceRefused("it says of its hardware what no machine would", "look at what listens there")
+    return found
+
+
+def _plausible(told: Any) -> bool:
+    """It goes into pages and archives, and its triple into what people are told to install."""
+    try:
+        hardware = told["hardware"]
+        words = (hardware["name"], hardware["system"], hardware["machine"], *hardware["flags"])
+        return (
+            len(json.dumps(told)) <= LARGEST
+            and all(isinstance(word, str) and len(word) <= LONGEST and word.isprintable() for word in words)
+            and 1 <= int(hardware["cores"]) <= MOST_CORES
+            and TRIPLE.fullmatch(hardware["target"]["mtriple"]) is not None
+        )
+    except (KeyError, TypeError, ValueError):
+        return False

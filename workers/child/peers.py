@@ -21,6 +21,7 @@ from workers.baselines.order import Latency, Order
 from workers.child.pulse import Pulse
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.spec import RunSpec
+from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import spawn
 from workers.tvm_backend.members import in_words
 
@@ -33,6 +34,9 @@ TURN, LONGEST = 0.3, 60.0
 """Seconds that runs of a turn, and all turns, may take: of a slow network there are fewer, but one run in each of `LEAST`."""
 
 
+LONG = 10.0
+"""Seconds of a library's turn, after which there is no other: what disturbs a machine is little of it, and everybody else's
+measuring stands still."""
 ANSWERED = {"seconds", "references", "error"}
 """One of them is in every answer."""
 
@@ -152,6 +156,18 @@ def turns(count: int = TURNS) -> Iterator[int]:
         if turn >= LEAST and time.monotonic() > end:
             return
         yield turn
+
+
+def in_turns(
+    ours: Peer, theirs: Peer, lock: MeasureLock, count: int = TURNS
+) -> Iterator[tuple[list[float], list[float]]]:
+    """Seconds of each run of either, a turn at a time under the lock; no second turn where one of them takes over LONG."""
+    for turn in turns(count):
+        with lock.exclusive():
+            pair = ours.seconds(turn), theirs.seconds(turn)
+        yield pair
+        if max(map(sum, pair)) > LONG:
+            return
 
 
 def undisturbed(blocks: Sequence[Sequence[float]]) -> Latency:

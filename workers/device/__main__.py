@@ -189,6 +189,9 @@ def begin(taken: socket.socket, key: Key, folders: dict[int, str], buries: socke
         return
     try:
         os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):  # whose terminal may be a shell's: what runs here could read what is typed there
+            os.dup2(nowhere, standard)
         die_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for number in (signal.SIGTERM, signal.SIGHUP):

@@ -100,10 +100,10 @@ def confine(policy: Mapping[str, Any]) -> Protection:
     access = policy["access"]
     if access is None:
         return Protection()
-    required = access.pop("required")
+    required, pins = access.pop("required"), access.pop("pins")
     level = landlock.restrict(**access)
     _drop_capabilities()
-    protection = Protection(level, seccomp.restrict(network=access["network"]))
+    protection = Protection(level, seccomp.restrict(network=access["network"], pins=pins))
     if lacking := protection.lacks(required):
         raise PermissionError(f"this work needs {lacking} (take a newer Linux, started with lsm=landlock)")
     return protection

@@ -30,6 +30,7 @@ _UNIX, _INTERNET = 1, (2, 10)  # AF_UNIX; AF_INET and AF_INET6
 _STREAM, _TYPE_MASK = 1, 0xF  # of a socket's type, without SOCK_CLOEXEC and SOCK_NONBLOCK
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS to CLONE_NEWNET
 _EVERYBODY = 0xFFFFFFFF  # kill(-1)
+_MODE, _EMPTY = 0x3, 0x200  # O_ACCMODE, O_TRUNC
 _ATTRIBUTES = (
     0x40086602,
     0x40046602,
@@ -41,7 +42,7 @@ _SAME_EVERYWHERE = {
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
     "mount_setattr": 442, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
     "pidfd_getfd": 438, "process_madvise": 440, "clone3": 435, "memfd_secret": 447, "fchmodat2": 452,
-    "setxattrat": 463, "removexattrat": 466, "file_setattr": 469,
+    "setxattrat": 463, "removexattrat": 466, "file_setattr": 469, "openat2": 437,
 }  # fmt: skip
 NUMBERS = {
     "x86_64": _SAME_EVERYWHERE | {
@@ -57,6 +58,7 @@ NUMBERS = {
         "mq_unlink": 241, "chmod": 90, "fchmodat": 268, "chown": 92, "lchown": 94, "fchownat": 260, "setxattr": 188,
         "lsetxattr": 189, "removexattr": 197, "lremovexattr": 198, "utime": 132, "utimes": 235, "futimesat": 261,
         "utimensat": 280, "ioctl": 16, "fchmod": 91, "fchown": 93, "fsetxattr": 190, "fremovexattr": 199,
+        "truncate": 76, "open": 2, "openat": 257, "sched_setaffinity": 203,
     },
     "aarch64": _SAME_EVERYWHERE | {
         "socket": 198, "socketpair": 199, "clone": 220, "kill": 129, "setsid": 157, "ptrace": 117,
@@ -70,14 +72,15 @@ NUMBERS = {
         "semctl": 191, "semtimedop": 192, "msgsnd": 189, "msgrcv": 188, "msgctl": 187, "mq_unlink": 181,
         "fchmodat": 53, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15,
         "utimensat": 88, "ioctl": 29, "fchmod": 52, "fchown": 55, "fsetxattr": 7, "fremovexattr": 16,
+        "truncate": 45, "openat": 56, "sched_setaffinity": 122,
     },
 }  # fmt: skip
 _AUDIT_NAMES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # glibc starts threads with clone when there is no clone3, whose flags a filter cannot see; memory that only a
-# descriptor holds counts for nobody.
-_ABSENT = frozenset({"clone3", "memfd_create"})
-_LEFT = frozenset({"seccomp"})  # a confined process may confine its own children further
+# descriptor holds counts for nobody. What openat2 is to do lies in memory, too.
+_ABSENT = frozenset({"clone3", "memfd_create", "openat2"})
+_LEFT = frozenset({"seccomp", "sched_setaffinity"})  # a confined process may confine its own children further
 # Whoever may read a file of its user's may do these to it: they need no descriptor to write by. Linkers and archivers ask for
 # them of what they wrote, and break off where they are refused.
 _PRETENDED = frozenset({"fchmod", "fchown", "fsetxattr", "fremovexattr"})
@@ -120,7 +123,14 @@ def _sockets(families: Iterable[int]) -> Steps:
     return [_argument(0), *allowed, _REFUSE]
 
 
-def program(machine: str, network: bool) -> bytes:
+def _emptied(flags: int) -> Steps:
+    """Landlock before its third version (Linux 6.2) does not know that opening may empty a file: one that is opened to write it
+    judges all the same, one that is opened to read, or for neither, it does not."""
+    others = [step for mode in (0, _MODE) for step in _when(_EMPTY | mode, [_REFUSE])]
+    return [_argument(flags), _step(_AND, _EMPTY | _MODE), *others, _PERMIT]
+
+
+def program(machine: str, network: bool, pins: bool = True) -> bytes:
     """The filter of one architecture; raises KeyError for one that it does not know."""
     numbers = NUMBERS[machine]
     steps = [_step(_LOAD, _ARCHITECTURE), *_unless(_AUDIT_NAMES[machine], [_REFUSE]), _step(_LOAD, _NUMBER)]
@@ -133,16 +143,21 @@ def program(machine: str, network: bool) -> bytes:
         "socketpair": [*pair, _REFUSE],
         "clone": [_argument(0), _step(_ANY_BIT, _NEW_NAMESPACES, 0, 1), _REFUSE, _PERMIT],
         "kill": [_argument(0), *_when(_EVERYBODY, [_REFUSE]), _PERMIT],
-        # Its own limits and its own priority only: 0 is PRIO_PROCESS, and 0 is who calls. Affinity is left, which names
-        # the threads of its own pool by their numbers.
+        # Its own limits and its own priority only: 0 is PRIO_PROCESS, and 0 is who calls. Affinity is left where kernels are
+        # timed, which names the threads of its own pool by their numbers.
         "prlimit64": [_argument(0), *_when(0, [_PERMIT]), _REFUSE],
         "setpriority": [_argument(0), *_unless(0, [_REFUSE]), _argument(1), *_when(0, [_PERMIT]), _REFUSE],
+        "open": _emptied(1),
+        "openat": _emptied(2),
         "ioctl": [_argument(1), *(step for flags in _ATTRIBUTES for step in _when(flags, [_REFUSE])), _PERMIT],
         # Of an open file, which has no path here.
         "utimensat": [_argument(1), *_unless(0, [_REFUSE]), _argument(1, upper=True), *_when(0, [_PRETEND]), _REFUSE],
     }
+    if not pins:
+        by_arguments["sched_setaffinity"] = [_argument(0), *_when(0, [_PERMIT]), _PRETEND]
     for name, block in by_arguments.items():
-        steps += _when(numbers[name], block)
+        if name in numbers:  # ARM has no open
+            steps += _when(numbers[name], block)
     for name in sorted(numbers.keys() - by_arguments.keys() - _LEFT):
         answer = _MISSING if name in _ABSENT else _PRETEND if name in _PRETENDED else _REFUSE
         steps += _when(numbers[name], [answer])
@@ -160,15 +175,16 @@ def supported() -> bool:
     return os.uname().machine in NUMBERS and _seccomp(_GET_ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
-def restrict(*, network: bool) -> bool:
-    """Filters this process from now on; False where that cannot be. `network` True leaves it internet sockets.
+def restrict(*, network: bool, pins: bool = True) -> bool:
+    """Filters this process from now on; False where that cannot be. `network` True leaves it internet sockets, `pins` False
+    of who runs where only its own say.
 
     It cannot leave its session either, so that whoever ends it finds all it started. The caller must have set
     PR_SET_NO_NEW_PRIVS. Raises OSError when a kernel that filters will not take this filter.
     """
     if not supported():
         return False
-    code = program(os.uname().machine, network)
+    code = program(os.uname().machine, network, pins)
     instructions = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a count, and at the next multiple of a pointer's size where the instructions are.
     header = struct.pack("@HP", len(code) // 8, ctypes.addressof(instructions))

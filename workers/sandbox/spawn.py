@@ -74,7 +74,7 @@ class Access:
     `read`. TMPDIR becomes the first of `write` unless the environment names another. `network` True leaves it TCP and
     UDP; sockets of other families are refused where system calls can be filtered. `required`: the least Landlock version
     without which, or without that filter, the process is not started; 0 requires neither. `hidden` stays closed where it
-    lies beneath what is added.
+    lies beneath what is added. `pins` False: it may not say on which processors others run.
     """
 
     read: tuple[str, ...] = ()
@@ -83,6 +83,7 @@ class Access:
     gpu: bool = False
     required: int = 0
     hidden: tuple[str, ...] = ()
+    pins: bool = True
 
 
 def scrubbed(additions: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -131,6 +132,7 @@ def _access_policy(access: Access, env: Mapping[str, str]) -> dict[str, Any]:
         "reading": [*access.read, *readable, f"{ROOT}/workers", *system],
         "writing": writing,
         "network": access.network,
+        "pins": access.pins,
         "required": access.required,
     }
 

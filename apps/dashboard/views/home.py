@@ -80,6 +80,7 @@ def start_example(request: HttpRequest, pk: UUID) -> HttpResponse:
         return _go(request, reverse("run", args=[newest]))
     if network.state == Network.State.READY and target.state == Target.State.READY:
         try:
+            paces.check(paces.RUNS, request.user, network.name, "runs begun")
             run = _example_run(request.user, network, target)
         except Refused as error:
             messages.error(request, error.sentence)

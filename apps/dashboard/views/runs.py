@@ -175,7 +175,7 @@ def ask(request: HttpRequest, pk: UUID, word: str) -> HttpResponse:
     found = _run(request, pk)
     if word not in WORDS:
         raise Http404
-    refusal = _refusal(lambda: services.request(found, request.user, word))  # type: ignore[arg-type]
+    refusal = _refusal(request, found, lambda: services.request(found, request.user, word))  # type: ignore[arg-type]
     if request.headers.get("HX-Request"):
         return render(request, "dashboard/_refused.html", {"refusal": refusal})
     return _back(request, found, refusal)
@@ -185,7 +185,7 @@ def ask(request: HttpRequest, pk: UUID, word: str) -> HttpResponse:
 def compile_best(request: HttpRequest, pk: UUID) -> HttpResponse:
     """An artifact of the best so far."""
     found = _run(request, pk)
-    refusal = _refusal(lambda: services.request_artifact(found, request.user))
+    refusal = _refusal(request, found, lambda: services.request_artifact(found, request.user))
     if request.headers.get("HX-Request"):
         return render(request, "dashboard/_downloads.html", {"run": found, "refusal": refusal} | _left(found))
     return _back(request, found, refusal)
@@ -195,12 +195,13 @@ def compile_best(request: HttpRequest, pk: UUID) -> HttpResponse:
 def take_baselines(request: HttpRequest, pk: UUID) -> HttpResponse:
     """What the run is compared with, where that could not be measured."""
     found = _run(request, pk)
-    return _back(request, found, _refusal(lambda: services.request_baselines(found, request.user)))
+    return _back(request, found, _refusal(request, found, lambda: services.request_baselines(found, request.user)))
 
 
-def _refusal(act: Callable[[], Any]) -> str:
+def _refusal(request: HttpRequest, found: TuningRun, act: Callable[[], Any]) -> str:
     """Why it cannot be done, for the page; empty where it was."""
     try:
+        paces.check(paces.WORDS, request.user, found.network.name, "requests")
         act()
     except Refused as error:
         return error.sentence
