@@ -510,6 +510,23 @@ def test_an_upload_leads_to_its_network(site: Site, ada: Client) -> None:
     assert "Reading the network" in ada.get(answer.json()["location"]).content.decode()
 
 
+def test_a_file_that_was_there_under_another_name_is_named(site: Site, ada: Client) -> None:
+    """Whoever uploads a wrong export once more would take the old network for the new one."""
+    for name in ("net.onnx", "net.onnx", "net_v2.onnx"):
+        place = ada.post("/networks/", upload(name), headers={"X-Requested-With": "XMLHttpRequest"}).json()["location"]
+        said = "net_v2.onnx holds the same as net.onnx, which was there before: this is it."
+        assert (said in ada.get(place).content.decode()) is (name == "net_v2.onnx")
+
+
+def test_a_list_that_is_empty_by_now_is_another_page(site: Site, ada: Client) -> None:
+    """Its last network was deleted in another tab: what the page asks for again is no longer part of it."""
+    site.run()
+    assert 'id="rows"' in ada.get("/", headers={"HX-Request": "true"}).content.decode()
+    TuningRun.objects.all().delete()
+    assert ada.get("/", headers={"HX-Request": "true"})["HX-Refresh"] == "true"
+    assert "HX-Refresh" not in ada.get("/")
+
+
 @pytest.mark.parametrize("form", [{}, {"file": "text"}, upload("net.txt"), upload("net.onnx", b"")])
 def test_a_bad_upload_is_explained_with_a_next_step(site: Site, ada: Client, form: dict[str, Any]) -> None:
     answer = ada.post("/networks/", form, headers={"X-Requested-With": "XMLHttpRequest"})
@@ -556,6 +573,32 @@ def test_runs_are_begun_so_often_and_no_more(site: Site, ada: Client, monkeypatc
     begun = [ada.post(reverse("new-run"), form) for _ in range(2)]
     assert [answer.status_code for answer in begun] == [302, 200]
     assert "an account has at most 1 runs begun in 1 h. Next step: wait" in begun[1].content.decode()
+
+
+def test_the_example_is_begun_no_more_often_than_any_run(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address begins one of any network that is ready."""
+    monkeypatch.setattr(paces, "RUNS", Pace(1, 3600.0))
+    Target.objects.filter(pk=site.target.pk).update(kind="local")
+    address = reverse("example-run", args=[site.network.pk])
+    ada.post(address)
+    first = TuningRun.objects.get()
+    services.request(first, site.ada, "stop")
+    ada.post(f"{address}?after={first.pk}")
+    assert TuningRun.objects.count() == 1
+
+
+def test_a_run_is_told_so_much_and_no_more(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each word is an event and a message that stay."""
+    monkeypatch.setattr(paces, "WORDS", Pace(2, 3600.0))
+    run = site.run()
+    answers = [
+        ada.post(reverse("ask", args=[run.pk, word]), headers={"HX-Request": "true"}).content.decode()
+        for word in ("pause", "resume", "stop")
+    ]
+    assert "an account has at most 2 requests in 1 h" in answers[2]
+    assert all("at most" not in answer for answer in answers[:2])
 
 
 def test_open_dimensions_are_asked_for(site: Site, ada: Client) -> None:
@@ -618,6 +661,14 @@ def test_the_example_waits_for_the_machine(site: Site, ada: Client) -> None:
     answer = ada.post(reverse("example-run", args=[site.network.pk]), headers={"HX-Request": "true"})
     assert "being measured" in answer.content.decode()
     assert not TuningRun.objects.exists()
+
+
+def test_the_example_starts_once_a_machine_that_failed_was_measured_again(site: Site, ada: Client) -> None:
+    """Perhaps in another tab: the page goes on asking."""
+    Target.objects.filter(pk=site.target.pk).update(state="failed", error="no", next_step="again", kind="local")
+    page = ada.get(reverse("example", args=[site.network.pk])).content.decode()
+    assert "Tuning starts by itself once the machine was measured." in page
+    assert 'id="preparing" hx-post' in page
 
 
 def test_downloads_are_attachments_with_every_measurement(ada: Client, told: TuningRun) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from workers.engine.methods import METHODS, REGISTRIES
 from workers.headless.arguments import device_of, out_directory, percentage, spec_of
 from workers.headless.ask import GRACE, ask, confined, refusal
 from workers.headless.display import Display, human, summary
@@ -42,8 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="take a torch.export file (.pt2) too: loading one can run code of whoever made it, in a sandbox",
     )
     parser.add_argument("--out", required=True, help="directory for the archive and the run's journal")
-    parser.add_argument("--method", default="auto", help="auto, dynatune, autotvm, round_robin, random, ...")
-    parser.add_argument("--part", action="append", default=[], metavar="ROLE=NAME", help="replace a part of the method")
+    parser.add_argument("--method", default="auto", help=f"one of {', '.join(METHODS)}")
+    parts = "; ".join(f"{role}: {', '.join(known)}" for role, known in REGISTRIES.items())
+    parser.add_argument(
+        "--part", action="append", default=[], metavar="ROLE=NAME",
+        help=f"replace a part of the method, or with ROLE.PARAMETER=VALUE a number of one; {parts}",
+    )  # fmt: skip
     parser.add_argument(
         "--minutes", type=float, default=None,
         help=f"of tuning; {DEFAULT_MINUTES:g} where no limit is given, with --resume those of the run",

@@ -32,7 +32,8 @@ WEIGHTS_ONLY = frozenset({int(TensorProto.INT4), int(TensorProto.UINT4)})
 
 _COMPUTED = {
     "float16": "float16 is computed as float32, inputs and outputs stay float16: sums of halves lose most of their digits",
-    "quantised": "quantised integers are computed as float32 numbers, which hold them exactly up to 2^24",
+    "quantised": "quantised integers are computed exactly: as whole numbers of 8 or 16 bits where this processor multiplies "
+    "them, as float32 numbers elsewhere",
 }
 
 

@@ -38,7 +38,7 @@ RULE = (
     *_of(_RESCUE, rescue=4),
     *_of("DynaTune, 4.3", curve="log_power"),
     *_of(
-        "product: chooses as the paper's sampling does, at a fifth of the cost",
+        "product: chooses as well as the paper's sampling, at two fifths of the cost",
         sampling={"walkers": 40, "steps": 120, "burn": 100, "samples": 400, "points": 10, "again": 60},
     ),
 )

@@ -54,7 +54,8 @@ function fill(table, columns, rows, all) {
     before.delete(said(texts)); // of two that say the same one is made anew
     return kept ?? line(texts.map((textContent) => cell("td", { textContent })));
   });
-  for (const row of [...body.rows].filter((row) => !now.includes(row))) row.remove();
+  const stays = new Set(now);
+  for (const row of [...body.rows]) if (!stays.has(row)) row.remove();
   now.forEach((row, place) => { if (body.rows[place] !== row) body.insertBefore(row, body.rows[place] ?? null); });
   if (rows.length > MOST) table.createCaption().textContent = `The last ${MOST} ${all(rows.length)}.`;
   else table.deleteCaption();

@@ -27,7 +27,7 @@ def _schedule_input(schedule: Schedule, block: Any) -> list[Schedule]:
         schedule.compute_at(producer, outer)
         _unrolled(schedule, schedule.get_loops(producer)[2:])
     _unrolled(schedule, [row, column, vector])
-    schedule.parallel(schedule.fuse(tile, outer))  # of tiles alone there are fewer than cores
+    schedule.parallel(tile)
     return [schedule]
 
 
@@ -52,7 +52,7 @@ def _schedule_output(schedule: Schedule, block: Any) -> list[Schedule]:
     schedule.compute_at(rows, outer)
     _unrolled(schedule, schedule.get_loops(rows)[4:])
     _unrolled(schedule, [below, beside, vector])
-    schedule.parallel(schedule.fuse(image, y, x, outer))
+    schedule.parallel(schedule.fuse(image, y, x))
     return [schedule]
 
 

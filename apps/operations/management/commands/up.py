@@ -20,7 +20,7 @@ from apps.operations.site_command import SiteCommand
 
 
 class Command(SiteCommand):
-    help = "Starts everything: queue, workers, web pages. Needs nothing that is not in requirements.txt."
+    help = "Starts everything: queue, workers, web pages. Needs what is in requirements.txt, and a compiler (manage.py doctor)."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--demo", action="store_true", help="tune the example SqueezeNet for three minutes")
