@@ -12,9 +12,9 @@ import pytest
 
 from tests.networks.forms import topk
 from tests.tvm_backend.local import spec_of
-from workers.child.baseline import LONG, TURNS, in_turns, measure_baselines
+from workers.child.baseline import TURNS, measure_baselines
 from workers.child.clock import RunClock
-from workers.child.peers import Peer
+from workers.child.peers import LONG, Peer, in_turns
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.messages.baselines import BASELINES
@@ -50,7 +50,7 @@ def peer(lock: TurnLock, seconds: float) -> Peer:
 def test_others_measure_between_two_turns_and_nobody_in_one(lock: TurnLock) -> None:
     pairs = []
     with peer(lock, 0.25) as ours, peer(lock, 0.5) as theirs:
-        for pair in in_turns(ours, theirs, lock):
+        for pair in in_turns(ours, theirs, lock, TURNS):
             with lock.path.open() as other:
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
             pairs.append(pair)
