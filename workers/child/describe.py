@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from contextlib import suppress
 from typing import Any
@@ -109,13 +110,19 @@ def asked(peak: bool) -> dict[str, Any]:
 def _plausible(told: Any) -> bool:
     """It goes into pages and archives, and its triple into what people are told to install."""
     try:
-        hardware = told["hardware"]
-        words = (hardware["name"], hardware["system"], hardware["machine"], *hardware["flags"])
+        hardware, peak, versions = told["hardware"], told["peak"], told["versions"]
+        words = (
+            *(hardware[name] for name in ("name", "system", "machine")), *hardware["flags"], *versions, *versions.values(),
+            *(value for value in hardware["target"].values() if not isinstance(value, int | list)),
+            *hardware["target"].get("mattr", []),
+        )  # fmt: skip
         return (
             len(json.dumps(told)) <= LARGEST
             and all(isinstance(word, str) and len(word) <= LONGEST and word.isprintable() for word in words)
-            and 1 <= int(hardware["cores"]) <= MOST_CORES
+            and all(isinstance(hardware[name], int) for name in ("cores", "memory"))
+            and 1 <= hardware["cores"] <= MOST_CORES
+            and (peak is None or all(0 < float(peak[name]) < math.inf for name in ("flops", "bandwidth")))
             and TRIPLE.fullmatch(hardware["target"]["mtriple"]) is not None
         )
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return False

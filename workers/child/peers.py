@@ -161,12 +161,16 @@ def turns(count: int = TURNS) -> Iterator[int]:
 def in_turns(
     ours: Peer, theirs: Peer, lock: MeasureLock, count: int = TURNS
 ) -> Iterator[tuple[list[float], list[float]]]:
-    """Seconds of each run of either, a turn at a time under the lock; no second turn where one of them takes over LONG."""
-    for turn in turns(count):
+    """Seconds of each run of either, a turn at a time under the lock; no second turn where one of them takes over LONG, and
+    no more than LEAST once they took LONGEST. What others take meanwhile does not count."""
+    spent = 0.0
+    for turn in range(count):
         with lock.exclusive():
+            began = time.monotonic()
             pair = ours.seconds(turn), theirs.seconds(turn)
+            spent += time.monotonic() - began
         yield pair
-        if max(map(sum, pair)) > LONG:
+        if max(map(sum, pair)) > LONG or (turn + 1 >= LEAST and spent > LONGEST):
             return
 
 

@@ -189,9 +189,6 @@ def begin(taken: socket.socket, key: Key, folders: dict[int, str], buries: socke
         return
     try:
         os.setsid()
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):  # whose terminal may be a shell's: what runs here could read what is typed there
-            os.dup2(nowhere, standard)
         die_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -218,8 +215,15 @@ def served(taken: socket.socket, key: Key, folder: Path, buries: socket.socket) 
     if not proven(connection, key.letters):
         return
     device = Device(folder, lambda pid, name: buries.sendall(f"{pid} {name}".encode()))
+    nowhere = os.open(os.devnull, os.O_RDWR)
     device.confine(key.path)
     connection.send_bytes(json.dumps(greeting(folder)).encode())
+    for standard in (
+        0,
+        1,
+        2,
+    ):  # of a shell, perhaps: programs could read what is typed there. Until here errors are told there
+        os.dup2(nowhere, standard)
     serve(connection, device, VERBS)
 
 

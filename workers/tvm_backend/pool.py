@@ -74,7 +74,7 @@ class Pool:
         self._nursery = Nursery(target, threads, exports)
 
     def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int, largest: int = 0) -> None:
-        """Workers that know the operators, fewer than threads where memory is short; `footprint` and `largest` as `Arguments`
+        """Workers that know the operators, fewer than threads where memory is short; `footprint` and `largest` as `most_held`
         takes them. PoolError when they cannot be had."""
         with self.lock.shared() as waited:  # they write memory, which others' timings would feel
             self.spent["wait"] += waited

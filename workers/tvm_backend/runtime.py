@@ -60,8 +60,8 @@ def intrinsics_of(target: dict[str, Any]) -> str:
     return "arm_cpu" if triple.startswith(("aarch64", "arm")) else "x86"
 
 
-OF_ANY_CORE = 1
-"""The mode of `config_threadpool` in which a number of threads counts, and none is bound."""
+BIG_CORES = 1
+"""A mode of `config_threadpool`; with a number of threads so many are used, on whatever cores."""
 
 
 def pool_variables(threads: int) -> dict[str, str]:
@@ -94,7 +94,7 @@ def spread_threads() -> list[int]:
     before, cores = set(os.listdir("/proc/self/task")), apart(os.sched_getaffinity(0))
     # By itself the pool uses no more threads than there are processors of the highest frequency where some are slower.
     every = int(os.environ.get("TVM_NUM_THREADS", len(cores)))
-    tvm.get_global_func("runtime.config_threadpool")(OF_ANY_CORE, every)
+    tvm.get_global_func("runtime.config_threadpool")(BIG_CORES, every)
     made = sorted(int(task) for task in set(os.listdir("/proc/self/task")) - before)
     for place, thread in enumerate(made, start=1):
         os.sched_setaffinity(thread, {cores[place % len(cores)]})

@@ -48,12 +48,12 @@ function fill(table, columns, rows, all) {
   };
   if (!table.tHead.rows.length) table.tHead.append(line(shown.map(({ heading }) => cell("th", { scope: "col", textContent: heading }))));
   const wanted = rows.slice(-MOST).map((row) => shown.map(({ value, text = value }) => String(text(row) ?? "–")));
-  const before = new Map([...body.rows].map((row) => [said([...row.cells].map((one) => one.textContent)), row]));
-  const now = wanted.map((texts) => {
-    const kept = before.get(said(texts));
-    before.delete(said(texts)); // of two that say the same one is made anew
-    return kept ?? line(texts.map((textContent) => cell("td", { textContent })));
-  });
+  const before = new Map(); // some say the same as others
+  for (const row of body.rows) {
+    const key = said([...row.cells].map((one) => one.textContent));
+    before.set(key, [...(before.get(key) ?? []), row]);
+  }
+  const now = wanted.map((texts) => before.get(said(texts))?.shift() ?? line(texts.map((textContent) => cell("td", { textContent }))));
   const stays = new Set(now);
   for (const row of [...body.rows]) if (!stays.has(row)) row.remove();
   now.forEach((row, place) => { if (body.rows[place] !== row) body.insertBefore(row, body.rows[place] ?? null); });

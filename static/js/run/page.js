@@ -129,10 +129,9 @@ const connection = {
 const status = $('[data-part="connection"]');
 new Line(root.dataset.socket, () => state.seq, {
   onEvents: events,
-  onStatus: (word) => {
-    const again = word === "live" && !headline.live;
+  onStatus: (word, fresh) => {
     headline.live = word === "live";
-    if (again) reached();
+    if (fresh) reached();
     if (status.textContent !== connection[word]) status.textContent = connection[word];
   },
 });

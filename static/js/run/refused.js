@@ -19,7 +19,7 @@ function unheard({ detail: { elt, requestConfig } }) {
   if (requestConfig.verb !== "post" && elt.id in ASKING) unanswered.add(ASKING[elt.id]);
 }
 
-/** The line to the server is open again. */
+/** Another line to the server is open. */
 export function reached() {
   for (const asking of unanswered) document.body.dispatchEvent(new Event(asking));
   unanswered.clear();

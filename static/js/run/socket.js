@@ -20,13 +20,14 @@ export class Line {
 
   #open() {
     this.#leave();
+    this.fresh = true; // nothing was heard on this one yet
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = this.socket = new WebSocket(`${scheme}://${location.host}${this.path}?after=${this.seq()}`);
     // One that was left may still speak, or close, much later.
     const heard = (act) => (event) => { if (socket === this.socket) act(event); };
     socket.onopen = heard(() => {
       this.#listen(SILENCE);
-      this.timer = setTimeout(() => this.onStatus("live"), ADMITTED);
+      this.timer = setTimeout(() => this.#live(), ADMITTED);
     });
     socket.onmessage = heard((message) => this.#hear(socket, JSON.parse(message.data)));
     socket.onclose = heard((event) => this.#lost(event.code));
@@ -36,11 +37,17 @@ export class Line {
   #hear(socket, frame) {
     this.failures = 0;
     this.refused = false;
-    this.onStatus("live");
+    this.#live();
     this.#listen(SILENCE);
     if (!frame.events) return;
     // Acknowledged when drawn, not when heard: a slow page must slow the server down.
     this.onEvents(frame.events, () => { if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ack: frame.seq })); });
+  }
+
+  #live() {
+    const { fresh } = this;
+    this.fresh = false;
+    this.onStatus("live", fresh);
   }
 
   /** Without waiting for the close of a line that nobody answers on: that alone takes long. */

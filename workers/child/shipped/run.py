@@ -57,12 +57,15 @@ def check(metadata):
 def load(metadata):
     """The network's main function; the compiler's 260 MB are not loaded."""
     threads = min(metadata["threads"], whole_cores())
-    if threads < metadata["threads"] and "TVM_NUM_THREADS" not in os.environ:
+    given = os.environ.get("TVM_NUM_THREADS", "")
+    if given and not (given.isdecimal() and int(given)):
+        refuse(f"TVM_NUM_THREADS={given} must be a whole number of threads, at least 1")
+    if not given and threads < metadata["threads"]:
         print(
             f"on {threads} threads; it was tuned for {metadata['threads']}, more than this process may use",
             file=sys.stderr,
         )
-    os.environ.setdefault("TVM_NUM_THREADS", str(threads))
+    os.environ["TVM_NUM_THREADS"] = given or str(threads)
     os.environ.setdefault("TVM_BIND_THREADS", "0")
     sys.modules.setdefault("torch", None)  # tvm_ffi takes it along where it finds it: a second, for nothing here
     import tvm_ffi
@@ -118,13 +121,19 @@ def speed(cpu):
 
 
 def whole_cores():
-    """Cores that this process may use: those of its affinity, and what a container's quota leaves of them."""
+    """Cores that this process may use: those of its affinity, and what the quotas of its control groups leave of them."""
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
     cores = len({core_of(cpu) for cpu in os.sched_getaffinity(0)})
-    with contextlib.suppress(OSError, ValueError):
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        cores = min(cores, -(-int(quota) // int(period)))  # "max" is no number
+    root, ours = Path("/sys/fs/cgroup"), "/"
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        ours = next((line[3:] for line in lines if line.startswith("0::")), "/")
+    group = root if ".." in ours else root / ours.strip("/")
+    for one in (group, *group.parents):
+        with contextlib.suppress(OSError, ValueError):
+            quota, period = (one / "cpu.max").read_text().split()
+            cores = min(cores, -(-int(quota) // int(period)))  # "max" is no number
     return max(1, cores)
 
 

@@ -76,7 +76,7 @@ class Line(Member):
             raise DeviceGone(f"the device gave no answer to {verb!r}: {dead}") from None
         if "error" in answer:
             raise DeviceRefused(
-                f"the device could not do {verb!r}: {answer['error']}", "see what 'python -m workers.device' says there"
+                f"the device could not do {verb!r}: {answer['error']}", "look at that on the device, then test it again"
             )
         return answer
 
