@@ -99,8 +99,9 @@ def apart(processors):
     """One of each core's hardware threads first: two at work on a core share its vector units."""
     first, later, seen = [], [], set()
     for cpu in sorted(processors, key=lambda cpu: (-speed(cpu), cpu)):
-        (later if core_of(cpu) in seen else first).append(cpu)
-        seen.add(core_of(cpu))
+        core = core_of(cpu)
+        (later if core in seen else first).append(cpu)
+        seen.add(core)
     return first + later
 
 
