@@ -26,7 +26,7 @@ from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.search import COUNTERS
 from workers.messages.causes import DUPLICATE
 
-README = Path(__file__).parents[2] / "README.md"
+RESULTS = Path(__file__).parents[2] / "workers/benchmarks/RESULTS.md"
 QUICK = {
     "simulated_annealing": {"chains": 16, "steps": 20},
     "ppo": {"episodes": 16, "together": 8, "steps": 8, "minibatch": 64},
@@ -334,9 +334,9 @@ def test_a_replaced_sampler_brings_its_pool() -> None:
     assert method("chameleon", {"sampler": "greedy"}).parameters["search"] == {"first": 16}
 
 
-def test_auto_says_no_more_than_the_readme_s_table() -> None:
+def test_auto_says_no_more_than_the_results_table() -> None:
     """A row: network, ours, ONNX Runtime, their ratio, ..."""
-    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([\d.]+) \|", README.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([\d.]+) \|", RESULTS.read_text(), re.MULTILINE)
     for name in MEASURED:
         assert name in METHODS["auto"].summary
         ratios = [float(ratio) for network, ratio in rows if network.startswith(name)]
