@@ -14,7 +14,7 @@ from apps.tuning.models import Checkpoint, Job, TuningRun
 from apps.tuning.paging import by_number
 from apps.tuning.rounds import believed
 from workers.messages.known import encode_known
-from workers.messages.orders import best_of, compile_order, latency_of, tune_order
+from workers.messages.orders import best_of, compile_order, latency_of, slot_taken_up, tune_order
 from workers.messages.spec import AUTO
 from workers.messages.tuning_log import FILE, encode_row, measurement_row
 
@@ -22,8 +22,6 @@ TOLD = (
     "operator", "sketch", "choices", "identity", "round", "seconds", "spread", "runs", "stopped", "cause", "error",
     "build_seconds", "measure_seconds", "origin", "asked",
 )  # fmt: skip
-TAKEN_UP = ("decided_by_belief", "differs_from_round_robin", "expected")
-"""What an attempt goes on from of the decisions before it: tables of all operators in thousands of them fill the memory."""
 HEAD_START = 10.0
 """Seconds that a run has the cores for itself before its network is compiled untuned, which held off its first figures by 14 to
 22 s."""
@@ -65,8 +63,8 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
             {**told(row), "slot": slot} for _, slot, *row in by_number(run.measurements.all(), "slot", *TOLD)
         ],
         slots=[
-            [operator, ended - began, {name: decision[name] for name in TAKEN_UP if name in decision}]
-            for operator, began, ended, decision in run.slots.order_by("number")
+            slot_taken_up(*slot)
+            for slot in run.slots.order_by("number")
             .values_list("operator", "began", "ended", "decision")
             .iterator(5000)
         ],

@@ -59,7 +59,8 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         known = _known(order, operators, spaces)
         rows = [_described(o, space, known.get(o.index)) for o, space in zip(operators, spaces, strict=True)]
         pulse.tell("operators", operators=rows)
-        backend.take_up(best_of(order.get("measurements", ()), rows))
+        measurements, slots = order.pop("measurements", ()), order.pop("slots", ())
+        backend.take_up(best_of(measurements, rows))
         loop = TuningLoop(
             backend,
             chosen,
@@ -73,7 +74,9 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
             known,
             tuned,
         )
-        loop.resume(order.get("checkpoint"), order.get("measurements", ()), order.get("slots", ()))
+        loop.resume(order.pop("checkpoint", None), measurements, slots)
+        del measurements, slots  # of hours of tuning they are hundreds of megabytes
+        give_back()
         pulse.clock.go()
         loop.run()
     finally:

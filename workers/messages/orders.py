@@ -18,6 +18,10 @@ Row = Mapping[str, Any]
 FUTILE = 4
 """Configurations of an operator that failed, and none that ran, before the library is made with its plain loops; of one that
 has fewer all of them."""
+WAITED = "waited"
+"""The term of a slot that says for how many of its seconds others had the machine."""
+TAKEN_UP = ("decided_by_belief", "differs_from_round_robin", "expected")
+"""What an attempt goes on from of the decisions before it: tables of all operators in thousands of them fill the memory."""
 
 
 def best_of(measurements: Iterable[Row], operators: Sequence[Row]) -> dict[str, dict[str, Any]]:
@@ -69,6 +73,12 @@ def latest(measurements: Iterable[Row]) -> list[Row]:
 def _configuration(found: Row) -> tuple[Any, ...]:
     """What was asked for; TVM may have made something else of it."""
     return found["operator"], found["sketch"], *(found.get("asked") or found["choices"])
+
+
+def slot_taken_up(operator: int, began: float, ended: float, decision: Row) -> tuple[int, float, dict[str, Any]]:
+    """An earlier attempt's slot, as the next one goes on from it."""
+    terms = {name: decision[name] for name in TAKEN_UP if name in decision}
+    return operator, max(0.0, ended - began - decision.get(WAITED, 0.0)), terms
 
 
 def latency_of(best: Mapping[str, Row], operators: Sequence[Row]) -> float:

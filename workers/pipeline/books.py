@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+from workers.engine.evaluator.estimate import TURNS
 from workers.engine.known import LUCK
 from workers.engine.ports import Candidate, Clock, Outcome, Progress
 from workers.engine.space import Configuration, Operator
@@ -42,6 +43,7 @@ class Books:
         self._believed = [Believed[Configuration]() for _ in operators]
         self._figures: list[dict[Configuration, float]] = [{} for _ in operators]
         self._rounds: list[dict[Configuration, int]] = [{} for _ in operators]
+        self._taken: list[dict[Configuration, float]] = [{} for _ in operators]
         self.tried = [0] * len(operators)
         self.slots = [0] * len(operators)
         self.begin()
@@ -89,6 +91,10 @@ class Books:
             close[RIVALS:] = [best]
         return [Candidate(operator, one, "confirm", 1 + rounds.get(one, 0)) for one in close]
 
+    def again(self, candidate: Candidate) -> float:
+        """Seconds that another round of it should take."""
+        return self._taken[candidate.operator].get(candidate.configuration, 0.0)
+
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """What was not built is no trial."""
         for outcome in outcomes:
@@ -109,6 +115,9 @@ class Books:
                 self._figures[operator].pop(asked.configuration, None)
             else:
                 self._figures[operator][asked.configuration] = outcome.seconds
+                if asked.round == 0:
+                    taken = outcome.build_seconds + TURNS * outcome.measure_seconds
+                    self._taken[operator][asked.configuration] = taken
                 if outcome.seconds < self.best[operator]:
                     self._unbuilt[operator] = 0
                 self._believed[operator].add(asked.configuration, outcome.seconds, asked.round)

@@ -29,12 +29,16 @@ class LastTurn:
         """Whether it comes after slots that ended for this `reason`."""
         return self._share > 0 and reason in UNHURRIED
 
-    def plan(self) -> list[Candidate]:
-        """Its next batch, by doubt; from outcomes alone, so that a resumed run goes on in it."""
+    def plan(self, left: float) -> list[Candidate]:
+        """Its next batch, by doubt, of operators whose programs should be timed in the seconds that are `left`; from outcomes
+        alone otherwise, so that a resumed run goes on in it."""
         plan: list[Candidate] = []
         for operator in self._books.by_doubt():
             if len(plan) >= AT_ONCE:
                 break
             if operator in self._tuned:
-                plan += self._books.doubted(operator)
+                doubted = self._books.doubted(operator)
+                if (seconds := sum(map(self._books.again, doubted))) <= left:
+                    plan += doubted
+                    left -= seconds
         return plan

@@ -12,6 +12,7 @@ from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome, P
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.messages.causes import LARGE
 from workers.messages.events import Event
+from workers.messages.orders import WAITED
 from workers.messages.spec import Budget
 from workers.pipeline.books import INFINITE, Books
 from workers.pipeline.gain import GainRule
@@ -69,7 +70,7 @@ class TuningLoop:
         measurements: Sequence[Measurement],
         slots: Sequence[tuple[int, float, dict[str, Any]]],
     ) -> None:
-        """Takes up a run: the last checkpoint, if any; all measurements and slots (operator, s, decision) since its start."""
+        """Takes up a run: the last checkpoint, if any; all measurements and slots (operator, s of its own, decision) since its start."""
         with self._account("start/resume"):
             self._resume(checkpoint, measurements, slots)
 
@@ -184,7 +185,7 @@ class TuningLoop:
         """The last turn of slots that `ended` so. Why the run ends; None where the latency that was asked for was luck."""
         self._books.turn("confirming")
         told = False
-        while candidates := self._last_turn.plan():
+        while candidates := self._last_turn.plan(self._deadline - self._clock.now()):
             if stopped := self._stopped():
                 return stopped
             if self._used_up(self._deadline) or (ended == "target" and not self._arrived()):
@@ -231,7 +232,7 @@ class TuningLoop:
     def _give(self, decision: Decision) -> None:
         """One slot: plans of its operator until the slot's length is reached."""
         self._slot += 1  # its batches carry its number; those of the warm-up and of the last turn have 0
-        operator, began = decision.operator, self._clock.now()
+        operator, began, undisturbed = decision.operator, self._clock.now(), self._undisturbed()
         self._books.begin()
         trials = self._books.trials
         length = self._method.rhythm.slot_seconds
@@ -239,14 +240,17 @@ class TuningLoop:
             plan = self._searches.propose(operator, self._room(self._method.rhythm.plan))
             lent = self._searches.borrowed(self._tuned, self._room(sys.maxsize) - len(plan))
             self._measure([*plan, *lent], self._slot)
-            over = length is None or self._clock.now() - began >= length
+            over = length is None or self._undisturbed() - undisturbed >= length
             if not plan or over or self._over(self._end_of_slots()):
                 break
         ended = self._clock.now()
-        self._books.slot(operator, ended - began, decision.terms)
+        seconds, terms = self._undisturbed() - undisturbed, dict(decision.terms)
+        if waited := round(ended - began - seconds, 6):
+            terms[WAITED] = waited
+        self._books.slot(operator, seconds, terms)
         with self._account("decision/observe"):
             self._believe(operator)
-            expected = self._gain.observe(ended - began, self._everyone())
+            expected = self._gain.observe(seconds, self._everyone())
         self._tell(
             "slot",
             saving=self._telling.due(ended),
@@ -257,9 +261,13 @@ class TuningLoop:
             trials=self._books.trials - trials,
             before=_finite(self._books.bests[operator]),
             after=_finite(self._books.best[operator]),
-            decision={"rule": decision.rule, **decision.terms, **expected},
+            decision={"rule": decision.rule, **terms, **expected},
             latency=_finite(self._books.latency),
         )
+
+    def _undisturbed(self) -> float:
+        """The clock without what was waited for others: that says nothing of the operator whose slot it was."""
+        return self._clock.now() - self._backend.spent().get("wait", 0.0)
 
     def _room(self, count: int) -> int:
         """Of so many candidates those that the run's trials are enough for, one at least."""

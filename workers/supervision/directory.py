@@ -18,6 +18,7 @@ from typing import Any
 from workers.messages.causes import UNBUILT
 from workers.messages.channel import Control
 from workers.messages.events import Event, decode, encode
+from workers.messages.orders import slot_taken_up
 from workers.supervision.ports import LeaseLost
 
 
@@ -215,7 +216,7 @@ class DirectoryJournal:
                 measurements += [{**row, "slot": event.get("slot", 0)} for row in event.get("measurements", ())]
                 spent = event.get("spent", spent)
             elif event["kind"] == "slot":
-                slots.append((event["operator"], event["ended"] - event["began"], event["decision"]))
+                slots.append(slot_taken_up(event["operator"], event["began"], event["ended"], event["decision"]))
         return History(self._checkpoint() or checkpoint, measurements, slots, spent, clock, events)
 
     def close(self) -> None:

@@ -93,6 +93,7 @@ def supervise(
             os.close(writing)
         held.enter_context(guarded(process))
         wires = held.enter_context(closing(Wires(process, reading, line)))
+        del line  # as large as what the run found so far
         slices = held.enter_context(closing(Slices(process.tree, lock, clock)))
         attempt = Attempt(process, wires, journal, deadlines or Deadlines(), bounds, speech or Speech(), slices, clock)
         try:
