@@ -11,11 +11,11 @@ from workers.engine.start import Machine
 pytestmark = pytest.mark.tvm
 
 
-def caches(folder: Path, *told: tuple[str, str, str]) -> Path:
+def caches(folder: Path, *told: tuple[str, str, str], cores: str = "0") -> Path:
     for number, texts in enumerate(told):
         index = folder / f"index{number}"
-        index.mkdir()
-        for name, text in zip(("level", "type", "size"), texts, strict=True):
+        index.mkdir(parents=True)
+        for name, text in zip(("level", "type", "size", "shared_cpu_list"), (*texts, cores), strict=True):
             (index / name).write_text(f"{text}\n")
     return folder
 
@@ -28,6 +28,16 @@ def test_the_first_level_data_cache_is_read_from_the_kernel(tmp_path: Path) -> N
     assert first_cache(tmp_path / "nowhere") is None
     (tmp_path / "index1" / "size").write_text("many")
     assert first_cache(told) is None
+
+
+def test_caches_that_cores_share_count_once(tmp_path: Path) -> None:
+    from workers.tvm_backend.hardware import last_caches
+
+    for cpu, cores in enumerate(("0-1", "0-1", "2-3", "2-3")):
+        caches(tmp_path / f"cpu{cpu}" / "cache", ("1", "Data", "48K"), ("3", "Unified", "32768K"), cores=cores)
+    (tmp_path / "cpufreq").mkdir()
+    assert last_caches(tmp_path) == 2 * 32768 * 1024
+    assert last_caches(tmp_path / "nowhere") == 0
 
 
 @pytest.mark.parametrize(

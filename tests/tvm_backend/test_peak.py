@@ -19,13 +19,14 @@ def in_memory(processor: str, lanes: int | None = None) -> int:
     import tvm
 
     from workers.tvm_backend.hardware import vector_lanes
-    from workers.tvm_backend.peak import ACCUMULATORS, _arithmetic
+    from workers.tvm_backend.peak import _arithmetic, accumulators
 
     wanted = tvm.target.Target({**target(), "mcpu": processor})
-    built = tvm.tirx.build(_arithmetic(2, lanes or vector_lanes(wanted)), target=wanted)
+    held = accumulators(wanted)
+    built = tvm.tirx.build(_arithmetic(2, lanes or vector_lanes(wanted), held), target=wanted)
     lines = built.inspect_source("asm").splitlines()
     multiplied = [place for place, line in enumerate(lines) if "vfmadd" in line]
-    assert len(multiplied) >= ACCUMULATORS
+    assert len(multiplied) >= held
     return sum(bool(re.search(r"\(%r", line)) for line in lines[multiplied[0] : multiplied[-1]])
 
 

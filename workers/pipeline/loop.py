@@ -70,7 +70,7 @@ class TuningLoop:
         measurements: Sequence[Measurement],
         slots: Sequence[tuple[int, float, dict[str, Any]]],
     ) -> None:
-        """Takes up a run: the last checkpoint, if any; all measurements and slots (operator, s of its own, decision) since its start."""
+        """Takes up a run: the last checkpoint, if any; all measurements and slots (`slot_taken_up`) since its start."""
         with self._account("start/resume"):
             self._resume(checkpoint, measurements, slots)
 

@@ -14,12 +14,13 @@ import tvm_ffi
 from numpy.typing import NDArray
 
 from workers.tvm_backend.handover import Handover
+from workers.tvm_backend.hardware import last_caches
 from workers.tvm_backend.programs import tensor_bytes
 
 MOVED = 1 << 16
 """Bytes; smaller weights are loaded in microseconds wherever they are."""
 MOST = 1 << 27
-"""Bytes of storage that weights move through: several times what a core's caches hold."""
+"""Bytes of storage that weights move through, at most where it is twice what all caches hold."""
 LARGE = 1 << 20
 """Bytes of an output. Smaller ones are written where something was read a moment ago; the room of larger ones, of a network's
 first layers, was last used an inference ago, and the caches have forgotten it."""
@@ -43,7 +44,11 @@ Tensors = list[Any]
 
 def most_held(footprint: int, largest: int) -> int:
     """Bytes of arguments that a process comes to hold; `largest`: those of one operator, which may be too large to move."""
-    return min(footprint, MOST) + min(footprint, MOST_OUTPUTS) + largest
+    return _moved_through(footprint) + min(footprint, MOST_OUTPUTS) + largest
+
+
+def _moved_through(footprint: int) -> int:
+    return min(footprint, max(MOST, 2 * last_caches()))
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Arguments:
         self._values = random.random(DRAWN, dtype=np.float32)
         self._weights = SWING * (2 * random.random(DRAWN, dtype=np.float32) - 1)
         # Now: their pages cost up to a second, in which the first program with weights would hold the machine.
-        self._read = _Ring(self._weights, min(footprint, MOST))
+        self._read = _Ring(self._weights, _moved_through(footprint))
         self._written = _Ring(
             self._values, min(footprint, MOST_OUTPUTS)
         )  # apart: as weights, sums would make larger ones

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -88,16 +89,31 @@ def vector_registers(target: tvm.target.Target) -> int:
     return 32 if _features(target) & {"avx512f", "neon"} else 16
 
 
-def first_cache(of: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
+CPUS = Path("/sys/devices/system/cpu")
+
+
+def first_cache(of: Path = CPUS / "cpu0/cache") -> int | None:
     """Bytes of a core's first-level data cache, None where the kernel does not tell."""
+    return next((size for level, size, _ in _caches(of) if level == 1), None)
+
+
+def last_caches(of: Path = CPUS) -> int:
+    """Bytes of all caches of the last level, those that cores share counted once; 0 where the kernel does not tell."""
+    found = {(level, cores): size for cpu in of.glob("cpu[0-9]*") for level, size, cores in _caches(cpu / "cache")}
+    last = max((level for level, _ in found), default=0)
+    return sum(size for (level, _), size in found.items() if level == last)
+
+
+def _caches(of: Path) -> Iterator[tuple[int, int, str]]:
+    """Level, bytes, and whose it is, of each cache for data."""
     for index in sorted(of.glob("index*")):
         try:
-            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
-            if level == "1" and kind in ("Data", "Unified"):
-                return int(size.removesuffix("K")) * 1024
+            names = ("level", "type", "size", "shared_cpu_list")
+            level, kind, size, cores = ((index / name).read_text().strip() for name in names)
+            if kind in ("Data", "Unified"):
+                yield int(level), int(size.removesuffix("K")) * 1024, cores
         except (OSError, ValueError):
             continue
-    return None
 
 
 def cpu_name() -> str:

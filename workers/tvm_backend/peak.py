@@ -14,12 +14,14 @@ import tvm
 from tvm.script import tirx as T
 
 from workers.tvm_backend import runtime
-from workers.tvm_backend.hardware import vector_lanes
+from workers.tvm_backend.hardware import last_caches, vector_lanes, vector_registers
 
-ACCUMULATORS = 12
-"""Vectors: more than latency x issue width asks for, and with two factors they fit AVX2's 16 registers."""
+FEW, MANY = 12, 24
+"""Vectors of sums, with 16 and with 32 registers, which hold two factors too: as many as latency x issue width asks for at
+least, which are 8 or 10 on x86 and 16 on ARM's servers."""
 STEPS = 1 << 20
-COPIED = 1 << 25  # float32: 128 MiB each way, beyond any cache
+COPIED = 1 << 25
+"""float32, 128 MiB each way, at least: together twice what all caches hold."""
 TRIES, REST = 8, 0.05
 """Where virtual cores are put on halves of one core they stay there while both are at work, and half is what they can do (one
 start in eight on a busy host): so many times they rest for so many seconds, and may be put elsewhere."""
@@ -36,15 +38,21 @@ class Peak:
 def measure_peak(target: dict[str, Any], threads: int, repeats: int = 40) -> Peak:
     """Best of `repeats` for both: a ceiling is what the machine can do when nobody disturbs it. Takes about 3 s."""
     device, compiled_for = tvm.cpu(), tvm.target.Target(target)
-    lanes = vector_lanes(compiled_for)
-    arithmetic = tvm.tirx.build(_arithmetic(threads, lanes), target=compiled_for)
+    lanes, held = vector_lanes(compiled_for), accumulators(compiled_for)
+    arithmetic = tvm.tirx.build(_arithmetic(threads, lanes, held), target=compiled_for)
     factors = tvm.runtime.tensor(np.full(lanes, 0.999, "float32"), device)
-    sums = tvm.runtime.empty((threads, ACCUMULATORS * lanes), "float32", device)
+    sums = tvm.runtime.empty((threads, held * lanes), "float32", device)
     fastest = _fastest(arithmetic, repeats, factors, sums)
-    copy = tvm.tirx.build(_copy(threads, lanes), target=compiled_for)
-    source, sink = (tvm.runtime.tensor(np.ones(COPIED, "float32"), device) for _ in range(2))
+    count = max(COPIED, last_caches() // 4)
+    copy = tvm.tirx.build(_copy(threads, lanes, count), target=compiled_for)
+    source, sink = (tvm.runtime.tensor(np.ones(count, "float32"), device) for _ in range(2))
     copied = _fastest(copy, repeats, source, sink)
-    return Peak(2.0 * threads * ACCUMULATORS * lanes * STEPS / fastest, 8.0 * COPIED / copied)
+    return Peak(2.0 * threads * held * lanes * STEPS / fastest, 8.0 * count / copied)
+
+
+def accumulators(target: tvm.target.Target) -> int:
+    """Vectors that are added up in registers."""
+    return MANY if vector_registers(target) > 2 * FEW else FEW
 
 
 def peak_alone(target: dict[str, Any], threads: int, turn: AbstractContextManager[Any]) -> dict[str, float]:
@@ -65,23 +73,23 @@ def _fastest(program: tvm.runtime.Module, repeats: int, *arguments: Any) -> floa
     return fastest
 
 
-def _arithmetic(threads: int, lanes: int) -> tvm.IRModule:
-    """One accumulator of so many `lanes` a buffer: a larger one would be put on the heap, and its stores would be what is
-    measured. So it would be with more lanes than a register has: twice as many and half of the accumulators lie in memory."""
-    names = [f"held{k}" for k in range(ACCUMULATORS)]
+def _arithmetic(threads: int, lanes: int, held: int) -> tvm.IRModule:
+    """One accumulator of the `held` a buffer, of so many `lanes`: larger ones would be put on the heap, and what is
+    measured would be their stores; or with more lanes than a register has: half of the accumulators lie in memory then."""
+    names = [f"held{k}" for k in range(held)]
     allocate = [f"{name} = T.sblock_alloc_buffer(({lanes},), 'float32', scope='local')" for name in names]
     begin = [f"{name}[lane] = factors[lane] * T.float32({k})" for k, name in enumerate(names)]
     step = [f"{name}[lane] = {name}[lane] * scale[lane] + shift[lane]" for name in names]
     end = [f"sums[thread, {k * lanes} + lane] = {name}[lane]" for k, name in enumerate(names)]
     lines = [
         "@T.prim_func(s_tir=True)",
-        f"def main(factors: T.Buffer(({lanes},), 'float32'), sums: T.Buffer(({threads}, {ACCUMULATORS * lanes}), 'float32')):",
+        f"def main(factors: T.Buffer(({lanes},), 'float32'), sums: T.Buffer(({threads}, {held * lanes}), 'float32')):",
         "    T.func_attr({'tirx.noalias': True})",
         f"    for thread in T.parallel({threads}):",
         "        with T.sblock('work'):",
         f"            t = T.axis.spatial({threads}, thread)",
         f"            T.reads(factors[0:{lanes}])",
-        f"            T.writes(sums[t, 0:{ACCUMULATORS * lanes}])",
+        f"            T.writes(sums[t, 0:{held * lanes}])",
         *(
             f"            {line}"
             for line in [
@@ -103,13 +111,13 @@ def _vectorized(statements: list[str], depth: int, lanes: int) -> list[str]:
     return [line for s in statements for line in (f"{pad}for lane in T.vectorized({lanes}):", f"{pad}    {s}")]
 
 
-def _copy(threads: int, lanes: int) -> tvm.IRModule:
-    place = f"(thread * {COPIED // threads // lanes} + i) * {lanes} + lane"
+def _copy(threads: int, lanes: int, count: int) -> tvm.IRModule:
+    place = f"(thread * {count // threads // lanes} + i) * {lanes} + lane"
     lines = [
         "@T.prim_func(s_tir=True)",
-        f"def main(source: T.Buffer(({COPIED},), 'float32'), sink: T.Buffer(({COPIED},), 'float32')):",
+        f"def main(source: T.Buffer(({count},), 'float32'), sink: T.Buffer(({count},), 'float32')):",
         f"    for thread in T.parallel({threads}):",
-        f"        for i in T.serial({COPIED // threads // lanes}):",
+        f"        for i in T.serial({count // threads // lanes}):",
         *_vectorized([f"sink[{place}] = source[{place}]"], 3, lanes),
     ]
     return tvm.IRModule({"main": tvm.script.from_source("\n".join(lines), {"T": T})})
