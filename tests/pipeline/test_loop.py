@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.pipeline.simulated_run import OPERATORS, WALK, Wish, simulated
+from tests.pipeline.simulated_run import OPERATORS, WALK, Wish, kept, simulated
 from workers.engine.errors import IllegalMethod
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
-from workers.landscapes import SimulatedClock, synthetic_operators
+from workers.landscapes import SimulatedClock, SyntheticLandscape, synthetic_operators
 from workers.landscapes.synthetic import FAULTS
+from workers.messages.events import Event, encode
 from workers.messages.spec import Budget
 from workers.pipeline.books import Books
 
@@ -192,3 +195,40 @@ def test_a_plan_spans_several_batches_when_slots_are_by_time() -> None:
     slots = [event for event in simulation.events if event["kind"] == "slot"]
     long = [slot for slot in slots if slot["trials"]]
     assert any(slot["trials"] > chosen.rhythm.plan for slot in long)
+
+
+class Kept(SyntheticLandscape):
+    """Whose fourth batch is held up for a minute, by others' work or, as a mutation, by the operator's own."""
+
+    batches, category = 0, "wait"
+
+    def measure(self, candidates: Sequence[Candidate], incumbents: dict[int, float]) -> list[Outcome]:
+        self.batches += 1
+        if self.batches == 4:
+            self.charge(self.category, 60.0)
+        return super().measure(candidates, incumbents)
+
+
+class Slow(Kept):
+    category = "measure"
+
+
+def slots(of: type[SyntheticLandscape]) -> list[Event]:
+    run = simulated("auto", trials=400, landscape=lambda clock: of(3, OPERATORS, clock))
+    return [event for event in run.events if event["kind"] == "slot"]
+
+
+def test_what_a_slot_waited_for_others_changes_no_decision(tmp_path: Path) -> None:
+    calm, held = slots(SyntheticLandscape), slots(Kept)
+    assert [slot["operator"] for slot in held] == [slot["operator"] for slot in calm]
+    (waited,) = [slot for slot in held if "waited" in slot["decision"]]
+    assert waited["decision"]["waited"] == 60
+    history = kept(tmp_path, [encode(slot) for slot in held])
+    own = [seconds for _, seconds, _ in history.slots]
+    assert own == pytest.approx([slot["ended"] - slot["began"] for slot in calm])
+
+
+@pytest.mark.mutation
+def test_mutation_a_wait_that_counts_as_the_operators_own_time_is_noticed() -> None:
+    calm, slow = slots(SyntheticLandscape), slots(Slow)
+    assert [slot["operator"] for slot in slow] != [slot["operator"] for slot in calm]
