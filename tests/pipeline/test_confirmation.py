@@ -354,3 +354,18 @@ def test_a_run_that_goes_on_after_its_last_turn_believes_what_that_measured(
     again = slots & {m["operator"] for m in first.measurements if m["round"]}
     assert len(again) > 2
     assert set(told[: told.index(None)] if anew else told) == (again if anew else set())
+
+
+@pytest.mark.parametrize("dear", [1, pytest.param(0, marks=pytest.mark.mutation)])
+def test_the_last_turn_begins_nothing_that_would_not_end_in_its_time(
+    dear: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dear(SyntheticLandscape):
+        """Where a timing takes ten seconds."""
+
+        def answer(self, candidate: Candidate, incumbent: float | None) -> Outcome:
+            return replace(super().answer(candidate, incumbent), measure_seconds=10.0)
+
+    monkeypatch.setattr(Books, "again", lambda books, candidate, again=Books.again: dear * again(books, candidate))
+    run = last_turn(landscape=lambda clock: Dear(3, OPERATORS, clock, {}), budget=Budget(seconds=10 * SECONDS))
+    assert (run.events[-1]["clock"] <= 10 * SECONDS) is bool(dear)
