@@ -58,7 +58,9 @@ class NewRun(forms.Form):
         required=False, min_value=0.1, max_value=LONGEST_MINUTES, initial=DEFAULT_MINUTES, label="Minutes"
     )
     trials = forms.IntegerField(required=False, min_value=1, max_value=MAX_TRIALS, label="Configurations")
-    latency = forms.FloatField(required=False, min_value=0.000001, max_value=1e9, label="Target latency in ms")
+    latency = forms.FloatField(
+        required=False, min_value=0.000001, max_value=1e9, label="Target latency in ms, sum of operators"
+    )
     gain = forms.FloatField(required=False, min_value=0.001, max_value=99, label="Expected gain under, in %")
     seed = forms.IntegerField(required=False, min_value=0, max_value=(1 << 63) - 1, initial=0)
     layout = forms.ChoiceField(choices=[(name, name) for name in LAYOUTS], initial=AUTO, required=False)

@@ -64,7 +64,7 @@ SPENT = {
 REASONS = {
     "seconds": "time is up",
     "trials": "limit of configurations reached",
-    "target": "target latency reached",
+    "target": "the sum of operators is at the target latency",
     "gain": "little more to gain",
     "exhausted": "every operator is finished",
     "stopped": "stopped",
@@ -81,6 +81,15 @@ CAUSES = {
     "device": "the device failed",
 }
 """Why a configuration has no latency."""
+
+ORIGINS = {
+    "start": "the rules and earlier runs that a search begins with",
+    "explorer": "the explorer",
+    "random": "chance",
+    "twin": "an operator with the same knobs, whose best it was",
+    "confirm": "a second look at what was close to the best",
+}
+"""Who proposed a configuration."""
 
 OPERATORS = {ALL: "all", COMPUTE: "convolutions and matrix products only"}
 """Which operators a run gives slots to."""

@@ -196,6 +196,30 @@ def test_buttons_show_half_or_twice_as_much_of_the_time(site: Site, browser: Any
     assert span(browser) == pytest.approx(whole)
 
 
+def test_who_shows_all_of_the_time_without_a_mouse_stays_among_the_buttons(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=30)
+    open_run(browser, site, run)
+    zoom(browser, "Zoom in").send_keys(Keys.ENTER)
+    until(lambda: zoom(browser, "Show all").is_displayed())
+    zoom(browser, "Show all").send_keys(Keys.ENTER)
+    until(lambda: not zoom(browser, "Show all").is_displayed())
+    assert browser.execute_script("return document.activeElement.dataset.zoom")
+
+
+HORIZONS = """
+const [clocks, done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
+import(page.replace('page.js', 'look.js')).then(({horizon}) =>
+  done(clocks.map((clock) => horizon({running: true, run: {clock, budget: {}}}))));
+"""
+
+
+def test_the_axis_of_a_run_of_days_goes_on_by_quarters_of_a_day(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    hours = [23, 23.6, 24, 28, 29, 29.5, 100]
+    ends = browser.execute_async_script(HORIZONS, [3600 * hour for hour in hours])
+    assert [end / 3600 for end in ends] == [24, 30, 30, 30, 30, 36, 102]
+
+
 PLACE = "const {left, top, width, height} = arguments[0].getBoundingClientRect(); return [left, top, width, height]"
 SHOWN = f"arguments[0].scrollIntoView({{block: 'center'}}); {PLACE}"
 

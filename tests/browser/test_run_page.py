@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ TEXT = "return document.getElementById(arguments[0])?.innerText.trim() ?? ''"
 LAST = "return window.run.state.slots.at(-1)?.[0] ?? 0"
 FIGURES = """
 const s = window.run.state;
-return {seq: s.seq, trials: s.run.trials, latency: s.run.latency, slots: s.slots.length, curve: s.curve.at(-1),
+return {seq: s.seq, trials: s.run.trials, latency: s.run.latency, slots: s.slots.length, curve: s.curve,
         gains: s.operators.map((o) => s.gain(o.index).toPrecision(9)), best: s.operators.map((o) => o.best),
         colours: s.operators.map((o) => s.colour(o.index))};
 """
@@ -103,6 +104,68 @@ def test_a_part_that_has_nothing_to_draw_says_so(site: Site, browser: Any, run: 
         until(lambda place=place: "Nothing yet" not in browser.execute_script(drawn, place))
 
 
+def test_where_the_clock_went_is_drawn_before_the_first_slot(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    spent = "return document.querySelector('#spent').textContent"
+    for clock in (3.0, 4.0):
+        site.tell("events", run=run, told=[tried(0, clock, 1e-3)])
+        until(lambda clock=clock: f"{clock:.0f} s (100.0 %)" in browser.execute_script(spent))
+    assert browser.execute_script("return window.run.state.slots.length") == 0
+
+
+ORDERS = """
+const [done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
+import(page.replace('page.js', 'operators.js')).then(({Operators}) => {
+  const section = document.createElement('section'), waiting = [], {setTimeout} = window, told = [];
+  section.innerHTML = '<table><thead><tr></tr></thead><tbody></tbody></table>';
+  const table = section.firstChild, figures = {trials: 9, failures: 0, slots: 0, seconds: 0, rule: '', terms: {}};
+  const first = {...figures, index: 0, name: 'first', weight: 10, best: 2, spark: [[1, 3], [2, 2]]};
+  const second = {...figures, index: 1, name: 'second', weight: 1, best: 1, spark: [[1, 1]]};
+  const state = {operators: [first, second], weightedSum: 1, run: {}, colour: () => 8, gain: () => 0};
+  let read = true;
+  table.matches = () => read;
+  window.setTimeout = (act) => waiting.push(act);
+  const order = () => told.push([...table.tBodies[0].rows].map((row) => Number(row.dataset.op)));
+  const operators = new Operators(table, state);
+  order();
+  second.best = 50;
+  operators.draw();
+  waiting.shift()();
+  order();
+  read = false;
+  waiting.shift()?.();
+  order();
+  second.best = 5;
+  table.querySelector('[data-key=share] button').click();
+  table.querySelector('[data-key=share] button').click();
+  order();
+  table.querySelector('[data-key=spark] button').click();
+  order();
+  window.setTimeout = setTimeout;
+  done(told);
+});
+"""
+
+
+def test_operators_are_sorted_once_nobody_reads_them_and_by_their_best_where_that_is_asked(
+    site: Site, browser: Any, run: str
+) -> None:
+    """By share; while they are read; then; by share again; and by what is under "Best so far"."""
+    open_run(browser, site, run)
+    assert browser.execute_async_script(ORDERS) == [[0, 1], [0, 1], [1, 0], [0, 1], [1, 0]]
+
+
+def test_who_has_a_library_compiled_again_without_a_mouse_stays_there(site: Site, browser: Any, run: str) -> None:
+    latency = site.tell("tell", run=run, slots=14)["latency"]
+    whole = {"kind": "end_to_end", "clock": 61.0, "runs": 9, "latency": latency, "verified": True, "error": ""}
+    site.tell("events", run=run, told=[{**whole, "seconds": 3 * latency, "spread": latency}])
+    site.tell("library", run=run)
+    open_run(browser, site, run)
+    browser.find_element("css selector", "button#compile-again").send_keys(Keys.ENTER)
+    until(lambda: browser.execute_script(FOCUSED) == ["SPAN", "compile-again"])
+    assert complaints(browser) == []
+
+
 def test_the_best_is_offered_as_soon_as_there_is_one(site: Site, browser: Any, run: str) -> None:
     open_run(browser, site, run)
     words = "return document.querySelector('#downloads').textContent"
@@ -175,6 +238,7 @@ def test_reload_and_second_tab_show_the_same(site: Site, browser: Any, run: str,
     told = site.tell("tell", run=run, slots=45)
     reaches(browser, told["seq"])
     live = browser.execute_script(FIGURES)
+    assert all(before[1] != after[1] for before, after in pairwise(live["curve"]))
     browser.refresh()
     reaches(browser, told["seq"])
     assert browser.execute_script(FIGURES) == live
@@ -459,7 +523,9 @@ def test_the_curve_has_a_table_of_its_own(site: Site, browser: Any, run: str) ->
     open_run(browser, site, run)
     browser.find_element("xpath", "//summary[text()='Show latency as table']").click()
     rows = until(lambda: browser.find_elements("css selector", "#latency-table tbody tr"))
-    assert len(rows) == browser.execute_script("return window.run.state.curve.length")
+    clock, curve = browser.execute_script("const {run, curve} = window.run.state; return [run.clock, curve]")
+    assert len(rows) == len(curve) + (clock > curve[-1][0])
+    assert rows[-1].text.startswith(humans.duration(clock))
     heads = browser.find_elements("css selector", "#latency-table thead th[scope=col]")
     assert [head.text for head in heads] == ["Tuning time", "Latency"]
     assert re.fullmatch(r"(\d+ min )?(\d+ s)? [\d.]+ ms", rows[-1].text)

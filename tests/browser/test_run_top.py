@@ -18,9 +18,9 @@ const [steps, done] = arguments, page = document.querySelector('script[src$="run
 import(page.replace('page.js', 'clock.js')).then(({Clock}) => {
   let time = 0;
   const clock = new Clock(() => time);
-  done(steps.map(([at, told, state, live]) => {
+  done(steps.map(([at, told, state, live, attempt = 1]) => {
     time = at;
-    return clock.seconds({clock: told, state, budget: {seconds: 60}}, live);
+    return clock.seconds({clock: told, state, budget: {seconds: 60}, attempt}, live);
   }));
 });
 """
@@ -54,6 +54,29 @@ def test_the_clock_goes_on_between_two_events_as_far_as_the_budget(site: Site, b
     ]
     shown = browser.execute_async_script(CLOCK, [step[:4] for step in steps])
     assert shown == [step[4] for step in steps]
+
+
+def test_the_clock_of_a_later_attempt_stands_until_it_is_told_to_go_on(site: Site, browser: Any, run: str) -> None:
+    """At which time, what was told last, the state, the attempt; then what is shown."""
+    open_run(browser, site, run)
+    steps = [
+        (0, 10, "running", 1, 10),
+        (5, 10, "running", 1, 15),
+        (6, 10, "interrupted", 1, 10),
+        (8, 10, "running", 2, 10),  # back to what is kept
+        (20, 10, "running", 2, 10),  # it loads TVM and the network
+        (21, 10.5, "running", 2, 10.5),
+        (24, 10.5, "running", 2, 13.5),
+        (25, 10.5, "running", 3, 10.5),  # another worker took it over
+        (30, 10.5, "running", 3, 10.5),
+        (31, 11, "running", 3, 11),
+        (32, 11, "running", 3, 12),
+    ]
+    told = [(at, clock, state, True, attempt) for at, clock, state, attempt, _ in steps]
+    assert browser.execute_async_script(CLOCK, told) == [step[-1] for step in steps]
+    # Of one that never got as far as a clock nothing stands.
+    early = [(0, 0, "running", True, 2), (3, 0, "running", True, 2)]
+    assert browser.execute_async_script(CLOCK, early) == [0, 3]
 
 
 def test_a_run_that_tells_nothing_shows_that_its_time_goes_by_and_moves_nothing(

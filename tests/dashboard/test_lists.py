@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -10,12 +11,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.catalog.models import Network
 from apps.core import clock
 from apps.dashboard.listed import LONG
+from apps.dashboard.views import home
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.reconcile import PATIENCE
 from tests.apps.rows import Site
+from workers.messages import Budget
 
 COLUMNS = [name.partition("__")[2] or name for name in LONG]
 
@@ -68,9 +72,59 @@ def test_the_latency_of_a_list_is_the_one_that_its_ratios_are_of(site: Site, ada
     """Of the library end to end, where there is one that nothing since was better than."""
     ended(site)
     whole = {"clock": 2.0, "seconds": 0.75, "latency": 0.5, "spread": 0.0, "verified": True}
-    assert '<td class="num">500 ms</td>' in ada.get("/").content.decode()
+    assert '<td class="num">500 ms<span class="second">sum of operators</span></td>' in ada.get("/").content.decode()
     TuningRun.objects.update(end_to_end=[whole])
     assert '<td class="num">750 ms</td>' in ada.get("/").content.decode()
+
+
+POLL = {"HX-Request": "true"}
+
+
+def test_runs_are_found_by_a_part_of_their_network_s_name(site: Site, ada: Client) -> None:
+    run = site.run()
+    other = Network.objects.create(
+        owner=site.ada,
+        name="Bert & Co",
+        sha256="b" * 64,
+        size=5,
+        state="ready",
+        shapes={"x": [1]},
+        inspection={"inputs": []},
+    )
+    bert = services.create_run(site.ada, other, site.target, "auto", Budget(trials=1))
+
+    def shown(address: str, **headers: str) -> list[str]:
+        return re.findall(r'id="run-([^"]+)"', ada.get(address, headers=headers).content.decode())
+
+    assert shown("/?q=") == [str(bert.pk), str(run.pk)]
+    assert shown("/?q=eeze") == [str(run.pk)]
+    assert shown("/?q=%20bert%20%26") == shown("/?q=bert%00%20%26", **POLL) == [str(bert.pk)]
+    page = ada.get("/?q=bert+%26").content.decode()
+    assert 'id="rows" hx-get="/?q=bert+%26"' in page  # asks for the same again
+    assert 'name="q" value="bert &amp;"' in page
+
+
+def test_a_filter_that_finds_nothing_says_so_and_goes_on_looking(site: Site, ada: Client, bob: Client) -> None:
+    site.run()
+    for client, part in ((ada, "bert"), (ada, "%"), (ada, "x" * 100_000), (bob, "squeeze")):
+        answer = client.get("/", {"q": part}, headers=POLL)
+        assert "HX-Refresh" not in answer.headers
+        page = answer.content.decode()
+        assert "No run of a network with" in page
+        assert '<a id="all-runs" href="/">All runs</a>' in page
+        assert "Run the example" not in page
+        assert 'id="rows" hx-get="/?q=' in page
+    assert "Run the example" in bob.get("/").content.decode()
+    assert bob.get("/", headers=POLL).headers["HX-Refresh"] == "true"
+
+
+def test_the_pages_of_a_filtered_list_are_filtered(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home, "PAGE", 1)
+    for seed in range(2):
+        site.run(seed=seed)
+    page = ada.get("/?q=squeeze").content.decode()
+    assert '<a href="?q=squeeze&amp;page=2">Older</a>' in page
+    assert '<a href="?page=2">Older</a>' in ada.get("/").content.decode()
 
 
 def test_lists_of_runs_do_not_read_what_they_do_not_show(site: Site, ada: Client) -> None:

@@ -248,8 +248,9 @@ def test_the_page_says_all_of_it(site: Site, ada: Client) -> None:
     text = page(ada, run)
     for words in (
         "#0</span> conv_0", "8.00 ms", "It lay inside in 1 of 1 slots", "took too long", "40 points fitted",
-        "acceptance 0.31", "largest gain expected", "slot 1, proposed by explorer", "the only one",
-        "Generated code is not kept",
+        "acceptance 0.31", "largest gain expected", "slot 1, proposed by the explorer", "the only one",
+        "Generated code is not kept", "autocorrelation over 13 steps. Acceptance is the share of its steps that the chain took",
+        "A sketch is the structure of a program",
     ):  # fmt: skip
         assert words in text, words
     assert reverse("operator", args=[run.pk, 1]) in text
@@ -342,7 +343,10 @@ def test_a_best_was_found_when_it_was_first_measured(site: Site, ada: Client) ->
     write([found, last])
     first, second = run.measurements.filter(choices=[7]).order_by("round")
     text = page(ada, run)
-    assert f"<dt>Found</dt><dd>{duration(first.clock)} into the run, slot 2, proposed by twin" in text
+    assert (
+        f"<dt>Found</dt><dd>{duration(first.clock)} into the run, slot 2, proposed by an operator with the same knobs"
+        in text
+    )
     assert f"; measured once more after {duration(second.clock)}</dd>" in text
 
 

@@ -267,6 +267,16 @@ def test_what_was_set_out_of_sight_is_shown_where_a_form_comes_back(
     assert open_ in ada.post("/runs/new", {**form, **rare}).content.decode()
 
 
+def test_a_target_latency_is_said_to_be_of_the_operators(site: Site, ada: Client) -> None:
+    page = ada.get("/runs/new").content.decode()
+    assert 'for="id_latency">Target latency in ms, sum of operators</label>' in page
+    assert "the whole network takes somewhat longer, which its library tells" in page
+    run = site.run()
+    Job.objects.filter(pk=run.job_id).update(state="done")
+    TuningRun.objects.update(finished_reason="target")
+    assert all("done: the sum of operators is at the target latency" in page for page in told_of(ada, run))
+
+
 def test_a_small_gain_is_a_limit_of_its_own(site: Site, ada: Client) -> None:
     form = {"network": site.network.pk, "target": site.target.pk, "method": "auto", "minutes": "", "gain": "1"}
     ada.post("/runs/new", form)

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from apps.catalog.models import Network
 from apps.dashboard import report
-from apps.dashboard.report import tables
+from apps.dashboard.report import page, tables
 from apps.dashboard.report.page import style
 from apps.dashboard.report.story import COLOURS, OTHERS, coloured, story
 from apps.tuning import services
@@ -128,6 +128,15 @@ def test_the_headline_is_the_library_while_nothing_better_was_found(site: Site) 
     assert re.search(r'class="big">12.0 ms <small class="soft">best latency, as the sum of operators<', text)
     assert re.search(r"library of [\d.]+ s, end to end</dt><dd>24.0 ms", text)
     assert 'operators alone, against ONNX Runtime</dt><dd class="soft">4.00 x' in text
+
+
+def test_a_table_of_the_curve_that_is_cut_says_so(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, held, told = site.claimed(1)
+    for number in range(4):
+        services.write(held, [told.batch(9e-3 - 1e-3 * number)])
+    assert "<summary>Show the curve as table</summary>" in file_of(run)
+    monkeypatch.setattr(page, "STEPS", 3)
+    assert "<summary>Show the curve as table (3 of 4)</summary>" in file_of(run)
 
 
 def test_what_a_first_slot_won_is_no_rate(site: Site) -> None:

@@ -4,15 +4,18 @@ measured again."""
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from apps.core import clock
 from apps.dashboard.report.story import coloured, story
 from apps.tuning import services
 from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, TuningRun
+from apps.tuning.reconcile import PATIENCE
 from tests.apps.rows import Site
 
 SCRIPT = {"HX-Request": "true"}
@@ -60,11 +63,25 @@ def test_a_library_that_was_timed_on_a_busy_machine_is_told_as_that_and_compiled
 
 def test_another_library_is_not_asked_for_twice(site: Site, ada: Client) -> None:
     run = compiled(site, 0.030, 0.009)
+    before = page_of(ada, run)
     part = ada.post(reverse("compile", args=[run.pk]), headers=SCRIPT).content.decode()
-    assert re.search(rf'id="busy" hx-swap-oob="true"><span class="warn">{re.escape(BUSY)}</span></div>', part)
-    assert "Compiling the best, about a minute" in part
+    assert re.search(
+        rf'id="busy" hx-swap-oob="true"><span class="warn" id="compile-again" tabindex="-1">{re.escape(BUSY)}</span></div>',
+        part,
+    )
+    assert re.search('id="compiling" tabindex="-1">.*Compiling the best, about a minute', part)
+    assert '<button id="compile-again">' in before
     assert "Download library" in part  # the one that there is
     assert Job.objects.filter(run=run, task="compile").count() == 2
+
+
+def test_what_leads_to_a_library_that_nobody_compiles_keeps_the_focus(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, now = compiled(site, 0.030, 0.009), clock.now()
+    services.request_artifact(run, site.ada)
+    monkeypatch.setattr(clock, "now", lambda: now + PATIENCE + timedelta(seconds=1))
+    assert '<a class="compiling" id="compiling"' in page_of(ada, run)
 
 
 def test_a_sum_of_operators_is_no_promise_on_the_list_of_runs(site: Site, ada: Client) -> None:

@@ -132,6 +132,22 @@ def test_a_device_that_waits_to_be_called_can_be_removed(site: Site, ada: Client
     assert remove not in ada.get(ADDRESS).content.decode()
 
 
+def test_a_device_that_runs_were_tuned_for_is_not_offered_for_removal(site: Site, ada: Client) -> None:
+    site.ada.is_staff = True
+    site.ada.save()
+    Target.objects.update(kind="device", host="10.0.0.9", port=9190, key="k" * 32)
+    remove, why = (
+        f'action="{reverse("remove-device", args=[site.target.pk])}"',
+        "2 runs tuned for it: it can be removed once",
+    )
+    page = ada.get(ADDRESS).content.decode()
+    assert (remove in page, why in page) == (True, False)
+    for seed in range(2):
+        site.run(seed=seed)
+    page = ada.get(ADDRESS).content.decode()
+    assert (remove in page, why in page) == (False, True)
+
+
 def test_what_was_typed_of_a_device_that_is_refused_stays_but_for_its_key(site: Site, ada: Client) -> None:
     site.ada.is_staff = True
     site.ada.save()

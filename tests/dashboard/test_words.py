@@ -80,6 +80,13 @@ def test_every_rule_of_a_scheduler_has_its_words_and_no_other() -> None:
     assert {rule for path in files for rule in rules(path.read_text())} == set(words.RULES)
 
 
+def test_every_origin_of_a_configuration_has_its_words_and_no_other() -> None:
+    files = [path for room in ("engine", "pipeline", "tvm_backend") for path in (WORKERS / room).glob("*.py")]
+    made = r'(?:\b_new|\bCandidate)\(.*, "([a-z]+)"[,)]|\borigin="([a-z]+)"'
+    told = {one or other for path in files for one, other in re.findall(made, path.read_text())}
+    assert told == set(words.ORIGINS)
+
+
 def test_every_account_of_the_clock_has_its_words_and_no_other() -> None:
     """Those of the loop by group, and what its backend keeps count of."""
     loop = "".join((WORKERS / "pipeline" / f"{name}.py").read_text() for name in ("books", "loop", "watched"))

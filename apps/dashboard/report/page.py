@@ -47,6 +47,7 @@ def _told(run: TuningRun) -> dict[str, Any]:
         "compared": tables.compared(run),
         "story": story(drawn, colours),
         "curve": thinned(drawn["curve"], STEPS),
+        "steps": len(drawn["curve"]),
         "slots": [(row, names.get(row[1], "")) for row in thinned(drawn["slots"], SLOTS)],
         "shares": shares,
         "most": max((max(one.time, one.gain) for one in shares), default=1.0),

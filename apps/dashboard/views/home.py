@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -28,6 +29,8 @@ from workers.messages import Budget
 from workers.messages.names import READING
 
 PAGE = 25
+LONGEST = 200
+"""Letters of a network's name."""
 EXAMPLE_SECONDS = 180.0
 SAME = timedelta(minutes=5)
 """Who asks for the example again within this time gets the run that was started."""
@@ -35,14 +38,19 @@ SAME = timedelta(minutes=5)
 
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
-    runs = listed(TuningRun.objects.filter(owner=request.user))  # type: ignore[misc]
+    part = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
+    runs = listed(TuningRun.objects.filter(owner=request.user, network__name__icontains=part))  # type: ignore[misc]
     page = Paginator(runs, PAGE).get_page(request.GET.get("page"))
     context = {
         "page": page,
+        "part": part,
+        "kept": f"{urlencode({'q': part})}&" if part else "",
         **figures.table(page.object_list),
         "networks": Network.objects.filter(owner=request.user).exists(),  # type: ignore[misc]
     }
-    if request.headers.get("HX-Request") and not context["rows"]:  # the last was deleted elsewhere: another page
+    if request.headers.get("HX-Request") and not (
+        context["rows"] or part
+    ):  # the last was deleted elsewhere: another page
         return HttpResponse(headers={"HX-Refresh": "true"})
     return render(request, "dashboard/home.html", context)
 

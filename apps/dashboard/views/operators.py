@@ -60,7 +60,8 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
     drawn = {size: charts(run, told, size) for size in PLACES}
     best = believed(run, found.index).first()
     own_rows = run.measurements.filter(operator=found.index)
-    first = own_rows.filter(configuration=best.configuration, round=0).first() if best and best.round else best
+    again = own_rows.filter(configuration=best.configuration, round=0) if best and best.round else own_rows.none()
+    first = again.first() or best
     last = run.slots.filter(operator=found.index).order_by("number").last()
     return {
         "run": run,
@@ -74,7 +75,8 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "own": [(size, own) for size, (own, _) in drawn.items() if own],
         "clock": [(size, clock) for size, (_, clock) in drawn.items() if clock],
         "best": best,
-        "first": first or best,
+        "first": first,
+        "origin": words.named(words.ORIGINS, first.origin) if first else "",
         "knobs": knobs.settings(found, best) if best else [],
         "named": bool(found.knobs),
         "failures": [(words.named(words.CAUSES, cause), count) for cause, count in told.failures.items()],

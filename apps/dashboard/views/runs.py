@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -18,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from apps.catalog.models import Network, Target
 from apps.core.access import owned
 from apps.core.errors import Refused
-from apps.dashboard import figures, humans, methods, paces, report, streams, words
+from apps.dashboard import figures, humans, methods, paces, repeated, report, streams, words
 from apps.dashboard.busy import busy
 from apps.dashboard.forms import OPEN, NewRun
 from apps.dashboard.latest import latest
@@ -30,7 +29,7 @@ from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import OVER, State
 from apps.tuning.waiting import waits
 from workers.messages.baselines import BASELINES
-from workers.messages.spec import ALL, AUTO, LAYOUTS, MEASURED
+from workers.messages.spec import ALL, AUTO, LAYOUTS
 
 WORDS = {
     "pause": "Pause",
@@ -46,9 +45,7 @@ SHOWN = 5
 """Networks that are named because they cannot be tuned yet."""
 RARE = ("seed", "layout", "operators")
 """Settings that few need: out of sight while they are what they are at first."""
-LIMITS = ("minutes", "trials", "latency", "gain")
-REACHED = {"target": "latency", "gain": "gain"}
-"""By the reason of an end the limit that would end another run at once."""
+NUMBERS = ("minutes", "trials", "latency", "gain", "seed")
 
 
 def _run(request: HttpRequest, pk: UUID) -> TuningRun:
@@ -73,12 +70,13 @@ def _asked(request: HttpRequest) -> dict[str, Any]:
     """What the address presets; nothing that the form would not take."""
     network, method = request.GET.get("network", ""), request.GET.get("method", "")
     known = {"network": network, "target": request.GET.get("target", "")}
-    preset = {name: value for name, value in known.items() if re.fullmatch(r"[0-9a-f-]{36}", value)}
+    preset: dict[str, Any] = {name: value for name, value in known.items() if re.fullmatch(r"[0-9a-f-]{36}", value)}
     preset |= {"method": method} if method in methods.NAMED else {}
-    for name in LIMITS:
+    for name in NUMBERS:
         with suppress(KeyError, ValidationError):
             NewRun.base_fields[name].clean(request.GET[name])
             preset[name] = request.GET[name]
+    preset |= {"reuse": False} if request.GET.get("reuse") == "off" else {}
     offered: dict[str, Collection[str]] = {"layout": LAYOUTS, "operators": words.OPERATORS, **PARTS}
     return preset | {name: value for name, values in offered.items() if (value := request.GET.get(name, "")) in values}
 
@@ -124,7 +122,11 @@ def run(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = _run(request, pk)
     title = methods.titled(found.method, found.parts)
     context = {"run": found, "snapshot": snapshot(found), "method": title, "words": words.PAGE}
-    context["controls"] = _controls(found)
+    context |= {
+        "controls": _controls(found),
+        "command": repeated.command(found),
+        "elsewhere": repeated.elsewhere(found),
+    }
     return render(request, "dashboard/run.html", context | _standing(found) | _left(found))
 
 
@@ -248,37 +250,10 @@ def _left(found: TuningRun) -> dict[str, Any]:
         "compile_wait": compiling["wait"],
         "failed": compiling["failed"],
         "over": found.job.state in OVER,
-        "further": urlencode(_again(found)),
+        "again": repeated.further(found) if complete else repeated.afresh(found),
         "resized": found.shapes != found.network.shapes,
         "unready": found.target.state != Target.State.READY,
     }
-
-
-def _again(found: TuningRun) -> dict[str, Any]:
-    """What New run is preset with to tune as this run did (`_asked`); what it begins with anyway is left out."""
-    rare = {"layout": _settled(found), "operators": found.operators_asked}
-    changed = {name: value for name, value in rare.items() if value != NewRun.base_fields[name].initial}
-    where = {"network": found.network_id, "target": found.target_id}
-    return {**where, "method": found.method, **found.parts, **changed, **_limits(found)}
-
-
-def _limits(found: TuningRun) -> dict[str, str]:
-    """Its budget, in the form's units, but for what it reached; what the form begins with where nothing is left of it."""
-    seconds, latency, gain = found.budget_seconds, found.budget_latency, found.budget_gain
-    given = {
-        "minutes": f"{seconds / 60:.9g}" if seconds else "",
-        "trials": str(found.budget_trials or ""),
-        "latency": f"{1e3 * latency:.9g}" if latency else "",
-        "gain": f"{100 * gain:.9g}" if gain else "",
-    }
-    left = {name: limit for name, limit in given.items() if limit and name != REACHED.get(found.finished_reason)}
-    return {"minutes": "", **left} if left else {}
-
-
-def _settled(found: TuningRun) -> str:
-    """What it was tuned in where that was measured: measured again, it might be another, of which nothing is known."""
-    layout = found.started_facts.get("layout")
-    return str(layout) if found.layout == MEASURED and layout in LAYOUTS else found.layout
 
 
 _FILES = {

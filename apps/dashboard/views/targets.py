@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
@@ -31,7 +32,8 @@ def _page(request: HttpRequest, **device: str) -> HttpResponse:
     """With what was typed into the form for a `device` and why that is `refused`."""
     services.ensure_local_target()
     measuring = Job.Task.HARDWARE
-    rows = [{"target": target, **latest(target.jobs.filter(task=measuring))} for target in Target.objects.all()]
+    counted = Target.objects.annotate(tuned=Count("runs"))
+    rows = [{"target": target, **latest(target.jobs.filter(task=measuring))} for target in counted]
     for row in rows:
         row["free"] = row["job"] is None or row["job"].state not in HELD
     shown = {

@@ -55,13 +55,14 @@ export function logTicks(low, high, most) {
   return ticks;
 }
 
+const QUARTER = 21600; // s, of a day
 const LADDER = [30, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 14400, 21600, 28800, 43200, 86400];
 
 /** Where the time axis ends: in steps, so that it does not creep with every point. */
 export function horizon(state) {
   const clock = Math.max(state.run.clock, 1);
   if (!state.running) return clock;
-  const next = LADDER.find((step) => step >= clock * 1.02) || clock * 1.1;
+  const next = LADDER.find((step) => step >= clock * 1.02) ?? QUARTER * Math.ceil((clock * 1.02) / QUARTER);
   const budget = state.run.budget.seconds;
   return budget && budget >= clock ? Math.min(next, budget) : next;
 }

@@ -17,7 +17,7 @@ export function columns(state) {
   const known = (value, text) => (o) => (value(o) === null ? "–" : text(value(o)));
   return [
     { key: "operator", heading: "Operator", value: (o) => o.index, text: (o) => `#${o.index} ${short(o.name)}` },
-    { key: "spark", heading: "Best so far", value: (o) => o.spark.length },
+    { key: "spark", heading: "Best so far", value: (o) => o.best },
     { key: "weight", heading: "Weight", value: (o) => o.weight },
     { key: "work_flop", heading: "MFLOP", value: (o) => o.flops || null, text: (o) => (o.flops ? significant(o.flops / 1e6) : "–") },
     { key: "latency_s", heading: "Latency", value: (o) => o.best, text: (o) => latency(o.best) },
@@ -74,14 +74,18 @@ export class Operators {
     const total = this.state.weightedSum; // of which a share is, also while there is no complete sum
     for (const operator of this.state.operators) this.#row(operator, total);
     if (resort || this.grown) this.#order();
-    else this.later ??= setTimeout(() => this.#unlessRead(), RESORT);
+    else this.#soon();
     this.grown = false;
     this.table.closest("section").hidden = !this.state.operators.length;
   }
 
-  #unlessRead() {
-    this.later = null;
-    if (!this.table.matches(":hover, :focus-within")) this.#order();
+  /** Once nobody reads there: what was drawn last must not stay in an order of before. */
+  #soon() {
+    this.later ??= setTimeout(() => {
+      this.later = null;
+      if (this.table.matches(":hover, :focus-within")) this.#soon();
+      else this.#order();
+    }, RESORT);
   }
 
   light(operator) {

@@ -88,7 +88,7 @@ function step() {
 
 const drawn = [];
 const TOPICS = {
-  batch: ["curve", "head", "operators", "scatter"], slot: ["curve", "operators", "shares", "spent"],
+  batch: ["curve", "head", "operators", "scatter", "spent"], slot: ["curve", "operators", "shares"],
   operators: ["operators", "curve", "head"], points: ["curve", "head"], log: ["log"], state: ["head", "curve", "log"],
   phase: ["head", "log"], run: ["head"], uncompared: ["log"],
 };

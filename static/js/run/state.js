@@ -13,6 +13,7 @@ export class RunState {
 
   constructor(snapshot) {
     Object.assign(this, snapshot);
+    if (this.curve.at(-1)?.[1] === this.curve.at(-2)?.[1]) this.curve.pop(); // how far the run has come is no change
     this.byIndex = new Map(this.operators.map((operator) => [operator.index, operator]));
     this.lastSlot = this.slots.at(-1)?.[0] ?? -1; // they come in the order of their numbers
     this.gains = new Map(this.operators.map((operator) => [operator.index, operator.gain]));
@@ -72,6 +73,12 @@ export class RunState {
     const library = this.wholes.at(-1), sum = this.run.latency;
     if (!library || (sum && library.latency && sum < library.latency)) return { seconds: sum, spread: 0, whole: false, library };
     return { seconds: library.seconds, spread: library.spread, whole: true, library };
+  }
+
+  /** The curve as far as the run has come: it has changes only. */
+  get curveToNow() {
+    const { curve, run } = this, last = curve.at(-1);
+    return last && run.clock > last[0] ? [...curve, [run.clock, last[1]]] : curve;
   }
 
   /** The curve as its line is drawn. Asked for with every move of the pointer. */
@@ -159,12 +166,8 @@ export class RunState {
   }
 
   #curve(event) {
-    if (event.latency === null) return;
-    const last = this.curve.at(-1);
-    const before = this.curve.at(-2);
-    // Only changes are kept; the last point is where the line has come to.
-    if (last && before && last[1] === event.latency && before[1] === event.latency) last[0] = event.clock;
-    else this.curve.push([event.clock, event.latency]);
+    if (event.latency === null || event.latency === this.curve.at(-1)?.[1]) return;
+    this.curve.push([event.clock, event.latency]);
     this.#drawn = null;
   }
 

@@ -18,7 +18,7 @@ export function wired($, file, { state, shares, spent }) {
   ];
   const tables = [
     wire($("#latency-section"), {
-      name: `${file}-latency`, table: $("#latency-table"), canvases: () => [$("#curve"), $("#lanes")], rows: () => state.curve,
+      name: `${file}-latency`, table: $("#latency-table"), canvases: () => [$("#curve"), $("#lanes")], rows: () => state.curveToNow,
       columns: () => [time("clock_s", "Tuning time", ([clock]) => clock), took("latency_s", "Latency", ([, seconds]) => seconds)],
     }),
     wire($("#slots-section"), {

@@ -14,7 +14,10 @@ export class Timeline {
     this.finger = false; // whether it is a finger that points
     this.onWindow = () => {};
     this.reset = document.querySelector("[data-reset-zoom]");
-    this.reset?.addEventListener("click", () => this.show(null));
+    this.reset?.addEventListener("click", () => {
+      document.querySelector("[data-zoom]").focus(); // it hides itself
+      this.show(null);
+    });
     for (const button of document.querySelectorAll("[data-zoom]")) {
       button.addEventListener("click", () => { this.#zoom(Number(button.dataset.zoom)); this.#leave(); });
       button.addEventListener("blur", (event) => this.#blur(event));
