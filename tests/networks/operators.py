@@ -79,6 +79,19 @@ OPERATORS: dict[str, Callable[[], ModelProto]] = {
         f"Pad {mode}": lambda mode=mode: one("Pad", [1, 3, 8, 8], 18, integers(0, 0, 1, 1, 0, 0, 1, 1), mode=mode)  # type: ignore[misc]
         for mode in ("reflect", "edge")
     },
+    **{
+        f"AveragePool, rounded up, {name}": lambda counted=counted: one(  # type: ignore[misc]
+            "AveragePool",
+            [1, 8, 10, 10],
+            19,
+            kernel_shape=[3, 3],
+            strides=[2, 2],
+            pads=[0, 0, 0, 1],
+            ceil_mode=1,
+            count_include_pad=counted,
+        )
+        for name, counted in (("what is there", 0), ("padding too", 1))
+    },
     "AveragePool of padding": lambda: one(
         "AveragePool", IMAGE, 18, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], count_include_pad=1
     ),
@@ -87,7 +100,11 @@ OPERATORS: dict[str, Callable[[], ModelProto]] = {
         [helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[3, 3])], {"x": IMAGE}, {"y": None}, []
     ),
     "Split into one": lambda: chain(ROWS, ("Split", "s", {"axis": 1}), ("Relu",), s=integers(50)),
-    "MaxPool, rounded up": lambda: one("MaxPool", IMAGE, 18, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+    "MaxPool, rounded up": lambda: one("MaxPool", [1, 8, 10, 10], 18, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+    "LpPool, rounded up": lambda: one("LpPool", [1, 8, 10, 10], 18, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+    "LpPool, rounded up to the edge": lambda: one(
+        "LpPool", [1, 8, 10, 10], 18, kernel_shape=[2, 2], strides=[3, 3], pads=[1, 1, 1, 1], ceil_mode=1
+    ),
     "MaxPool, dilated": lambda: one("MaxPool", IMAGE, 18, kernel_shape=[3, 3], dilations=[2, 2]),
     "Conv of a line": lambda: one("Conv", [1, 8, 40], 18, drawn(16, 8, 3)),
     "Conv of a volume": lambda: one("Conv", [1, 4, 8, 8, 8], 18, drawn(8, 4, 3, 3, 3)),
@@ -146,5 +163,27 @@ OPERATORS: dict[str, Callable[[], ModelProto]] = {
     "Abs, Log, Erf, Sqrt": lambda: chain(
         ROWS, ("Abs",), ("Add", "z"), ("Log",), ("Erf",), ("Abs",), ("Sqrt",), z=floats(1)
     ),
+    "Pow of a whole exponent": lambda: one("Pow", ROWS, 18, np.int64(2)),
+    "Pow of whole exponents": lambda: one("Pow", ROWS, 18, np.arange(50, dtype=np.int32) % 7 - 3),
+    "Pow of a computed exponent": lambda: model_of(
+        [helper.make_node("Cast", ["x"], ["e"], to=TensorProto.INT32), helper.make_node("Pow", ["x", "e"], ["y"])],
+        {"x": ROWS},
+        {"y": None},
+        [],
+    ),
+    **{
+        f"Pow of whole numbers, {kind.__name__}": lambda kind=kind: chain(  # type: ignore[misc]
+            ROWS,
+            ("Mul", "k"),
+            ("Cast", {"to": TensorProto.INT64}),
+            ("Pow", "e"),
+            ("Mod", "m"),
+            ("Cast", FLOAT),
+            k=np.float32(2e4),
+            e=kind(3),
+            m=np.int64(10007),
+        )
+        for kind in (np.int64, np.float32)
+    },
     "Pow, Sin, Cos": lambda: chain(ROWS, ("Abs",), ("Pow", "z"), ("Sin",), ("Cos",), z=np.float32(1.7)),
 }

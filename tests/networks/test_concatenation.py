@@ -1,5 +1,7 @@
 """Convolutions split and poolings moved compute the same without the concatenation."""
 
+import time
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -82,6 +84,16 @@ def test_it_is_left_alone_where_it_would_not_hold_or_pay(model):
 def test_a_concatenation_somebody_else_reads_keeps_its_pooling():
     model = fire(between="MaxPool", watched=True)
     assert pool_before_concatenation(model) is None
+
+
+def test_many_concatenations_are_looked_at_once_each():
+    """Each looked for its readers among all operators, which took twenty seconds."""
+    nodes = [helper.make_node("Concat", ["x", "x"], [f"c{place}"], axis=1) for place in range(3_000)]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", "c0")]
+    model = helper.make_model(helper.make_graph(nodes, "many", values[:1], values[1:]))
+    start = time.process_time()
+    assert split_convolutions(model) is None
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.mutation

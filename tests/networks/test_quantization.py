@@ -241,6 +241,64 @@ def test_blocks_of_four_bit_weights_are_dequantised_once() -> None:
     assert kinds(result) == {"MatMul"}
 
 
+def layer(*before: onnx.NodeProto, stored: NDArray[Any], scale: NDArray[Any], axis: int) -> ModelProto:
+    """Quantised rows times weights that operators `before` make of the dequantised w: as r."""
+    weights = [
+        *(constant("s", np.float32(0.03)), constant("z", np.uint8(120)), constant("t", np.float32(0.2))),
+        *(constant("w", stored), constant("ws", scale), constant("wz", np.zeros_like(scale, np.int8))),
+        constant("shape", np.asarray([32, 64])),
+    ]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
+        helper.make_node("DequantizeLinear", ["xq", "s", "z"], ["xr"]),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["r" if not before else "d"], axis=axis),
+        *before,
+        helper.make_node("MatMul", ["xr", "r"], ["m"]),
+        helper.make_node("QuantizeLinear", ["m", "t", "z"], ["mq"]),
+        helper.make_node("DequantizeLinear", ["mq", "t", "z"], ["y"]),
+    ]
+    return model_of(nodes, {"x": [2, 5, 32]}, {"y": [2, 5, 64]}, weights)
+
+
+TRANSPOSED = helper.make_node("Transpose", ["d"], ["r"], perm=[1, 0])
+RESHAPED = helper.make_node("Reshape", ["d", "shape"], ["r"])
+
+
+@pytest.mark.parametrize("case", ["transposed", "transposed, one scale", "reshaped"])
+def test_quantised_weights_that_are_moved_are_whole_numbers(case: str) -> None:
+    """Exports of quantisation-aware training transpose a layer's weights behind their DequantizeLinear. What comes out is
+    bit by bit that of weights which are stored so."""
+    rng = np.random.default_rng(0)
+    stored = rng.integers(-127, 128, (32, 64)).astype(np.int8)
+    scale = rng.uniform(0.001, 0.01, 64).astype(np.float32)
+    one = np.float32(0.004)
+    plain = layer(stored=stored, scale=scale if case == "transposed" else one, axis=1)
+    model = {
+        "transposed": layer(TRANSPOSED, stored=stored.T, scale=scale, axis=0),
+        "transposed, one scale": layer(TRANSPOSED, stored=stored.T, scale=one, axis=0),
+        "reshaped": layer(RESHAPED, stored=stored.reshape(8, 4, 64), scale=one, axis=0),
+    }[case]
+    values = {"x": rng.uniform(-3, 3, (2, 5, 32)).astype(np.float32)}
+    (result, _), (wanted, _) = clean(deepcopy(model), {}), clean(plain, {})
+    product = next(node for node in result.graph.node if node.op_type == "MatMul")
+    factors = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in result.graph.initializer}
+    assert np.array_equal(factors[product.input[1]], stored)
+    assert not kinds(result) & {"Transpose", "Reshape"}
+    assert np.array_equal(outputs(result, values)["y"], outputs(wanted, values)["y"])
+    found, _ = verdict(model)
+    assert found.passed, found.reason
+
+
+def test_weights_whose_scales_would_be_spread_stay_real() -> None:
+    """A scale a channel of what is reshaped runs along no axis."""
+    rng = np.random.default_rng(0)
+    stored, scale = rng.integers(-127, 128, (8, 4, 64)).astype(np.int8), rng.uniform(0.01, 0.1, 8).astype(np.float32)
+    model = layer(RESHAPED, stored=stored, scale=scale, axis=0)
+    found, result = verdict(model)
+    assert found.passed, found.reason
+    assert "Reshape" in kinds(result)
+
+
 @pytest.mark.mutation
 def test_a_part_by_the_scale_of_another_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     from workers.networks.quantization import _Rules

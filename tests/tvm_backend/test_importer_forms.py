@@ -123,6 +123,10 @@ def test_every_standard_operator_that_is_defined_by_others_is_imported_or_writte
     [
         ("NonZero", "NonZero: how much comes out .* export the network without its post-processing"),
         ("LSTM", "LSTM: only recurrent operators .* 64 steps .* give a shorter sequence"),
+        (
+            "GRU",
+            "GRU: .* usual activations.* without clip, peepholes and input_forget; .* with layout=0 and without these",
+        ),
         ("Det", "Det: TVM cannot import these operators; export the network with others"),
     ],
 )

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from onnx import ModelProto, helper
 
 from tests import zoo
+from tests.networks.test_quantization import TRANSPOSED, layer
 from tests.tvm_backend.local import code, reference, target
 from tests.tvm_backend.test_configurations import Compiled
 from tests.tvm_backend.test_groups import vectors
+from workers.networks.clean import cleaned
 
 pytestmark = pytest.mark.tvm
 
@@ -615,6 +617,17 @@ def test_spans() -> None:
         builder.emit_func_output(x)
 
 
+def test_weights_that_a_file_transposes_behind_their_scale_are_multiplied_as_whole_numbers(tmp_path: Path) -> None:
+    scale = np.linspace(0.001, 0.01, 64, dtype=np.float32)
+    model = layer(TRANSPOSED, stored=whole(0, 64, 32).astype(np.int8), scale=scale, axis=0)
+    path = tmp_path / "network.onnx"
+    path.write_bytes(zoo._bytes(model))
+    one = Compiled(path)
+    assert rewritten(one) == 1
+    x = np.random.default_rng(7).uniform(-3, 3, (2, 5, 32)).astype(np.float32)
+    assert np.array_equal(one.run({}, x), reference(cleaned(path, {}), x))
+
+
 def stores_a_product(one: Any, **config: Any) -> float:
     """Vectors written between the first and the last product of a convolution, of eight accumulators, over products."""
     import tvm
@@ -677,3 +690,23 @@ def test_a_span_of_sums_of_sums_asks_for_each_once() -> None:
             total = builder.emit(op.add(total, total))
         assert whole_span(total, bound) == (0.0, 255 * 2.0**60)
         builder.emit_func_output(total)
+
+
+def test_a_product_behind_a_thousand_sums_is_found() -> None:
+    """Each was asked for by the one behind it, two calls deep: five hundred were too many."""
+    from tvm import relax
+    from tvm.relax import op
+
+    from workers.tvm_backend.integers.finding import Found
+
+    bytes_ = relax.Var("b", relax.TensorType((2, 4), "uint8"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [bytes_]):
+        total = builder.emit(op.astype(bytes_, "float32"))
+        for _ in range(1000):
+            total = builder.emit(op.add(total, relax.const(np.float32(1))))
+        builder.emit_func_output(builder.emit(op.matmul(total, relax.const(np.ones((4, 8), np.float32)))))
+    found = Found()
+    found.find(builder.finalize()["main"], [grouping("pairs")])
+    (factors,) = found.products.values()
+    assert factors.read.data == (1000.0, 1255.0)

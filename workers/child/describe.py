@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from contextlib import suppress
+from collections.abc import Set
 from typing import Any
+
+from onnx import ModelProto
 
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
@@ -16,7 +18,11 @@ from workers.networks.clean import clean
 from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
 from workers.networks.inspect import Inspection, inspect_model
+from workers.networks.opsets import WRITTEN_OUT
 from workers.networks.precision import INTEGER_OPERATORS
+from workers.networks.recurrent import ACTIVATIONS
+from workers.networks.shape import nested
+from workers.networks.shapes import tensor_shapes
 
 PATIENCE = 600.0
 """s without an event until a measurement of the machine counts as hung; it takes a quarter of a minute."""
@@ -39,26 +45,40 @@ def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse)
     from workers.tvm_backend import runtime
 
     runtime.load()
-    from workers.tvm_backend.importer import check_operators
+    from workers.tvm_backend.importer import SIZED_BY_VALUES, check_operators
 
     try:
         check_operators(kinds - INTEGER_OPERATORS)
     except NetworkError:
         # Constants may be computed with it, or cleaning writes it out by others.
-        check_operators(_cleaned_types(order["network"], inspection) - INTEGER_OPERATORS)
+        written_out = SIZED_BY_VALUES | ACTIVATIONS.keys() | WRITTEN_OUT
+        check_operators(_cleaned_types(order["network"], inspection, written_out) - INTEGER_OPERATORS)
     pulse.tell("result", task="inspect", inspection=inspection.to_json())
 
 
-def _cleaned_types(network: str, inspection: Inspection) -> set[str]:
-    """Operator types that cleaning leaves, with stand-ins for the sizes that are given later."""
+def _cleaned_types(network: str, inspection: Inspection, sized: Set[str]) -> set[str]:
+    """Operator types that cleaning leaves, with stand-ins for the sizes that are given later. Whether those of `sized`
+    stay is for the sizes: they count where they stay though the sizes of all that they read are known."""
     model, chosen = load(network), dict[str, int]()
     sizes: dict[str, Any] = {port.name: list(port.shape) for port in inspection.inputs if port.shape is not None}
     for one in inspection.dynamic:
         size = chosen.setdefault(one.symbol or f"{one.input} {one.axis}", STAND_IN if one.axis else 1)
         sizes[one.input][one.axis] = size
-    with suppress(NetworkError):  # the stand-ins may not fit
+    try:
         model = clean(model, sizes, lambda same: same)[0]  # the own passes do, and take little time
-    return operator_types(model)
+    except NetworkError:
+        if not inspection.dynamic:
+            raise
+        return operator_types(model) - sized  # the stand-ins do not fit
+    kinds = operator_types(model)
+    return kinds - _unsettled(model, sized) if inspection.dynamic else kinds
+
+
+def _unsettled(model: ModelProto, kinds: Set[str]) -> set[str]:
+    """Those of `kinds` of which an operator reads something whose sizes are not known."""
+    known = {name for name, shape in tensor_shapes(model).items() if shape.static is not None} | {""}
+    nodes = [node for graph in nested(model.graph) for node in graph.node if node.op_type in kinds]
+    return {node.op_type for node in nodes if not known.issuperset(node.input)}
 
 
 def describe_hardware(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:

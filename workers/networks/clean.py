@@ -21,6 +21,7 @@ from workers.networks.limits import DEFAULT, Limits
 from workers.networks.opsets import raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
 from workers.networks.pads import explicit_pads
+from workers.networks.powers import powers_of_one_type
 from workers.networks.quantization import quantization_to_arithmetic
 from workers.networks.recurrent import recurrences_to_steps
 from workers.networks.resizing import drop_empty_resize_inputs, whole_resizes
@@ -51,11 +52,13 @@ PASSES: tuple[Pass, ...] = (
     drop_identities,
     fold_constants,
     drop_empty_resize_inputs,
-    whole_resizes,
     quantization_to_arithmetic,
+    # The sizes of what stands behind operators that are ONNX Runtime's own are known from here on.
+    whole_resizes,
     explicit_pads,
     recurrences_to_steps,
     fold_batch_norms,
+    powers_of_one_type,
     batch_norms_to_products,
     sort_topk,
     one_sided_infinities,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,13 +43,17 @@ def split_convolutions(model: ModelProto) -> str | None:
     graph, readers = model.graph, uses(model)
     weights = Weights(graph)
     makers = {name: node for node in graph.node for name in node.output}
+    readers_of = defaultdict[str, list[NodeProto]](list)
+    for node in graph.node:
+        for name in set(node.input):
+            readers_of[name].append(node)
     written: dict[str, list[NodeProto]] = {}
     gone: set[str] = set()
     for joined in graph.node:
         if not _joins_channels(joined) or not 2 <= len(joined.input) <= MOST:
             continue
         parts = [_channels(name, makers, weights) for name in joined.input]
-        reading = [node for node in graph.node if joined.output[0] in node.input]
+        reading = readers_of[joined.output[0]]
         if not reading or readers[joined.output[0]] != len(reading) or any(part is None for part in parts):
             continue
         sizes = [part for part in parts if part is not None]

@@ -1,7 +1,8 @@
 """Padding that a file leaves to be worked out, written as numbers.
 
 TVM pads for auto_pad with an operator of its own, a copy that also stops the conversion of layouts; it rounds the size of
-a MaxPool with SAME_LOWER down, and does not read the output_shape of a ConvTranspose.
+a MaxPool with SAME_LOWER down, does not read the output_shape of a ConvTranspose, and takes the last windows of an LpPool
+that is rounded up for whole ones.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ _AUTOMATIC = (b"SAME_UPPER", b"SAME_LOWER", b"VALID")
 
 
 def explicit_pads(model: ModelProto) -> str | None:
-    """auto_pad of convolutions and poolings, and output_shape of transposed convolutions, become pads."""
+    """auto_pad of convolutions and poolings, output_shape of transposed convolutions, and what an LpPool reads beyond the last
+    row become pads."""
     nodes = [node for node in model.graph.node if _asks(node)]
-    shapes = tensor_shapes(model) if nodes else {}
-    written = sum(_write(node, shapes) for node in nodes)
+    rounded = [node for node in model.graph.node if node.op_type == "LpPool" and attribute(node, "ceil_mode", 0)]
+    shapes = tensor_shapes(model) if nodes or rounded else {}
+    written = sum(_write(node, shapes) for node in nodes) + sum(_fill(node, shapes) for node in rounded)
     return f"{written} operators got their padding in numbers" if written else None
 
 
@@ -57,6 +60,25 @@ def _write(node: NodeProto, shapes: Mapping[str, TensorShape]) -> bool:
     less, more = [n // 2 for n in total], [n - n // 2 for n in total]
     pads = [*less, *more] if mode == b"SAME_UPPER" else [*more, *less]
     set_attributes(node, auto_pad=None, output_shape=None, pads=pads)
+    return True
+
+
+def _fill(node: NodeProto, shapes: Mapping[str, TensorShape]) -> bool:
+    """Whether the last windows could be filled with zeros, which add nothing. None begins behind what there is to read, which
+    onnx's inference forgets in older operator sets."""
+    sizes = _spatial(shapes.get(node.input[0]))
+    if sizes is None:
+        return False
+    kernel, ones = attribute(node, "kernel_shape"), [1] * len(sizes)
+    pads = attribute(node, "pads", [0] * 2 * len(sizes))
+    before, behind = pads[: len(sizes)], list(pads[len(sizes) :])
+    strides, dilations = attribute(node, "strides", ones), attribute(node, "dilations", ones)
+    for axis, (stride, size) in enumerate(zip(strides, sizes, strict=True)):
+        span, framed = (kernel[axis] - 1) * dilations[axis] + 1, before[axis] + size
+        last = -(-(framed + behind[axis] - span) // stride) * stride
+        last -= stride if last >= framed else 0
+        behind[axis] = max(behind[axis], last + span - framed)
+    set_attributes(node, ceil_mode=None, pads=[*before, *behind])
     return True
 
 

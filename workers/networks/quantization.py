@@ -231,7 +231,9 @@ class _Rules:
         known, kept = self._scaled.get(source), self._stored.get(source)
         if len([name for name in node.output if name]) > 1:
             return False
-        if known is not None and known.integers not in self._weights:
+        if known is not None and known.integers in self._weights:
+            return self._moved(node, known)
+        if known is not None:
             if known.scale.size > 1 and node.op_type != "Relu":
                 return False
             span = known.span if node.op_type in _MOVING else None
@@ -246,15 +248,37 @@ class _Rules:
             return True
         return False
 
+    def _moved(self, node: NodeProto, known: Scaled) -> bool:
+        """A constant's integers in another order or form, as exporters transpose the weights that a layer multiplies by; scales
+        a channel go along."""
+        integers, scale = self._weights.get(known.integers), known.scale
+        if node.op_type not in HANDING_ON:
+            return False
+        if scale.size > 1 and (node.op_type != "Transpose" or scale.ndim != integers.ndim):
+            return False
+        moved, along = self._value(node, integers), self._value(node, scale) if scale.size > 1 else scale
+        if moved is None or along is None:
+            return False
+        name = self._tensors.constant(f"{node.output[0]}__integers", moved)
+        self._scaled[node.output[0]] = replace(known, integers=name, scale=along)
+        return True
+
     def _evaluated(self, node: NodeProto) -> bool:
         """The result of an operator on constants as a constant, where the reference implementation knows it."""
-        if any(name and name not in self._weights for name in node.input):
+        value = self._value(node, self._weights.get(node.input[0]))
+        if value is None:
             return False
-        values = evaluate(node, {name: self._weights.get(name) for name in node.input if name}, self._opsets)
-        if values is None:
-            return False
-        self._weights.put(node.output[0], values[0])
+        self._weights.put(node.output[0], value)
         return True
+
+    def _value(self, node: NodeProto, first: Array) -> Array | None:
+        """What an operator makes of `first` in place of its first input, where the others are constant."""
+        others = [name for name in node.input[1:] if name]
+        if any(name not in self._weights for name in others):
+            return None
+        values = {**{name: self._weights.get(name) for name in others}, node.input[0]: first}
+        found = evaluate(node, values, self._opsets)
+        return None if found is None else found[0]
 
     def _stored_type(self, node: NodeProto, zero: str) -> int:
         tensor = self._weights.tensor(zero) if zero else None

@@ -44,7 +44,7 @@ def whole_resizes(model: ModelProto) -> str | None:
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
     for node in nodes:
-        _refuse_ignored(node)
+        _refuse_ignored(node, shapes)
     written = sum(_write_axes(node, weights, shapes) for node in nodes)
     for node in nodes:
         _refuse_parts_of_pixels(node, weights, shapes)
@@ -55,12 +55,16 @@ def _resizes(model: ModelProto) -> list[NodeProto]:
     return [node for node in model.graph.node if node.op_type == "Resize" and node.domain in ("", "ai.onnx")]
 
 
-def _refuse_ignored(node: NodeProto) -> None:
+def _refuse_ignored(node: NodeProto, shapes: Mapping[str, TensorShape]) -> None:
     if attribute(node, "antialias", 0):
         raise NetworkError(_called(node), "TVM resizes without antialiasing", "export it with antialias=False")
     if (policy := attribute(node, "keep_aspect_ratio_policy", b"stretch")) != b"stretch":
         kept = f"its sizes depend on keep_aspect_ratio_policy {policy.decode()!r}"
         raise NetworkError(_called(node), kept, "export it with the sizes that come out")
+    before, after = (shape.static if (shape := shapes.get(name)) else None for name in (node.input[0], node.output[0]))
+    if before is not None and after is not None and before[:2] != after[:2]:
+        reason = f"it makes {list(after)} of {list(before)}, and TVM resizes what stands behind batch and channels only"
+        raise NetworkError(_called(node), reason, "export it with the channels second")
 
 
 def _write_axes(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape]) -> bool:

@@ -86,8 +86,9 @@ def check_operators(kinds: Iterable[str]) -> None:
     if recurrent := found & ACTIVATIONS.keys():
         raise NetworkError(
             _listed(recurrent),
-            f"only recurrent operators of constant weights, whole sequences and {STEPS} steps at most are written out here",
-            "give a shorter sequence, or export the network with its steps written out",
+            "only recurrent operators of constant weights, usual activations, whole sequences with the time in front and "
+            f"{STEPS} steps at most are written out here, without clip, peepholes and input_forget",
+            "give a shorter sequence, or export the network with layout=0 and without these, or with its steps written out",
         )
     if missing := unsupported(found):
         raise NetworkError(_listed(missing), "TVM cannot import these operators", "export the network with others")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +12,12 @@ from numpy.typing import NDArray
 from tvm import relax
 
 from workers.tvm_backend.integers.grouping import GROUPINGS, Grouping, Span
-from workers.tvm_backend.integers.spans import Bound, whole_span
+from workers.tvm_backend.integers.spans import Bound, Known, whole_span
 from workers.tvm_backend.integers.sums import Convolution
 from workers.tvm_backend.mutation import constant, is_call, is_concatenation, static_shape
+
+SpanOf = Callable[[Any], Span | None]
+"""Between which whole numbers a tensor lies; None where it may hold others."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +64,16 @@ class Found:
         def bound(expr: Any) -> Any:
             return values[expr] if isinstance(expr, relax.Var) and expr in values else expr
 
+        span_of = _spans(values, bound)
         for call in values.values():
-            if factors := _factors(call, bound, among):
+            if factors := _factors(call, bound, span_of, among):
                 self.products[call] = factors
                 had = self.forms.setdefault(call.args[0], factors.read)
                 if GROUPINGS.index(factors.read.grouping) < GROUPINGS.index(had.grouping):
                     self.forms[call.args[0]] = factors.read
         for call in values.values():
             if (is_in_groups(call) or is_pooling(call)) and call.args[0] not in self.forms:
-                if form := _shortest(call.args[0], bound):
+                if form := _shortest(call.args[0], span_of):
                     self.forms[call.args[0]] = form
         self._hand_on(values)
 
@@ -91,19 +97,34 @@ def is_pooling(call: Any) -> bool:
     return is_call(call, "relax.nn.max_pool2d")
 
 
-def _shortest(read: Any, bound: Bound) -> Form | None:
+def _spans(values: dict[Any, Any], bound: Bound) -> SpanOf:
+    """Of a function's variables, in whose order each asks for the one before it alone: a thousand sums in a row would be two
+    thousand calls deep."""
+    known: Known = {}
+    for var, value in values.items():
+        if _reads_computed(value):
+            whole_span(var, bound, known)
+    return partial(whole_span, bound=bound, known=known)
+
+
+def _reads_computed(call: Any) -> bool:
+    """Whether an expression reads more than constants, which are large and mostly no whole numbers."""
+    return isinstance(call, relax.Call) and any(isinstance(read, relax.Var | relax.Tuple) for read in call.args)
+
+
+def _shortest(read: Any, span_of: SpanOf) -> Form | None:
     if not isinstance(read, relax.Var) or str(read.ty.dtype.dtype) != "float32":
         return None  # stored integers have a type of their own, which others may read
-    span = whole_span(read, bound)
+    span = span_of(read)
     return next((Form(one, span) for one in GROUPINGS if one.offset(span) is not None), None) if span else None
 
 
-def _factors(call: Any, bound: Bound, among: list[Grouping]) -> Factors | None:
+def _factors(call: Any, bound: Bound, span_of: SpanOf, among: list[Grouping]) -> Factors | None:
     """Of an operator that is rewritten; else None."""
     convolution = is_call(call, "relax.nn.conv2d")
     if not (Convolution.fits(call) if convolution else is_call(call, "relax.matmul")) or is_in_groups(call):
         return None
-    span = whole_span(call.args[0], bound)
+    span = span_of(call.args[0])
     if span is None or not isinstance(call.args[0], relax.Var) or static_shape(call.args[0]) is None:
         return None  # before its weights are copied: all of a network in float32 would be
     weights = constant(call.args[1], bound)
@@ -116,7 +137,7 @@ def _factors(call: Any, bound: Bound, among: list[Grouping]) -> Factors | None:
     ):
         return None
     # Around a convolution's input such a zero cannot lie: what is padded with is a constant.
-    moving = None if convolution else _less_a_zero(call.args[0], bound)
+    moving = None if convolution else _less_a_zero(call.args[0], bound, span_of)
     for one in among:
         if one.takes(weights, span):
             return Factors(Form(one, span), weights)
@@ -133,10 +154,10 @@ class _LessAZero(NamedTuple):
     expr: relax.Expr
 
 
-def _less_a_zero(expr: Any, bound: Bound) -> _LessAZero | None:
+def _less_a_zero(expr: Any, bound: Bound, span_of: SpanOf) -> _LessAZero | None:
     """As networks have it that are quantised while they run."""
     expr = bound(expr)
     if not is_call(expr, "relax.subtract") or static_shape(expr.args[1]) not in ((), (1,)):
         return None
-    data, zero = (whole_span(term, bound) for term in expr.args)
+    data, zero = (span_of(term) for term in expr.args)
     return _LessAZero(data, zero, expr.args[1]) if data and zero else None
