@@ -355,7 +355,7 @@ def test_an_order_goes_on_from_what_is_kept(site: Any) -> None:
     assert order["task"] == "tune"
     assert order["checkpoint"] == {"scheduler": {"a": [1]}}
     assert [m["seconds"] for m in order["measurements"]] == [0.5, 0.4]
-    assert order["slots"] == [[0, 0.25, {"decided_by_belief": True}]], (
+    assert order["slots"] == [(0, 0.25, {"decided_by_belief": True})], (
         "of a decision what the next attempt goes on from"
     )
     assert json.loads(order["spec"])["budget"]["trials"] == 100
