@@ -6,7 +6,6 @@ import shlex
 from typing import Any
 from urllib.parse import urlencode
 
-from apps.catalog.models import Target
 from apps.dashboard.forms import NewRun
 from apps.dashboard.humans import stem
 from apps.tuning.models import TuningRun
@@ -46,11 +45,6 @@ def command(run: TuningRun) -> str:
     ]
     words = ["manage.py", "tune", f"./{file}", *(f"--{name}={value}" for name, value in options)]
     return shlex.join(words + ["--allow-torch-export"] * bool(network.source))
-
-
-def elsewhere(run: TuningRun) -> bool:
-    """Whether it is for a device, which the command leaves to who runs it."""
-    return run.target.kind == Target.DEVICE
 
 
 def _asked(run: TuningRun) -> dict[str, Any]:

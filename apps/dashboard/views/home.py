@@ -48,9 +48,8 @@ def home(request: HttpRequest) -> HttpResponse:
         **figures.table(page.object_list),
         "networks": Network.objects.filter(owner=request.user).exists(),  # type: ignore[misc]
     }
-    if request.headers.get("HX-Request") and not (
-        context["rows"] or part
-    ):  # the last was deleted elsewhere: another page
+    gone = not (context["rows"] or part)  # the last was deleted elsewhere: another page
+    if request.headers.get("HX-Request") and gone:
         return HttpResponse(headers={"HX-Refresh": "true"})
     return render(request, "dashboard/home.html", context)
 

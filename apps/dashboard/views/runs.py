@@ -122,11 +122,7 @@ def run(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = _run(request, pk)
     title = methods.titled(found.method, found.parts)
     context = {"run": found, "snapshot": snapshot(found), "method": title, "words": words.PAGE}
-    context |= {
-        "controls": _controls(found),
-        "command": repeated.command(found),
-        "elsewhere": repeated.elsewhere(found),
-    }
+    context |= {"controls": _controls(found), "command": repeated.command(found)}
     return render(request, "dashboard/run.html", context | _standing(found) | _left(found))
 
 
