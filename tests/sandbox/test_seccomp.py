@@ -103,6 +103,13 @@ def test_sockets_are_refused_but_those_of_a_network_that_is_allowed(network: boo
     assert set(others) == {EPERM}
 
 
+@pytest.mark.parametrize("gpu", [False, True])
+def test_of_local_sockets_a_gpus_process_has_those_of_packets_alone(gpu: bool) -> None:
+    """CUDA makes one as it starts; services that others should not reach listen on streams and datagrams."""
+    kinds = f"{FAMILIES}\nprint(json.dumps([opened(1, kind) for kind in (5, 1, 2)]))"
+    assert says(kinds.replace("print(", "(", 1), Access(gpu=gpu)) == [0 if gpu else EPERM, EPERM, EPERM]
+
+
 @pytest.mark.parametrize("confined", [True, False])
 def test_a_server_on_a_socket_file_is_out_of_reach(confined: bool, tmp_path: Path) -> None:
     """Landlock lets a process connect to any socket file whose path it knows."""
@@ -354,7 +361,8 @@ def test_what_is_timed_is_not_slowed_down_against_spectre() -> None:
 
 def test_a_kernel_that_does_not_filter_stops_only_what_requires_it() -> None:
     for required, starts in ((0, True), (1, False)):
-        nothing = {"listing": [], "reading": [], "writing": [], "network": False, "pins": True, "required": required}
+        nothing: dict[str, object] = {"listing": [], "reading": [], "writing": [], "required": required}
+        nothing |= {"network": False, "gpu": False, "pins": True}
         program = (
             "from workers.sandbox import confine, landlock, seccomp\n"
             "seccomp.supported = lambda: False; landlock.supported = lambda: 0; landlock.restrict = lambda **_: 7\n"

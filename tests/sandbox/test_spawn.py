@@ -271,13 +271,33 @@ def test_a_confined_child_cannot_signal_outside() -> None:
     assert says(program, access=Access()) == 1
 
 
+NAMED = """
+def named(path):
+    try: open(path, "w").write("x"); return True
+    except OSError: return False
+inner = "import sys; exec(sys.argv[1]); print(named('/proc/self/task/' + str(__import__('os').getpid()) + '/comm'))"
+own = named(f"/proc/self/task/{os.getpid()}/comm")
+import subprocess
+done = subprocess.run([sys.executable, "-c", inner, SOURCE], capture_output=True, text=True)
+print(json.dumps([own, done.stdout.strip() == "True"]))
+"""
+
+
+@needs("landlock")
+@pytest.mark.parametrize("gpu", [False, True])
+def test_a_gpus_process_names_its_threads_and_nothing_that_it_starts_does(gpu: bool) -> None:
+    source = NAMED.split("inner")[0]
+    program = "import os, sys\n" + NAMED.replace("SOURCE", repr(source))
+    assert says(program, access=Access(gpu=gpu)) == [gpu, False]
+
+
 @pytest.mark.parametrize(("required", "starts"), [(False, True), (True, False)])
 def test_a_kernel_without_landlock_stops_only_what_requires_it(required: bool, starts: bool, tmp_path: Path) -> None:
     """The bootstrap runs in a process of its own, so the feature is taken away in one too."""
     program = (
         "import json, sys; from workers.sandbox import confine, landlock\n"
         "landlock.supported = lambda: 0\n"
-        "access = {'listing': [], 'reading': [], 'writing': [], 'network': False, 'pins': True}\n"
+        "access = {'listing': [], 'reading': [], 'writing': [], 'network': False, 'gpu': False, 'pins': True}\n"
         "access['required'] = sys.argv[1] == 'True'\n"
         "limits = dict.fromkeys(('address_space', 'cpu_seconds', 'file_size', 'processes', 'open_files'))\n"
         "print(confine.confine({'parent': None, 'nice': 0, 'cpus': [], 'limits': limits, 'access': access}).landlock)"

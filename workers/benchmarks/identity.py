@@ -14,6 +14,7 @@ _IMPORTING = (
     "concatenation.py",
     "constants.py",
     "cores.py",
+    "cuda",
     "fast_math.py",
     "hardware.py",
     "integers",

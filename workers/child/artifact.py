@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 3600.0
 """s without an event until a compilation counts as hung; a large network is built several times over between two."""
+DRIVER = "NVIDIA's driver and CUDA's runtime of version 13 (libcudart.so.13) have to be there as well.\n"
 SHIPPED = Path(__file__).resolve().parent / "shipped"
 
 
@@ -132,16 +133,17 @@ def _build(
     """Writes model.so, the MetaSchedule database, metadata.json and run.py, of right configurations alone where `mending`;
     returns what the rehearsal found. `hardware` is that of a device elsewhere."""
     from workers.tvm_backend import runtime
+    from workers.tvm_backend.cores import usable_cores
 
-    os.environ.update(runtime.pool_variables(spec.threads))
+    os.environ.update(runtime.pool_variables(min(spec.threads, usable_cores())))  # a device's may be more than are here
     runtime.load(spec.target)
     import tvm
 
     from workers.tvm_backend.library import Network
-    from workers.tvm_backend.linking import export_library, linker
+    from workers.tvm_backend.linking import check_tools, export_library
 
     target = tvm.target.Target(spec.target)
-    linker(target)
+    check_tools(target)
     cores, lock = runtime.spread_threads(), TurnLock(pulse)
     with lock.shared():
         imported, inspection = import_cleaned(spec, target, order.get("layout") or spec.layout, spec.balance)
@@ -300,11 +302,12 @@ def _pack(
 
 
 def _readme(metadata: dict[str, Any]) -> str:
-    versions = metadata["versions"]
+    versions, gpu = metadata["versions"], metadata["target"]["kind"] == "cuda"
+    threads = "" if gpu else f", {metadata['threads']} threads"
     return (
-        f"{metadata['network']}, compiled for {metadata['hardware']}, {metadata['threads']} threads.\n\n"
+        f"{metadata['network']}, compiled for {metadata['hardware']}{threads}.\n\n"
         f"pip install numpy apache-tvm=={versions['apache-tvm']} apache-tvm-ffi=={versions['apache-tvm-ffi']}\n"
-        "python run.py\n\n"
+        f"{DRIVER if gpu else ''}python run.py\n\n"
         "model.so                      the network, run by TVM's runtime (run.py shows how)\n"
         "metadata.json                 inputs, outputs, target, versions, latency, verification\n"
         "tuning_log.jsonl              every event of the run, measurements among them\n"

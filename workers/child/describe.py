@@ -131,10 +131,13 @@ def _plausible(told: Any) -> bool:
     """It goes into pages and archives, and its triple into what people are told to install."""
     try:
         hardware, peak, versions = told["hardware"], told["peak"], told["versions"]
+        target = hardware["target"]
+        # A GPU's names those of its processor too.
+        parts = [{name: value for name, value in target.items() if name != "host"}, target.get("host", {})]
         words = (
             *(hardware[name] for name in ("name", "system", "machine")), *hardware["flags"], *versions, *versions.values(),
-            *(value for value in hardware["target"].values() if not isinstance(value, int | list)),
-            *hardware["target"].get("mattr", []),
+            *(value for part in parts for value in part.values() if not isinstance(value, int | list)),
+            *(word for part in parts for word in part.get("mattr", [])),
         )  # fmt: skip
         return (
             len(json.dumps(told)) <= LARGEST
@@ -142,7 +145,7 @@ def _plausible(told: Any) -> bool:
             and all(isinstance(hardware[name], int) for name in ("cores", "memory"))
             and 1 <= hardware["cores"] <= MOST_CORES
             and (peak is None or all(0 < float(peak[name]) < math.inf for name in ("flops", "bandwidth")))
-            and TRIPLE.fullmatch(hardware["target"]["mtriple"]) is not None
+            and TRIPLE.fullmatch(target.get("host", target)["mtriple"]) is not None
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return False

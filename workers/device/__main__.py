@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import secrets
@@ -32,6 +33,7 @@ MOST = 64
 PROVES = 5
 """Seconds in which whoever connects shows that it has the key."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+DRIVER = "libcuda.so.1"
 NEEDED = ("numpy", *runtime.LOADING)
 
 
@@ -49,6 +51,7 @@ def main() -> int:
         "--host", default="127.0.0.1", help="address to listen on; a site elsewhere comes through a tunnel"
     )
     parser.add_argument("--port", type=int, default=PORT)
+    parser.add_argument("--gpu", action="store_true", help="time on this machine's NVIDIA GPU, not on its processor")
     parser.add_argument("--key", type=Path, default=Path.home() / ".tuningsite-device-key", help="file of the key")
     arguments = parser.parse_args()
     try:
@@ -65,6 +68,8 @@ def main() -> int:
             import workers.device.orders  # noqa: F401  every connection is a fork of what is loaded here
         except ModuleNotFoundError as error:
             parser.error(f"there is no Python package {error.name!r} here; {installation()}")
+        if arguments.gpu and not driver():
+            parser.error(f"--gpu: there is no NVIDIA driver here ({DRIVER}); leave it out to time on the processor")
         port = server.getsockname()[1]
         say(
             f"waiting on {arguments.host}:{port}; the key is "
@@ -82,8 +87,17 @@ def main() -> int:
             if signal.getsignal(number) != signal.SIG_IGN:  # a terminal that is closed ends it too, but under nohup
                 signal.signal(number, leave)
         with suppress(KeyboardInterrupt):
-            listen(server, key)
+            listen(server, key, arguments.gpu)
     return 0
+
+
+def driver() -> bool:
+    """Whether there is one."""
+    try:
+        ctypes.CDLL(DRIVER)
+    except OSError:
+        return False
+    return True
 
 
 def leave(number: int, frame: object) -> None:
@@ -122,7 +136,7 @@ def kept_key(path: Path) -> Key:
     return Key(bytearray(key.encode()), path.resolve())  # a connection's process works elsewhere
 
 
-def listen(server: socket.socket, key: Key) -> None:
+def listen(server: socket.socket, key: Key, gpu: bool = False) -> None:
     """Until it is interrupted. Every connection's process goes with this one, and its directory, unless this one is killed."""
     folders: dict[int, str] = {}
     server.setblocking(False)
@@ -141,7 +155,7 @@ def listen(server: socket.socket, key: Key) -> None:
             with taken:
                 if len(folders) < MOST:
                     try:
-                        begin(taken, key, folders, buries, server, graves)
+                        begin(taken, key, gpu, folders, buries, server, graves)
                     except OSError as error:
                         say(f"a connection was not taken: {error}")
     finally:
@@ -175,7 +189,9 @@ def mark(folder: str) -> str:
     return f"{os.environ.get(TREE_VARIABLE, '')}/{Path(folder).name}"
 
 
-def begin(taken: socket.socket, key: Key, folders: dict[int, str], buries: socket.socket, *ours: socket.socket) -> None:
+def begin(
+    taken: socket.socket, key: Key, gpu: bool, folders: dict[int, str], buries: socket.socket, *ours: socket.socket
+) -> None:
     """`buries` takes what `bury` is told; `ours` are this process's alone."""
     folder = tempfile.mkdtemp(prefix="tuningsite-device-")
     parent = os.getpid()
@@ -199,14 +215,14 @@ def begin(taken: socket.socket, key: Key, folders: dict[int, str], buries: socke
         taken.settimeout(None)
         os.chdir(folder)
         os.environ[TREE_VARIABLE] = mark(folder)
-        served(taken, key, Path(folder), buries)
+        served(taken, key, gpu, Path(folder), buries)
     except Exception:
         traceback.print_exc()
     finally:
         os._exit(0)
 
 
-def served(taken: socket.socket, key: Key, folder: Path, buries: socket.socket) -> None:
+def served(taken: socket.socket, key: Key, gpu: bool, folder: Path, buries: socket.socket) -> None:
     """One connection, until the other side closes it."""
     from workers.device.orders import VERBS, Device, greeting
 
@@ -214,10 +230,10 @@ def served(taken: socket.socket, key: Key, folder: Path, buries: socket.socket) 
     connection = Connection(taken.detach())
     if not proven(connection, key.letters):
         return
-    device = Device(folder, lambda pid, name: buries.sendall(f"{pid} {name}".encode()))
+    device = Device(folder, lambda pid, name: buries.sendall(f"{pid} {name}".encode()), gpu)
     nowhere = os.open(os.devnull, os.O_RDWR)
     device.confine(key.path)
-    connection.send_bytes(json.dumps(greeting(folder)).encode())
+    connection.send_bytes(json.dumps(greeting(folder, gpu)).encode())
     for standard in (
         0,
         1,

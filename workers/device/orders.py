@@ -17,16 +17,20 @@ compared {order, seconds}                         -> {output, status}: of ONNX R
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import platform
 import re
+import runpy
 import site
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,6 +42,9 @@ from workers.messages.device import PART, PROTOCOL
 from workers.sandbox.lock import MeasureLock, default_path
 from workers.sandbox.spawn import ROOT, Access, Limits, confine_here
 from workers.tvm_backend import runtime
+from workers.tvm_backend.cuda import peak as cuda
+from workers.tvm_backend.cuda.hardware import detect_gpu
+from workers.tvm_backend.cuda.timer import CudaTimer
 from workers.tvm_backend.hardware import Hardware, detect, first_cache
 from workers.tvm_backend.nursery import address_space
 from workers.tvm_backend.peak import peak_alone
@@ -53,10 +60,11 @@ SAID = 1 << 16
 
 
 class Device:
-    """`folder` is this connection's own, and goes with it; `bury` ends the process of another."""
+    """`folder` is this connection's own, and goes with it; `bury` ends the process of another. Programs run on this machine's
+    processor, or its `gpu`."""
 
-    def __init__(self, folder: Path, bury: Callable[[int, str], None]) -> None:
-        self._folder, self._bury = folder, bury
+    def __init__(self, folder: Path, bury: Callable[[int, str], None], gpu: bool = False) -> None:
+        self._folder, self._bury, self._gpu = folder, bury, gpu
         # Not this machine's own: a site on the same one holds that while it builds what is timed here.
         self._lock = MeasureLock(default_path().with_name("device.lock"))
         self._held = ExitStack()
@@ -67,22 +75,27 @@ class Device:
         """For good, before the first order: what is loaded and started here was written by anybody. It writes to its folder,
         opens no sockets and reads what programs need, of that nothing `hidden`: all this as far as the kernel can."""
         read = (site.getusersitepackages(), *self._lock.files())
-        access = Access(read, (str(self._folder),), network=False, hidden=tuple(map(str, hidden)))
+        access = Access(read, (str(self._folder),), network=False, gpu=self._gpu, hidden=tuple(map(str, hidden)))
         os.environ["TMPDIR"] = tempfile.tempdir = str(self._folder)
-        confine_here(Limits(address_space=address_space()), access)
+        # CUDA reserves terabytes of addresses, of which it uses few.
+        confine_here(Limits(address_space=None if self._gpu else address_space()), access)
 
     def hardware(self, peak: bool) -> Answer:
-        hardware = detect()
-        target = self._target(hardware)
+        hardware = self._detected()
+        measure = cuda.peak_alone if self._gpu else peak_alone
         return {
-            "hardware": {**hardware.to_json(), "target": target},
-            "peak": peak_alone(target, hardware.cores, self._lock.exclusive()) if peak else None,
+            "hardware": hardware.to_json(),
+            "peak": measure(hardware.target, hardware.cores, self._lock.exclusive()) if peak else None,
             "versions": runtime.versions(runtime.LOADING),
         }
 
-    @staticmethod
-    def _target(hardware: Hardware) -> dict[str, Any]:
-        return {**hardware.target, "mtriple": f"{platform.machine()}-linux-gnu"}
+    def _detected(self) -> Hardware:
+        """With the processor's triple in its target: programs are built elsewhere."""
+        found = detect_gpu() if self._gpu else detect()
+        triple = {"mtriple": f"{platform.machine()}-linux-gnu"}
+        if self._gpu:
+            return replace(found, target={**found.target, "host": {**found.target["host"], **triple}})
+        return replace(found, target={**found.target, **triple})
 
     def bury(self, pid: int, folder: str) -> Answer:
         if folder != self._folder.name:
@@ -97,10 +110,13 @@ class Device:
         return {}
 
     def begin(self, target: dict[str, Any], threads: int, evaluator: dict[str, Any], footprint: int) -> Answer:
-        if target != self._target(detect()):
+        if target != self._detected().target:
             raise RuntimeError("this is another machine than the one that was measured; have it tested again")
-        os.environ.update(runtime.environment(threads))
-        self._timer = Timer(tvm.target.Target(target), threads)
+        if self._gpu:
+            self._timer: Timer = CudaTimer()
+        else:
+            os.environ.update(runtime.environment(threads))
+            self._timer = Timer(tvm.target.Target(target), threads)
         self._timer.load(evaluator, footprint)
         return self._timer.begin(())
 
@@ -122,7 +138,8 @@ class Device:
         path = self._folder / f"program-{self._loaded}.so"
         try:
             path.write_bytes(base64.b64decode(library))
-            entry = tvm.runtime.load_module(str(path))[name]
+            module = tvm.runtime.load_module(str(path))
+            entry = self._timer.entry(module, name)
         finally:
             path.unlink(missing_ok=True)  # it is mapped: what is kept here must not fill the device
         self._loads = True
@@ -150,7 +167,8 @@ class Device:
             return {"data": base64.b64encode(file.read(PART)).decode()}
 
     def script(self, arguments: list[str], seconds: float) -> Answer:
-        return self._ran([str(self._path("run.py")), *arguments], seconds)
+        path = str(self._path("run.py"))
+        return _played(path, arguments) if self._gpu else self._ran([path, *arguments], seconds)
 
     def compared(self, order: dict[str, Any], seconds: float) -> Answer:
         given = {**order, "network": str(self._path(order["network"]))}
@@ -169,11 +187,27 @@ class Device:
         return self._folder / name
 
 
-def greeting(folder: Path) -> Answer:
+def _played(path: str, arguments: list[str]) -> Answer:
+    """A script run by this process, which alone may use the GPU."""
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        sys.argv[:] = [path, *arguments]
+        try:
+            runpy.run_path(path, run_name="__main__")
+            status = 0
+        except SystemExit as left:
+            status = int(left.code or 0)
+        except Exception:
+            traceback.print_exc()
+            status = 1
+    return {"output": said.getvalue()[-SAID:], "status": status}
+
+
+def greeting(folder: Path, gpu: bool = False) -> Answer:
     """What the device says of itself: what decides whether libraries that were made elsewhere load here, and whether there is
-    an ONNX Runtime to compare them with."""
+    an ONNX Runtime to compare them with, which is the processor's: a GPU's programs have no such peer."""
     found = runtime.versions(runtime.LOADING)
-    peer = all(find_spec(name) for name in ("onnxruntime", "onnx"))
+    peer = not gpu and all(find_spec(name) for name in ("onnxruntime", "onnx"))
     return {
         "protocol": PROTOCOL,
         "versions": found,

@@ -16,6 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.engine.gpu import Gpu, Grid
+
 Choices = NDArray[np.int32]
 Features = NDArray[np.float32]
 
@@ -72,9 +74,11 @@ class Knob:
 
 @dataclass(frozen=True)
 class Sketch:
-    """The knobs of one program structure; zero knobs make a space of one configuration."""
+    """The knobs of one program structure; zero knobs make a space of one configuration. Of a `gpu`'s programs those that it
+    cannot run lie in the space, but are not drawn."""
 
     knobs: tuple[Knob, ...]
+    gpu: Gpu | None = None
 
     @cached_property
     def sizes(self) -> Choices:
@@ -103,6 +107,16 @@ class Sketch:
             return np.zeros((len(choices), 0), dtype=np.float32)
         return np.concatenate([knob.features[choices[:, i]] for i, knob in enumerate(self.knobs)], axis=1)
 
+    def values(self, choices: Choices) -> list[NDArray[np.float64]]:
+        """What the options of `choices` (n, knobs) stand for: of each knob (n, numbers of its options)."""
+        return [np.asarray(knob.options, dtype=np.float64)[choices[:, i]] for i, knob in enumerate(self.knobs)]
+
+    def _runnable(self, choices: Choices) -> Choices:
+        """Those of `choices` that are drawn."""
+        if self.gpu is None or (grid := Grid.of(self.values(choices))) is None:
+            return choices
+        return choices[grid.fits(self.gpu)]
+
     def random(self, rng: np.random.Generator, count: int) -> Choices:
         """`count` uniform choices, as (count, knobs)."""
         return rng.integers(0, self.sizes, size=(count, len(self.knobs)), dtype=np.int32)
@@ -127,12 +141,12 @@ class Sketch:
         """Up to `count` distinct random choices outside `visited`, as (n, knobs); fewer only when (nearly) none is
         left."""
         if self.enumerable and (self.size <= 4 * count or 4 * len(visited) >= self.size):
-            grid = rng.permutation(self.grid())
+            grid = self._runnable(rng.permutation(self.grid()))
             rows = [row for row in map(tuple, grid.tolist()) if row not in visited][:count]
         else:
             found: dict[tuple[int, ...], None] = {}
             for _ in range(rounds):
-                drawn = map(tuple, self.random(rng, count).tolist())
+                drawn = map(tuple, self._runnable(self.random(rng, count)).tolist())
                 found.update((row, None) for row in drawn if row not in visited)
                 if len(found) >= count:
                     break

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.engine.gpu import Gpu
+from workers.engine.gpu_start import gpu_penalty
 from workers.engine.space import Choices, Configuration, Sketch
 
 DRAWS = 4096
@@ -40,7 +42,7 @@ class Machine:
     cache: int = 32768
 
 
-def first_configurations(sketches: tuple[Sketch, ...], machine: Machine, count: int) -> tuple[Configuration, ...]:
+def first_configurations(sketches: tuple[Sketch, ...], machine: Machine | Gpu, count: int) -> tuple[Configuration, ...]:
     """Up to `count` configurations, best guess first, dealt over the sketches in turn; deterministic."""
     ranked = [_ranked(sketch, machine, count) for sketch in sketches]
     dealt = [
@@ -52,7 +54,7 @@ def first_configurations(sketches: tuple[Sketch, ...], machine: Machine, count: 
     return tuple(dealt[:count])
 
 
-def _ranked(sketch: Sketch, machine: Machine, count: int) -> Choices:
+def _ranked(sketch: Sketch, machine: Machine | Gpu, count: int) -> Choices:
     rng = np.random.default_rng(0)
     drawn = np.unique(sketch.random(rng, min(DRAWS, 4 * sketch.size)), axis=0)
     best = drawn[np.argsort(_penalty(sketch, drawn, machine), kind="stable")[:count]]
@@ -62,7 +64,7 @@ def _ranked(sketch: Sketch, machine: Machine, count: int) -> Choices:
     return choices[np.argsort(_penalty(sketch, choices, machine), kind="stable")]
 
 
-def _led(sketch: Sketch, row: Choices, machine: Machine) -> Choices:
+def _led(sketch: Sketch, row: Choices, machine: Machine | Gpu) -> Choices:
     """Coordinate descent on the penalty, from one configuration, shape (knobs,)."""
     for _ in range(SWEEPS):
         before = row
@@ -77,8 +79,10 @@ def _led(sketch: Sketch, row: Choices, machine: Machine) -> Choices:
     return row
 
 
-def _penalty(sketch: Sketch, choices: Choices, machine: Machine) -> NDArray[np.float64]:
+def _penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> NDArray[np.float64]:
     """Lower is better, shape (n,); each rule broken costs about the factor of time it is expected to cost, in log2."""
+    if isinstance(machine, Gpu):
+        return gpu_penalty(sketch, choices, machine)
     tiles = [
         np.asarray(knob.options, dtype=np.float64)[choices[:, i]]
         for i, knob in enumerate(sketch.knobs)

@@ -100,10 +100,10 @@ def confine(policy: Mapping[str, Any]) -> Protection:
     access = policy["access"]
     if access is None:
         return Protection()
-    required, pins = access.pop("required"), access.pop("pins")
+    required, pins, gpu = (access.pop(name) for name in ("required", "pins", "gpu"))
     level = landlock.restrict(**access)
     _drop_capabilities()
-    protection = Protection(level, seccomp.restrict(network=access["network"], pins=pins))
+    protection = Protection(level, seccomp.restrict(network=access["network"], pins=pins, gpu=gpu))
     if lacking := protection.lacks(required):
         raise PermissionError(f"this work needs {lacking} (take a newer Linux, started with lsm=landlock)")
     return protection

@@ -27,7 +27,7 @@ _X32 = 0x40000000
 """From here on x86 takes numbers of its third ABI, which would pass a filter that compares those of the second."""
 
 _UNIX, _INTERNET = 1, (2, 10)  # AF_UNIX; AF_INET and AF_INET6
-_STREAM, _TYPE_MASK = 1, 0xF  # of a socket's type, without SOCK_CLOEXEC and SOCK_NONBLOCK
+_STREAM, _PACKETS, _TYPE_MASK = 1, 5, 0xF  # of a socket's type, without SOCK_CLOEXEC and SOCK_NONBLOCK
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS to CLONE_NEWNET
 _EVERYBODY = 0xFFFFFFFF  # kill(-1)
 _MODE, _EMPTY = 0x3, 0x200  # O_ACCMODE, O_TRUNC
@@ -118,9 +118,12 @@ def _when(value: int, then: Steps) -> Steps:
     return [_step(_EQUAL, value, 0, len(then)), *then]
 
 
-def _sockets(families: Iterable[int]) -> Steps:
+def _sockets(families: Iterable[int], gpu: bool) -> Steps:
+    """CUDA waits on a socket of packets for others that would share its memory, and does not start without. Hardly a service
+    listens on one of that kind."""
     allowed = [step for family in families for step in _when(family, [_PERMIT])]
-    return [_argument(0), *allowed, _REFUSE]
+    packets = [*_unless(_UNIX, [_REFUSE]), _argument(1), _step(_AND, _TYPE_MASK), *_when(_PACKETS, [_PERMIT])]
+    return [_argument(0), *allowed, *(packets if gpu else ()), _REFUSE]
 
 
 def _emptied(flags: int) -> Steps:
@@ -130,7 +133,7 @@ def _emptied(flags: int) -> Steps:
     return [_argument(flags), _step(_AND, _EMPTY | _MODE), *others, _PERMIT]
 
 
-def program(machine: str, network: bool, pins: bool = True) -> bytes:
+def program(machine: str, network: bool, pins: bool = True, gpu: bool = False) -> bytes:
     """The filter of one architecture; raises KeyError for one that it does not know."""
     numbers = NUMBERS[machine]
     steps = [_step(_LOAD, _ARCHITECTURE), *_unless(_AUDIT_NAMES[machine], [_REFUSE]), _step(_LOAD, _NUMBER)]
@@ -139,7 +142,7 @@ def program(machine: str, network: bool, pins: bool = True) -> bytes:
     # Pairs are for talking to one's own children. Only of streams: a datagram may be sent to any other address.
     pair = [_argument(0), *_unless(_UNIX, [_REFUSE]), _argument(1), _step(_AND, _TYPE_MASK), *_when(_STREAM, [_PERMIT])]
     by_arguments = {
-        "socket": _sockets(_INTERNET if network else ()),
+        "socket": _sockets(_INTERNET if network else (), gpu),
         "socketpair": [*pair, _REFUSE],
         "clone": [_argument(0), _step(_ANY_BIT, _NEW_NAMESPACES, 0, 1), _REFUSE, _PERMIT],
         "kill": [_argument(0), *_when(_EVERYBODY, [_REFUSE]), _PERMIT],
@@ -175,16 +178,16 @@ def supported() -> bool:
     return os.uname().machine in NUMBERS and _seccomp(_GET_ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
-def restrict(*, network: bool, pins: bool = True) -> bool:
-    """Filters this process from now on; False where that cannot be. `network` True leaves it internet sockets, `pins` False
-    of who runs where only its own say.
+def restrict(*, network: bool, pins: bool = True, gpu: bool = False) -> bool:
+    """Filters this process from now on; False where that cannot be. `network` True leaves it internet sockets, `gpu` True those
+    of CUDA, `pins` False of who runs where only its own say.
 
     It cannot leave its session either, so that whoever ends it finds all it started. The caller must have set
     PR_SET_NO_NEW_PRIVS. Raises OSError when a kernel that filters will not take this filter.
     """
     if not supported():
         return False
-    code = program(os.uname().machine, network, pins)
+    code = program(os.uname().machine, network, pins, gpu)
     instructions = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a count, and at the next multiple of a pointer's size where the instructions are.
     header = struct.pack("@HP", len(code) // 8, ctypes.addressof(instructions))

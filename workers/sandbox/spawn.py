@@ -41,7 +41,8 @@ _SYSTEM_READ = (
     "/dev/urandom", "/dev/random",
 )  # fmt: skip
 _SYSTEM_WRITE = ("/dev/null", "/dev/zero", "/dev/full")  # not /dev/shm: what is there is memory that nobody counts
-_GPU_WRITE = ("/dev/nvidia*", "/dev/nvidia-caps", "/dev/dri", "/dev/kfd")
+_GPU_WRITE = ("/dev/nvidia*", "/dev/nvidia-caps", "/dev/dri", "/dev/kfd", "/proc/self/task")
+"""The last for the names of CUDA's threads, without which it does not start: those of the process that is confined alone."""
 
 
 class SpawnError(RuntimeError):
@@ -74,7 +75,8 @@ class Access:
     `read`. TMPDIR becomes the first of `write` unless the environment names another. `network` True leaves it TCP and
     UDP; sockets of other families are refused where system calls can be filtered. `required`: the least Landlock version
     without which, or without that filter, the process is not started; 0 requires neither. `hidden` stays closed where it
-    lies beneath what is added. `pins` False: it may not say on which processors others run.
+    lies beneath what is added. `pins` False: it may not say on which processors others run. `gpu` True: this process, and
+    nothing that it starts, may use CUDA, which has sockets of its own kind for that.
     """
 
     read: tuple[str, ...] = ()
@@ -132,6 +134,7 @@ def _access_policy(access: Access, env: Mapping[str, str]) -> dict[str, Any]:
         "reading": [*access.read, *readable, f"{ROOT}/workers", *system],
         "writing": writing,
         "network": access.network,
+        "gpu": access.gpu,
         "pins": access.pins,
         "required": access.required,
     }

@@ -42,6 +42,13 @@ RANDOM = frozenset({"float32", "uint32", "int16", "uint8"})
 Tensors = list[Any]
 
 
+class AtRest:
+    """In place of a `Handover` where all that computes shares one cache: what was written a moment ago lies there."""
+
+    def parts(self, tensor: Any, size: int, batch: int = 1) -> None:
+        return None
+
+
 def most_held(footprint: int, largest: int) -> int:
     """Bytes of arguments that a process comes to hold; `largest`: those of one operator, which may be too large to move."""
     return _moved_through(footprint) + min(footprint, MOST_OUTPUTS) + largest
@@ -70,10 +77,11 @@ class Arguments:
     outputs at rest, MobileNet's to 11 % less.
     """
 
-    def __init__(self, footprint: int, handover: Handover) -> None:
-        """`footprint`: bytes that one inference reads and writes."""
+    def __init__(self, footprint: int, handover: Handover | AtRest, device: Any = None) -> None:
+        """`footprint`: bytes that one inference reads and writes; nothing moves where it is 0. Of this machine's memory, unless
+        another `device` is given."""
         self._handover = handover
-        self._device = tvm.cpu()
+        self._device = device or tvm.cpu()
         self._fill = tvm.get_global_func("tvm.contrib.random.random_fill_for_measure")
         random = np.random.default_rng(0)
         self._values = random.random(DRAWN, dtype=np.float32)

@@ -11,12 +11,13 @@ from typing import Any
 import onnx
 import tvm
 
+from workers.engine.gpu import Gpu
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
 from workers.engine.start import Machine
 from workers.messages.spec import MEASURED, RunSpec
 from workers.tvm_backend.code_size import code_size
-from workers.tvm_backend.hardware import first_cache, vector_lanes, vector_registers
+from workers.tvm_backend.hardware import first_cache, is_gpu, vector_lanes, vector_registers
 from workers.tvm_backend.importer import last_line
 from workers.tvm_backend.layouts import BOTH, Drawn, clearly_fastest, draw
 from workers.tvm_backend.pool import Pool
@@ -32,7 +33,7 @@ class LocalBackend:
         spec: RunSpec,
         model: onnx.ModelProto,
         evaluator: tuple[str, dict[str, Any]],
-        machine: Machine,
+        machine: Machine | Gpu,
         work_dir: Path,
         report: Callable[[str, str], None],
     ) -> None:
@@ -109,8 +110,10 @@ class LocalBackend:
         self._pool.close()
 
 
-def machine_of(target: dict[str, Any], threads: int, cache: int | None = None) -> Machine:
+def machine_of(target: dict[str, Any], threads: int, cache: int | None = None) -> Machine | Gpu:
     """Lanes and registers by the target's vector extension; `target` as TVM is given it. The `cache` is this machine's where no
-    other is given."""
+    other is given. A GPU's `threads` are its multiprocessors."""
     parsed = tvm.target.Target(target)
+    if is_gpu(parsed):
+        return Gpu(threads, target["max_threads_per_block"], target["max_shared_memory_per_block"])
     return Machine(vector_lanes(parsed), vector_registers(parsed), threads, cache or first_cache() or Machine.cache)

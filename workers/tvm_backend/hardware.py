@@ -139,8 +139,19 @@ def _cpuinfo() -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
 
 
+def host_of(target: tvm.target.Target) -> tvm.target.Target:
+    """The processor that starts a GPU's programs, or that of the target itself."""
+    return target.host or target
+
+
+def is_gpu(target: tvm.target.Target) -> bool:
+    return str(target.kind.name) == "cuda"
+
+
 def _features(target: tvm.target.Target) -> set[str]:
-    """By LLVM's names."""
+    """By LLVM's names; a GPU has none."""
+    if is_gpu(target):
+        return set()
     return {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
 
 

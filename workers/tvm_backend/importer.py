@@ -1,4 +1,4 @@
-"""From a cleaned ONNX graph to the TensorIR functions that are tuned, on a CPU."""
+"""From a cleaned ONNX graph to the TensorIR functions that are tuned."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from workers.tvm_backend import (
     transpositions,
     winograd,
 )
-from workers.tvm_backend.hardware import vector_lanes
+from workers.tvm_backend.cuda.lowering import lowered_for_gpu
+from workers.tvm_backend.hardware import is_gpu, vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
 SIZED_BY_VALUES = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
@@ -107,14 +108,14 @@ def import_network(
 ) -> Imported:
     """Imports with static `shapes`, convolutions in NHWC where the conversion holds and `layout` is not "NCHW", else in NCHW.
 
-    With the machine's `balance`, FLOP that it does while a byte comes from memory, convolutions are transformed where that
+    With a processor's `balance`, FLOP that it does while a byte comes from memory, convolutions are transformed where that
     makes them cheaper. A way that does not hold is named in the notes, with the reason, and the next one tried; raises
     ImportFailed when none does, and NetworkError like `check_operators`. What holds is what converts and lowers; that it
     also computes the same is for the verification.
     """
     kinds = operator_types(model)
     check_operators(kinds)
-    return _imported(_frontend(model, shapes), target, _ways(kinds, layout, balance))
+    return _imported(_frontend(model, shapes), target, _ways(kinds, layout, None if is_gpu(target) else balance))
 
 
 def _imported(
@@ -151,6 +152,8 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
     if way.layout == "NHWC":
         mod = relax.transform.ConvertLayout(NHWC)(mod)
     mod = tvm.transform.Sequential([permutations.Compose()])(mod)
+    if is_gpu(target):
+        return lowered_for_gpu(mod, target), notes
     filtered = 0
     if way.balance is not None and not way.exactly:
         mod, filtered = winograd.transformed(mod, vector_lanes(target), way.balance)

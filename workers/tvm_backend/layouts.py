@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import onnx
 import tvm
 
+from workers.engine.gpu import Gpu
 from workers.engine.ports import Candidate
 from workers.engine.space import Operator
 from workers.engine.start import Machine
@@ -57,7 +58,7 @@ def draw(
     spec: RunSpec,
     model: onnx.ModelProto,
     target: tvm.target.Target,
-    machine: Machine,
+    machine: Machine | Gpu,
     report: Callable[[str, str], None],
     layout: str,
 ) -> Drawn:

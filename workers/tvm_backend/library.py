@@ -10,10 +10,13 @@ import tvm
 from tvm import relax
 from tvm.s_tir import meta_schedule as ms
 
+from workers.tvm_backend.hardware import is_gpu
 from workers.tvm_backend.importer import Imported
 from workers.tvm_backend.operators import Extracted, extract, with_spaces
 from workers.tvm_backend.programs import COMMON_LEFT, Workload, quickly
 
+GRAPH = "relax.backend.use_cuda_graph"
+"""A GPU's programs are started together, as a graph that was recorded once: each alone takes some microseconds to start."""
 Timed = tuple[int, tuple[int, ...], float]
 """Of an operator: sketch, choices, and the seconds it took when it was timed alone."""
 
@@ -64,7 +67,8 @@ def compile_network(
         relax.transform.LiftTransformParams(),
         relax.transform.FoldConstant(),
     ]
-    with target, tvm.transform.PassContext(config=COMMON_LEFT):
+    config = {**COMMON_LEFT, GRAPH: True} if is_gpu(target) else COMMON_LEFT
+    with target, tvm.transform.PassContext(config=config):
         mod = tvm.transform.Sequential(passes if records is not None else [])(mod)
         return tvm.compile(mod, target=code or target)
 

@@ -12,6 +12,8 @@ from typing import Any
 import tvm
 
 from workers.messages.linker import ZIG, advice, find_linker, gnu, native
+from workers.tvm_backend.hardware import host_of, is_gpu
+from workers.tvm_backend.nvrtc import check
 
 
 class NoLinker(RuntimeError):
@@ -21,7 +23,7 @@ class NoLinker(RuntimeError):
 def linker(target: tvm.target.Target | None = None) -> Callable[..., Any] | None:
     """What TVM's export links with for the target's machine: None for the system's compiler on this one, else a compiler for
     that machine or the ziglang wheel's. Raises NoLinker."""
-    triple = str(target.attrs.get("mtriple", "")) if target is not None else ""
+    triple = str(host_of(target).attrs.get("mtriple", "")) if target is not None else ""
     found = find_linker(triple)
     if found is None:
         raise NoLinker(f"no linker for {triple or 'this machine'}: {advice(triple)}")
@@ -33,6 +35,13 @@ def linker(target: tvm.target.Target | None = None) -> Callable[..., Any] | None
         return cross_compiler(found)  # type: ignore[no-any-return]
     named = [] if native(triple) else ["-target", gnu(triple)]
     return cross_compiler(_by_zig, options=named)  # type: ignore[no-any-return]
+
+
+def check_tools(target: tvm.target.Target) -> None:
+    """Raises NoLinker or NoCudaCompiler where no library can be made here for the target."""
+    linker(target)
+    if is_gpu(target):
+        check()
 
 
 def _by_zig(output: str, objects: list[str], options: list[str]) -> None:

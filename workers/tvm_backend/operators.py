@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import tvm
 from tvm.s_tir.meta_schedule.relax_integration import extract_tasks
 
+from workers.engine.gpu import Gpu
 from workers.engine.space import Operator
 from workers.engine.start import Machine, first_configurations
 from workers.tvm_backend.importer import calls
@@ -64,7 +65,11 @@ def _schedulable(function: tvm.tirx.PrimFunc) -> bool:
 
 
 def operators(
-    extracted: Sequence[Extracted], workloads: Sequence[Workload], peak_flops: float, bandwidth: float, machine: Machine
+    extracted: Sequence[Extracted],
+    workloads: Sequence[Workload],
+    peak_flops: float,
+    bandwidth: float,
+    machine: Machine | Gpu,
 ) -> list[Operator]:
     """The engine's view; `work` is what takes longest at the machine's peaks: FLOPs, or bytes x machine balance."""
     found = []

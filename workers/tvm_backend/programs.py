@@ -20,9 +20,10 @@ from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
 from tvm_ffi import structural_hash
 from tvm_ffi.serialization import from_json_graph_str
 
+from workers.engine.gpu import Gpu
 from workers.engine.space import Sketch
 from workers.tvm_backend.groups import channels_of_a_group
-from workers.tvm_backend.hardware import product_widths
+from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
 from workers.tvm_backend.linking import NoLinker, export_library
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
@@ -54,6 +55,9 @@ class Workload:
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
+        if is_gpu(self.target):
+            most = (int(self.target.attrs[f"max_{what}_per_block"]) for what in ("threads", "shared_memory"))
+            return families(self.traces, 1, Vectors(None, 1), Gpu(1, *most))
         lanes = min(product_widths(self.target, self.at_once), default=1) if self.at_once > 1 else 1
         vectors = Vectors(channels_of_a_group(self.mod["main"]), lanes)
         return families(self.traces, int(self.target.attrs["num-cores"]), vectors)
@@ -138,6 +142,12 @@ def _context(mod: tvm.IRModule, target: tvm.target.Target) -> ms.TuneContext:
 @lru_cache(maxsize=4)
 def _spaces(target: tvm.target.Target) -> ms.space_generator.PostOrderApply:
     """TVM's rules for this target, for contexts to take a copy of: they point into theirs."""
+    if is_gpu(target):  # those of tensor cores, which newer GPUs' own have too, are for half precision
+        return ms.space_generator.PostOrderApply(
+            sch_rules=ms.ScheduleRule.create("cuda"),
+            postprocs=ms.Postproc.create("cuda"),
+            mutator_probs=ms.Mutator.create("cuda"),
+        )
     stock = ms.TuneContext(
         tvm.IRModule(), target=target, space_generator="post-order-apply", num_threads=1
     ).space_generator

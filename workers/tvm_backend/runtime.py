@@ -25,17 +25,22 @@ def load(target: dict[str, Any] | None = None) -> None:
     without that import, whose parts load one by one, takes 0.2 s.
     """
     part = f"{INTRINSICS}.{intrinsics_of(target or {'kind': 'llvm'})}"
-    if part in sys.modules:
-        return
-    with _kept():
-        with without("torch"):  # tvm_ffi takes it along, for tensors nobody hands it: 2 s and 190 MB of every process
-            import tvm.s_tir
+    if part not in sys.modules:
+        with _kept():
+            with without(
+                "torch"
+            ):  # tvm_ffi takes it along, for tensors nobody hands it: 2 s and 190 MB of every process
+                import tvm.s_tir
 
-        if INTRINSICS not in sys.modules:
-            package = types.ModuleType(INTRINSICS)
-            package.__path__ = [os.path.join(os.path.dirname(tvm.s_tir.__file__), "tensor_intrin")]
-            sys.modules[INTRINSICS] = package
-        importlib.import_module(part)
+            if INTRINSICS not in sys.modules:
+                package = types.ModuleType(INTRINSICS)
+                package.__path__ = [os.path.join(os.path.dirname(tvm.s_tir.__file__), "tensor_intrin")]
+                sys.modules[INTRINSICS] = package
+            importlib.import_module(part)
+    if target and target["kind"] == "cuda":
+        from workers.tvm_backend.nvrtc import install
+
+        install(target["arch"])
 
 
 @contextmanager
@@ -53,10 +58,10 @@ def _kept() -> Iterator[None]:
 
 
 def intrinsics_of(target: dict[str, Any]) -> str:
-    """The module of tensor intrinsics that a target's schedule rules name."""
-    if target["kind"] == "cuda":
-        return "cuda"
-    triple = str(target.get("mtriple") or platform.machine())
+    """The module of tensor intrinsics that a target's schedule rules name: those of a GPU's processor, for its own rules here
+    name none, and they take 19 s."""
+    host = target.get("host", target)
+    triple = str(host.get("mtriple") or platform.machine())
     return "arm_cpu" if triple.startswith(("aarch64", "arm")) else "x86"
 
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from itertools import islice
+from typing import Protocol
 
 from workers.engine.evaluator.estimate import LONGEST_TIMING, SHORTEST_RUN
 from workers.engine.evaluator.timing import timed_runs
@@ -55,8 +56,14 @@ class Stopwatch:
         return taken / number, (time.perf_counter() - start) / number
 
 
+class Runs(Protocol):
+    """What gives the seconds of each of so many runs."""
+
+    def runs(self, count: int) -> list[float]: ...
+
+
 def timed(
-    stopwatch: Stopwatch, evaluator: Evaluator, incumbent: float | None, longest: float = LONGEST_TIMING
+    stopwatch: Runs, evaluator: Evaluator, incumbent: float | None, longest: float = LONGEST_TIMING
 ) -> tuple[list[float], str]:
     """Seconds of each run, and why they ended, see `timed_runs`; "late" is after `longest` seconds."""
     end = time.perf_counter() + longest

@@ -23,7 +23,7 @@ from workers.tvm_backend.stopwatch import Stopwatch, timed
 class Kept:
     """A program and its arguments: `weights` are the places of constants, `batch` is `Workload.batch`."""
 
-    entry: Callable[..., None]
+    entry: Callable[..., Any]
     operator: int
     shapes: Sequence[tuple[tuple[int, ...], str]]
     weights: Sequence[int]
@@ -49,7 +49,11 @@ class Timer:
         self._arguments = Arguments(self._footprint, self.handover)
         return {}
 
-    def keep(self, id: int, entry: Callable[..., None], **described: Any) -> None:
+    def entry(self, module: tvm.runtime.Module, name: str) -> Callable[..., Any]:
+        """What `keep` takes, of a program in a library."""
+        return module[name]  # type: ignore[no-any-return]
+
+    def keep(self, id: int, entry: Callable[..., Any], **described: Any) -> None:
         """`described`: the other fields of `Kept`."""
         self._kept[id] = Kept(entry, **described)
 
@@ -65,17 +69,29 @@ class Timer:
         with runtime.on_core(self._cores):
             rested = self.moment.acquainted(lately)
             (times, stopped), waited = self.moment.of(partial(timed, stopwatch, self._evaluator, incumbent), patience)
+        taken = time.perf_counter() - began - rested - waited
+        return self._answer(times, stopped, taken, rested, waited, self.moment.looks)
+
+    def _answer(
+        self,
+        times: Sequence[float],
+        stopped: str,
+        taken: float,
+        rested: float = 0.0,
+        waited: float = 0.0,
+        looks: Sequence[float] = (),
+    ) -> dict[str, Any]:
         seconds, spread = self._evaluator.estimate(times)
         return {
             "seconds": seconds,
             "spread": spread,
             "runs": len(times),
             "stopped": stopped,
-            "taken": time.perf_counter() - began - rested - waited,
+            "taken": taken,
             "rested": rested,
             "waited": waited,
-            "looks": self.moment.looks,
-            "times": times[:KEPT_RUNS],
+            "looks": list(looks),
+            "times": list(times[:KEPT_RUNS]),
         }
 
     def drop(self) -> None:

@@ -55,12 +55,13 @@ def check(metadata):
 
 
 def load(metadata):
-    """The network's main function; the compiler's 260 MB are not loaded."""
-    threads = min(metadata["threads"], whole_cores())
+    """The network's main function, and where its tensors lie; the compiler's 260 MB are not loaded."""
+    gpu = metadata["target"]["kind"] == "cuda"
+    threads = 1 if gpu else min(metadata["threads"], whole_cores())
     given = os.environ.get("TVM_NUM_THREADS", "")
     if given and not (given.isdecimal() and int(given)):
         refuse(f"TVM_NUM_THREADS={given} must be a whole number of threads, at least 1")
-    if not given and threads < metadata["threads"]:
+    if not given and threads < metadata["threads"] and not gpu:
         print(
             f"on {threads} threads; it was tuned for {metadata['threads']}, more than this process may use",
             file=sys.stderr,
@@ -74,11 +75,81 @@ def load(metadata):
     ctypes.CDLL(str(package / "lib" / "libtvm_runtime.so"), ctypes.RTLD_GLOBAL)
     with contextlib.suppress(OSError):  # sorting (TopK) is in there; a package without it has none
         ctypes.CDLL(str(package / "lib" / "libtvm_runtime_extra.so"))
+    place = Gpu(tvm_ffi, package, metadata) if gpu else Processor(tvm_ffi)
     machine = tvm_ffi.load_module(str(HERE / "model.so"))["vm_load_executable"]()
-    cpu, pooled = 1, 2
-    machine["vm_initialization"](cpu, 0, pooled)
-    spread_threads(tvm_ffi)
-    return machine, machine["main"], tvm_ffi
+    machine["vm_initialization"](*place.devices)
+    if not gpu:
+        spread_threads(tvm_ffi)
+    return machine, machine["main"], place
+
+
+CPU, CUDA, POOLED = 1, 2, 2
+"""As TVM numbers devices and allocators."""
+
+
+class Processor:
+    """Tensors lie in this machine's memory."""
+
+    devices = (CPU, 0, POOLED)
+
+    def __init__(self, tvm_ffi):
+        self.tensor = tvm_ffi.from_dlpack
+
+    def put(self, array):
+        return self.tensor(aligned(array))
+
+    def got(self, tensor):
+        import numpy as np
+
+        return np.from_dlpack(tensor)
+
+    def wait(self):
+        """What was called is done."""
+
+
+class Gpu:
+    """Tensors lie in the memory of the first GPU."""
+
+    devices = (CUDA, 0, POOLED, CPU, 0, POOLED)
+
+    def __init__(self, tvm_ffi, package, metadata):
+        try:
+            ctypes.CDLL(str(package / "lib" / "libtvm_runtime_cuda.so"), ctypes.RTLD_GLOBAL)
+        except OSError as error:
+            refuse(f"{error}; it takes NVIDIA's driver and CUDA's runtime of version 13 (libcudart.so.13)")
+        self.ffi, self.device = tvm_ffi, tvm_ffi.device("cuda:0")
+        self.copy, self.allocate, self.sync = map(
+            tvm_ffi.get_global_func,
+            ("runtime.TVMTensorCopyFromTo", "runtime.TVMTensorAllocWithScope", "runtime.Device_StreamSync"),
+        )
+        attribute = tvm_ffi.get_global_func("runtime.GetDeviceAttr")
+        exists, version = 0, 4
+        if not attribute(CUDA, 0, exists):
+            refuse("CUDA finds no GPU here; look at what nvidia-smi says")
+        wanted, here = metadata["target"]["arch"], "sm_" + str(attribute(CUDA, 0, version)).replace(".", "")
+        if here != wanted:
+            refuse(
+                f"the library is for a GPU of {wanted} ({metadata['hardware']}), this is {here}; tune the network on it"
+            )
+
+    def put(self, array):
+        here = self.ffi.from_dlpack(aligned(array))
+        shape, dtype = self.ffi.Shape(here.shape), self.ffi.dtype(str(array.dtype))
+        there = self.allocate(shape, dtype, self.device, None)
+        self.copy(here, there)
+        self.wait()
+        return there
+
+    def got(self, tensor):
+        import numpy as np
+
+        array = np.empty(tuple(tensor.shape), str(tensor.dtype))
+        self.copy(tensor, self.ffi.from_dlpack(array))
+        self.wait()
+        return array
+
+    def wait(self):
+        self.sync(self.device, 0)
 
 
 def spread_threads(tvm_ffi):
@@ -241,24 +312,26 @@ def main():
     ]
     import numpy as np
 
-    _machine, network, tvm_ffi = load(metadata)
+    _machine, network, place = load(metadata)
     names = [port["name"] for port in metadata["outputs"]]
     begun = time.perf_counter()
     for arrays, path in itertools.zip_longest(inputs, arguments.outputs or ()):
-        tensors = [tvm_ffi.from_dlpack(aligned(arrays[port["name"]])) for port in metadata["inputs"]]
+        tensors = [place.put(arrays[port["name"]]) for port in metadata["inputs"]]
         outputs = network(*tensors)
         if path:
             found = [outputs] if hasattr(outputs, "shape") else list(outputs)
-            save(path, {n: np.from_dlpack(o) for n, o in zip(names, found, strict=True)})
+            save(path, {n: place.got(o) for n, o in zip(names, found, strict=True)})
 
     def timed(warm):
         while arguments.runs and time.perf_counter() < warm:
             network(*tensors)
+            place.wait()
         times = []
         end = time.perf_counter() + arguments.seconds
         while len(times) < arguments.runs and not (times and time.perf_counter() >= end):
             began = time.perf_counter()
             network(*tensors)
+            place.wait()
             times.append(time.perf_counter() - began)
         return times
 
@@ -269,9 +342,10 @@ def main():
             print(json.dumps({"seconds": timed(time.perf_counter() + 0.05)}), flush=True)
     elif times:
         lower, median, upper = np.quantile(times, [0.25, 0.5, 0.75]) * 1e3
+        by = metadata["hardware"] if isinstance(place, Gpu) else f"{os.environ['TVM_NUM_THREADS']} threads"
         print(
             f"{metadata['network']}: {median:.3f} ms a run (quartiles {lower:.3f} to {upper:.3f}, {len(times)} runs, "
-            f"{os.environ['TVM_NUM_THREADS']} threads; {1e3 * metadata['latency']['median']:.3f} ms when it was made)"
+            f"{by}; {1e3 * metadata['latency']['median']:.3f} ms when it was made)"
         )
 
 

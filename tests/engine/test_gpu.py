@@ -1,0 +1,92 @@
+"""What a program asks of a GPU, told from its tiles, and what is drawn and begun with."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from workers.engine import gpu_start
+from workers.engine.gpu import Gpu, Grid
+from workers.engine.space import Knob, Sketch, tilings
+from workers.engine.start import first_configurations
+
+GPU = Gpu(multiprocessors=20)
+FETCH = Knob("category", "category", ((1,), (2,), (3,), (4,)))
+
+
+def sketch_of(*extents: int, reduction: int = 64, gpu: Gpu | None = GPU) -> Sketch:
+    """A product of `extents`, summed up over `reduction`."""
+    spatial = [Knob(f"tile{n}", "tile", tilings(extent, 5, 64)) for n, extent in enumerate(extents)]
+    return Sketch((*spatial, Knob("sums", "tile", tilings(reduction, 3, 64)), FETCH), gpu)
+
+
+def test_the_parts_of_tiles_are_blocks_threads_and_sums() -> None:
+    tiles = [np.asarray([[2.0, 3, 5, 7, 11]]), np.asarray([[13.0, 17, 19, 23, 29]]), np.asarray([[31.0, 37, 41]])]
+    grid = Grid.of(tiles)
+    assert grid is not None
+    assert (grid.blocks, grid.threads, grid.step) == (2 * 13, 5 * 19, 37 * 41)
+    assert grid.sums == 3 * 7 * 11 * 17 * 23 * 29
+    assert grid.shared == 4 * 37 * 41 * (17 * 19 * 23 * 29 + 3 * 5 * 7 * 11)
+    assert grid.lines == (13 * 17 * 19 * 23 * 29, 19)
+
+
+def test_what_has_no_tiles_of_a_gpu_has_no_grid() -> None:
+    assert Grid.of([np.ones((3, 4)), np.ones((3, 2)), np.ones((3, 1))]) is None
+
+
+@pytest.mark.parametrize(
+    ("gpu", "fits"),
+    [(GPU, True), (Gpu(20, threads=64), False), (Gpu(20, shared=4 * 16 * (64 + 8) - 1), False)],
+)
+def test_a_program_fits_a_gpu_that_has_its_threads_and_its_memory(gpu: Gpu, fits: bool) -> None:
+    grid = Grid.of([np.asarray([[4.0, 1, 4, 2, 1]]), np.asarray([[2.0, 1, 32, 1, 2]]), np.asarray([[4.0, 1, 16]])])
+    assert grid is not None
+    assert grid.fits(gpu).tolist() == [fits]
+
+
+@pytest.mark.parametrize("extents", [(56, 56, 64), (8, 8)])
+def test_only_what_fits_is_drawn(extents: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    sketch, free = sketch_of(*extents), sketch_of(*extents, gpu=None)
+    drawn = sketch.unvisited(rng, 64, ())
+    assert len(drawn) > 8
+    assert _fitting(sketch, drawn) == 1.0
+    assert _fitting(sketch, free.unvisited(rng, 64, ())) < 0.9, "what is drawn without a GPU"
+
+
+def test_first_configurations_keep_the_multiprocessors_at_work() -> None:
+    sketch = sketch_of(28, 28, 128)
+    rows = np.asarray([found.choices for found in first_configurations((sketch,), GPU, 4)], dtype=np.int32)
+    grid = Grid.of(sketch.values(rows))
+    assert grid is not None
+    assert grid.fits(GPU).all()
+    assert (grid.blocks >= GPU.multiprocessors).all()
+    assert (grid.threads % 32 == 0).all()
+    assert (sketch.values(rows)[-1] != 3).all()
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("extents", [(2048, 2048)])
+def test_without_the_rule_of_what_is_refused_the_first_ones_are(
+    extents: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sketch, small = sketch_of(*extents, reduction=4096), Gpu(1, threads=64, shared=2048)
+
+    def fitting() -> float:
+        rows = [found.choices for found in first_configurations((sketch,), small, 4)]
+        grid = Grid.of(sketch.values(np.asarray(rows, dtype=np.int32)))
+        assert grid is not None
+        return float(np.mean(grid.fits(small)))
+
+    assert fitting() == 1.0
+    monkeypatch.setattr(gpu_start, "FORBIDDEN", 0.0)
+    assert fitting() == 0.0
+
+
+def _fitting(sketch: Sketch, choices: np.ndarray) -> float:
+    grid = Grid.of(sketch.values(choices))
+    assert grid is not None
+    assert math.prod(choices.shape)
+    return float(np.mean(grid.fits(GPU)))

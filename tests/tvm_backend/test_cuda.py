@@ -1,0 +1,241 @@
+"""Networks for a GPU, as far as a machine without one can tell: what TVM makes of their operators, and its sources."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import zoo
+from tests.networks.operators import OPERATORS
+from workers.engine.gpu import Gpu
+from workers.engine.start import first_configurations
+from workers.networks.clean import cleaned
+from workers.networks.inspect import inspect
+
+pytestmark = pytest.mark.tvm
+
+TARGET: dict[str, Any] = {
+    "kind": "cuda", "arch": "sm_80", "max_threads_per_block": 1024, "max_shared_memory_per_block": 49152,
+    "thread_warp_size": 32, "registers_per_block": 65536, "host": {"kind": "llvm", "num-cores": 2},
+}  # fmt: skip
+FIRST, DRAWN = 2, 3
+NAMES = (
+    "Conv, strided", "Conv, grouped", "Conv, depthwise", "Conv of a volume", "ConvTranspose", "Gemm", "attention's products",
+    "Softmax", "LayerNormalization", "GlobalMaxPool", "MaxPool, rounded up", "Resize", "DepthToSpace", "LpPool",
+)  # fmt: skip
+BOUND = re.compile(r"T\.thread_binding\(((?:[^(),]|\([^()]*\))+), thread=\"[a-zA-Z.]+\"")
+PLACED = re.compile(r", scope=\"(shared|local)\"")
+
+
+@cache
+def loaded() -> Any:
+    from workers.tvm_backend import runtime
+
+    runtime.load(TARGET)
+    import tvm
+
+    return tvm
+
+
+def shapes_of(path: Path) -> dict[str, list[int]]:
+    """Of its inputs, open sizes as 1."""
+    return {port.name: [n if isinstance(n, int) else 1 for n in port.shape or ()] for port in inspect(str(path)).inputs}
+
+
+def workloads_of(path: Path, layout: str = "auto") -> Any:
+    """Of the network's operators on a GPU, and the layout."""
+    tvm = loaded()
+    from workers.tvm_backend.importer import import_network
+    from workers.tvm_backend.operators import extract, with_spaces
+
+    shapes = shapes_of(path)
+    target = tvm.target.Target(TARGET)
+    imported = import_network(cleaned(str(path), shapes), shapes, target, layout, 10.0)
+    kept, workloads, left = with_spaces(extract(imported.mod, target), target)
+    assert kept
+    assert not left
+    return workloads, imported.layout
+
+
+def plain_of(workload: Any) -> Any:
+    """Its reference on the processor."""
+    tvm = loaded()
+    from workers.tvm_backend.plain import Plain
+    from workers.tvm_backend.programs import Workload
+
+    return Plain(Workload(workload.mod, workload.traces, tvm.target.Target(TARGET["host"])))
+
+
+def computes(plain: Any, workload: Any, sketch: int, choices: tuple[int, ...]) -> bool:
+    """Whether the GPU's program does, run thread after thread: what they share each computes anew."""
+    tvm = loaded()
+    from tvm.script import ir, tirx
+
+    from workers.tvm_backend.plain import _close
+
+    text = workload.schedule(sketch, choices).mod.script()
+    assert "thread_binding" in text
+    serial = PLACED.sub("", BOUND.sub(r"T.serial(\1", text.replace("T.vectorized(", "T.serial(")))
+    assert "thread_binding" not in serial
+    found = plain._run(tvm.script.from_source(serial, {"I": ir, "T": tirx}))
+    return all(_close(wanted, found[place]) for place, wanted in plain._wanted.items())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gpus_programs_compute_their_operator(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "network.onnx"
+    path.write_bytes(OPERATORS[name]().SerializeToString())
+    rng = np.random.default_rng(0)
+    from workers.tvm_backend.programs import Invalid
+
+    for workload in workloads_of(path)[0]:
+        plain = plain_of(workload)
+        for first in first_configurations(workload.sketches, Gpu(16), FIRST):
+            assert computes(plain, workload, first.sketch, first.choices), first
+        for row in workload.sketches[0].unvisited(rng, DRAWN, ()).tolist():
+            try:
+                assert computes(plain, workload, 0, tuple(row)), row
+            except Invalid:
+                continue
+
+
+@pytest.mark.mutation
+def test_a_program_that_leaves_out_a_thread_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "network.onnx"
+    path.write_bytes(OPERATORS["Gemm"]().SerializeToString())
+    workload = max(workloads_of(path)[0], key=lambda one: one.flops)
+    plain, (first, *_) = plain_of(workload), first_configurations(workload.sketches, Gpu(16), 1)
+    assert computes(plain, workload, first.sketch, first.choices)
+    fewer = re.compile(BOUND.pattern.replace("[a-zA-Z.]+", "threadIdx.x"))
+    monkeypatch.setattr("tests.tvm_backend.test_cuda.BOUND", _Fewer(fewer))
+    assert not computes(plain, workload, first.sketch, first.choices)
+
+
+class _Fewer:
+    """In place of BOUND: of the threads but one."""
+
+    def __init__(self, threads: re.Pattern[str]) -> None:
+        self._threads, self._all = threads, BOUND
+
+    def sub(self, by: str, text: str) -> str:
+        return self._all.sub(by, self._threads.sub(r"T.serial(\1 - 1", text))
+
+
+@pytest.mark.parametrize(("layout", "least"), [("NHWC", 4), ("NCHW", 1)])
+def test_first_configurations_are_such_as_the_gpu_takes(layout: str, least: int, tmp_path: Path) -> None:
+    """TVM's check of threads and memory refuses none of those in NHWC, whose last axis is that of the weights."""
+    from workers.tvm_backend.programs import Invalid
+
+    workloads, taken = workloads_of(zoo.squeezenet(tmp_path), layout)
+    assert taken == layout
+    for workload in workloads:
+        found, refused = first_configurations(workload.sketches, Gpu(132), 4), 0
+        for one in found:
+            try:
+                schedule = workload.schedule(one.sketch, one.choices)
+                assert workload.read_back(schedule, one.sketch, one.choices) == one.choices
+            except Invalid:
+                refused += 1
+        assert len(found) - refused >= min(least, len(found))
+
+
+def test_most_of_what_is_drawn_is_taken_and_little_of_what_is_not(tmp_path: Path) -> None:
+    from workers.tvm_backend.programs import Invalid
+
+    workload = max(workloads_of(zoo.tiny_residual(tmp_path))[0], key=lambda one: one.flops)
+    sketch, rng = workload.sketches[0], np.random.default_rng(0)
+
+    def share(rows: Any) -> float:
+        taken = 0
+        for row in rows.tolist():
+            try:
+                workload.schedule(0, tuple(row))
+                taken += 1
+            except Invalid:
+                continue
+        return taken / len(rows)
+
+    assert share(sketch.unvisited(rng, 60, ())) > 0.5
+    assert share(sketch.random(rng, 60)) < 0.3
+
+
+def test_no_processors_rules_are_asked_of_a_gpu(tmp_path: Path) -> None:
+    """A processor's layout-free weights, filtering and whole numbers."""
+    workloads, _ = workloads_of(zoo.tiny(tmp_path))
+    assert all(workload.weights == () for workload in workloads)
+    assert all(workload.at_once == 1 for workload in workloads)
+
+
+def test_headers_are_left_out_where_only_integers_are_named() -> None:
+    from workers.tvm_backend.nvrtc import without_headers
+
+    plain = """#ifdef __CUDACC_RTC__
+  #include <cuda/std/cstdint>
+  using cuda::std::int64_t;
+#else
+  #include <cstdint>
+#endif
+extern "C" __global__ void kernel(float* a) { a[0] = 1; }
+"""
+    lean = without_headers(plain)
+    assert lean is not None
+    assert "#include" not in lean
+    assert "cuda::std" not in lean
+    assert "typedef long long int64_t;" in lean
+    assert lean.endswith(plain[plain.index("extern") :])
+    assert without_headers(plain.replace("cstdint>", "cuda_fp16.h>", 1)) is None
+
+
+def test_the_sources_of_a_network_need_no_headers(tmp_path: Path) -> None:
+    tvm = loaded()
+    from workers.tvm_backend.nvrtc import without_headers
+
+    workload = max(workloads_of(zoo.tiny(tmp_path))[0], key=lambda one: one.flops)
+    (first, *_) = first_configurations(workload.sketches, Gpu(16), 1)
+    with workload.target:
+        built = tvm.tirx.build(workload.schedule(first.sketch, first.choices).mod, target=workload.target)
+    source = next(iter(built.imports)).inspect_source()
+    assert "__global__" in source
+    assert without_headers(source) is not None
+
+
+def test_a_network_is_compiled_for_a_gpu_with_its_configurations(tmp_path: Path) -> None:
+    """As far as its sources: a machine without NVIDIA's driver has nothing that makes code of them."""
+    tvm = loaded()
+    from workers.tvm_backend.importer import import_network
+    from workers.tvm_backend.library import Network
+
+    path = zoo.tiny_residual(tmp_path)
+    shapes = shapes_of(path)
+    target = tvm.target.Target(TARGET)
+    network = Network.of(import_network(cleaned(str(path), shapes), shapes, target), target)
+    best = {
+        index: (first.sketch, first.choices, 1e-6)
+        for index, workload in enumerate(network.workloads)
+        for first in first_configurations(workload.sketches, Gpu(16), 1)
+    }
+    assert len(network.database(best).get_all_tuning_records()) == len(best)
+    built = network.compiled(best)
+    assert built is not None
+
+
+def test_the_compiler_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.tvm_backend import nvrtc
+
+    def missing() -> Any:
+        raise ModuleNotFoundError("No module named 'cuda'")
+
+    monkeypatch.setattr(nvrtc, "_nvrtc", missing)
+    with pytest.raises(nvrtc.NoCudaCompiler, match=r"no compiler for CUDA here .* pip install cuda-bindings"):
+        nvrtc.check()
+
+
+def test_a_gpus_target_is_that_of_the_host_it_hangs_on() -> None:
+    from workers.tvm_backend.runtime import intrinsics_of
+
+    assert intrinsics_of(TARGET | {"host": {"kind": "llvm", "mtriple": "aarch64-linux-gnu"}}) == "arm_cpu"

@@ -1,0 +1,87 @@
+"""Times programs on a GPU, by the GPU's own clock."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import tvm
+
+from workers.engine.evaluator.estimate import SHORTEST_RUN
+from workers.tvm_backend.arguments import Arguments, AtRest
+from workers.tvm_backend.stopwatch import timed
+from workers.tvm_backend.timer import Timer
+
+MOST_CALLS = 100
+"""A run: the shortest kernels take microseconds."""
+AWAKE = 0.05
+"""Seconds without work after which a GPU may have slowed down its clock, and as many of work until it is fast again."""
+
+Entry = Callable[..., Any]
+
+
+class CudaTimer(Timer):
+    """Of the first GPU."""
+
+    def __init__(self) -> None:
+        self._kept = {}
+        self._device = tvm.cuda(0)
+        self._rests = -math.inf
+
+    def begin(self, lately: Sequence[float]) -> dict[str, Any]:
+        self._arguments = Arguments(0, AtRest(), self._device)
+        return {}
+
+    def entry(self, module: tvm.runtime.Module, name: str) -> Entry:
+        return partial(module.time_evaluator, name, self._device)
+
+    def run(
+        self, id: int, incumbent: float | None, patience: float, last: bool, lately: Sequence[float] = ()
+    ) -> dict[str, Any]:
+        """As `Timer.run`. Ends the process where the program broke the GPU's context: nothing runs in it any more."""
+        kept = self._kept.pop(id) if last else self._kept[id]
+        began = time.perf_counter()
+        given = self._arguments.of(kept.operator, kept.shapes, kept.weights)
+        try:
+            stopwatch = _Stopwatch(kept.entry, next(given.calls))
+            stopwatch.wake(AWAKE if began - self._rests > AWAKE else 0.0)
+            times, stopped = timed(stopwatch, self._evaluator, incumbent)
+        except Exception:
+            self._leave_broken()
+            raise
+        self._rests = time.perf_counter()
+        return self._answer(times, stopped, self._rests - began)
+
+    def _leave_broken(self) -> None:
+        try:
+            self._device.sync()
+        except Exception:
+            os._exit(1)
+
+
+class _Stopwatch:
+    """Seconds of single runs; programs shorter than SHORTEST_RUN are called several times a run."""
+
+    def __init__(self, entry: Entry, arguments: Sequence[Any]) -> None:
+        self._entry, self._arguments = entry, arguments
+        self._number = 0
+
+    def wake(self, seconds: float) -> None:
+        """Works as long, once at least: the first call loads the program."""
+        taken = self._calls(1)
+        if taken < seconds:
+            self._calls(math.ceil((seconds - taken) / max(taken, 1e-6)))
+
+    def runs(self, count: int) -> list[float]:
+        if not self._number:
+            first = self._calls(1)
+            self._number = max(1, min(MOST_CALLS, math.ceil(SHORTEST_RUN / max(first, 1e-7))))
+        return [self._calls(self._number) for _ in range(count)]
+
+    def _calls(self, number: int) -> float:
+        """Seconds a call."""
+        return float(self._entry(number=number, repeat=1)(*self._arguments).results[0])
