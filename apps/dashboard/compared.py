@@ -262,9 +262,9 @@ def _method(run: TuningRun) -> str:
 
 
 def _facts(run: TuningRun, known: Known) -> list[str]:
-    tvm = " ".join(f"{key}={value}" for key, value in sorted(run.machine["tvm"].items()))
+    tvm = words.target_words(run.machine["tvm"])
     shapes = ", ".join(f"{name} {'x'.join(map(str, sizes))}" for name, sizes in sorted(run.shapes.items()))
-    threads = f"{run.machine['threads']} threads"
+    threads = f"{run.machine['threads']} {words.units(run.machine['tvm'])}"
     return [budget(run), _start(run, known), f"layout {run.layout}", shapes, run.machine_name, threads, tvm]
 
 

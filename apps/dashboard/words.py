@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from apps.core import clock
 from apps.dashboard import humans
@@ -159,3 +161,22 @@ def before(wait: Wait) -> str:
     if wait.seconds is None:
         return runs
     return f"{runs}, about {humans.duration(60 * max(1, math.ceil(wait.seconds / 60)))}"
+
+
+def is_gpu(tvm: Mapping[str, Any]) -> bool:
+    """Whether TVM's target is a graphics card."""
+    return tvm.get("kind") == "cuda"
+
+
+def units(tvm: Mapping[str, Any]) -> str:
+    """What computes side by side on a target."""
+    return "multiprocessors" if is_gpu(tvm) else "threads"
+
+
+def target_words(tvm: Mapping[str, Any]) -> str:
+    """TVM's target as key=value, those of the processor that a graphics card hangs on as host.key=value."""
+    host = tvm.get("host")
+    told = {name: value for name, value in tvm.items() if name != "host"}
+    if isinstance(host, Mapping):
+        told |= {f"host.{name}": value for name, value in host.items()}
+    return " ".join(f"{name}={value}" for name, value in told.items())

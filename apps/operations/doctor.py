@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -181,6 +182,17 @@ def machine() -> Iterator[Finding]:
     )
 
 
+def graphics(devices: Path = Path("/dev")) -> Iterator[Finding]:
+    """Nothing where there is no NVIDIA GPU."""
+    if not any(devices.glob("nvidia[0-9]*")):
+        return
+    if find_spec("cuda") is not None and find_spec("cuda.bindings") is not None:
+        yield Finding("ok", "GPU", "NVIDIA's; 'python -m workers.device --gpu' lets networks be tuned for it")
+    else:
+        step = "to tune for it: pip install cuda-bindings nvidia-cuda-nvrtc"
+        yield Finding("warn", "GPU", "NVIDIA's, and no compiler for it", step)
+
+
 def confinement() -> Iterator[Finding]:
     offered = protection.offered()
     trust = "let only people you trust upload until then"
@@ -219,7 +231,7 @@ def address() -> Finding:
 
 
 CHECKS: tuple[Callable[[], Finding | Iterator[Finding]], ...] = (
-    python, packages, tvm, linker, database, queue_server, data_directory, machine, confinement, address,
+    python, packages, tvm, linker, database, queue_server, data_directory, machine, graphics, confinement, address,
 )  # fmt: skip
 
 

@@ -176,3 +176,13 @@ def test_that_uploaded_files_can_end_processes_is_said_with_what_keeps_them_from
 
 def test_the_web_side_and_the_workers_mean_the_same_version() -> None:
     assert SCOPED == landlock.SCOPED
+
+
+def test_a_graphics_card_is_told_as_one(site: Site, ada: Client) -> None:
+    tvm = {"kind": "cuda", "arch": "sm_90", "host": {"kind": "llvm", "mcpu": "znver4"}}
+    hardware = {**site.target.hardware, "name": "NVIDIA H200", "target": tvm}
+    Target.objects.filter(pk=site.target.pk).update(tvm=tvm, hardware=hardware, threads=132, measured_at=clock.now())
+    page = ada.get(ADDRESS).content.decode()
+    assert "<dt>multiprocessors in use</dt><dd>132</dd>" in page
+    assert "<dt>Graphics card</dt><dd>NVIDIA H200</dd>" in page
+    assert "kind=cuda arch=sm_90 host.kind=llvm host.mcpu=znver4" in page

@@ -94,3 +94,9 @@ def test_every_account_of_the_clock_has_its_words_and_no_other() -> None:
     told = {*re.findall(r'"([a-z]+)/[a-z]+"', loop), *re.findall(r'spent\["([a-z]+)"\]', backend)}
     assert told == set(words.SPENT)
     assert told <= set(words.ABOUT)
+
+
+def test_a_target_says_what_computes_side_by_side_on_it() -> None:
+    assert words.units({"kind": "llvm"}) == "threads"
+    assert words.units({"kind": "cuda"}) == "multiprocessors"
+    assert words.target_words({"kind": "llvm", "mattr": ["+avx"]}) == "kind=llvm mattr=['+avx']"

@@ -514,3 +514,16 @@ def test_news_that_nobody_can_read_ends_no_site(error):
             raise error
 
     Command(stderr=Gone())._say("a worker was started again\n")
+
+
+def test_doctor_says_what_a_gpu_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from apps.operations import doctor
+
+    assert not list(doctor.graphics(tmp_path))
+    (tmp_path / "nvidia0").touch()
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    (found,) = doctor.graphics(tmp_path)
+    assert found.line().endswith("no compiler for it -> to tune for it: pip install cuda-bindings nvidia-cuda-nvrtc")
+    monkeypatch.setattr(doctor, "find_spec", lambda name: name)
+    (found,) = doctor.graphics(tmp_path)
+    assert found.level == "ok"

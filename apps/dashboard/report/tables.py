@@ -111,12 +111,12 @@ def facts(run: TuningRun) -> list[tuple[str, Any]]:
     """With what the run was made; the page leaves out what is not known."""
     made, machine, hardware = made_with(run), run.machine, run.hardware
     return [
-        ("Processor", hardware.get("name") or run.machine_name),
+        ("Graphics card" if words.is_gpu(machine["tvm"]) else "Processor", hardware.get("name") or run.machine_name),
         ("System", " on ".join(filter(None, [hardware.get("system"), hardware.get("machine")]))),
         ("Instruction sets", ", ".join(hardware.get("flags") or ())),
-        ("TVM target", " ".join(f"{key}={value}" for key, value in machine["tvm"].items())),
+        ("TVM target", words.target_words(machine["tvm"])),
         ("Input sizes", sizes(run)),
-        ("Threads", made["threads"]),
+        (words.units(machine["tvm"]).capitalize(), made["threads"]),
         ("Seed", run.seed),
         ("Layout", made["layout"]),
         ("Operators tuned", words.only(run)),

@@ -26,6 +26,9 @@ for _name in _NAMES:
 register.filter("again", words.again)
 register.filter("of_state", words.of_state)
 register.filter("before", words.before)
+register.filter("is_gpu", words.is_gpu)
+register.filter("units", words.units)
+register.filter("target_words", words.target_words)
 
 SPARK_WIDTH, SPARK_HEIGHT = 96, 24
 
