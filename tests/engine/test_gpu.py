@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workers.engine import gpu_start
-from workers.engine.gpu import Gpu, Grid
+from workers.engine.gpu import Bounds, Gpu, Grid
 from workers.engine.space import Knob, Sketch, tilings
 from workers.engine.start import first_configurations
 
@@ -16,10 +16,10 @@ GPU = Gpu(multiprocessors=20)
 FETCH = Knob("category", "category", ((1,), (2,), (3,), (4,)))
 
 
-def sketch_of(*extents: int, reduction: int = 64, gpu: Gpu | None = GPU) -> Sketch:
+def sketch_of(*extents: int, reduction: int = 64, bounds: Bounds | None = GPU.bounds) -> Sketch:
     """A product of `extents`, summed up over `reduction`."""
     spatial = [Knob(f"tile{n}", "tile", tilings(extent, 5, 64)) for n, extent in enumerate(extents)]
-    return Sketch((*spatial, Knob("sums", "tile", tilings(reduction, 3, 64)), FETCH), gpu)
+    return Sketch((*spatial, Knob("sums", "tile", tilings(reduction, 3, 64)), FETCH), bounds)
 
 
 def test_the_parts_of_tiles_are_blocks_threads_and_sums() -> None:
@@ -32,27 +32,37 @@ def test_the_parts_of_tiles_are_blocks_threads_and_sums() -> None:
     assert grid.lines == (13 * 17 * 19 * 23 * 29, 19)
 
 
+def test_a_whole_warp_is_asked_of_many_results_alone() -> None:
+    """A classifier of ten classes has no 32 threads to give."""
+    few, many = Grid.of([np.asarray([[2.0, 1, 5, 1, 1]])]), Grid.of([np.asarray([[20.0, 1, 5, 1, 1]])])
+    assert few is not None
+    assert many is not None
+    assert (few.results, many.results) == (10, 100)
+    assert (few.fits(Bounds()), many.fits(Bounds())) == (True, False)
+
+
 def test_what_has_no_tiles_of_a_gpu_has_no_grid() -> None:
     assert Grid.of([np.ones((3, 4)), np.ones((3, 2)), np.ones((3, 1))]) is None
 
 
 @pytest.mark.parametrize(
-    ("gpu", "fits"),
-    [(GPU, True), (Gpu(20, threads=64), False), (Gpu(20, shared=4 * 16 * (64 + 8) - 1), False)],
+    ("bounds", "fits"),
+    [(Bounds(), True), (Bounds(threads=64), False), (Bounds(shared=4 * 16 * (64 + 8) - 1), False)],
 )
-def test_a_program_fits_a_gpu_that_has_its_threads_and_its_memory(gpu: Gpu, fits: bool) -> None:
+def test_a_program_fits_a_gpu_that_has_its_threads_and_its_memory(bounds: Bounds, fits: bool) -> None:
     grid = Grid.of([np.asarray([[4.0, 1, 4, 2, 1]]), np.asarray([[2.0, 1, 32, 1, 2]]), np.asarray([[4.0, 1, 16]])])
     assert grid is not None
-    assert grid.fits(gpu).tolist() == [fits]
+    assert grid.fits(bounds).tolist() == [fits]
 
 
-@pytest.mark.parametrize("extents", [(56, 56, 64), (8, 8)])
+@pytest.mark.parametrize("extents", [(56, 56, 64), (16, 16)])
 def test_only_what_fits_is_drawn(extents: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
-    sketch, free = sketch_of(*extents), sketch_of(*extents, gpu=None)
+    sketch, free = sketch_of(*extents), sketch_of(*extents, bounds=None)
     drawn = sketch.unvisited(rng, 64, ())
     assert len(drawn) > 8
     assert _fitting(sketch, drawn) == 1.0
+    assert _fitting(sketch, sketch.random(rng, 64)) == 1.0
     assert _fitting(sketch, free.unvisited(rng, 64, ())) < 0.9, "what is drawn without a GPU"
 
 
@@ -61,7 +71,7 @@ def test_first_configurations_keep_the_multiprocessors_at_work() -> None:
     rows = np.asarray([found.choices for found in first_configurations((sketch,), GPU, 4)], dtype=np.int32)
     grid = Grid.of(sketch.values(rows))
     assert grid is not None
-    assert grid.fits(GPU).all()
+    assert grid.fits(GPU.bounds).all()
     assert (grid.blocks >= GPU.multiprocessors).all()
     assert (grid.threads % 32 == 0).all()
     assert (sketch.values(rows)[-1] != 3).all()
@@ -72,13 +82,13 @@ def test_first_configurations_keep_the_multiprocessors_at_work() -> None:
 def test_without_the_rule_of_what_is_refused_the_first_ones_are(
     extents: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sketch, small = sketch_of(*extents, reduction=4096), Gpu(1, threads=64, shared=2048)
+    sketch, small = sketch_of(*extents, reduction=4096), Gpu(1, Bounds(threads=64, shared=2048))
 
     def fitting() -> float:
         rows = [found.choices for found in first_configurations((sketch,), small, 4)]
         grid = Grid.of(sketch.values(np.asarray(rows, dtype=np.int32)))
         assert grid is not None
-        return float(np.mean(grid.fits(small)))
+        return float(np.mean(grid.fits(small.bounds)))
 
     assert fitting() == 1.0
     monkeypatch.setattr(gpu_start, "FORBIDDEN", 0.0)
@@ -89,4 +99,4 @@ def _fitting(sketch: Sketch, choices: np.ndarray) -> float:
     grid = Grid.of(sketch.values(choices))
     assert grid is not None
     assert math.prod(choices.shape)
-    return float(np.mean(grid.fits(GPU)))
+    return float(np.mean(grid.fits(GPU.bounds)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import Any
 
 from onnx import ModelProto
@@ -30,6 +30,7 @@ PATIENCE = 600.0
 LARGEST, LONGEST, MOST_CORES = 1 << 16, 200, 4096
 """Bytes of what a device says of itself, letters of a word of it, and cores."""
 TRIPLE = re.compile(r"[a-z0-9_]+-linux-gnu")
+ARCHITECTURE = re.compile(r"sm_[0-9]{2,3}[af]?")
 
 STAND_IN = 32
 """For a size that is not known yet, behind the batch: enough for the strides of most networks."""
@@ -127,6 +128,13 @@ def asked(peak: bool) -> dict[str, Any]:
     return found
 
 
+def _plausible_gpu(target: Mapping[str, Any]) -> bool:
+    """Its architecture goes into a compiler's options."""
+    most = [target[f"max_{what}_per_block"] for what in ("threads", "shared_memory")]
+    of_gpu = target["kind"] == "cuda" and ARCHITECTURE.fullmatch(target["arch"]) is not None
+    return of_gpu and all(type(value) is int and 0 < value < LARGEST**2 for value in most)
+
+
 def _plausible(told: Any) -> bool:
     """It goes into pages and archives, and its triple into what people are told to install."""
     try:
@@ -146,6 +154,7 @@ def _plausible(told: Any) -> bool:
             and 1 <= hardware["cores"] <= MOST_CORES
             and (peak is None or all(0 < float(peak[name]) < math.inf for name in ("flops", "bandwidth")))
             and TRIPLE.fullmatch(target.get("host", target)["mtriple"]) is not None
+            and (target["kind"] == "llvm" or _plausible_gpu(target))
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return False

@@ -15,7 +15,7 @@ from workers.child.peers import SEEDS, ArtifactFailed, undisturbed
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.device import PART
 from workers.messages.spec import RunSpec
-from workers.tvm_backend.remote.line import Line, call, call_again
+from workers.tvm_backend.remote.line import DeviceGone, Line, call, call_again
 
 MOVED, LOCKED, TOOK = 120.0, 600.0, 300.0
 """Seconds for a part of a file, for the device's measuring lock, and for the run script."""
@@ -80,7 +80,13 @@ class Elsewhere:
         self._line.ask("release", MOVED)
 
     def _script(self, *arguments: str) -> list[float]:
-        answer = self._line.ask("script", TOOK + 10.0, arguments=["--json", *arguments], seconds=TOOK)
+        try:
+            answer = self._line.ask("script", TOOK + 10.0, arguments=["--json", *arguments], seconds=TOOK)
+        except DeviceGone as gone:
+            if not self._line.greeting.get("gpu"):
+                raise
+            call().close()  # it answers: what ended is the process that the library ran in
+            raise ArtifactFailed("run.py ended the device's process, or took too long there") from gone
         return _seconds(answer, "run.py")
 
     def _compared(self, spec: RunSpec) -> list[float]:

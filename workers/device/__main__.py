@@ -10,6 +10,7 @@ import secrets
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -34,6 +35,11 @@ PROVES = 5
 """Seconds in which whoever connects shows that it has the key."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DRIVER = "libcuda.so.1"
+PROBE = (
+    "from workers.tvm_backend import nvrtc, runtime; runtime.load(); nvrtc.check()\n"
+    "from workers.tvm_backend.cuda.hardware import detect_gpu; detect_gpu()"
+)
+"""What a process that ends at once asks for."""
 NEEDED = ("numpy", *runtime.LOADING)
 
 
@@ -68,8 +74,8 @@ def main() -> int:
             import workers.device.orders  # noqa: F401  every connection is a fork of what is loaded here
         except ModuleNotFoundError as error:
             parser.error(f"there is no Python package {error.name!r} here; {installation()}")
-        if arguments.gpu and not driver():
-            parser.error(f"--gpu: there is no NVIDIA driver here ({DRIVER}); leave it out to time on the processor")
+        if arguments.gpu and (lacking := without_gpu()):
+            parser.error(f"--gpu: {lacking}; leave it out to time on the processor")
         port = server.getsockname()[1]
         say(
             f"waiting on {arguments.host}:{port}; the key is "
@@ -92,12 +98,22 @@ def main() -> int:
 
 
 def driver() -> bool:
-    """Whether there is one."""
+    """Whether there is NVIDIA's."""
     try:
         ctypes.CDLL(DRIVER)
     except OSError:
         return False
     return True
+
+
+def without_gpu() -> str:
+    """Why no GPU can be used here, "" where one can. CUDA is started in a process of its own: what has started it cannot be
+    forked, and the driver may make its devices only then, which who is confined cannot have it do."""
+    if not driver():
+        return f"there is no NVIDIA driver here ({DRIVER})"
+    done = subprocess.run([sys.executable, "-c", PROBE], cwd=ROOT, capture_output=True, text=True, check=False)
+    *_, said = ["", *done.stderr.strip().splitlines()]
+    return said if done.returncode else ""
 
 
 def leave(number: int, frame: object) -> None:

@@ -82,6 +82,7 @@ class Device:
 
     def hardware(self, peak: bool) -> Answer:
         hardware = self._detected()
+        runtime.load(hardware.target)  # a GPU's programs are compiled by what is its
         measure = cuda.peak_alone if self._gpu else peak_alone
         return {
             "hardware": hardware.to_json(),
@@ -214,4 +215,5 @@ def greeting(folder: Path, gpu: bool = False) -> Answer:
         "cache": first_cache(),
         "process": {"pid": os.getpid(), "folder": folder.name},
         "onnxruntime": version("onnxruntime") if peer else None,
+        "gpu": gpu,
     }

@@ -15,26 +15,33 @@ from numpy.typing import NDArray
 
 Counts = NDArray[np.float64]
 
-WARP = 32
+WARP, FEW = 32, 2
+"""Threads that run together, and warps of results up to which TVM asks for no whole one."""
 SPATIAL, REDUCTION = 5, 3
 """Parts of a tile."""
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """`multiprocessors` of it, and of a block the most `threads` and bytes of `shared` memory."""
+class Bounds:
+    """Of a block of threads: the most threads, and bytes of shared memory."""
 
-    multiprocessors: int
     threads: int = 1024
     shared: int = 49152
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Of n tiled programs, each of shape (n,): blocks, threads of a block, sums of a thread, products that each of them adds up
-    between two barriers, and about how many bytes of shared memory a block takes: of one factor the last axis is read, of the
-    other all others, and a window's edges are not counted. `lines` are the tile and the threads along the last axis."""
+class Gpu:
+    multiprocessors: int
+    bounds: Bounds = Bounds()
 
+
+@dataclass(frozen=True)
+class Grid:
+    """Of n tiled programs, each of shape (n,): results, blocks, threads of a block, sums of a thread, products that each of
+    them adds up between two barriers, and about how many bytes of shared memory a block takes: of one factor the last axis is
+    read, of the other all others, and a window's edges are not counted. `lines`: all and the threads along the last axis."""
+
+    results: Counts
     blocks: Counts
     threads: Counts
     sums: Counts
@@ -54,12 +61,20 @@ class Grid:
         shared = 4.0 * step * (within[-1] + np.prod(within[:-1], axis=0))
         sums = _product(spatial, 1) * _product(spatial, 3) * _product(spatial, 4)
         lines = np.prod(spatial[-1], axis=1), spatial[-1][:, 2]
-        return cls(_product(spatial, 0), _product(spatial, 2), sums, step, shared, lines)
+        blocks, threads = _product(spatial, 0), _product(spatial, 2)
+        return cls(blocks * threads * sums, blocks, threads, sums, step, shared, lines)
 
-    def fits(self, gpu: Gpu) -> NDArray[np.bool_]:
+    @property
+    def least(self) -> Counts:
+        """Threads that TVM asks of a block: a warp, but of operators with few results."""
+        return np.where(self.results > FEW * WARP, float(WARP), 1.0)
+
+    def fits(self, bounds: Bounds) -> NDArray[np.bool_]:
         """Whether TVM may take it, as far as can be told before it is scheduled: of what does a third is refused, of what does
         not nearly all."""
-        fits: NDArray[np.bool_] = (self.threads >= WARP) & (self.threads <= gpu.threads) & (self.shared <= gpu.shared)
+        fits: NDArray[np.bool_] = (
+            (self.threads >= self.least) & (self.threads <= bounds.threads) & (self.shared <= bounds.shared)
+        )
         return fits
 
 

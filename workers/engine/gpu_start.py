@@ -27,13 +27,14 @@ def gpu_penalty(sketch: Sketch, choices: Choices, gpu: Gpu) -> NDArray[np.float6
         if knob.name == "structure":
             penalty += 0.2 * value[:, 0]
         elif knob.kind == "category":
-            wanted = FETCHED if max(knob.options)[0] <= 4 else THREADS if min(knob.options)[0] >= WARP else UNROLLED
+            wanted = UNROLLED if min(knob.options)[0] == 0 else FETCHED if max(knob.options)[0] <= 4 else THREADS
             penalty += 0.2 * np.abs(np.log2((value[:, 0] + 1) / (wanted + 1)))
             penalty += 0.5 * (value[:, 0] == 3)  # no vector has three numbers
     grid = Grid.of(values)
     if grid is None:
         return penalty
-    penalty += FORBIDDEN * (_above(grid.threads, gpu.threads) + _above(WARP / grid.threads, 1))
+    bounds = gpu.bounds
+    penalty += FORBIDDEN * (_above(grid.threads, bounds.threads) + _above(grid.least / grid.threads, 1))
     penalty += 0.5 * np.abs(np.log2(grid.threads / THREADS))
     penalty += np.log2(np.ceil(grid.threads / WARP) * WARP / grid.threads)
     # Multiprocessors without a block are idle, and so are most of them while the last blocks run.
@@ -41,7 +42,7 @@ def gpu_penalty(sketch: Sketch, choices: Choices, gpu: Gpu) -> NDArray[np.float6
     penalty += np.log2(rounds * gpu.multiprocessors / grid.blocks) * np.where(rounds > ROUNDS, 0.25, 1.0)
     penalty += 0.4 * np.abs(np.log2(grid.sums / SUMS)) + _above(grid.sums, MOST_SUMS)
     penalty += 0.2 * np.abs(np.log2(grid.step / STEP))
-    penalty += FORBIDDEN * _above(grid.shared, gpu.shared) + 0.5 * _above(grid.shared, gpu.shared / 4)
+    penalty += FORBIDDEN * _above(grid.shared, bounds.shared) + 0.5 * _above(grid.shared, bounds.shared / 4)
     # Neighbouring threads read and write neighbouring numbers.
     line, threads = grid.lines
     return penalty + 0.5 * _above(np.minimum(WARP, line) / threads, 1)

@@ -16,12 +16,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.gpu import Gpu, Grid
+from workers.engine.gpu import Bounds, Grid
 
 Choices = NDArray[np.int32]
 Features = NDArray[np.float32]
 
 _GRID_LIMIT = 100_000
+_TRIES = 16
+"""Draws, of each of which a tenth or more lies within a GPU's bounds."""
 
 PRODUCTS = re.compile("conv|matmul|dense|gemm")
 """In the names of convolutions and dense layers, all that the papers tune. A convolution's transforms by Winograd are none:
@@ -74,11 +76,11 @@ class Knob:
 
 @dataclass(frozen=True)
 class Sketch:
-    """The knobs of one program structure; zero knobs make a space of one configuration. Of a `gpu`'s programs those that it
-    cannot run lie in the space, but are not drawn."""
+    """The knobs of one program structure; zero knobs make a space of one configuration. Programs beyond a GPU's `bounds` lie in
+    the space, but are not drawn."""
 
     knobs: tuple[Knob, ...]
-    gpu: Gpu | None = None
+    bounds: Bounds | None = None
 
     @cached_property
     def sizes(self) -> Choices:
@@ -113,13 +115,22 @@ class Sketch:
 
     def _runnable(self, choices: Choices) -> Choices:
         """Those of `choices` that are drawn."""
-        if self.gpu is None or (grid := Grid.of(self.values(choices))) is None:
+        if self.bounds is None or (grid := Grid.of(self.values(choices))) is None:
             return choices
-        return choices[grid.fits(self.gpu)]
+        return choices[grid.fits(self.bounds)]
 
     def random(self, rng: np.random.Generator, count: int) -> Choices:
-        """`count` uniform choices, as (count, knobs)."""
-        return rng.integers(0, self.sizes, size=(count, len(self.knobs)), dtype=np.int32)
+        """`count` uniform choices, as (count, knobs); within bounds where these leave as many."""
+        drawn: Choices = rng.integers(0, self.sizes, size=(count, len(self.knobs)), dtype=np.int32)
+        if self.bounds is None:
+            return drawn
+        within = self._runnable(drawn)
+        for _ in range(_TRIES):
+            if len(within) >= count:
+                break
+            more = rng.integers(0, self.sizes, size=(count, len(self.knobs)), dtype=np.int32)
+            within = np.concatenate([within, self._runnable(more)])
+        return np.concatenate([within, drawn])[:count]
 
     def grid(self) -> Choices:
         """All choices in lexicographic order, as (size, knobs); only for sketches small enough to enumerate."""

@@ -41,8 +41,9 @@ _SYSTEM_READ = (
     "/dev/urandom", "/dev/random",
 )  # fmt: skip
 _SYSTEM_WRITE = ("/dev/null", "/dev/zero", "/dev/full")  # not /dev/shm: what is there is memory that nobody counts
-_GPU_WRITE = ("/dev/nvidia*", "/dev/nvidia-caps", "/dev/dri", "/dev/kfd", "/proc/self/task")
-"""The last for the names of CUDA's threads, without which it does not start: those of the process that is confined alone."""
+_GPU_WRITE = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*", "/dev/nvidia-caps", "/proc/self/task")
+"""The last since CUDA names its threads there, and does not start without. It is of the process that is confined alone, which
+may so take back that the kernel ends it first when memory runs out."""
 
 
 class SpawnError(RuntimeError):
@@ -75,8 +76,8 @@ class Access:
     `read`. TMPDIR becomes the first of `write` unless the environment names another. `network` True leaves it TCP and
     UDP; sockets of other families are refused where system calls can be filtered. `required`: the least Landlock version
     without which, or without that filter, the process is not started; 0 requires neither. `hidden` stays closed where it
-    lies beneath what is added. `pins` False: it may not say on which processors others run. `gpu` True: this process, and
-    nothing that it starts, may use CUDA, which has sockets of its own kind for that.
+    lies beneath what is added. `pins` False: it may not say on which processors others run. `gpu` True: it may use
+    CUDA, on a local socket of packets that the driver waits on; in what it starts CUDA does not start.
     """
 
     read: tuple[str, ...] = ()

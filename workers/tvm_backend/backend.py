@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 import tvm
 
-from workers.engine.gpu import Gpu
+from workers.engine.gpu import Bounds, Gpu
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
 from workers.engine.start import Machine
@@ -115,5 +115,5 @@ def machine_of(target: dict[str, Any], threads: int, cache: int | None = None) -
     other is given. A GPU's `threads` are its multiprocessors."""
     parsed = tvm.target.Target(target)
     if is_gpu(parsed):
-        return Gpu(threads, target["max_threads_per_block"], target["max_shared_memory_per_block"])
+        return Gpu(threads, Bounds(target["max_threads_per_block"], target["max_shared_memory_per_block"]))
     return Machine(vector_lanes(parsed), vector_registers(parsed), threads, cache or first_cache() or Machine.cache)

@@ -34,7 +34,8 @@ from workers.engine.search import COUNTERS
 from workers.engine.space import Configuration, Operator
 from workers.messages.causes import UNBUILT
 from workers.messages.composition import EVOLVING
-from workers.tvm_backend.programs import Invalid, Workload
+from workers.tvm_backend.hardware import is_gpu
+from workers.tvm_backend.programs import Invalid, Workload, spaces
 from workers.tvm_backend.traces import annotation, read_back
 
 MOST = 2**30
@@ -218,11 +219,11 @@ class EvolutionaryProposer:
         """TVM's side of the search, made when it is first asked."""
         if self._context is not None:
             return
-        settings = self._settings
+        settings, target = self._settings, self._workload.target
         self._context = ms.TuneContext(
             mod=self._workload.mod,
-            target=self._workload.target,
-            space_generator="post-order-apply",
+            target=target,
+            space_generator=spaces(target).clone() if is_gpu(target) else "post-order-apply",
             search_strategy=settings.strategy,
             task_name=self.operator.name,
             rand_state=1 + (1009 * settings.seed + self.operator.index) % (2**31 - 2),

@@ -53,7 +53,7 @@ def _json_database(directory: Path) -> ms.Database:
 def compile_network(
     imported: Imported, records: ms.Database | None, target: tvm.target.Target, code: tvm.target.Target | None = None
 ) -> relax.VMExecutable:
-    """The whole network; without records every operator stays a naive serial loop, which is TVM untuned.
+    """The whole network; an operator without a record stays a naive serial loop, or on a GPU TVM's plain schedule: TVM untuned.
 
     `code`: what machine code is made for, where that is not the `target` of the records.
     """

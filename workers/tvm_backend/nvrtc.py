@@ -42,9 +42,10 @@ def install(arch: str) -> None:
 def check() -> None:
     """Raises NoCudaCompiler, which names what to install."""
     try:
-        _nvrtc()
+        _nvrtc().nvrtcVersion()
     except Exception as error:  # the package is not there, or finds no library: each says so in its own way
-        raise NoCudaCompiler(f"no compiler for CUDA here ({str(error).splitlines()[0]}): {ADVICE}") from None
+        said, *_ = [*str(error).splitlines(), type(error).__name__]
+        raise NoCudaCompiler(f"no compiler for CUDA here ({said}): {ADVICE}") from None
 
 
 def machine_code(source: str, arch: str) -> bytes:

@@ -20,7 +20,7 @@ from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
 from tvm_ffi import structural_hash
 from tvm_ffi.serialization import from_json_graph_str
 
-from workers.engine.gpu import Gpu
+from workers.engine.gpu import Bounds
 from workers.engine.space import Sketch
 from workers.tvm_backend.groups import channels_of_a_group
 from workers.tvm_backend.hardware import is_gpu, product_widths
@@ -57,7 +57,7 @@ class Workload:
     def families(self) -> tuple[Family, ...]:
         if is_gpu(self.target):
             most = (int(self.target.attrs[f"max_{what}_per_block"]) for what in ("threads", "shared_memory"))
-            return families(self.traces, 1, Vectors(None, 1), Gpu(1, *most))
+            return families(self.traces, 1, Vectors(None, 1), Bounds(*most))
         lanes = min(product_widths(self.target, self.at_once), default=1) if self.at_once > 1 else 1
         vectors = Vectors(channels_of_a_group(self.mod["main"]), lanes)
         return families(self.traces, int(self.target.attrs["num-cores"]), vectors)
@@ -131,7 +131,7 @@ def _context(mod: tvm.IRModule, target: tvm.target.Target) -> ms.TuneContext:
     return ms.TuneContext(
         mod=mod,
         target=target,
-        space_generator=_spaces(target).clone(),
+        space_generator=spaces(target).clone(),
         search_strategy="replay-trace",
         task_name="main",
         rand_state=SEED,
@@ -140,7 +140,7 @@ def _context(mod: tvm.IRModule, target: tvm.target.Target) -> ms.TuneContext:
 
 
 @lru_cache(maxsize=4)
-def _spaces(target: tvm.target.Target) -> ms.space_generator.PostOrderApply:
+def spaces(target: tvm.target.Target) -> ms.space_generator.PostOrderApply:
     """TVM's rules for this target, for contexts to take a copy of: they point into theirs."""
     if is_gpu(target):  # those of tensor cores, which newer GPUs' own have too, are for half precision
         return ms.space_generator.PostOrderApply(

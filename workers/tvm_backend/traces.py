@@ -16,7 +16,7 @@ from typing import Any
 from tvm.s_tir.schedule import Instruction, Trace
 from tvm.tirx import IntImm
 
-from workers.engine.gpu import Gpu
+from workers.engine.gpu import Bounds
 from workers.engine.space import Knob, Sketch, tilings
 
 TILE, CATEGORY, LOCATION = "SamplePerfectTile", "SampleCategorical", "SampleComputeLocation"
@@ -108,17 +108,17 @@ class Family:
         return (which, *choices) if self.branching else choices
 
 
-def families(traces: Sequence[Trace], cores: int, vectors: Vectors, gpu: Gpu | None = None) -> tuple[Family, ...]:
+def families(traces: Sequence[Trace], cores: int, vectors: Vectors, bounds: Bounds | None = None) -> tuple[Family, ...]:
     """The traces by their knobs (see `knobs_of`), in order of first appearance."""
     groups: dict[tuple[Knob, ...], list[Trace]] = {}
     for trace in traces:
         groups.setdefault(knobs_of(trace, cores, vectors), []).append(trace)
-    return tuple(Family(tuple(alike), _sketch(knobs, len(alike), gpu)) for knobs, alike in groups.items())
+    return tuple(Family(tuple(alike), _sketch(knobs, len(alike), bounds)) for knobs, alike in groups.items())
 
 
-def _sketch(knobs: tuple[Knob, ...], count: int, gpu: Gpu | None) -> Sketch:
+def _sketch(knobs: tuple[Knob, ...], count: int, bounds: Bounds | None) -> Sketch:
     structure = Knob(STRUCTURE, "category", tuple((number,) for number in range(count)))
-    return Sketch((structure, *knobs) if count > 1 else knobs, gpu)
+    return Sketch((structure, *knobs) if count > 1 else knobs, bounds)
 
 
 def _knob(place: int, inst: Any, trace: Trace, cores: int) -> Knob:

@@ -1,1 +1,1 @@
-"""NVIDIA's GPUs as targets: what one is, how networks are lowered for it, its compiler, and its clock."""
+"""NVIDIA's GPUs as targets: what one is, how networks are lowered for it, and its clock (`..nvrtc` compiles)."""

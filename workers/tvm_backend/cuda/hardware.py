@@ -22,7 +22,9 @@ def detect_gpu() -> Hardware:
     memory, and the flags are the processor's, which programs ask to be run by. Raises NoGpu."""
     device, here = tvm.cuda(0), detect()
     if not device.exist:
-        raise NoGpu("CUDA finds no GPU here; look at what nvidia-smi says")
+        raise NoGpu(
+            "CUDA finds no GPU here; look at what nvidia-smi says, and whether CUDA's runtime 13 (libcudart) is there"
+        )
     return Hardware(
         name=str(device.device_name),
         system=platform.system(),

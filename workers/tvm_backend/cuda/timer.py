@@ -11,9 +11,9 @@ from typing import Any
 
 import tvm
 
-from workers.engine.evaluator.estimate import SHORTEST_RUN
+from workers.engine.evaluator.estimate import LONGEST_TIMING, SHORTEST_RUN
 from workers.tvm_backend.arguments import Arguments, AtRest
-from workers.tvm_backend.stopwatch import timed
+from workers.tvm_backend.stopwatch import QUICK, timed
 from workers.tvm_backend.timer import Timer
 
 MOST_CALLS = 100
@@ -47,9 +47,9 @@ class CudaTimer(Timer):
         began = time.perf_counter()
         given = self._arguments.of(kept.operator, kept.shapes, kept.weights)
         try:
-            stopwatch = _Stopwatch(kept.entry, next(given.calls))
-            stopwatch.wake(AWAKE if began - self._rests > AWAKE else 0.0)
-            times, stopped = timed(stopwatch, self._evaluator, incumbent)
+            stopwatch = _Stopwatch(kept.entry, next(given.calls), AWAKE if began - self._rests > AWAKE else 0.0)
+            left = LONGEST_TIMING - (time.perf_counter() - began)
+            times, stopped = timed(stopwatch, self._evaluator, incumbent, left)
         except Exception:
             self._leave_broken()
             raise
@@ -66,22 +66,20 @@ class CudaTimer(Timer):
 class _Stopwatch:
     """Seconds of single runs; programs shorter than SHORTEST_RUN are called several times a run."""
 
-    def __init__(self, entry: Entry, arguments: Sequence[Any]) -> None:
+    def __init__(self, entry: Entry, arguments: Sequence[Any], awake: float) -> None:
+        """Calls it once, which loads the program, and if that was quick for `awake` seconds more."""
         self._entry, self._arguments = entry, arguments
-        self._number = 0
-
-    def wake(self, seconds: float) -> None:
-        """Works as long, once at least: the first call loads the program."""
-        taken = self._calls(1)
-        if taken < seconds:
-            self._calls(math.ceil((seconds - taken) / max(taken, 1e-6)))
+        self._number, self._called = 0, self._calls(1)
+        if self._called < awake:
+            self._calls(math.ceil(awake / max(self._called, 1e-6)))
 
     def runs(self, count: int) -> list[float]:
-        if not self._number:
-            first = self._calls(1)
-            self._number = max(1, min(MOST_CALLS, math.ceil(SHORTEST_RUN / max(first, 1e-7))))
-        return [self._calls(self._number) for _ in range(count)]
+        if self._number:
+            return [self._calls(self._number) for _ in range(count)]
+        first = self._called if self._called >= QUICK else self._calls(1)  # a hopeless one is not run again
+        self._number = max(1, min(MOST_CALLS, math.ceil(SHORTEST_RUN / max(first, 1e-7))))
+        return [first, *self.runs(count - 1)]
 
     def _calls(self, number: int) -> float:
-        """Seconds a call."""
+        """Seconds a call; TVM makes one more before."""
         return float(self._entry(number=number, repeat=1)(*self._arguments).results[0])
