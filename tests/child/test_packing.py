@@ -19,7 +19,8 @@ def test_who_unpacks_an_archive_may_let_others_read_it(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "model.so").write_bytes(b"library")
         (folder / "metadata.json").write_text(
-            '{"network": "n", "hardware": "h", "threads": 2, "versions": {"apache-tvm": "1", "apache-tvm-ffi": "2"}}'
+            '{"network": "n", "hardware": "h", "threads": 2, "target": {"kind": "llvm"}, '
+            '"versions": {"apache-tvm": "1", "apache-tvm-ffi": "2"}}'
         )
         archive = _pack({}, folder, tmp_path, Latency(1.0, 1.0, 1.0, 0.0, 3), None, Verdict(()))
     finally:

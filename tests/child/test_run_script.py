@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from workers.child.artifact import SHIPPED
+from workers.device.__main__ import driver
 
 PORTS = [{"name": "x", "dtype": "float32", "shape": [1, 3]}, {"name": "scale", "dtype": "float32", "shape": []}]
 GOOD = {"x": np.zeros((1, 3), np.float32), "scale": np.float32(1)}
@@ -26,6 +27,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copyfile(SHIPPED / "run.py", folder / "run.py")
     metadata = {
         "network": "net", "inputs": PORTS, "outputs": [], "threads": 1,
+        "target": {"kind": "llvm"}, "hardware": "a processor",
         "requires": {"system": platform.system(), "machine": platform.machine(), "cpu_flags": []},
         "versions": {name: version(name) for name in ("apache-tvm", "apache-tvm-ffi")},
     }  # fmt: skip
@@ -105,3 +107,15 @@ def test_what_the_network_does_not_take_is_of_no_meaning(archive: Path, tmp_path
     np.savez(tmp_path / "inputs.npz", **GOOD, unread=np.zeros(2))
     code, line = run(archive, "--inputs", tmp_path / "inputs.npz")
     assert (code, "--inputs" in line, "model.so" in line) == (1, False, True)
+
+
+@pytest.mark.skipif(driver(), reason="this machine has an NVIDIA driver")
+def test_a_gpus_library_says_what_it_takes_where_there_is_none(archive: Path, tmp_path: Path) -> None:
+    shutil.copyfile(archive / "run.py", tmp_path / "run.py")
+    metadata = json.loads((archive / "metadata.json").read_text())
+    metadata["target"] = {"kind": "cuda", "arch": "sm_90", "host": {"kind": "llvm"}}
+    (tmp_path / "metadata.json").write_text(json.dumps(metadata))
+    code, line = run(tmp_path)
+    assert code == 3
+    assert line.startswith("cannot run here: ")
+    assert line.endswith("; it takes NVIDIA's driver and CUDA's runtime of version 13 (libcudart.so.13)")
