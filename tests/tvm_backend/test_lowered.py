@@ -36,7 +36,7 @@ def operator(compiled: Compiled) -> Any:
 def lowered(compiled: Compiled, operator: Any) -> Any:
     from workers.tvm_backend.lowered import LoweredSketch
 
-    return LoweredSketch(operator.sketches[0].knobs, compiled.workloads[operator.index], 0)
+    return LoweredSketch(operator.sketches[0].knobs, None, compiled.workloads[operator.index], 0)
 
 
 def test_programs_that_differ_have_other_features_and_equal_ones_the_same(compiled: Compiled, operator: Any) -> None:
