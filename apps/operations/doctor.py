@@ -189,7 +189,7 @@ def graphics(devices: Path = Path("/dev")) -> Iterator[Finding]:
     if find_spec("cuda") is not None and find_spec("cuda.bindings") is not None:
         yield Finding("ok", "GPU", "NVIDIA's; 'python -m workers.device --gpu' lets networks be tuned for it")
     else:
-        step = "to tune for it: pip install cuda-bindings nvidia-cuda-nvrtc nvidia-cuda-runtime"
+        step = "to tune for it: pip install cuda-bindings nvidia-cuda-nvrtc"
         yield Finding("warn", "GPU", "NVIDIA's, and no compiler for it", step)
 
 
