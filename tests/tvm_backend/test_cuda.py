@@ -170,8 +170,8 @@ def test_most_of_what_is_drawn_is_taken_and_little_of_what_is_not(tmp_path: Path
     assert share(replace(sketch, bounds=None).random(rng, 60)) < 0.3
 
 
-def test_tvms_own_search_proposes_programs_for_a_gpu(tmp_path: Path) -> None:
-    """Over the same rules: those for tensor cores would miss their instructions."""
+def test_tvms_own_search_begins_over_the_same_rules(tmp_path: Path) -> None:
+    """Those for tensor cores, which TVM would take for this GPU, miss their instructions here."""
     from workers.engine.methods import method
     from workers.tvm_backend.evolutionary import Evolving
 
@@ -179,8 +179,9 @@ def test_tvms_own_search_proposes_programs_for_a_gpu(tmp_path: Path) -> None:
     index, workload = max(enumerate(workloads), key=lambda one: one[1].flops)
     start = first_configurations(workload.sketches, Gpu(16), 1)
     operator = Operator(index, "conv2d", "key", 1, 1e6, 1e6, 1e6, workload.sketches, start)
-    proposer = Evolving.over(method("metaschedule"), workloads, 2, 0).make_proposer(operator, 0)
-    assert proposer.propose(4)
+    proposer: Any = Evolving.over(method("metaschedule"), workloads, 2, 0).make_proposer(operator, 0)
+    proposer._begin()
+    assert len(proposer._context.generate_design_space()) == len(workload.traces)
 
 
 def test_no_processors_rules_are_asked_of_a_gpu(tmp_path: Path) -> None:
