@@ -22,7 +22,7 @@ from django.db import DatabaseError, connection
 from apps.core import protection
 from apps.operations import embedded, listening, lock, site
 from apps.operations.site_command import UNREACHED
-from workers.messages.linker import ADVICE, ZIG, find_linker
+from workers.messages.linker import ADVICE, CUDA, ZIG, find_linker
 from workers.messages.machine import memory, most_cores
 
 Level = Literal["ok", "warn", "missing"]
@@ -189,8 +189,7 @@ def graphics(devices: Path = Path("/dev")) -> Iterator[Finding]:
     if find_spec("cuda") is not None and find_spec("cuda.bindings") is not None:
         yield Finding("ok", "GPU", "NVIDIA's; 'python -m workers.device --gpu' lets networks be tuned for it")
     else:
-        step = "to tune for it: pip install cuda-bindings nvidia-cuda-nvrtc"
-        yield Finding("warn", "GPU", "NVIDIA's, and no compiler for it", step)
+        yield Finding("warn", "GPU", "NVIDIA's, and no compiler for it", f"to tune for it: {CUDA}")
 
 
 def confinement() -> Iterator[Finding]:

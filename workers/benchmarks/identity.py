@@ -14,7 +14,6 @@ _IMPORTING = (
     "concatenation.py",
     "constants.py",
     "cores.py",
-    "cuda",
     "fast_math.py",
     "hardware.py",
     "integers",

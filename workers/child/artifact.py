@@ -133,9 +133,9 @@ def _build(
     """Writes model.so, the MetaSchedule database, metadata.json and run.py, of right configurations alone where `mending`;
     returns what the rehearsal found. `hardware` is that of a device elsewhere."""
     from workers.tvm_backend import runtime
-    from workers.tvm_backend.cores import usable_cores
+    from workers.tvm_backend.cores import threads_here
 
-    os.environ.update(runtime.pool_variables(min(spec.threads, usable_cores())))  # a device's may be more than are here
+    os.environ.update(runtime.pool_variables(threads_here(spec.threads)))
     runtime.load(spec.target)
     import tvm
 

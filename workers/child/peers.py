@@ -23,7 +23,7 @@ from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import spawn
-from workers.tvm_backend.cores import usable_cores
+from workers.tvm_backend.cores import threads_here
 from workers.tvm_backend.members import in_words
 
 SEEDS = (0, 1, 2)
@@ -144,7 +144,7 @@ def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS, scale: float = 1.0,
     """To be timed in `turns`, or, with 0 runs, reference outputs for every seed under `work`, of inputs of that `scale`, and
     `positive` or not; raises ArtifactFailed."""
     references = str(work / "references")
-    threads = min(spec.threads, usable_cores())  # a device's may be more than are here
+    threads = threads_here(spec.threads)
     order = Order(
         spec.network, references, dict(spec.inputs), scale, SEEDS, threads, runs, longest=TURN, positive=positive
     )

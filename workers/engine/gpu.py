@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.float64]
+from workers.engine.tiles import Counts, product
 
 WARP, FEW = 32, 2
 """Threads that run together, and warps of results up to which TVM asks for no whole one."""
@@ -31,6 +31,8 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Gpu:
+    """How many multiprocessors it has, and the bounds of a block on one."""
+
     multiprocessors: int
     bounds: Bounds = Bounds()
 
@@ -56,12 +58,12 @@ class Grid:
         if not spatial:
             return None
         reduction = [tile for tile in tiles if tile.shape[1] == REDUCTION]
-        step = _product(reduction, 1) * _product(reduction, 2) * np.ones(len(spatial[0]))
+        step = product(reduction, 1) * product(reduction, 2) * np.ones(len(spatial[0]))
         within = [np.prod(tile[:, 1:], axis=1) for tile in spatial]
         shared = 4.0 * step * (within[-1] + np.prod(within[:-1], axis=0))
-        sums = _product(spatial, 1) * _product(spatial, 3) * _product(spatial, 4)
+        sums = product(spatial, 1) * product(spatial, 3) * product(spatial, 4)
         lines = np.prod(spatial[-1], axis=1), spatial[-1][:, 2]
-        blocks, threads = _product(spatial, 0), _product(spatial, 2)
+        blocks, threads = product(spatial, 0), product(spatial, 2)
         return cls(blocks * threads * sums, blocks, threads, sums, step, shared, lines)
 
     @property
@@ -76,7 +78,3 @@ class Grid:
             (self.threads >= self.least) & (self.threads <= bounds.threads) & (self.shared <= bounds.shared)
         )
         return fits
-
-
-def _product(tiles: Sequence[Counts], part: int) -> Counts:
-    return np.prod([tile[:, part] for tile in tiles], axis=0) if tiles else np.ones(())

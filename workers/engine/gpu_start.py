@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.gpu import WARP, Counts, Gpu, Grid
+from workers.engine.gpu import WARP, Gpu, Grid
 from workers.engine.space import Choices, Sketch
+from workers.engine.tiles import Counts
 
 FORBIDDEN = 8.0
 """For each doubling beyond what the hardware has: such a program is refused."""

@@ -62,9 +62,14 @@ class Knob:
     options: tuple[tuple[int, ...], ...]
 
     @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """Shape (options, numbers): what each option stands for."""
+        return np.asarray(self.options, dtype=np.float64)
+
+    @cached_property
     def features(self) -> Features:
         """Shape (options, columns): log2 of tile factors; the value itself for categories and locations."""
-        values = np.asarray(self.options, dtype=np.float64)
+        values = self.values
         if self.kind == "tile":
             # Cumulative products say how large a block is at each level, which is what caches and registers see.
             inner = np.cumprod(values[:, ::-1], axis=1)[:, ::-1]
@@ -111,7 +116,7 @@ class Sketch:
 
     def values(self, choices: Choices) -> list[NDArray[np.float64]]:
         """What the options of `choices` (n, knobs) stand for: of each knob (n, numbers of its options)."""
-        return [np.asarray(knob.options, dtype=np.float64)[choices[:, i]] for i, knob in enumerate(self.knobs)]
+        return [knob.values[choices[:, i]] for i, knob in enumerate(self.knobs)]
 
     def _runnable(self, choices: Choices) -> Choices:
         """Those of `choices` that are drawn."""
@@ -121,16 +126,18 @@ class Sketch:
 
     def random(self, rng: np.random.Generator, count: int) -> Choices:
         """`count` uniform choices, as (count, knobs); within bounds where these leave as many."""
-        drawn: Choices = rng.integers(0, self.sizes, size=(count, len(self.knobs)), dtype=np.int32)
+        drawn = self._any(rng, count)
         if self.bounds is None:
             return drawn
         within = self._runnable(drawn)
         for _ in range(_TRIES):
             if len(within) >= count:
                 break
-            more = rng.integers(0, self.sizes, size=(count, len(self.knobs)), dtype=np.int32)
-            within = np.concatenate([within, self._runnable(more)])
+            within = np.concatenate([within, self._runnable(self._any(rng, count))])
         return np.concatenate([within, drawn])[:count]
+
+    def _any(self, rng: np.random.Generator, count: int) -> Choices:
+        return rng.integers(0, self.sizes, size=(count, len(self.knobs)), dtype=np.int32)
 
     def grid(self) -> Choices:
         """All choices in lexicographic order, as (size, knobs); only for sketches small enough to enumerate."""

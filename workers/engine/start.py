@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from workers.engine.gpu import Gpu
 from workers.engine.gpu_start import gpu_penalty
 from workers.engine.space import Choices, Configuration, Sketch
+from workers.engine.tiles import product
 
 DRAWS = 4096
 SWEEPS = 8
@@ -83,16 +84,12 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> NDArra
     """Lower is better, shape (n,); each rule broken costs about the factor of time it is expected to cost, in log2."""
     if isinstance(machine, Gpu):
         return gpu_penalty(sketch, choices, machine)
-    tiles = [
-        np.asarray(knob.options, dtype=np.float64)[choices[:, i]]
-        for i, knob in enumerate(sketch.knobs)
-        if knob.kind == "tile"
-    ]
+    values = sketch.values(choices)
+    tiles = [value for knob, value in zip(sketch.knobs, values, strict=True) if knob.kind == "tile"]
     penalty = np.zeros(len(choices))
     for i, knob in enumerate(sketch.knobs):
         if knob.kind == "location":
-            places = np.asarray([option[0] for option in knob.options], dtype=np.float64)[choices[:, i]]
-            penalty += 0.3 * np.abs(places - (1 if tiles else ROOT))
+            penalty += 0.3 * np.abs(values[i][:, 0] - (1 if tiles else ROOT))
         elif len(sketch.knobs) == 1 and knob.name == "structure":
             penalty += choices[:, i]  # programs that a rule of ours wrote out, the best guess first
         elif knob.name == "structure":
@@ -110,33 +107,33 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> NDArra
     reduction = [tile for tile in tiles if tile.shape[1] == 2]
     vector = spatial[-1][:, 3]
     whole = np.ceil(vector / machine.lanes)
-    across = _product(spatial[:-1], 3)
+    across = product(spatial[:-1], 3)
     registers = across * whole
     structure = _structure(sketch, choices)
     early = structure == FUSED_EARLY
-    parallel = _product(spatial, 0) * np.where(early, 1.0, _product(spatial, 1))
-    inner_reduction = _product(reduction, 1)
-    block = _product(spatial, 2) * _product(spatial, 3) * 4.0
+    parallel = product(spatial, 0) * np.where(early, 1.0, product(spatial, 1))
+    inner_reduction = product(reduction, 1)
+    block = product(spatial, 2) * product(spatial, 3) * 4.0
     goal = max(SUMS, 0.5 * machine.registers)
     penalty += 3.0 * np.log2(whole * machine.lanes / vector)
     # The compiler takes vectors of three or five registers apart, number by number.
     penalty += 4.0 * (np.log2(whole) % 1 != 0)
     # Accumulators that are no whole vectors do not stay in registers: more than one a step is a trip to memory each.
     penalty += 2.0 * np.log2(across) * (vector % machine.lanes != 0)
-    outer = _product(spatial[:-2], 3)
+    outer = product(spatial[:-2], 3)
     if len(reduction) == 1:
         # Products of one batch share nothing: side by side they take turns in evicting each other's operands.
-        penalty += np.log2(outer) + np.log2(_product(spatial[:-2], 2))
+        penalty += np.log2(outer) + np.log2(product(spatial[:-2], 2))
         # Nor is anything kept from one sweep over the batch to the next: one sweep, product by product, reads in order.
-        penalty += 0.3 * np.log2(_product(spatial[-2:], 0)) * (_product(spatial[:-2], 1) > 1)
+        penalty += 0.3 * np.log2(product(spatial[-2:], 0)) * (product(spatial[:-2], 1) > 1)
     else:
         # Rows of an image lie a power of two apart, or nearly: many at a time meet in the same lines of the cache.
         penalty += 0.4 * np.log2(outer)
         # The shorter a reduction, the more of the time is the epilogue's: of a whole tile at once it is vectors in a row.
-        steps = _product(reduction, 0) * inner_reduction
+        steps = product(reduction, 0) * inner_reduction
         penalty += 0.25 * np.maximum(0, np.log2(SHORT / steps)) * (structure > FUSED_EARLY)
     # Accumulators of more than one register tile leave the registers with every step of the outer reduction.
-    penalty += 0.5 * np.log2(_product(spatial, 2)) * (_product(reduction, 0) > 1)
+    penalty += 0.5 * np.log2(product(spatial, 2)) * (product(reduction, 0) > 1)
     # Beside the accumulators, a vector of weights for each of theirs across and the input that meets them.
     held = registers + whole + 1
     penalty += np.abs(np.log2(registers / goal)) + (held > machine.registers) * (
@@ -148,11 +145,6 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> NDArra
     penalty += np.maximum(0, np.log2(block / (machine.cache / 2)))
     penalty += 0.25 * np.maximum(0, np.log2(8 / inner_reduction))
     return penalty
-
-
-def _product(tiles: list[NDArray[np.float64]], part: int) -> NDArray[np.float64]:
-    """Of one part of several loops, shape (n,); 1 for no loops."""
-    return np.prod([tile[:, part] for tile in tiles], axis=0) if tiles else np.ones(())
 
 
 def _structure(sketch: Sketch, choices: Choices) -> NDArray[np.int32]:

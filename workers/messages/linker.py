@@ -11,6 +11,9 @@ COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 ZIG = "ziglang"
 ADVICE = "install a compiler (apt install g++) or the wheel (pip install ziglang, 411 MB)"
 
+CUDA = "pip install cuda-bindings nvidia-cuda-nvrtc"
+"""What makes a GPU's machine code."""
+
 
 def find_linker(triple: str = "") -> str | None:
     """A compiler for the machine of that LLVM `triple`, for this one without: its path, ZIG for the wheel of that name, which

@@ -17,6 +17,11 @@ def usable_cores() -> int:
     return int(min(len({_core(cpu) for cpu in os.sched_getaffinity(0)}), most_cores()))
 
 
+def threads_here(threads: int) -> int:
+    """As many of those a target is tuned for as there are cores: a device's may be more."""
+    return min(threads, usable_cores())
+
+
 def apart(processors: Iterable[int]) -> list[int]:
     """The processors in an order in which a core has its second one only when every core has one, and slow cores come last."""
     first: list[int] = []

@@ -28,7 +28,6 @@ from workers.tvm_backend import (
     transpositions,
     winograd,
 )
-from workers.tvm_backend.cuda.lowering import lowered_for_gpu
 from workers.tvm_backend.hardware import is_gpu, vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
@@ -153,7 +152,7 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
         mod = relax.transform.ConvertLayout(NHWC)(mod)
     mod = tvm.transform.Sequential([permutations.Compose()])(mod)
     if is_gpu(target):
-        return lowered_for_gpu(mod, target), notes
+        return _lower_for_gpu(mod, target), notes
     filtered = 0
     if way.balance is not None and not way.exactly:
         mod, filtered = winograd.transformed(mod, vector_lanes(target), way.balance)
@@ -178,21 +177,40 @@ def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRMod
 def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     passes = [
         relax.transform.FastMathTransform(),
-        relax.transform.DecomposeOpsForInference(),
-        relax.transform.CanonicalizeBindings(),
-        constants.Fold(),
+        *_simplified(),
         slices.Slice(),
-        relax.transform.LegalizeOps({**fast_math.LEGALIZED, **concatenation.LEGALIZED, **rows.LEGALIZED}),
-        relax.transform.AnnotateTIROpPattern(),
-        relax.transform.FoldConstant(),
-        relax.transform.FuseOps(),
-        relax.transform.FuseTIR(),
+        *_fused({**fast_math.LEGALIZED, **concatenation.LEGALIZED, **rows.LEGALIZED}),
         relax.transform.AttachAttrLayoutFreeBuffers(),
     ]
     with target:
         lowered = layout_free.settle(tvm.transform.Sequential(passes)(mod))
     lowered = transpositions.tiled(rows.flattened(concatenation.in_vectors(lowered)), target)
     return reductions.marked(lowered, int(target.attrs["num-cores"]))
+
+
+def _lower_for_gpu(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
+    """Without what a processor's caches and vectors ask for."""
+    with target:
+        return tvm.transform.Sequential([*_simplified(), *_fused({})])(mod)
+
+
+def _simplified() -> list[tvm.transform.Pass]:
+    return [
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+        constants.Fold(),
+    ]
+
+
+def _fused(legalized: dict[str, Any]) -> list[tvm.transform.Pass]:
+    """Operators as TensorIR functions, the `legalized` in ways of our own, and neighbours as one."""
+    return [
+        relax.transform.LegalizeOps(legalized),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FoldConstant(),
+        relax.transform.FuseOps(),
+        relax.transform.FuseTIR(),
+    ]
 
 
 def last_line(error: Exception) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 
 import tvm_ffi
 
+from workers.messages.linker import CUDA
+
 CALLBACK = "tvm_callback_cuda_compile"
 """The function that TVM calls with a source."""
 INTEGERS = (
@@ -23,7 +25,6 @@ _INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"].*$", re.
 _USING = re.compile(r"^[ \t]*using cuda::std::\w+;[ \t]*$", re.MULTILINE)
 MOST_SAID = 2000
 """Letters of what the compiler says of a source that it refuses."""
-ADVICE = "pip install cuda-bindings nvidia-cuda-nvrtc, or CUDA's toolkit"
 
 
 class NoCudaCompiler(RuntimeError):
@@ -45,7 +46,7 @@ def check() -> None:
         _nvrtc().nvrtcVersion()
     except Exception as error:  # the package is not there, or finds no library: each says so in its own way
         said, *_ = [*str(error).splitlines(), type(error).__name__]
-        raise NoCudaCompiler(f"no compiler for CUDA here ({said}): {ADVICE}") from None
+        raise NoCudaCompiler(f"no compiler for CUDA here ({said}): {CUDA}, or CUDA's toolkit") from None
 
 
 def machine_code(source: str, arch: str) -> bytes:

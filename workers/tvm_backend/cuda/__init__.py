@@ -1,1 +1,1 @@
-"""NVIDIA's GPUs as targets: what one is, how networks are lowered for it, and its clock (`..nvrtc` compiles)."""
+"""NVIDIA's GPUs as targets: what one is, its ceilings and its clock (`..nvrtc` compiles)."""
