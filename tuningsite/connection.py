@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import socket
 import time
@@ -45,14 +46,49 @@ class Connection(http.HTTPChannel):
         super().allHeadersReceived()
 
 
+class Brake:
+    """What a connection has pause until its client has taken what was written."""
+
+    def __init__(self) -> None:
+        self._taken = asyncio.Event()
+        self._taken.set()
+
+    def pauseProducing(self) -> None:
+        self._taken.clear()
+
+    def resumeProducing(self) -> None:
+        self._taken.set()
+
+    stopProducing = resumeProducing
+
+    async def taken(self) -> None:
+        """Until more can be written, or nothing can any more."""
+        await self._taken.wait()
+
+
 class Line(WebSocketProtocol):  # type: ignore[misc]
     """A viewer's websocket, broken off where it says much: what comes faster than it is heard lies in memory, and everybody
-    waits while it is read."""
+    waits while it is read. What it acknowledges and does not take is not sent on top of it."""
 
     _said, _since = 0, 0.0
+    _brake: Brake
+
+    def connectionMade(self) -> None:
+        super().connectionMade()
+        self._brake = Brake()
+        self.transport.unregisterProducer()  # the connection of the request that it was
+        self.transport.registerProducer(self._brake, True)
+
+    def connectionLost(self, reason: Any) -> None:
+        self._brake.resumeProducing()
+        super().connectionLost(reason)
+
+    async def taken(self) -> None:
+        """As `Brake.taken`."""
+        await self._brake.taken()
 
     def dataReceived(self, data: bytes) -> None:
-        if self.state == self.STATE_OPEN:
+        if self.state not in (self.STATE_CONNECTING, self.STATE_CLOSED):  # who is being closed may go on talking
             if (now := time.monotonic()) - self._since >= 60.0:
                 self._said, self._since = 0, now
             self._said += len(data)

@@ -67,10 +67,14 @@ def addresses(name: str) -> list[str]:
 
 
 def origins(name: str) -> list[str]:
-    for one in (found := names(name)):
+    """As browsers write them: Django compares letter by letter."""
+    found = []
+    for one in names(name):
         parts = urlsplit(one)
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/"):
+        more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+        if parts.scheme not in ("http", "https") or not parts.netloc or more:
             raise _refused(f"{name}={one}", "it is no origin", "write it like https://tuning.example.org")
+        found.append(f"{parts.scheme}://{parts.netloc.lower()}")
     return found
 
 

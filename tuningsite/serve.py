@@ -8,7 +8,6 @@ fast as the application makes it, whether the client takes it or not.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import logging
 import os
@@ -30,7 +29,7 @@ from apps.core.errors import Refused
 from apps.core.seats import Seats
 from apps.core.session_cookie import session_of
 from apps.core.spooled_body import BODY
-from tuningsite.connection import Connection, Line, raise_limit
+from tuningsite.connection import Brake, Connection, Line, raise_limit
 
 log = logging.getLogger(__name__)
 LINGER = 2.0  # s for the client to read the answer; closing at once would reset the connection before it does
@@ -62,7 +61,7 @@ def _dropped(data: bytes) -> None:
     """Receives nothing more of a refused request."""
 
 
-class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne has no types
+class BoundedRequest(Brake, http_protocol.WebRequest):  # type: ignore[misc]  # Daphne has no types
     """Answers 413 as soon as its body is, or is said to be, over the limit, and closes the connection.
 
     An upload is judged by its head, and not read until it is: 411 where its size is unknown, as Django reads no form without a
@@ -83,9 +82,8 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
     body: Any = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options, parsePOSTFormSubmission=False)
-        self._taken = asyncio.Event()
-        self._taken.set()
+        Brake.__init__(self)
+        http_protocol.WebRequest.__init__(self, *args, **options, parsePOSTFormSubmission=False)
 
     def process(self) -> Any:
         # Daphne takes the site's place among addresses from it, whoever sends it, and breaks at what is no ASCII.
@@ -180,18 +178,6 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]  # Daphne 
             self.registerProducer(self, True)
         super().handle_reply(message)
 
-    def pauseProducing(self) -> None:
-        self._taken.clear()
-
-    def resumeProducing(self) -> None:
-        self._taken.set()
-
-    stopProducing = resumeProducing
-
-    async def taken(self) -> None:
-        """Until more can be written, or nothing can any more."""
-        await self._taken.wait()
-
     def _let_go(self) -> None:
         if self.body is not None:
             self.body.close()
@@ -245,7 +231,7 @@ class SpoolingServer(Server):  # type: ignore[misc]
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         await super().handle_reply(protocol, message)
-        if isinstance(protocol, BoundedRequest):
+        if isinstance(protocol, BoundedRequest | Line):
             await protocol.taken()
 
 

@@ -173,6 +173,9 @@ _SITE = digest("cookies", SECRET_KEY)[:8]
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, KNOWN_COOKIE_NAME = (
     f"{name}_{_SITE}" for name in ("sessionid", "csrftoken", "signed_in_here")
 )
+# In the session they would add up for whoever never looks at a page.
+MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
+SESSION_ENGINE = "apps.core.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = TLS

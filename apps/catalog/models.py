@@ -83,6 +83,7 @@ class Target(models.Model):
     host = models.CharField(max_length=255, blank=True)
     port = models.PositiveIntegerField(default=0)
     key = models.CharField(max_length=200, blank=True)
+    new_key = models.CharField(max_length=200, blank=True)
     hardware: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     tvm: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     versions: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
@@ -106,3 +107,8 @@ class Target(models.Model):
     def device(self) -> Address | None:
         """Where it is, unless it is this machine."""
         return Address(self.host, self.port, self.key) if self.kind == self.DEVICE else None
+
+    @property
+    def tried(self) -> Address | None:
+        """The same with the key that it is tested with: a new one counts once the device has taken it."""
+        return Address(self.host, self.port, self.new_key or self.key) if self.kind == self.DEVICE else None

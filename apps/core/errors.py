@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+LONGEST = 200
+"""Letters of a value: it may be all that a form brought, and what is said of it is kept until somebody reads it."""
+
 
 class Refused(Exception):
     """A user's mistake: the bad value, the reason, and what to do next. Nothing was changed."""
 
     def __init__(self, value: object, reason: str, next_step: str) -> None:
-        super().__init__(f"{value}: {reason}; {next_step}")
-        self.value = str(value)
+        text = str(value)
+        self.value = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+        super().__init__(f"{self.value}: {reason}; {next_step}")
         self.reason = reason
         self.next_step = next_step
 

@@ -46,6 +46,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
     clock: Callable[[], float] = time.monotonic
     ear: Ear | None = None
     run: TuningRun | None = None
+    pump: asyncio.Task[None] | None = None
     _seat: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -53,13 +54,14 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             await super().__call__(scope, receive, send)
         finally:
             # Not in `disconnect`, of which a consumer that broke never hears.
+            if self.pump is not None:
+                self.pump.cancel()
             if self._seat is not None:
                 SEATS.leave(self._seat)
             if self.ear is not None:
                 await self.ear.close()
 
     async def connect(self) -> None:
-        self.pump: asyncio.Task[None] | None = None
         self.bell = asyncio.Event()
         self.room = asyncio.Event()
         self.unacknowledged: list[int] = []
@@ -89,6 +91,11 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             with suppress(asyncio.CancelledError, Exception):
                 await self.pump
 
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **options: Any) -> None:
+        """What is no text, or none, is not heard: channels would break the line."""
+        if text_data:
+            await super().receive(text_data=text_data, **options)
+
     async def receive_json(self, content: Any, **options: Any) -> None:
         if isinstance(content, dict) and isinstance(ack := content.get("ack"), int):
             self.unacknowledged = [seq for seq in self.unacknowledged if seq > ack]
@@ -100,7 +107,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         """None for what is no JSON: a viewer cannot break its line by it."""
         try:
             return await super().decode_json(text_data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def _rung(self, seq: float) -> None:

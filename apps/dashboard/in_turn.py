@@ -18,7 +18,7 @@ PAGES = Turns(2)
 DOWNLOADS = Turns(3)
 """For as long as the client takes one: of their own, or nobody could look at a run meanwhile."""
 TURNS = {
-    **dict.fromkeys(("run", "snapshot", "operator", "compared", "compared-table"), PAGES),
+    **dict.fromkeys(("networks", "run", "snapshot", "operator", "compared", "compared-table"), PAGES),
     **dict.fromkeys(("run-file", "operator-table", "artifact"), DOWNLOADS),
 }
 """By the names of addresses."""

@@ -220,8 +220,12 @@ def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
         rows.update(state=Network.State.REJECTED, error=error, next_step=next_step)
     elif job.task == Job.Task.HARDWARE:
         # What is known of this machine stays in use; a device that does not answer is not offered.
-        failed = Target.objects.filter(jobs=job).exclude(kind=Target.LOCAL, state=Target.State.READY)
+        tested = Target.objects.filter(jobs=job)
+        failed = tested.exclude(kind=Target.LOCAL, state=Target.State.READY).exclude(
+            ~Q(new_key=""), state=Target.State.READY
+        )
         failed.update(state=Target.State.FAILED, error=error, next_step=next_step)
+        tested.update(new_key="")
     elif job.task == Job.Task.BASELINE and job.run is not None:
         text = f"what the run is compared with was not measured: {error}. Next step: {next_step}"
         tell(job.run, "log", level="warning", text=text, uncompared=True)  # its page offers to measure it again

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import models
 
 from apps.catalog.models import Network, Target
+from apps.core import clock
 from apps.core.ids import new_id
 from apps.tuning.states import State
 from workers.messages import Budget, RunSpec
@@ -27,8 +28,8 @@ class Job(models.Model):
     Before `lease_until` nobody else may claim it: while it runs that is its worker's lease, while it is queued the pause
     after an attempt that got nowhere, and `error` says why. `last_seq` is the last number given to an event or
     measurement; `fruitless` counts attempts, the present one included, since the last new measurement; `answered` says
-    that this attempt gave its result; `started` is when the first attempt began, `claimed` the latest. `owner` is None for
-    what the site does for itself, and of a network that was deleted.
+    that this attempt gave its result; `queued` is since when it waits, or waited last; `started` is when the first
+    attempt began, `claimed` the latest. `owner` is None for what the site does for itself, and of a network that was deleted.
     """
 
     class Task(models.TextChoices):
@@ -64,6 +65,7 @@ class Job(models.Model):
     next_step = models.TextField(blank=True)
     log = models.TextField(blank=True)
     created = models.DateTimeField(auto_now_add=True)
+    queued = models.DateTimeField(default=clock.now)
     started = models.DateTimeField(null=True, blank=True)
     claimed = models.DateTimeField(null=True, blank=True)
     ended = models.DateTimeField(null=True, blank=True)

@@ -48,7 +48,7 @@ def order(job_id: Any, task: str, work_dir: Path) -> dict[str, Any]:
         source, allowed = str(job.network.source_path), settings.ALLOW_TORCH_EXPORT
         return {"task": "convert", "source": source, "allowed": allowed, "work_dir": str(work_dir)}
     assert job.target is not None
-    device = job.target.device
+    device = job.target.tried
     return {"task": "hardware", "peak": True, "work_dir": str(work_dir), "device": device and device.to_json()}
 
 

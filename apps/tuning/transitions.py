@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import F, Q
 
+from apps.core import clock
 from apps.core.ids import digest
 from apps.tuning import doorbell
 from apps.tuning.models import Event, Job, TuningRun
@@ -31,6 +32,8 @@ class Numbers:
 def move(job_id: Any, after: State, when: Q | None = None, **changes: Any) -> bool:
     """Inside a transaction. False when the job is in no state that may become `after`, or `when` does not hold."""
     rows = Job.objects.filter(when or Q(), pk=job_id, state__in=before(after))
+    if after == State.QUEUED:
+        changes["queued"] = clock.now()
     if not rows.update(state=after, **changes):
         return False
     announce(job_id)

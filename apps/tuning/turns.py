@@ -56,7 +56,7 @@ def over(job: Job, since: datetime, now: datetime) -> bool:
     left = eta(TuningRun.objects.get(job=job))
     others = Job.objects.filter(waiting(now), task__in=MEASURING).exclude(owner=job.owner_id)
     if job.fruitless or (left is not None and left <= END):
-        others = others.filter(created__lte=now - LATE) if held >= LATE else others.none()
+        others = others.filter(queued__lte=now - LATE) if held >= LATE else others.none()
     return others.exists()
 
 

@@ -300,8 +300,9 @@ async def test_nonsense_from_a_viewer_is_ignored(story: Any) -> None:
     site, run, held, told = story
     viewer = await line(run, site.ada)
     await viewer.connect()
-    for text in ("{", "[]", '{"ack": "x"}', '{"ack": null}', "7"):
-        await viewer.send_to(text_data=text)
+    for text in ("{", "[]", '{"ack": "x"}', '{"ack": null}', "7", "", "[" * 5000):
+        await viewer.send_input({"type": "websocket.receive", "text": text})
+    await viewer.send_input({"type": "websocket.receive", "bytes": b"\0"})
     await asyncio.sleep(0)
     await write(held, [told.batch(0.004)])
     wanted = await known(run)
@@ -339,6 +340,15 @@ async def test_a_line_that_breaks_makes_room(story: Any, monkeypatch: pytest.Mon
         await viewer.connect()
         with pytest.raises(ConnectionError):
             await viewer.wait(5)
+    with monkeypatch.context() as patch:
+        patch.setattr(consumers.RunConsumer, "receive_json", broken)
+        viewer = await line(run, site.ada)
+        await viewer.connect()
+        await viewer.send_to(text_data="{}")
+        with pytest.raises(ConnectionError):
+            await viewer.wait(5)
+    await asyncio.sleep(0)
+    assert not [task for task in asyncio.all_tasks() if "_pump" in repr(task)], "nobody reads for it any more"
     again = await line(run, site.ada)
     await again.connect()
     assert await again.receive_json_from(timeout=5)

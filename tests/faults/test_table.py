@@ -1,4 +1,4 @@
-"""The command of the full table, with two strikes, and what it keeps."""
+"""The command of the full table, with one strike, and what it keeps."""
 
 import pytest
 
@@ -9,14 +9,14 @@ pytestmark = [pytest.mark.faults, pytest.mark.tvm, pytest.mark.timeout(280)]
 
 def test_a_table_that_was_ended_goes_on_where_it_was(tmp_path, monkeypatch):
     only = "kill -9 the tuning child"
-    records = table.run(tmp_path, times=2, only=only)
+    records = table.run(tmp_path, times=1, only=only)
     told = [(record["fault"], record["lost"], record["doubled"], record["left"]) for record in records]
-    assert told == [(only, 0, 0, 0)] * 2
+    assert told == [(only, 0, 0, 0)]
     with (tmp_path / "strikes.jsonl").open("a") as file:
         file.write('{"fault": "kill')  # ended while it wrote
     monkeypatch.setattr(table, "Stricken", lambda folder: pytest.fail("struck again"))
-    assert table.run(tmp_path, times=2, only=only) == records
-    assert [line.split()[-6] for line in table.table(records).splitlines()[1:]] == ["2"]
+    assert table.run(tmp_path, times=1, only=only) == records
+    assert [line.split()[-6] for line in table.table(records).splitlines()[1:]] == ["1"]
 
 
 @pytest.mark.mutation

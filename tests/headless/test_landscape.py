@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests import zoo
 from tests.command_line import Told
+from workers.child.clock import RunClock
+from workers.child.pulse import Pulse
+from workers.headless import landscape
 from workers.headless.errors import UserMistake
 from workers.headless.landscape import _alone, _of_this_machine, recording_name
-from workers.landscapes import Costs, CurveRecording, SpaceRecording
+from workers.landscapes import Costs, CurveRecording, SpaceRecording, calibration
 from workers.landscapes.calibration import every_part
+from workers.messages.channel import ControlReader
+from workers.supervision import Ending, Journal
 
 pytestmark = pytest.mark.tvm
 
@@ -77,8 +83,22 @@ def test_a_directory_in_use_is_refused(told_here: Told, tmp_path: Path, words: t
     assert f"--out {tmp_path} is in use by another recording: wait for it, or name another directory" in errors
 
 
-def test_what_the_parts_cost_is_measured_on_its_own(told: Told, tmp_path: Path) -> None:
-    code, said, errors = told("landscape", "calibrate", "--out", tmp_path)
+def test_what_the_parts_cost_is_measured_on_its_own(
+    told_here: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process, where each may be timed for less long than figures that count need."""
+    from workers.child.landscape import record_landscape
+
+    def here(order: dict[str, Any], journal: Journal, grace: float) -> Ending:
+        pulse = Pulse(lambda event: journal.write([event]), RunClock(0.0))
+        record_landscape(order, ControlReader(), pulse)
+        pulse.close()
+        return Ending("finished")
+
+    monkeypatch.setattr(landscape, "confined", here)
+    for name, few in (("LONG", 0.0), ("OPERATORS", (2, 4)), ("ROWS", (16, 48)), ("PREDICTED", (16, 64))):
+        monkeypatch.setattr(calibration, name, few)
+    code, said, errors = told_here("landscape", "calibrate", "--out", tmp_path)
     assert code == 0, errors
     assert "costs.json" in said
     found = Costs.read(tmp_path / "costs.json")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from workers.headless import machine
+from workers.messages.machine import fingerprint, memory
 
 FOUND = {
     "task": "hardware",
-    "hardware": {"cores": 2},
+    "hardware": {"cores": 2, "memory": memory()},
     "peak": {"flops": 1e11, "bandwidth": 1e10},
-    "versions": {"tvm": "1"},
+    "versions": {"numpy": version("numpy")},
 }
 
 
@@ -26,7 +30,24 @@ def test_what_cannot_be_read_is_measured_anew(content: str, tmp_path: Path, monk
     wanted = {name: FOUND[name] for name in machine.FIELDS}
     assert machine.this_machine() == wanted
     assert machine.this_machine() == wanted
-    assert asked == [True, False], "once, and then looked at"
+    assert asked == [True], "once"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"hardware": {"cores": 2, "memory": 1}}, {"versions": {"numpy": "1.0"}}, {"versions": {"no-such": "1"}},
+     {"fingerprint": {**fingerprint(), "flags": "fpu"}}, {"fingerprint": None}, {}],
+)  # fmt: skip
+def test_what_was_measured_of_another_machine_is_measured_anew(
+    other: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(machine, "ask", lambda order: asked.append(order["peak"]) or FOUND)
+    machine.this_machine()
+    machine.cache().write_text(json.dumps({**json.loads(machine.cache().read_text()), **other}))
+    machine.this_machine()
+    assert asked == ([True, True] if other else [True])
 
 
 @pytest.mark.parametrize("home", ["a file", "none"])

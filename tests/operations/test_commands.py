@@ -213,8 +213,9 @@ def test_account_says_that_the_owner_whom_up_made_runs_the_site(capsys, monkeypa
     assert [user.pk for user in django_user_model.objects.filter(is_staff=True)] == [owner.pk]
 
 
-def test_doctor_says_what_is_there_and_what_is_missing(site):
-    done = call(site, "doctor")
+def test_doctor_says_what_is_there_and_takes_what_is_empty_as_not_set_like_the_site(site):
+    with port_8000_taken():
+        done = call(site, "doctor", REDIS_URL="", BIND="")
     assert done.returncode == 0, done.stdout + done.stderr
     for name in (
         "Python",
@@ -231,21 +232,18 @@ def test_doctor_says_what_is_there_and_what_is_missing(site):
         "address",
     ):
         assert re.search(rf"^(ok|warn) +{name}:", done.stdout, re.MULTILINE), name
+    assert "queue: embedded Valkey" in done.stdout
+    assert "port 8000 is taken; `up` would listen on" in done.stdout
 
 
-def test_doctor_fails_when_something_needed_is_missing(site):
-    broken = call(site, "doctor", REDIS_URL="unix:///nowhere/socket", DATABASE_URL=UNREACHED)
+def test_doctor_fails_when_something_needed_is_missing(site, tmp_path):
+    unset = {"REDIS_URL": "unix:///nowhere/socket", "DATABASE_URL": UNREACHED, "PATH": str(tmp_path)}
+    broken = call(site, "doctor", **unset)
     assert broken.returncode == 1
     assert re.search(r"^missing +queue: .*-> ", broken.stdout, re.MULTILINE)
     assert re.search(r"^missing +database: .*refused.*-> see that what DATABASE_URL names", broken.stdout, re.MULTILINE)
-
-
-def test_doctor_takes_what_is_empty_as_not_set_like_the_site(site):
-    with port_8000_taken():
-        done = call(site, "doctor", REDIS_URL="", BIND="")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "queue: embedded Valkey" in done.stdout
-    assert "port 8000 is taken; `up` would listen on" in done.stdout
+    linker = r"^missing +linker: none; no run begins without one -> .*ziglang"
+    assert re.search(linker, broken.stdout, re.MULTILINE), "one that can be installed is named"
 
 
 def test_doctor_takes_the_address_on_which_the_site_itself_listens_as_in_order(data_dir):
@@ -264,12 +262,6 @@ def test_doctor_needs_no_package_but_to_say_that_it_is_missing(site):
     done = call(site, "doctor", PYTHONPATH=f"{site.folder / 'shadow'}:{ROOT}")
     assert done.returncode == 1
     assert re.search(r"^missing +queue: .*not here\); install it", done.stdout, re.MULTILINE)
-
-
-def test_doctor_names_a_linker_that_can_be_installed(site, tmp_path):
-    alone = call(site, "doctor", PATH=str(tmp_path))
-    assert alone.returncode == 1
-    assert re.search(r"^missing +linker: none; no run begins without one -> .*ziglang", alone.stdout, re.MULTILINE)
 
 
 def test_tune_runs_without_database_or_queue_in_the_directory_of_the_user(site):

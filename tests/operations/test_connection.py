@@ -36,6 +36,10 @@ import resource
 from tuningsite import connection
 connection.STALLED = connection.HEAD = connection.REQUEST = 2.0
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+import django
+django.setup()
+from apps.dashboard import consumers
+consumers.BETWEEN_FRAMES, consumers.MOST = 0.01, 10**6
 """
     with served(tmp_path_factory.mktemp("site"), 3 << 20, change) as found:
         yield found
@@ -150,14 +154,49 @@ def said(text):
     return bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text
 
 
-def test_a_viewer_that_says_more_than_a_page_is_broken_off(site, archive):
-    """Half a million acknowledgements kept everybody waiting for 16 s, and took 130 MB."""
+def viewing(site, archive, query=""):
+    """A line to the run."""
     upgrade = [
         "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
         f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}", f"Origin: http://127.0.0.1:{site.port}",
     ]  # fmt: skip
-    run, cookie = site.ask("result = str(TuningRun.objects.get().pk)"), archive[1]
-    with asked_for(site, f"/ws/runs/{run}/", cookie, *upgrade) as viewer:
+    run = site.ask("result = str(TuningRun.objects.get().pk)")
+    return asked_for(site, f"/ws/runs/{run}/{query}", archive[1], *upgrade)
+
+
+TOLD = """
+from apps.tuning.models import Event
+run = TuningRun.objects.get()
+told = ({{"kind": "log", "seq": seq, "text": "x" * {0}}} for seq in range(1000, 1000 + {1}))
+Event.objects.bulk_create(
+    [Event(run=run, seq=one["seq"], kind="log", payload=one, digest=str(one["seq"])) for one in told], 500
+)
+"""
+
+
+def test_what_a_viewer_acknowledges_and_does_not_take_is_not_held_for_it(site, archive):
+    site.ask(TOLD.format(10_000, 5000))
+    before = memory(site, "VmRSS")
+    with viewing(site, archive, "?after=999") as viewer:
+        viewer.sendall(said(b'{"ack": 900000000000000000}') * 100)
+        eventually(lambda: connected(site) == 0, 20, "the end of the line")
+        assert memory(site, "VmHWM") - before < 25 << 20, "of fifty millions"
+    site.ask("from apps.tuning.models import Event; Event.objects.filter(seq__gte=1000).delete()")
+
+
+def test_who_is_sent_away_is_not_listened_to(site, archive):
+    with viewing(site, archive) as viewer:
+        assert b" 101 " in viewer.recv(1000)
+        viewer.sendall(bytes([0x88, 0x80, 0, 0, 0, 0]))  # the site closes the line too
+        with suppress(ConnectionError):
+            for _ in range(1000):
+                viewer.sendall(said(ACKNOWLEDGED) * 1000)
+            pytest.fail("it was listened to")
+
+
+def test_a_viewer_that_says_more_than_a_page_is_broken_off(site, archive):
+    """Half a million acknowledgements kept everybody waiting for 16 s, and took 130 MB."""
+    with viewing(site, archive) as viewer:
         assert b" 101 " in viewer.recv(1000)
         viewer.sendall(said(ACKNOWLEDGED) * 4 * 60)  # a minute's
         viewer.settimeout(0.5)

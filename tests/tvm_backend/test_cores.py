@@ -71,7 +71,7 @@ def test_slow_cores_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_as_many_threads_are_used_as_are_asked_for() -> None:
     """TVM's pool by itself has no more than there are processors of the highest frequency, here all: one more tells."""
     script = (
-        "import tvm; from workers.tvm_backend import runtime; runtime.spread_threads(); "
+        "from workers.tvm_backend import runtime; runtime.load(); import tvm; runtime.spread_threads(); "
         "print(tvm.get_global_func('runtime.NumThreads')())"
     )
     for threads in (2, (os.cpu_count() or 1) + 1):

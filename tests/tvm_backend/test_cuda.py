@@ -25,7 +25,7 @@ TARGET: dict[str, Any] = {
     "kind": "cuda", "arch": "sm_80", "max_threads_per_block": 1024, "max_shared_memory_per_block": 49152,
     "thread_warp_size": 32, "registers_per_block": 65536, "host": {"kind": "llvm", "num-cores": 2},
 }  # fmt: skip
-FIRST, DRAWN = 2, 3
+FIRST, DRAWN = 1, 2
 NAMES = (
     "Conv, strided", "Conv, grouped", "Conv, depthwise", "Conv of a volume", "ConvTranspose", "Gemm", "attention's products",
     "Softmax", "LayerNormalization", "GlobalMaxPool", "MaxPool, rounded up", "Resize", "DepthToSpace", "LpPool",

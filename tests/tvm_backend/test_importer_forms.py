@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
@@ -15,9 +14,8 @@ from tests.networks import forms
 from tests.tvm_backend.local import reference, target
 from tests.tvm_backend.test_configurations import Compiled
 from tests.zoo import constant, model_of
-from workers.networks.clean import BROUGHT
 from workers.networks.errors import NetworkError
-from workers.networks.opsets import WRITTEN_OUT
+from workers.networks.importable import CONVERTED
 
 pytestmark = pytest.mark.tvm
 
@@ -98,24 +96,11 @@ def test_activations_are_polynomials_exact_to_some_units_in_the_last_place(
         assert (np.abs(found - wanted)[shown] <= 1e-6 * np.abs(wanted)[shown]).all()
 
 
-def test_what_the_simplifier_may_bring_in_can_be_imported_and_what_is_written_out_cannot() -> None:
+def test_what_can_be_taken_is_known_without_tvm() -> None:
     target()
-    from workers.tvm_backend.importer import unsupported
+    from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
-    assert unsupported(BROUGHT) == []
-    # com.microsoft's Attention has a converter, which would take ONNX's for it.
-    assert unsupported(WRITTEN_OUT) == sorted(WRITTEN_OUT - {"Attention"})
-
-
-def test_every_standard_operator_that_is_defined_by_others_is_imported_or_written_out() -> None:
-    """But for random numbers and sequences."""
-    target()
-    from workers.tvm_backend.importer import unsupported
-
-    latest = {schema.name: schema for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
-    others = {"Bernoulli", "SequenceMap"}
-    defined = {name for name, one in latest.items() if one.has_function or one.has_context_dependent_function}
-    assert set(unsupported(defined)) - WRITTEN_OUT == others
+    assert set(_get_convert_map()) == CONVERTED
 
 
 @pytest.mark.parametrize(

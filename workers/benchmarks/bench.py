@@ -57,6 +57,6 @@ class Bench:
 
         workload = self._workloads[one.operator]
         given = self._arguments.of(one.operator, one.shapes, workload.weights, workload.batch)
-        stopwatch = Stopwatch(one.program, given, self._handover)
+        stopwatch = Stopwatch(one.program, given, self._handover, self._evaluator.shortest)
         (runs, _), _ = self._moment.of(partial(timed, stopwatch, self._evaluator, None), QUIET)
         return self._evaluator.estimate(runs)[0]

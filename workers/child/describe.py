@@ -17,6 +17,7 @@ from workers.networks.check import load
 from workers.networks.clean import clean
 from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
+from workers.networks.importable import SIZED_BY_VALUES, check_operators
 from workers.networks.inspect import Inspection, inspect_model
 from workers.networks.opsets import WRITTEN_OUT
 from workers.networks.precision import INTEGER_OPERATORS
@@ -42,12 +43,6 @@ def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse)
     model = load(order["network"])
     inspection, kinds = inspect_model(model), operator_types(model)
     del model
-    # Loaded only for a file that stood the check.
-    from workers.tvm_backend import runtime
-
-    runtime.load()
-    from workers.tvm_backend.importer import SIZED_BY_VALUES, check_operators
-
     try:
         check_operators(kinds - INTEGER_OPERATORS)
     except NetworkError:

@@ -184,7 +184,11 @@ class Proposer(Protocol):
 
 
 class Evaluator(Protocol):
-    """Decides how often a program is timed. Called in the measuring process after every run."""
+    """Decides how often a program is timed. Called in the measuring process after every run, which takes `shortest` seconds
+    at least: shorter programs are called several times in one."""
+
+    @property
+    def shortest(self) -> float: ...
 
     def more(self, times: Sequence[float], incumbent: float | None) -> int:
         """Runs to time next; 0 stops. `times` are all so far, `incumbent` the operator's best mean or None."""

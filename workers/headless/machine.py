@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from workers.headless.errors import UserMistake
 from workers.headless.terminal import visible
 from workers.headless.whole import write_whole
 from workers.messages.device import Address
-from workers.messages.machine import most_cores
+from workers.messages.machine import fingerprint, memory, most_cores
 
 FIELDS = ("hardware", "peak", "versions")
+SIGN = "fingerprint"
+"""Kept beside them: what can be told again without loading TVM, which every command would wait for."""
 
 
 def cache() -> Path:
@@ -34,14 +37,11 @@ def device_machine(device: Address) -> dict[str, Any]:
 def this_machine(measure_again: bool = False) -> dict[str, Any]:
     """{hardware, peak, versions}; measures the peak when the machine is not the one that was kept."""
     _check_cores()
-    kept = _kept()
-    if kept is not None and not measure_again:
-        now = ask({"task": "hardware", "peak": False})
-        if all(now[name] == kept[name] for name in ("hardware", "versions")):
-            return kept
+    if not measure_again and (kept := _kept()) is not None:
+        return kept
     found = ask({"task": "hardware", "peak": True})
     result = {name: found[name] for name in FIELDS}
-    _keep(result)
+    _keep({**result, SIGN: fingerprint()})
     return result
 
 
@@ -64,11 +64,13 @@ def _check_cores() -> None:
 
 
 def _kept() -> dict[str, Any] | None:
-    """None too where it is not what `this_machine` keeps."""
+    """None where it is not what `this_machine` keeps, or of another machine."""
     try:
         found = json.loads(cache().read_text())
-        return {name: dict(found[name]) for name in FIELDS}
-    except (OSError, RuntimeError, ValueError, TypeError, KeyError):
+        kept = {name: dict(found[name]) for name in FIELDS}
+        same = found[SIGN] == fingerprint() and kept["hardware"]["memory"] == memory()
+        return kept if same and all(version(name) == known for name, known in kept["versions"].items()) else None
+    except (OSError, RuntimeError, ValueError, TypeError, KeyError, PackageNotFoundError):
         return None
 
 

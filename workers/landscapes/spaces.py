@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.evaluator.estimate import LONGEST_TIMING, SHORTEST_RUN, TURNS, of_turns
+from workers.engine.evaluator.estimate import LONGEST_TIMING, TURNS, of_turns
 from workers.engine.evaluator.timing import timed_runs
 from workers.engine.ports import Candidate, Evaluator, Outcome
 from workers.engine.space import Configuration, Knob, Operator, Sketch
@@ -124,7 +124,8 @@ class SpaceLandscape(Landscape):
                 candidate, candidate.configuration, identity, None, cause=cause,
                 build_seconds=build, measure_seconds=overhead,
             )  # fmt: skip
-        draws = Draws(part.times[row], np.random.default_rng([self._seed, candidate.operator, first, candidate.round]))
+        luck = np.random.default_rng([self._seed, candidate.operator, first, candidate.round])
+        draws = Draws(part.times[row], luck, self._evaluator.shortest)
         times, figures = list[float](), []
         for _ in range(TURNS if candidate.in_turns else 1):
             draws.left = LONGEST_TIMING
@@ -143,24 +144,26 @@ class SpaceLandscape(Landscape):
             len(times),
             stopped,
             build_seconds=build,
-            measure_seconds=overhead + float(np.maximum(times, SHORTEST_RUN).sum()),
+            measure_seconds=overhead + draws.spent,
         )
 
 
 class Draws:
-    """Runs of one program, drawn from the recorded ones; `left` is what a measuring process would still give it, in s."""
+    """Runs of one program, drawn from the recorded ones, each of `shortest` seconds at least; `left` is what a measuring
+    process would still give it, and `spent` what all took, in s."""
 
-    def __init__(self, recorded: NDArray[np.float64], rng: np.random.Generator) -> None:
+    def __init__(self, recorded: NDArray[np.float64], rng: np.random.Generator, shortest: float) -> None:
         self._runs, self._rng = rng.permutation(recorded[np.isfinite(recorded)]), rng
-        self._made = 0
-        self.left = LONGEST_TIMING
+        self._shortest, self._made = shortest, 0
+        self.left, self.spent = LONGEST_TIMING, 0.0
 
     def runs(self, count: int) -> list[float]:
         """Seconds of `count` more: each recorded one once, then any of them."""
         fresh = self._runs[self._made : self._made + count]
         more = [*fresh.tolist(), *self._rng.choice(self._runs, count - len(fresh)).tolist()]
         self._made += count
-        self.left -= sum(max(run, SHORTEST_RUN) for run in more)
+        took = sum(max(run, self._shortest) for run in more)
+        self.left, self.spent = self.left - took, self.spent + took
         return more
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import onnx
 import tvm
 from tvm import relax
-from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
+from tvm.relax.frontend.onnx import from_onnx
 
-from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
-from workers.networks.recurrent import ACTIVATIONS, STEPS
+from workers.networks.importable import check_operators
 from workers.tvm_backend import (
     concatenation,
     constants,
@@ -31,11 +30,6 @@ from workers.tvm_backend import (
 from workers.tvm_backend.hardware import is_gpu, vector_lanes
 
 NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
-SIZED_BY_VALUES = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
-"""Operators whose outputs have as many elements as the values of their inputs ask for; sizes here are fixed."""
-
-UNCHECKED = frozenset({"EmbedLayerNormalization", "MaxRoiPool"})
-"""Operators that look up at places which nobody can bound from outside (`networks.indices`)."""
 
 
 class ImportFailed(Exception):
@@ -60,42 +54,6 @@ class Way:
     layout: str
     balance: float | None = None
     exactly: bool = False
-
-
-def unsupported(operators: Iterable[str]) -> list[str]:
-    """Those of the ONNX operator types that TVM's frontend has no converter for, sorted."""
-    known = {*onnx_frontend._get_convert_map(), "If", "Constant"}
-    return sorted(set(operators) - known)
-
-
-def check_operators(kinds: Iterable[str]) -> None:
-    """Raises NetworkError naming those of the ONNX operator types that cannot be imported. Cleaning takes out some."""
-    found = set(kinds)
-    if sized := found & SIZED_BY_VALUES:
-        raise NetworkError(
-            _listed(sized),
-            "how much comes out of these operators depends on the values, and sizes are fixed here",
-            "export the network without its post-processing, up to the boxes and scores, and choose among them outside",
-        )
-    if unchecked := found & UNCHECKED:
-        raise NetworkError(
-            _listed(unchecked),
-            "TVM looks up in what these read without looking where it ends",
-            "export the network with standard operators, before ONNX Runtime's own optimisation",
-        )
-    if recurrent := found & ACTIVATIONS.keys():
-        raise NetworkError(
-            _listed(recurrent),
-            "only recurrent operators of constant weights, usual activations, whole sequences with the time in front and "
-            f"{STEPS} steps at most are written out here, without clip, peepholes and input_forget",
-            "give a shorter sequence, or export the network with layout=0 and without these, or with its steps written out",
-        )
-    if missing := unsupported(found):
-        raise NetworkError(_listed(missing), "TVM cannot import these operators", "export the network with others")
-
-
-def _listed(kinds: Iterable[str]) -> str:
-    return ", ".join(sorted(kinds))
 
 
 def import_network(

@@ -21,19 +21,21 @@ QUICK = 0.01
 class Stopwatch:
     """Seconds of single runs. The first is one plain call, so that a hopeless program is run once only.
 
-    Programs shorter than SHORTEST_RUN are called several times a run. Before each call its tensors are handed over, which
+    Programs shorter than `shortest` seconds are called several times a run. Before each call its tensors are handed over, which
     is not in its seconds, but fills a run: it takes several times as long as the shortest programs.
     """
 
-    def __init__(self, entry: Callable[..., None], given: Given, handover: Handover) -> None:
-        self._entry, self._given, self._handover = entry, given, handover
+    def __init__(
+        self, entry: Callable[..., None], given: Given, handover: Handover, shortest: float = SHORTEST_RUN
+    ) -> None:
+        self._entry, self._given, self._handover, self._shortest = entry, given, handover, shortest
         self._number = 0
 
     def runs(self, count: int) -> list[float]:
         """Seconds of each of `count` runs."""
         if not self._number:
             first, whole = self._first()
-            self._number = max(1, math.ceil(SHORTEST_RUN / max(whole, 1e-7)))
+            self._number = max(1, math.ceil(self._shortest / max(whole, 1e-7)))
             return [first, *self.runs(count - 1)] if count > 1 else [first]
         return [self._calls(self._number)[0] for _ in range(count)]
 

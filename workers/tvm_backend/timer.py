@@ -65,7 +65,7 @@ class Timer:
         kept = self._kept.pop(id) if last else self._kept[id]
         began = time.perf_counter()
         given = self._arguments.of(kept.operator, kept.shapes, kept.weights, kept.batch)
-        stopwatch = Stopwatch(kept.entry, given, self.handover)
+        stopwatch = Stopwatch(kept.entry, given, self.handover, self._evaluator.shortest)
         with runtime.on_core(self._cores):
             rested = self.moment.acquainted(lately)
             (times, stopped), waited = self.moment.of(partial(timed, stopwatch, self._evaluator, incumbent), patience)

@@ -223,7 +223,7 @@ def downloads(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def _left(found: TuningRun) -> dict[str, Any]:
     """What there is to take, and what can be done next."""
-    artifacts = list(found.artifacts.all()[: 2 * Artifact.KEPT])
+    artifacts = list(found.artifacts.select_related("job")[: 2 * Artifact.KEPT])
     ready = next((artifact for artifact in artifacts if artifact.state == Artifact.State.READY), None)
     first = figures.headline(found)
     siblings = TuningRun.objects.filter(network=found.network_id).exclude(latency=None)

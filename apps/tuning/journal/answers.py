@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.catalog.models import Network, Target
 from apps.catalog.services import keep_converted
-from apps.core import clock, machine
+from apps.core import clock
 from apps.core.amounts import shown
 from apps.core.content import Stored
 from apps.tuning import quota
@@ -17,6 +17,7 @@ from apps.tuning.journal.recorder import Recorder
 from apps.tuning.leases import Claim
 from apps.tuning.models import Job
 from workers.messages import Event as Told
+from workers.messages.machine import fingerprint
 
 LARGEST = 1 << 18
 """Bytes of an inspection, as JSON: a page lists a hundred networks."""
@@ -59,8 +60,9 @@ class Answers(Recorder):
 
     def _measured(self, event: Told, target: Target) -> None:
         hardware, peak, device = event["hardware"], event["peak"] or {}, target.device
-        seen = {} if device else {"fingerprint": machine.fingerprint()}
+        seen = {} if device else {"fingerprint": fingerprint()}
         ceilings = {"peak_flops": peak["flops"], "bandwidth": peak["bandwidth"]} if peak else {}
+        taken = {"key": target.new_key, "new_key": ""} if target.new_key else {}
         Target.objects.filter(jobs=self._job).update(
             state=Target.State.READY,
             name=(f"{str(hardware['name'])[:120]} at {device}" if device else str(hardware["name"]))[:200],
@@ -72,4 +74,5 @@ class Answers(Recorder):
             error="",
             next_step="",
             **ceilings,
+            **taken,
         )

@@ -9,11 +9,11 @@ from django.db import transaction
 
 from apps.catalog.models import Target
 from apps.core.errors import Refused
-from apps.core.machine import fingerprint
 from apps.tuning.models import Job
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import ACTIVE, HELD
 from workers.messages.device import Address
+from workers.messages.machine import fingerprint
 
 
 def ensure_local_target() -> Target:
@@ -86,8 +86,8 @@ def add_device(address: Address, user: Any) -> Target:
         job = _being_measured(target)
         if job and job.state in HELD:
             raise Refused(address, "it is being tested", "wait until that is over")
-        if not new:
-            Target.objects.filter(pk=target.pk).update(key=address.key)
+        if not new:  # runs go on with the key that is known to be good
+            Target.objects.filter(pk=target.pk).update(new_key=address.key)
         if job is None:
             _measuring(target, user)
     return target

@@ -16,6 +16,9 @@ from workers.messages.device import PORT, Address
 KEY = "0123456789abcdef0123456789abcdef"
 FOUND = {"name": "Cortex-A72", "cores": 4, "target": {"kind": "llvm", "mtriple": "aarch64-linux-gnu"}}
 
+PEAK = {"flops": 2e10, "bandwidth": 3e9}
+HEARD = {"kind": "result", "clock": 1.0, "task": "hardware", "hardware": FOUND, "peak": PEAK, "versions": {}}
+
 
 @pytest.fixture
 def staff(site: Any) -> Any:
@@ -30,9 +33,7 @@ def board(site: Any, staff: Any) -> Target:
     target = services.add_device(Address("10.0.0.7", PORT, KEY), staff)
     held = services.claim(Job.objects.get(task="hardware", target=target).pk, "worker")
     assert held is not None
-    peak = {"flops": 2e10, "bandwidth": 3e9}
-    event = {"kind": "result", "clock": 1.0, "task": "hardware", "hardware": FOUND, "peak": peak, "versions": {}}
-    services.write(held, [event])
+    services.write(held, [HEARD])
     services.conclude(held, "finished")
     target.refresh_from_db()
     return target
@@ -113,8 +114,32 @@ def test_what_is_no_address_and_no_key_is_said(site: Any, staff: Any, address: s
 def test_added_again_it_is_called_with_the_new_key(board: Target, staff: Any) -> None:
     again = services.add_device(Address("10.0.0.7", PORT, KEY[::-1]), staff)
     assert again.pk == board.pk
-    assert Target.objects.get(pk=board.pk).key == KEY[::-1]
-    assert Job.objects.filter(task="hardware", target=board, state="queued").count() == 1
+    job = Job.objects.get(task="hardware", target=board, state="queued")
+    held = services.claim(job.pk, "worker")
+    assert held is not None
+    assert held.order()["device"]["key"] == KEY[::-1]
+    board.refresh_from_db()
+    assert board.device == Address("10.0.0.7", PORT, KEY), "runs go on with the key that is good"
+    services.write(held, [HEARD])
+    services.conclude(held, "finished")
+    board.refresh_from_db()
+    assert (board.state, board.device, board.new_key) == ("ready", Address("10.0.0.7", PORT, KEY[::-1]), "")
+
+
+def test_a_key_that_the_device_does_not_take_is_forgotten(board: Target, staff: Any) -> None:
+    services.add_device(Address("10.0.0.7", PORT, KEY[::-1]), staff)
+    held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk, "worker")
+    assert held is not None
+    services.write(
+        held, [{"kind": "failed", "clock": 1.0, "error": "DeviceRefused", "reason": "another key", "next_step": "look"}]
+    )
+    services.conclude(held, "failed")
+    board.refresh_from_db()
+    assert (board.state, board.device, board.new_key) == ("ready", Address("10.0.0.7", PORT, KEY), "")
+    services.remeasure(board, staff)
+    held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk, "worker")
+    assert held is not None
+    assert held.order()["device"]["key"] == KEY
 
 
 def test_while_it_is_tested_its_key_stays(board: Target, staff: Any) -> None:

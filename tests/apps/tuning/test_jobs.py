@@ -19,7 +19,6 @@ from apps.catalog.services import create_network
 from apps.core import clock
 from apps.core.access import owned
 from apps.core.errors import Refused
-from apps.core.machine import fingerprint
 from apps.operations.management.commands.reconcile import Command as Reconcile
 from apps.tuning import dispatch, orders, services
 from apps.tuning.models import Artifact, Job, Outbox, TuningRun
@@ -29,6 +28,7 @@ from tests.apps.rows import Site
 from tests.apps.threads import in_threads
 from workers.messages import Budget, RunSpec
 from workers.messages.baselines import BASELINES, PACKAGES
+from workers.messages.machine import fingerprint
 from workers.messages.orders import FUTILE
 
 MINUTE = timedelta(minutes=1)

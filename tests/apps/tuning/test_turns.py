@@ -80,11 +80,19 @@ def test_whatever_a_child_tells_nobody_waits_longer_for_it_than_so(site: Site, m
     held = Held(site, measured=measured)
     TuningRun.objects.filter(pk=held.run.pk).update(clock=clock_)
     other = site.bobs(SHORT)
-    Job.objects.filter(pk=other.job_id).update(created=held.began - LATE)  # it may have waited for others
+    Job.objects.filter(pk=other.job_id).update(queued=held.began - LATE)  # it may have waited for others
     assert held.asked(LATE - SECOND) == "continue"
     assert held.asked(LATE + 10 * SECOND) == "turn"
-    Job.objects.filter(pk=other.job_id).update(created=held.began + LATE)
+    Job.objects.filter(pk=other.job_id).update(queued=held.began + LATE)
     assert held.asked(LATE + 20 * SECOND) == "continue", "who came late has not waited"
+
+
+def test_who_was_paused_meanwhile_has_not_waited(site: Site) -> None:
+    other = site.bobs(SHORT)
+    services.request(other, site.bob, "pause")
+    Job.objects.filter(pk=other.job_id).update(created=clock.now() - 10 * LATE, queued=clock.now() - 10 * LATE)
+    services.request(other, site.bob, "resume")
+    assert clock.now() - Job.objects.get(pk=other.job_id).queued < LATE
 
 
 @pytest.mark.parametrize(("clock_", "word"), [(86400.0 - 100.0, "continue"), (86400.0 - 200.0, "turn")])

@@ -23,6 +23,8 @@ SCHEDULING = (
 """DynaTune's rivals (5.1 to 5.3, Appendices A and C), for curve landscapes. Not "random" and "auto": with recorded searches
 they would be round_robin and dynatune. Not "metaschedule" here or below: its search is TVM's."""
 
+RANKING = 'autotvm+rhythm.plan=32+search.first=16+cost_model.objective="rank"'
+"""AutoTVM with the plans and the objective of AdaTune's script, which compares with it so."""
 SA, AE, SA_AS, AE_AS = "autotvm", "chameleon-ae", "chameleon-sa-as", "chameleon-paper"
 WIDE = f"+search.pool={POOL:g}+search.first={PLAN}+search.epsilon=0.05"
 """Samplers are compared on as many candidates, after the same first plan: more is no merit of theirs."""
@@ -31,7 +33,7 @@ AE_AS_ON = f"{AE_AS}+rhythm.slots=null"
 DIVERSE, DIVERSE_AE = f"{SA}+sampler=diverse{WIDE}", f"{AE}+sampler=diverse{WIDE}"
 WIDE_SA_AS, WIDE_AE_AS = SA_AS + WIDE, AE_AS_ON + WIDE
 SEARCHING = (
-    "random", SA, AE, SA_AS, AE_AS, AE_AS_ON, WIDE_SA_AS, WIDE_AE_AS, DIVERSE, DIVERSE_AE, "adatune-evaluator",
+    "random", RANKING, SA, AE, SA_AS, AE_AS, AE_AS_ON, WIDE_SA_AS, WIDE_AE_AS, DIVERSE, DIVERSE_AE, "adatune-evaluator",
     "adatune-surrogate", "adatune-contextual", "adatune-paper", "sequential", "chameleon", "adatune", "dynatune",
     "dynatune-chameleon", "dynatune-adatune", "auto",
 )  # fmt: skip

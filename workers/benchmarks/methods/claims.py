@@ -17,6 +17,7 @@ from workers.benchmarks.methods.arms import (
     NEXT,
     PAPER,
     PAPER_RULE,
+    RANKING,
     SA,
     SA_AS,
     WIDE_AE_AS,
@@ -246,12 +247,17 @@ CLAIMS = (
         for figure, words in (("drawn", "like those it knows"), ("proposed", "that it proposed"))
     ),
     *(
-        Claim("AdaTune", f"{_TIME}, AdaTune over AutoTVM, {words}", "1.3-3.9x", arm, SA, time_to_same, SEARCH, every=1.3,
+        Claim("AdaTune", f"{_TIME}, AdaTune over AutoTVM, {words}", "1.3-3.9x", arm, base, time_to_same, SEARCH, every=1.3,
               median=2.0)
-        for arm, words in (("adatune-paper", "program's numbers"), ("adatune", "ours"))
+        for arm, base, words in (
+            ("adatune-paper", RANKING, "as the program has both"),
+            ("adatune-paper", SA, "AutoTVM as Chameleon has it"),
+            ("adatune", "sequential", "both with our timings and walks"),
+        )
     ),
-    Claim("AdaTune", "speed in equal time, AdaTune over AutoTVM", "up to 115 %", "adatune-paper", SA, quality_in_time, SEARCH,
-          somewhere=2.15),
+    Claim("AdaTune", f"{_TIME}, our AdaTune over AutoTVM as published", "-", "adatune", SA, time_to_same, SEARCH),
+    Claim("AdaTune", "speed in equal time, AdaTune over AutoTVM, as the program has both", "up to 115 %", "adatune-paper",
+          RANKING, quality_in_time, SEARCH, somewhere=2.15),
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ Arms = Mapping[str, Runs]
 
 BARS: tuple[tuple[str, Measure, str], ...] = (
     ("time", time_to_same, "time to within 1 % of the final latency of {base}, times less"),
-    ("equal-time", quality_in_time, "speed at half the tuning time of {base}, times its"),
+    ("equal-time", quality_in_time, "speed of an operator after half the time of {base}, times its"),
     ("final", quality, "speed at the end, times that of {base}"),
     ("measurements", measurements_to_same, "measurements to the best of {base}, times fewer"),
     ("operator-time", seconds_to_same, "time to the best of {base} of an operator, times less"),

@@ -21,7 +21,6 @@ from workers.benchmarks.methods.walks import Gain, walks
 from workers.engine.belief import PAPER
 from workers.engine.cost_model.random_forest import Z
 from workers.engine.evaluator import adaptive, evaluator_from, fixed
-from workers.engine.evaluator.estimate import SHORTEST_RUN
 from workers.engine.evaluator.timing import timed_runs
 from workers.engine.explorer.ppo import Settings
 from workers.engine.methods import METHODS
@@ -88,9 +87,10 @@ def evaluators(source: Source, seed: int) -> Figures:
         for place, row in enumerate(rows):
             for number, (name, timer) in enumerate(TIMERS.items()):
                 chosen = evaluator_from(*timer)
-                draws = Draws(part.times[row], np.random.default_rng([seed, part.operator.index, int(row), number]))
+                luck = np.random.default_rng([seed, part.operator.index, int(row), number])
+                draws = Draws(part.times[row], luck, chosen.shortest)
                 times, _ = timed_runs(chosen, None, draws.runs, lambda draws=draws: draws.left)  # type: ignore[misc]
-                seconds[name] += float(np.nan_to_num(part.overhead[row]) + np.maximum(times, SHORTEST_RUN).sum())
+                seconds[name] += float(np.nan_to_num(part.overhead[row])) + draws.spent
                 figures[name][place] = chosen.estimate(times)[0]
         count += len(rows)
         if len(rows) > 2:
@@ -309,6 +309,7 @@ class _Played:
         self._slots = [0] * len(self._operators)
         self._seconds = [0.0] * len(self._operators)
         self._done = [int(np.argmax(np.isfinite(search.best))) + 1 for search in self._searches]
+        self._warm = [self._trials(index) for index in range(len(self._operators))]
 
     @property
     def progress(self) -> list[Progress]:
@@ -326,6 +327,10 @@ class _Played:
         self._slots[index] += 1
         return self._of(index)
 
+    def _trials(self, index: int) -> int:
+        """Of what was played: those that were measured."""
+        return int(self._searches[index].trials[: self._done[index]].sum())
+
     def _of(self, index: int) -> Progress:
         search, done = self._searches[index], self._done[index]
         curve = search.best[:done][search.trials[:done]].tolist()
@@ -336,6 +341,7 @@ class _Played:
             self._slots[index],
             self._seconds[index],
             done == len(search),
+            measured=len(curve) - self._warm[index],
             unbuilt=int((~search.trials[since:done]).sum()),
         )
 

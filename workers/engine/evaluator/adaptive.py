@@ -38,6 +38,7 @@ class AdaptiveEvaluator:
     epsilon: float = 0.02
     reject: float = 1.5
     z: float = 3.0
+    shortest: float = SHORTEST_RUN
 
     def __post_init__(self) -> None:
         if self.batch < 0 or (self.batch == 0 and not self.batch_seconds > 0) or self.batches < 1:
@@ -45,10 +46,10 @@ class AdaptiveEvaluator:
                 f"batch {self.batch} must be a number of runs, or 0 with batch_seconds {self.batch_seconds} above 0, "
                 f"and batches {self.batches} at least 1"
             )
-        if self.most <= self.batches or self.seconds < 0 or self.epsilon < 0 or self.z < 0:
+        if self.most <= self.batches or min(self.seconds, self.epsilon, self.z, self.shortest) < 0:
             raise ValueError(
                 f"most {self.most} must be above batches {self.batches}; seconds {self.seconds}, "
-                f"epsilon {self.epsilon} and z {self.z} must not be negative"
+                f"epsilon {self.epsilon}, z {self.z} and shortest {self.shortest} must not be negative"
             )
         if self.reject != 0 and self.reject < 1:
             raise ValueError(f"reject {self.reject} would cut programs faster than the incumbent; use 0, or 1 and more")
@@ -90,7 +91,7 @@ class AdaptiveEvaluator:
         full = [batch for batch in self._split(times) if self._full(batch)]
         if len(full) > self.batches and self._agree(full):
             return "converged"
-        spent = sum(max(t, SHORTEST_RUN) for t in times)
+        spent = self._filled(times)
         over = len(full) > self.batches and 0 < self.seconds <= spent
         return "complete" if over or len(times) >= self.most else ""
 
@@ -112,14 +113,18 @@ class AdaptiveEvaluator:
         if self.batch:
             return len(batch) >= self.batch
         # Sums of equal times differ from their product in the last digits.
-        return sum(max(t, SHORTEST_RUN) for t in batch) >= self.batch_seconds * (1 - 1e-9)
+        return self._filled(batch) >= self.batch_seconds * (1 - 1e-9)
 
     def _missing(self, batch: Sequence[float], times: Sequence[float]) -> int:
         """Runs until `batch` is full."""
         if self.batch:
             return self.batch - len(batch)
-        left = self.batch_seconds - sum(max(t, SHORTEST_RUN) for t in batch)
-        return math.ceil(left / max(statistics.median(times), SHORTEST_RUN) - 1e-9)
+        left = self.batch_seconds - self._filled(batch)
+        return math.ceil(left / max(statistics.median(times), self.shortest, 1e-9) - 1e-9)
+
+    def _filled(self, times: Sequence[float]) -> float:
+        """Seconds that these runs took."""
+        return sum(max(t, self.shortest) for t in times)
 
 
 PAPER: dict[str, Any] = {
@@ -129,5 +134,6 @@ PAPER: dict[str, Any] = {
     "batches": 2,
     "epsilon": 0.1,
     "reject": 0.0,
+    "shortest": 0.0,
 }
-"""AdaTune's program: 500 runs in batches of 50; nothing is compared with the incumbent."""
+"""AdaTune's program: 500 runs of one call each in batches of 50; nothing is compared with the incumbent."""

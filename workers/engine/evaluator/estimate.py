@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Sequence
 
 SHORTEST_RUN = 200e-6
-"""What a run takes at least (s): a measuring process repeats shorter programs inside one run."""
+"""What a run takes at least (s), unless an evaluator says otherwise: a measuring process repeats shorter programs inside one
+run. In the papers' scripts a run is one call."""
 LONGEST_TIMING = 8.0
 """Seconds for all runs of one program: 500 runs of a slow one are given up, what they said so far is not."""
 SINGLE_RUN_SPREAD = 0.1

@@ -26,10 +26,13 @@ class FixedEvaluator:
     reject: float = 1.5
     z: float = 3.0
     statistic: str = "median"
+    shortest: float = SHORTEST_RUN
 
     def __post_init__(self) -> None:
-        if not 1 <= self.runs <= self.most or self.seconds < 0 or self.z < 0:
-            raise ValueError(f"runs {self.runs} must be from 1 to most {self.most}; seconds and z must not be negative")
+        if not 1 <= self.runs <= self.most or min(self.seconds, self.z, self.shortest) < 0:
+            raise ValueError(
+                f"runs {self.runs} must be from 1 to most {self.most}; seconds, z and shortest must not be negative"
+            )
         if self.reject != 0 and self.reject < 1:
             raise ValueError(f"reject {self.reject} would cut programs faster than the incumbent; use 0, or 1 and more")
         estimate([1.0], self.statistic)
@@ -57,14 +60,21 @@ class FixedEvaluator:
         """As many runs as fill `seconds`: for a mean by the mean, as `min_repeat_ms` does, for a median by the quickest,
         as the middle of a first few that were disturbed would say to stop."""
         one = self.estimate(times)[0] if self.statistic == "mean" else min(times)
-        return max(self.runs, min(self.most, int(self.seconds / max(one, SHORTEST_RUN))))
+        return max(self.runs, min(self.most, int(self.seconds / max(one, self.shortest, 1e-9))))
 
     def _rejected(self, times: Sequence[float], incumbent: float | None) -> bool:
         return hopeless(times, incumbent, self.reject, self.runs, self.z)
 
 
-PAPER: dict[str, Any] = {"runs": 500, "most": 500, "seconds": 0.0, "reject": 0.0, "statistic": "mean"}
-"""AutoTVM's, DynaTune's and AdaTune's scripts: 500 runs."""
+PAPER: dict[str, Any] = {
+    "runs": 500,
+    "most": 500,
+    "seconds": 0.0,
+    "reject": 0.0,
+    "statistic": "mean",
+    "shortest": 0.0,
+}
+"""AutoTVM's, DynaTune's and AdaTune's scripts: 500 runs, of one call each."""
 
 METASCHEDULE: dict[str, Any] = {"runs": 3, "most": 500, "seconds": 0.1, "reject": 0.0, "statistic": "mean"}
 """MetaSchedule's default, number 3, repeat 1, min_repeat_ms 100. A run takes at least 200 µs, so that 500 are 100 ms."""

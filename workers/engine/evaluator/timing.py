@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from workers.engine.evaluator.estimate import SHORTEST_RUN
 from workers.engine.ports import Evaluator
 
 
@@ -21,7 +20,7 @@ def timed_runs(
     """
     times: list[float] = []
     while (wanted := evaluator.more(times, incumbent)) > 0:
-        fits = int(left() / max(times[-1], SHORTEST_RUN)) if times else 1
+        fits = int(left() / max(times[-1], evaluator.shortest, 1e-9)) if times else 1
         if fits < 1:
             return times, "late"
         times += runs(min(wanted, fits))

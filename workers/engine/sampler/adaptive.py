@@ -37,11 +37,11 @@ class Adaptive:
     the centroid that is neither. Candidates are what the explorer thinks fast, so what the cost model knows to be
     invalid is not among them.
 
-    `PAPER` and `PROGRAM` hold the paper's and the program's ways; the program also draws the other knobs of a centroid by
-    chance from those of the candidates. The default is what measured best: best speed after
-    160 measurements of a synthetic convolution, evolutionary search, plans of 32 of 256 candidates, ten seeds: 86
-    GFLOP/s, against 80 and 78 for the program's and 72 for the paper's way, 69 for greedy sampling (78 in plans of 9)
-    and 82 for the diversity filter, of 89 at best.
+    `PAPER` and `PROGRAM` hold the paper's and the program's ways; the program also rounds centroids down, draws their
+    other knobs by chance from those of the candidates, and replaces what is visited by chance alone. The default is
+    what measured best: best speed after 160 measurements of a synthetic convolution, evolutionary search, plans of 32
+    of 256 candidates, ten seeds: 86 GFLOP/s, against 80 and 78 for the program's and 72 for the paper's way, 69 for
+    greedy sampling (78 in plans of 9) and 82 for the diversity filter, of 89 at best.
 
     `figures`: "clusters" is the chosen k, "synthesised" how many of the plan are modes. Needs more candidates than it
     returns: a plan of 64, as the paper and the program have it, or a `pool` of `Search` of 4 or more.

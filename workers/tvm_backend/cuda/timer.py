@@ -11,7 +11,7 @@ from typing import Any
 
 import tvm
 
-from workers.engine.evaluator.estimate import LONGEST_TIMING, SHORTEST_RUN
+from workers.engine.evaluator.estimate import LONGEST_TIMING
 from workers.tvm_backend.arguments import Arguments, AtRest
 from workers.tvm_backend.stopwatch import QUICK, timed
 from workers.tvm_backend.timer import Timer
@@ -47,7 +47,8 @@ class CudaTimer(Timer):
         began = time.perf_counter()
         given = self._arguments.of(kept.operator, kept.shapes, kept.weights)
         try:
-            stopwatch = _Stopwatch(kept.entry, next(given.calls), AWAKE if began - self._rests > AWAKE else 0.0)
+            awake = AWAKE if began - self._rests > AWAKE else 0.0
+            stopwatch = _Stopwatch(kept.entry, next(given.calls), awake, self._evaluator.shortest)
             left = LONGEST_TIMING - (time.perf_counter() - began)
             times, stopped = timed(stopwatch, self._evaluator, incumbent, left)
         except Exception:
@@ -64,11 +65,11 @@ class CudaTimer(Timer):
 
 
 class _Stopwatch:
-    """Seconds of single runs; programs shorter than SHORTEST_RUN are called several times a run."""
+    """Seconds of single runs; programs shorter than `shortest` seconds are called several times a run."""
 
-    def __init__(self, entry: Entry, arguments: Sequence[Any], awake: float) -> None:
+    def __init__(self, entry: Entry, arguments: Sequence[Any], awake: float, shortest: float) -> None:
         """Calls it once, which loads the program, and if that was quick for `awake` seconds more."""
-        self._entry, self._arguments = entry, arguments
+        self._entry, self._arguments, self._shortest = entry, arguments, shortest
         self._number, self._called = 0, self._calls(1)
         if self._called < awake:
             self._calls(math.ceil(awake / max(self._called, 1e-6)))
@@ -77,7 +78,7 @@ class _Stopwatch:
         if self._number:
             return [self._calls(self._number) for _ in range(count)]
         first = self._called if self._called >= QUICK else self._calls(1)  # a hopeless one is not run again
-        self._number = max(1, min(MOST_CALLS, math.ceil(SHORTEST_RUN / max(first, 1e-7))))
+        self._number = max(1, min(MOST_CALLS, math.ceil(self._shortest / max(first, 1e-7))))
         return [first, *self.runs(count - 1)]
 
     def _calls(self, number: int) -> float:

@@ -93,6 +93,7 @@ class Agent:
         ratios = torch.exp(self._chosen(logs, actions) - before)
         clipped = torch.clamp(ratios, 1 - self._settings.clip, 1 + self._settings.clip)
         gain = torch.minimum(ratios * advantages[:, None], clipped * advantages[:, None]).sum(dim=1).mean()
-        entropy = -(logs.exp() * logs).sum(dim=2).mean() / math.log(DIRECTIONS)
+        each = -(logs.exp() * logs).sum(dim=2)
+        entropy = each.sum(dim=1).mean() if self._settings.spread == "action" else each.mean() / math.log(DIRECTIONS)
         error = torch.square(values - returns).mean()
         return -gain + self._settings.value * error - self._settings.entropy * entropy

@@ -16,8 +16,9 @@ class Settings:
 
     A call walks `episodes`, `together` of them at a time, each at most `steps` long (paper: 500), and learns after each
     group; the paper does not say how often it learns. Adam's `rate`, `discount`, GAE parameter `gae`, `epochs` over
-    each group in minibatches of `minibatch` (not in the paper), `clip`, `value` and `entropy` coefficients; the entropy
-    is the mean over knobs, 1 when all directions are equally likely.
+    each group in minibatches of `minibatch` (not in the paper), `clip`, `value` and `entropy` coefficients. `spread` is
+    what the entropy is of: "knob", the mean over knobs, 1 when all directions are equally likely, or "action", the sum over
+    knobs in nats (the whole action's, as in Schulman et al., and the program's).
 
     `ratio`: "joint" is the probability ratio of a whole action (Schulman et al., 2017), "knob" clips a ratio for each
     knob and sums the surrogates (program). `still` ends an episode when that share of its knobs stays or is sent to a
@@ -38,6 +39,7 @@ class Settings:
     clip: float = 0.3
     value: float = 1.0
     entropy: float = 0.01
+    spread: str = "knob"
     ratio: str = "knob"
     still: float | None = None
     reward: str = "log"
@@ -57,6 +59,8 @@ class Settings:
             raise ValueError("rate and clip are above 0, value and entropy at least 0")
         if self.ratio not in ("joint", "knob") or self.reward not in ("log", "speed"):
             raise ValueError("ratio is joint or knob, reward log or speed")
+        if self.spread not in ("action", "knob"):
+            raise ValueError("spread is action or knob")
         if self.still is not None and not 0 < self.still <= 1:
             raise ValueError("still is None or a share above 0 and up to 1")
 
@@ -70,6 +74,7 @@ PAPER: dict[str, Any] = {
     "steps": 500,
     "rate": 1e-3,
     "entropy": 0.1,
+    "spread": "action",
     "ratio": "joint",
     "reward": "speed",
     "minibatch": 512,
@@ -80,4 +85,4 @@ PAPER: dict[str, Any] = {
 
 PROGRAM: dict[str, Any] = {**PAPER, "clip": 0.2, "entropy": 0.3, "ratio": "knob", "still": 0.75}
 """What the authors' program does otherwise than the paper says. It also learns after every episode, from one draw of 32
-steps an epoch, and its two nets share nothing."""
+steps an epoch, its two nets share nothing, and its critic learns the estimates as they are, not as shares of the best."""

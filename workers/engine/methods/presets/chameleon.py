@@ -3,7 +3,8 @@
 An ablation changes AutoTVM (SA, simulated annealing and greedy sampling) by the part it is named after. Adaptive Sampling
 is given a plan of 64 and takes fewer of it: Table 7 has 64 as the most that an iteration plans, and the program clusters
 as many candidates. In the paper all that is measured was sampled (3.1, Algorithm 1): the first plan too, and nothing of
-later ones is random; the program measures a random plan first, as AutoTVM does.
+later ones is random; the program measures a random plan first, as AutoTVM does, and 3 configurations of each
+later one are drawn by chance, also where the sampler takes 16 (here 5 % of as many as are taken).
 """
 
 from __future__ import annotations

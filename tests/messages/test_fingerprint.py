@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.core import machine
-from workers.messages import machine as shared
+from workers.messages import machine
 
 CPU = """processor\t: {number}
 model name\t: AMD EPYC
@@ -22,9 +21,9 @@ flags\t\t: fpu
 @pytest.fixture
 def processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(machine, "PROCESSOR", tmp_path / "cpuinfo")
-    monkeypatch.setattr(shared, "CGROUP", tmp_path)
-    monkeypatch.setattr(shared, "MEMBERSHIP", tmp_path / "membership")
-    monkeypatch.delenv(shared.THREADS, raising=False)
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    monkeypatch.setattr(machine, "MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.delenv(machine.THREADS, raising=False)
     (tmp_path / "cpuinfo").write_text(CPU.format(number=0, speed=2596.1, more=""))
     return tmp_path / "cpuinfo"
 
