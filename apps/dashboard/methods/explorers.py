@@ -77,6 +77,10 @@ EXPLORERS = (
             *_of("product: not in the paper", minibatch=128),
             *_of(_TABLES, clip=0.3, value=1.0),
             *_of("product: learned fastest; 0.1 in Chameleon's tables", entropy=0.01),
+            *_of(
+                "product: the mean over knobs, 1 at most; in nats, over all knobs, in Chameleon's program",
+                spread="knob",
+            ),
             *_of("Chameleon's program: a ratio for each knob", ratio="knob"),
             *_of("Chameleon: episodes do not end early; 0.75 in its program", still=None),
             *_of("product: the logarithm of the estimate", reward="log"),

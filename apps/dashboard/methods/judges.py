@@ -45,6 +45,7 @@ _to = partial(numbers, "evaluator")
 _CUT = (
     *_to("product: a run so many times slower than the best ends it", reject=1.5),
     *_to("product: standard errors from the best that end it", z=3.0),
+    *_to("product: seconds of a run at least, of several calls where they are short", shortest=200e-6),
 )
 
 EVALUATORS = (

@@ -20,6 +20,7 @@ ANNEALING_OF_AUTOTVM = (
 )
 AGENT = (
     *numbers("explorer", "Chameleon, Tables 7 and 9", steps=500, rate=1e-3, entropy=0.1),
+    *numbers("explorer", "PPO (Schulman et al.) and Chameleon's program: in nats, over all knobs", spread="action"),
     *numbers("explorer", "Chameleon, 3.2", ratio="joint", reward="speed"),
     *numbers("explorer", "not in the paper: what fits into a second a search", minibatch=512),
     *numbers("explorer", _ADDITION, elite=0.0, exhaustive=False),
@@ -48,10 +49,16 @@ CLUSTERS_OF_THE_PROGRAM = (
     *numbers("sampler", "Chameleon, 3.3: the cluster's mean, rounded", snap="space"),
 )
 FOREST = numbers("cost_model", "AdaTune's program", target="speed", calibration="raw")
-RUNS_500 = numbers(
-    "evaluator", "DynaTune's and AdaTune's scripts", runs=500, most=500, seconds=0.0, reject=0.0, statistic="mean"
+RUNS_500 = (
+    *numbers(
+        "evaluator", "DynaTune's and AdaTune's scripts", runs=500, most=500, seconds=0.0, reject=0.0, statistic="mean"
+    ),
+    *numbers("evaluator", "DynaTune's and AdaTune's scripts: a run is one call", shortest=0.0),
 )
-BATCHES = numbers("evaluator", "AdaTune's program", most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0)
+BATCHES = (
+    *numbers("evaluator", "AdaTune's program", most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0),
+    *numbers("evaluator", "AdaTune's program: a run is one call", shortest=0.0),
+)
 FIRST = numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=32)
 SAMPLED = (
     *numbers("search", "Chameleon, 3.1: the first plan is sampled too; random in its program", first=0),
