@@ -49,7 +49,8 @@ class Connection(http.HTTPChannel):
 class Brake:
     """What a connection has pause until its client has taken what was written."""
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._taken = asyncio.Event()
         self._taken.set()
 

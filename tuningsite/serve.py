@@ -82,8 +82,7 @@ class BoundedRequest(Brake, http_protocol.WebRequest):  # type: ignore[misc]  # 
     body: Any = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        Brake.__init__(self)
-        http_protocol.WebRequest.__init__(self, *args, **options, parsePOSTFormSubmission=False)
+        super().__init__(*args, **options, parsePOSTFormSubmission=False)
 
     def process(self) -> Any:
         # Daphne takes the site's place among addresses from it, whoever sends it, and breaks at what is no ASCII.
@@ -222,7 +221,13 @@ def _unwritten(error: OSError) -> Refused:
 
 
 class SpoolingServer(Server):  # type: ignore[misc]
-    """Gives the application the file of a body that is in one, and has it wait until its answer is taken."""
+    """Gives the application the file of a body that is in one, and has it wait until its answer is taken.
+
+    What a viewer is told has no bound: a frame beyond it would be left out without a word. What it says has one (`Line`).
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{**options, "websocket_max_message_size": 0})
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         if getattr(protocol, "body", None) is not None:
