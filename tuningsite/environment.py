@@ -74,7 +74,8 @@ def origins(name: str) -> list[str]:
         more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
         if parts.scheme not in ("http", "https") or not parts.netloc or more:
             raise _refused(f"{name}={one}", "it is no origin", "write it like https://tuning.example.org")
-        found.append(f"{parts.scheme}://{parts.netloc.lower()}")
+        usual = {"http": ":80", "https": ":443"}[parts.scheme]
+        found.append(f"{parts.scheme}://{parts.netloc.lower().removesuffix(usual)}")
     return found
 
 

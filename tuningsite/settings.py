@@ -170,11 +170,11 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # A browser sends cookies to all ports of their host: two sites there must not take, or replace, each other's.
 _SITE = digest("cookies", SECRET_KEY)[:8]
-SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, KNOWN_COOKIE_NAME = (
-    f"{name}_{_SITE}" for name in ("sessionid", "csrftoken", "signed_in_here")
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, KNOWN_COOKIE_NAME, TOLD_COOKIE_NAME = (
+    f"{name}_{_SITE}" for name in ("sessionid", "csrftoken", "signed_in_here", "told")
 )
 # In the session they would add up for whoever never looks at a page.
-MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
+MESSAGE_STORAGE = "apps.core.told.Told"
 SESSION_ENGINE = "apps.core.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

@@ -143,3 +143,12 @@ def test_more_runs_are_no_more_queries(site: Site, ada: Client) -> None:
         ended(site)
         counts.append([len(asked(ada, address)) for address in addresses])
     assert counts[0] == counts[1]
+
+
+def test_the_list_of_networks_reads_no_inspection_whole(site: Site, ada: Client) -> None:
+    site.run()
+    whole = re.compile(r'"inspection", "')  # and the next column
+    assert not [sql for sql in asked(ada, "/networks/") if whole.search(sql)]
+    assert [sql for sql in asked(ada, reverse("network", args=[site.network.pk])) if whole.search(sql)], (
+        "the pattern finds one"
+    )

@@ -857,3 +857,17 @@ def test_examples_are_offered_by_name(site: Site, ada: Client, monkeypatch: pyte
     assert made == ["resnet50"]
     assert "there is no example of this name" in ada.post("/example/", {"name": "../x"}, follow=True).content.decode()
     assert made == ["resnet50"]
+
+
+def test_what_was_mistyped_is_told_in_short_and_does_not_add_up(ada: Client, bob: Client) -> None:
+    for _ in range(20):
+        ada.post("/example/", {"name": "x" * 100_000})
+    kept = sum(len(cookie.value) for cookie in ada.cookies.values())
+    assert kept < 5000
+    assert not [name for name in ada.session.keys() if name.startswith("_messages")]
+    page = ada.get("/").content.decode()
+    assert "x" * 199 + "…: there is no example of this name" in page
+    assert "x" * 200 not in page
+    ada.post("/example/", {"name": "mine"})
+    ada.post(reverse("logout"))
+    assert "mine" not in ada.get("/login/").content.decode(), "it is for nobody else who sits there"

@@ -83,9 +83,7 @@ def test_a_directory_in_use_is_refused(told_here: Told, tmp_path: Path, words: t
     assert f"--out {tmp_path} is in use by another recording: wait for it, or name another directory" in errors
 
 
-def test_what_the_parts_cost_is_measured_on_its_own(
-    told_here: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_parts_cost_is_measured(told_here: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, where each may be timed for less long than figures that count need."""
     from workers.child.landscape import record_landscape
 

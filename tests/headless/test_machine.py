@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from workers.headless import machine
+from workers.messages.cores import usable_cores
 from workers.messages.machine import fingerprint, memory
 
-FOUND = {
+FOUND: dict[str, Any] = {
     "task": "hardware",
-    "hardware": {"cores": 2, "memory": memory()},
+    "hardware": {"cores": usable_cores(), "memory": memory()},
     "peak": {"flops": 1e11, "bandwidth": 1e10},
     "versions": {"numpy": version("numpy")},
 }
@@ -35,9 +36,16 @@ def test_what_cannot_be_read_is_measured_anew(content: str, tmp_path: Path, monk
 
 @pytest.mark.parametrize(
     "other",
-    [{"hardware": {"cores": 2, "memory": 1}}, {"versions": {"numpy": "1.0"}}, {"versions": {"no-such": "1"}},
-     {"fingerprint": {**fingerprint(), "flags": "fpu"}}, {"fingerprint": None}, {}],
-)  # fmt: skip
+    [
+        {"hardware": {**FOUND["hardware"], "memory": 1}},
+        {"hardware": {**FOUND["hardware"], "cores": 77}},
+        {"versions": {"numpy": "1.0"}},
+        {"versions": {"no-such": "1"}},
+        {"fingerprint": {**fingerprint(), "flags": "fpu"}},
+        {"fingerprint": None},
+        {},
+    ],
+)
 def test_what_was_measured_of_another_machine_is_measured_anew(
     other: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

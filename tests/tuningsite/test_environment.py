@@ -22,6 +22,7 @@ MEANT: list[tuple[Callable[[str], Any], str, Any]] = [
     (environment.names, " a, b ,", ["a", "b"]),
     (environment.addresses, "10.0.0.2, ::1", ["10.0.0.2", "::1"]),
     (environment.origins, "https://tuning.example.org", ["https://tuning.example.org"]),
+    (environment.origins, "https://a:443,http://b:80", ["https://a", "http://b"]),
     (environment.origins, "HTTPS://Tuning.example.org:8443/", ["https://tuning.example.org:8443"]),
     (lambda name: environment.size(name, "20GB"), "", 20_000_000_000),
     (lambda name: environment.size(name, "20GB"), "2GiB", 2 << 30),

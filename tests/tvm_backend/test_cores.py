@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from workers.child.artifact import SHIPPED
-from workers.messages import machine
-from workers.tvm_backend import cores
+from workers.messages import cores, machine
 
 
 @pytest.fixture

@@ -132,8 +132,8 @@ def _build(
 ) -> dict[str, Any] | None:
     """Writes model.so, the MetaSchedule database, metadata.json and run.py, of right configurations alone where `mending`;
     returns what the rehearsal found. `hardware` is that of a device elsewhere."""
+    from workers.messages.cores import threads_here
     from workers.tvm_backend import runtime
-    from workers.tvm_backend.cores import threads_here
 
     os.environ.update(runtime.pool_variables(threads_here(spec.threads)))
     runtime.load(spec.target)

@@ -20,10 +20,10 @@ import numpy as np
 from workers.baselines.order import Latency, Order
 from workers.child.pulse import Pulse
 from workers.messages.baselines import ONNX_RUNTIME
+from workers.messages.cores import threads_here
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import spawn
-from workers.tvm_backend.cores import threads_here
 from workers.tvm_backend.members import in_words
 
 SEEDS = (0, 1, 2)

@@ -111,8 +111,8 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         runtime.load(spec.target)
         import tvm
 
+        from workers.messages.cores import usable_cores
         from workers.tvm_backend.backend import LocalBackend, machine_of
-        from workers.tvm_backend.cores import usable_cores
         from workers.tvm_backend.evolutionary import Evolving
         from workers.tvm_backend.linking import check_tools
         from workers.tvm_backend.lowered import Lowering

@@ -14,6 +14,7 @@ from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
 from workers.headless.terminal import visible
 from workers.headless.whole import write_whole
+from workers.messages.cores import usable_cores
 from workers.messages.device import Address
 from workers.messages.machine import fingerprint, memory, most_cores
 
@@ -68,7 +69,8 @@ def _kept() -> dict[str, Any] | None:
     try:
         found = json.loads(cache().read_text())
         kept = {name: dict(found[name]) for name in FIELDS}
-        same = found[SIGN] == fingerprint() and kept["hardware"]["memory"] == memory()
+        seen = {"cores": usable_cores(), "memory": memory()}
+        same = found[SIGN] == fingerprint() and seen.items() <= kept["hardware"].items()
         return kept if same and all(version(name) == known for name, known in kept["versions"].items()) else None
     except (OSError, RuntimeError, ValueError, TypeError, KeyError, PackageNotFoundError):
         return None

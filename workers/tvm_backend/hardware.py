@@ -10,8 +10,8 @@ from typing import Any
 
 import tvm
 
+from workers.messages.cores import usable_cores
 from workers.messages.machine import memory
-from workers.tvm_backend.cores import usable_cores
 
 
 @dataclass(frozen=True)

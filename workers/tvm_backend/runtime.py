@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from workers.tvm_backend.cores import apart
+from workers.messages.cores import apart
 from workers.without import without
 
 INTRINSICS = "tvm.s_tir.tensor_intrin"

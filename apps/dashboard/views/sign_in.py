@@ -95,7 +95,11 @@ class Password(PasswordChangeView):
 
 
 class SignOut(LogoutView):
-    """By its button."""
+    """By its button. What was not read yet is for nobody else."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        list(messages.get_messages(request))
+        return super().post(request, *args, **kwargs)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return unposted(request)

@@ -86,11 +86,18 @@ def add_device(address: Address, user: Any) -> Target:
         job = _being_measured(target)
         if job and job.state in HELD:
             raise Refused(address, "it is being tested", "wait until that is over")
-        if not new:  # runs go on with the key that is known to be good
-            Target.objects.filter(pk=target.pk).update(new_key=address.key)
+        if not new:
+            Target.objects.filter(pk=target.pk).update(**_keys(target, address.key))
         if job is None:
             _measuring(target, user)
     return target
+
+
+def _keys(target: Target, given: str) -> dict[str, str]:
+    """Of a device that took its key once runs go on with that, until it takes the one that is given now."""
+    if target.measured_at is None:
+        return {"key": given, "new_key": ""}
+    return {"new_key": "" if given == target.key else given}
 
 
 def remove_device(target: Target, user: Any) -> None:

@@ -18,6 +18,7 @@ FOUND = {"name": "Cortex-A72", "cores": 4, "target": {"kind": "llvm", "mtriple":
 
 PEAK = {"flops": 2e10, "bandwidth": 3e9}
 HEARD = {"kind": "result", "clock": 1.0, "task": "hardware", "hardware": FOUND, "peak": PEAK, "versions": {}}
+REFUSED = {"kind": "failed", "clock": 1.0, "error": "DeviceRefused", "reason": "another key", "next_step": "look"}
 
 
 @pytest.fixture
@@ -124,6 +125,28 @@ def test_added_again_it_is_called_with_the_new_key(board: Target, staff: Any) ->
     services.conclude(held, "finished")
     board.refresh_from_db()
     assert (board.state, board.device, board.new_key) == ("ready", Address("10.0.0.7", PORT, KEY[::-1]), "")
+
+
+def test_of_a_device_that_never_took_a_key_the_last_one_given_is_kept(site: Any, staff: Any) -> None:
+    """Its first was mistyped, and it was off when the right one came."""
+    for key in (KEY[::-1], KEY):
+        board = services.add_device(Address("10.0.0.9", PORT, key), staff)
+        held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk, "worker")
+        assert held is not None
+        services.write(held, [REFUSED])
+        services.conclude(held, "failed")
+    board.refresh_from_db()
+    assert (board.state, board.tried) == ("failed", Address("10.0.0.9", PORT, KEY))
+
+
+def test_a_device_that_does_not_answer_is_not_offered_though_its_key_is_given_again(board: Target, staff: Any) -> None:
+    services.add_device(Address("10.0.0.7", PORT, KEY), staff)
+    held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk, "worker")
+    assert held is not None
+    services.write(held, [REFUSED])
+    services.conclude(held, "failed")
+    board.refresh_from_db()
+    assert board.state == "failed"
 
 
 def test_a_key_that_the_device_does_not_take_is_forgotten(board: Target, staff: Any) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.thrift import Thrift
+from workers.messages.cores import usable_cores
 from workers.sandbox.lock import MeasureLock
-from workers.tvm_backend.cores import usable_cores
 from workers.tvm_backend.members import Dead, Member, Task
 from workers.tvm_backend.nursery import PoolError
 from workers.tvm_backend.pool import ANSWER_TIMEOUT, Pool
