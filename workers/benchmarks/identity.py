@@ -13,7 +13,6 @@ _IMPORTING = (
     "importer.py",
     "concatenation.py",
     "constants.py",
-    "cores.py",
     "fast_math.py",
     "hardware.py",
     "integers",
@@ -28,7 +27,7 @@ _IMPORTING = (
     "transpositions.py",
     "winograd",
 )
-IMPORT = ("workers/networks", *(f"workers/tvm_backend/{part}" for part in _IMPORTING))
+IMPORT = ("workers/networks", "workers/messages/cores.py", *(f"workers/tvm_backend/{part}" for part in _IMPORTING))
 FINALS = (
     "workers/baselines",
     "workers/child/peers.py",
