@@ -70,10 +70,7 @@ class SyntheticLandscape(Landscape):
         self._failed_once: set[tuple[int, Configuration]] = set()
         self._last: list[Outcome] = []
         self._hills = [
-            [
-                Hill.drawn(sketch, np.random.default_rng([seed, o.index, i, *b"hill"]))
-                for i, sketch in enumerate(o.sketches)
-            ]
+            [Hill.drawn(sketch, np.random.default_rng([seed, o.index, i])) for i, sketch in enumerate(o.sketches)]
             for o in operators
         ]
 

@@ -41,7 +41,7 @@ def saved(operator: Operator, base: Method, sampled: Method, seed: int) -> float
 
 def searched(operator: Operator, chosen: Method, seed: int, enough: float = 0.0) -> Series:
     """A search of one operator, of TRIALS measurements or until one takes no more than `enough`; figures without noise."""
-    # Every operator is the first of its landscape: by its own number it has a hill and a search of its own.
+    # The hill's seed is another than the search's: else the first configuration that it draws is the top of the hill.
     draw, hill = (int(one) for one in np.random.SeedSequence([seed, operator.index, *b"hill"]).generate_state(2))
     clock = SimulatedClock()
     landscape = SyntheticLandscape(hill, [replace(operator, index=0)], clock, faults={})
