@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workers.engine.evaluator import FixedEvaluator, fixed
+from workers.engine.evaluator.estimate import SHORTEST_RUN
 from workers.engine.evaluator.timing import timed_runs
 
 
@@ -21,9 +22,10 @@ class Program:
         return [self.seconds] * count
 
 
-def timed(program: Program) -> tuple[int, str]:
+def timed(program: Program, **changed: float) -> tuple[int, str]:
     """Runs made, and why they ended, for the 500 that the papers take."""
-    times, why = timed_runs(FixedEvaluator(**fixed.PAPER), None, program.runs, lambda: program.left)
+    evaluator = FixedEvaluator(**{**fixed.PAPER, **changed})
+    times, why = timed_runs(evaluator, None, program.runs, lambda: program.left)
     assert set(times) == {program.seconds}
     return len(times), why
 
@@ -48,7 +50,11 @@ def test_the_first_run_is_made_whatever_time_there_is(total: float) -> None:
 
 
 def test_short_programs_count_as_the_shortest_run() -> None:
-    """A stopwatch calls a program of 1 µs 200 times a run: 0.02 s have room for 99 more runs, not for 20,000."""
+    """A stopwatch calls a program of 1 µs 200 times a run: 0.02 s have room for 99 more runs, not for 20,000. In the papers'
+    scripts a run is one call."""
     program = Program(1e-6, total=0.02)
-    timed(program)
+    timed(program, shortest=SHORTEST_RUN)
     assert program.asked[:2] == [1, 99]
+    program = Program(1e-6, total=0.02)
+    assert timed(program) == (500, "complete")
+    assert program.asked == [1, 499]
