@@ -134,6 +134,7 @@ def test_weights_like_inputs_would_make_sums_of_hundreds() -> None:
 
 
 def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any) -> None:
+    from workers.engine.evaluator.estimate import SHORTEST_RUN
     from workers.engine.evaluator.fixed import PAPER, FixedEvaluator
     from workers.tvm_backend.arguments import Arguments
     from workers.tvm_backend.stopwatch import Stopwatch, timed
@@ -142,9 +143,9 @@ def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any
     size = 4 * int(np.prod(WEIGHTS))
 
     def runs(longest: float) -> tuple[int, str]:
-        handing = handover()
+        handing, evaluator = handover(), FixedEvaluator(**{**PAPER, "shortest": SHORTEST_RUN})
         given = Arguments(4 * size, handing).of(0, shapes, (1,))
-        times, why = timed(Stopwatch(addition, given, handing), FixedEvaluator(**PAPER), None, longest)
+        times, why = timed(Stopwatch(addition, given, handing, evaluator.shortest), evaluator, None, longest)
         return len(times), why
 
     assert runs(60.0) == (500, "complete")
