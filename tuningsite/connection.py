@@ -67,26 +67,20 @@ class Brake:
         await self._taken.wait()
 
 
-class Line(WebSocketProtocol):  # type: ignore[misc]
+class Line(Brake, WebSocketProtocol):  # type: ignore[misc]
     """A viewer's websocket, broken off where it says much: what comes faster than it is heard lies in memory, and everybody
     waits while it is read. What it acknowledges and does not take is not sent on top of it."""
 
     _said, _since = 0, 0.0
-    _brake: Brake
 
     def connectionMade(self) -> None:
         super().connectionMade()
-        self._brake = Brake()
         self.transport.unregisterProducer()  # the connection of the request that it was
-        self.transport.registerProducer(self._brake, True)
+        self.transport.registerProducer(self, True)
 
     def connectionLost(self, reason: Any) -> None:
-        self._brake.resumeProducing()
+        self.resumeProducing()
         super().connectionLost(reason)
-
-    async def taken(self) -> None:
-        """As `Brake.taken`."""
-        await self._brake.taken()
 
     def dataReceived(self, data: bytes) -> None:
         if self.state not in (self.STATE_CONNECTING, self.STATE_CLOSED):  # who is being closed may go on talking

@@ -236,7 +236,7 @@ class SpoolingServer(Server):  # type: ignore[misc]
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         await super().handle_reply(protocol, message)
-        if isinstance(protocol, BoundedRequest | Line):
+        if isinstance(protocol, Brake):
             await protocol.taken()
 
 

@@ -106,9 +106,12 @@ class Target(models.Model):
     @property
     def device(self) -> Address | None:
         """Where it is, unless it is this machine."""
-        return Address(self.host, self.port, self.key) if self.kind == self.DEVICE else None
+        return self._with(self.key)
 
     @property
     def tried(self) -> Address | None:
         """The same with the key that it is tested with: a new one counts once the device has taken it."""
-        return Address(self.host, self.port, self.new_key or self.key) if self.kind == self.DEVICE else None
+        return self._with(self.new_key or self.key)
+
+    def _with(self, key: str) -> Address | None:
+        return Address(self.host, self.port, key) if self.kind == self.DEVICE else None

@@ -56,6 +56,8 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             # Not in `disconnect`, of which a consumer that broke never hears.
             if self.pump is not None:
                 self.pump.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await self.pump
             if self._seat is not None:
                 SEATS.leave(self._seat)
             if self.ear is not None:
@@ -84,12 +86,6 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         self.ear = Ear(run.pk, self._rung)
         self.bell.set()
         self.pump = asyncio.create_task(self._pump())
-
-    async def disconnect(self, code: int) -> None:
-        if self.pump is not None:
-            self.pump.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await self.pump
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **options: Any) -> None:
         """What is no text, or none, is not heard: channels would break the line."""

@@ -75,7 +75,7 @@ def test_an_arm_machine_has_its_own_intrinsics_and_names_its_instructions(monkey
     assert intrinsics_of({"kind": "llvm", "mtriple": "x86_64-linux-gnu"}) == "x86"
     monkeypatch.setattr(hardware, "_features", lambda _: {"neon", "dotprod", "lse"})
     told = {"processor": "0", "Features": "fp asimd atomics asimddp cpuid", "CPU part": "0xd0c"}
-    monkeypatch.setattr(hardware, "_cpuinfo", lambda: told)
+    monkeypatch.setattr(hardware, "processor", lambda: told)
     found = hardware.detect()
     assert found.flags == ("asimd", "asimddp", "atomics")
     assert found.name == f"aarch64 ({found.target['mcpu']})"

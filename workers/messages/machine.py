@@ -22,13 +22,19 @@ _TOLD = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", 
 def fingerprint() -> dict[str, str]:
     """Of what a measured peak, and what TVM compiles for, depend on: processor, cores that may be used, TVM."""
     found = {"machine": platform.machine(), "cores": str(len(os.sched_getaffinity(0))), "most": f"{most_cores():g}"}
-    with suppress(OSError):
-        first = PROCESSOR.read_text().partition("\n\n")[0]
-        lines = (line.partition(":") for line in first.splitlines())
-        found |= {name.strip(): value.strip() for name, _, value in lines if name.strip() in _TOLD}
+    found |= {name: value for name, value in processor().items() if name in _TOLD}
     with suppress(PackageNotFoundError):
         found["tvm"] = version("apache-tvm")
     return found
+
+
+def processor() -> dict[str, str]:
+    """What the kernel tells of the first one; nothing where it tells nothing."""
+    try:
+        first = PROCESSOR.read_text().partition("\n\n")[0]
+    except OSError:
+        return {}
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in first.splitlines())}
 
 
 def memory() -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import tvm
 
 from workers.messages.cores import usable_cores
-from workers.messages.machine import memory
+from workers.messages.machine import memory, processor
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _caches(of: Path) -> Iterator[tuple[int, int, str]]:
 def cpu_name() -> str:
     """As the kernel gives it, empty where it tells none; with family and model where a virtual machine hides which processor of
     a line it is."""
-    found = _cpuinfo()
+    found = processor()
     name = found.get("model name", "")
     hidden = {"cpu family", "model"} <= set(found) and not any(letter.isdigit() for letter in name)
     return f"{name} (family {found['cpu family']}, model {found['model']})" if hidden else name
@@ -127,16 +127,8 @@ def cpu_name() -> str:
 
 def kernel_flags() -> set[str]:
     """Instruction sets by the kernel's names."""
-    found = _cpuinfo()
+    found = processor()
     return set((found.get("flags") or found.get("Features") or "").split())
-
-
-def _cpuinfo() -> dict[str, str]:
-    try:
-        first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
-    except OSError:
-        return {}
-    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
 
 
 def host_of(target: tvm.target.Target) -> tvm.target.Target:
