@@ -199,7 +199,7 @@ def test_live_runs_of_a_product_are_timed_in_turns(told: Told, tmp_path: Path) -
     weights = zoo.constant("w", np.random.default_rng(0).standard_normal((64, 96)).astype(np.float32))
     model = zoo.model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [48, 64]}, {"y": [48, 96]}, [weights])
     network.write_bytes(model.SerializeToString())
-    arguments = ("--live", "--networks", network, "--methods", "auto,random", "--seeds", "0", "--seconds", 12)
+    arguments = ("--live", "--networks", network, "--methods", "auto,random", "--seeds", "0", "--seconds", 30)
     code, said, errors = told("methods", *arguments, "--out", tmp_path / "out")
     assert code == 0, errors + said
     assert "one clock for 2 runs" in errors
