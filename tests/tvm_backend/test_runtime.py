@@ -22,9 +22,25 @@ def test_tvm_comes_without_torch_and_torch_may_come_afterwards() -> None:
 
 
 def test_tvm_s_modules_are_never_looked_through_for_garbage() -> None:
-    count = "import gc; print(gc.isenabled(), gc.get_freeze_count() > 9 * len(gc.get_objects()) > 0)"
+    count = "import gc; print(gc.isenabled(), gc.get_freeze_count() > 50_000 + 9 * len(gc.get_objects()))"
     assert told(LOADED + count) == "True True"
     assert told(f"import gc; gc.disable(); {LOADED}print(gc.isenabled())") == "False"
+
+
+def test_of_tvm_s_backends_only_the_target_s_comes() -> None:
+    which = "print(*('tvm.backend.' + name in sys.modules for name in ('cuda.tile_primitive', 'metal', 'trn')))"
+    assert told(LOADED + which) == "False False False"
+    assert told(LOADED + "runtime.load_cuda(); " + which) == "True False False"
+    assert told("import os; " + LOADED + "print(runtime.AUTOLOAD in os.environ)") == "False"
+
+
+def test_what_came_with_the_backends_is_there() -> None:
+    """Random numbers for measuring, and what networks sort by."""
+    wanted = "('tvm.contrib.random.random_fill_for_measure', 'tvm.contrib.sort.topk')"
+    assert (
+        told(LOADED + f"import tvm; print(*(tvm.get_global_func(name, True) is None for name in {wanted}))")
+        == "False False"
+    )
 
 
 @pytest.mark.mutation

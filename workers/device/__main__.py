@@ -36,7 +36,7 @@ PROVES = 5
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DRIVER = "libcuda.so.1"
 PROBE = (
-    "from workers.tvm_backend import nvrtc, runtime; runtime.load(); nvrtc.check()\n"
+    "from workers.tvm_backend import nvrtc, runtime; runtime.load(); runtime.load_cuda(); nvrtc.check()\n"
     "from workers.tvm_backend.cuda.hardware import detect_gpu; detect_gpu()"
 )
 """What a process that ends at once asks for."""
@@ -76,6 +76,8 @@ def main() -> int:
             parser.error(f"there is no Python package {error.name!r} here; {installation()}")
         if arguments.gpu and (lacking := without_gpu()):
             parser.error(f"--gpu: {lacking}; leave it out to time on the processor")
+        if arguments.gpu:
+            runtime.load_cuda()
         port = server.getsockname()[1]
         say(
             f"waiting on {arguments.host}:{port}; the key is "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import inspect
 import os
 import platform
 import sys
@@ -16,31 +17,72 @@ from workers.messages.cores import apart
 from workers.without import without
 
 INTRINSICS = "tvm.s_tir.tensor_intrin"
+AUTOLOAD = "TVM_DEVICE_BACKEND_AUTOLOAD"
+"""TVM's own switch for the backends that it brings."""
 
 
 def load(target: dict[str, Any] | None = None) -> None:
-    """Imports TVM and, of its tensor intrinsics, only the target's part.
+    """Imports TVM and, of its tensor intrinsics and backends, only what is the target's (this processor's unless told
+    otherwise), in half of the time that TVM takes as it comes.
 
     `tvm.s_tir.tensor_intrin` parses CUDA's, ROCm's and Hexagon's intrinsics on import, which takes 19 s; a package object
-    without that import, whose parts load one by one, takes 0.2 s.
+    without that import, whose parts load one by one, takes 0.1 s.
     """
     part = f"{INTRINSICS}.{intrinsics_of(target or {'kind': 'llvm'})}"
     if part not in sys.modules:
-        with _kept():
-            with without(
-                "torch"
-            ):  # tvm_ffi takes it along, for tensors nobody hands it: 2 s and 190 MB of every process
-                import tvm.s_tir
-
-            if INTRINSICS not in sys.modules:
-                package = types.ModuleType(INTRINSICS)
-                package.__path__ = [os.path.join(os.path.dirname(tvm.s_tir.__file__), "tensor_intrin")]
-                sys.modules[INTRINSICS] = package
+        with _kept(), _without_frames():
+            _import()
             importlib.import_module(part)
     if target and target["kind"] == "cuda":
+        load_cuda()
         from workers.tvm_backend.nvrtc import install
 
         install(target["arch"])
+
+
+def load_cuda() -> None:
+    """After `load`, what finds and runs NVIDIA's GPUs; starts nothing on them."""
+    with _kept(), without("torch"):
+        import tvm.backend
+
+        tvm.backend.load("cuda")
+
+
+def _import() -> None:
+    """torch, which tvm_ffi takes along for tensors nobody hands it, is 2 s and 190 MB of every process; of Disco, and of the
+    nine backends of other processors, the Python halves look for what is not there, and TVM's first error in a process
+    reads the symbols of all its libraries: with them a process took twice as long to begin."""
+    before = os.environ.get(AUTOLOAD)
+    os.environ[AUTOLOAD] = "0"
+    try:
+        with without("torch", "tvm.runtime.disco"):
+            import tvm.s_tir
+    finally:
+        if before is None:
+            del os.environ[AUTOLOAD]
+        else:
+            os.environ[AUTOLOAD] = before
+    from tvm.libinfo import package_lib_paths
+    from tvm_ffi.libinfo import load_lib_ctypes
+
+    # Random numbers and sorting, which came with the backends.
+    load_lib_ctypes("tvm", "tvm_runtime_extra", "RTLD_LOCAL", extra_lib_paths=package_lib_paths())
+    if INTRINSICS not in sys.modules:
+        package = types.ModuleType(INTRINSICS)
+        package.__path__ = [os.path.join(os.path.dirname(tvm.s_tir.__file__), "tensor_intrin")]
+        sys.modules[INTRINSICS] = package
+
+
+@contextmanager
+def _without_frames() -> Iterator[None]:
+    """TVM's parser asks in which frames each intrinsic is defined, for those of a class, which none is; to answer, Python
+    looks through all modules: 0.3 s."""
+    stack = inspect.stack
+    inspect.stack = lambda context=1: []
+    try:
+        yield
+    finally:
+        inspect.stack = stack
 
 
 @contextmanager
