@@ -48,7 +48,17 @@ def test_tvm_before_its_traps_are_dealt_with_brings_torch() -> None:
     assert told("import tvm; " + LOADED + "print('torch' in sys.modules)") == "True"
 
 
-@pytest.mark.parametrize("module", ["workers.tvm_backend.worker", "workers.child.tune", "workers.headless.__main__"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "workers.tvm_backend.worker",
+        "workers.tvm_backend.remote.pool",
+        "workers.child.tune",
+        "workers.child.artifact",
+        "workers.headless.__main__",
+    ],
+)
 def test_what_starts_often_brings_nothing_heavy(module: str) -> None:
+    """Nor TVM before its traps are dealt with."""
     heavy = "{'tvm', 'torch', 'xgboost', 'sklearn', 'scipy', 'pandas'} & set(sys.modules)"
     assert told(f"import sys, {module}; print(sorted({heavy}))") == "[]"

@@ -25,7 +25,6 @@ from workers.engine.thrift import Thrift
 from workers.messages.causes import DUPLICATE, LARGE
 from workers.messages.machine import memory
 from workers.sandbox.lock import MeasureLock
-from workers.tvm_backend.arguments import most_held
 from workers.tvm_backend.company import company, shared
 from workers.tvm_backend.members import Dead, Member, Task
 from workers.tvm_backend.nursery import Nursery
@@ -76,6 +75,8 @@ class Pool:
     def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int, largest: int = 0) -> None:
         """Workers that know the operators, fewer than threads where memory is short; `footprint` and `largest` as `most_held`
         takes them. PoolError when they cannot be had."""
+        from workers.tvm_backend.arguments import most_held  # brings TVM, which is to be loaded by `runtime.load` alone
+
         with self.lock.shared() as waited:  # they write memory, which others' timings would feel
             self.spent["wait"] += waited
             for member in self.members:
