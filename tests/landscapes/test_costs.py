@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.landscapes.played import SHIPPED
 from tests.landscapes.recorded import OPERATORS, costs
 from workers.engine.methods import METHODS, REGISTRIES, Method, method
 from workers.engine.scheduler import PAPER_RULE, PRODUCT_RULE, Setting, scheduler_named
@@ -44,6 +45,19 @@ def test_a_step_costs_the_same_where_small_sketches_are_scored_whole() -> None:
 def test_a_step_costs_the_same_whatever_the_temperature_is_of() -> None:
     one, other = (with_numbers("dynatune", "explorer", differences=of) for of in ("log", "speed"))
     assert key_of("explorer", one) == key_of("explorer", other)
+
+
+def test_a_step_costs_the_same_whatever_the_entropy_is_of() -> None:
+    one, other = (with_numbers("chameleon", "explorer", spread=of) for of in ("action", "knob"))
+    assert key_of("explorer", one) == key_of("explorer", other)
+
+
+@pytest.mark.parametrize("machine", sorted(SHIPPED.glob("*/costs.json")), ids=lambda path: path.parent.name)
+def test_every_method_can_be_replayed_by_the_prices_that_are_shipped(machine: Path) -> None:
+    found = Costs.read(machine)
+    assert [
+        key_of(role, chosen) for chosen in METHODS.values() for role in UNITS if found.known(role, chosen) is None
+    ] == []
 
 
 @pytest.mark.mutation

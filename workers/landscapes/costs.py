@@ -41,9 +41,10 @@ FREE = dict.fromkeys(UNITS["scheduler"], 0.0)
 
 def key_of(role: str, method: Method) -> str:
     """The part and all its parameters: annealing with 32 chains is cheaper a step than with 128, whoever says so. Whether a
-    small sketch is scored whole is left out, and what annealing's temperature is of: a step that is walked costs the same."""
+    small sketch is scored whole is left out, and what annealing's temperature and the agent's entropy are of: a step that is
+    walked costs the same."""
     parameters = resolved(role, method)
-    for name in ("exhaustive", "differences"):
+    for name in ("exhaustive", "differences", "spread"):
         parameters.pop(name, None)
     return f"{role} {getattr(method, role)} {json.dumps(parameters, sort_keys=True, default=asdict)}"
 
