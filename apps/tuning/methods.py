@@ -16,7 +16,7 @@ PARTS = {
         "sequential", "round_robin", "random", "linear", "dynamic_round_robin", "dynamic_random",
     ),
     "explorer": ("simulated_annealing", "evolutionary", "metaschedule", "ppo", "random"),
-    "sampler": ("greedy", "diverse", "adaptive"),
+    "sampler": ("greedy", "diverse", "adaptive", "adaptive-program"),
     "cost_model": ("xgboost", "random_forest", "none"),
     "evaluator": ("fixed", "adaptive"),
 }  # fmt: skip

@@ -45,10 +45,23 @@ def believe(
     seed: int = 0,
     curve: str = "log_power",
     prior: bool = True,
+    pieces: bool = True,
 ) -> Belief:
-    belief = Belief(np.random.default_rng(seed), sampling, curve, prior=prior)
+    belief = Belief(np.random.default_rng(seed), sampling, curve, prior, pieces)
     belief.observe(speeds, ahead, PEAK)
     return belief
+
+
+def test_a_curve_is_cut_at_its_jumps_or_fitted_whole() -> None:
+    """A late jump of a third: what is left to gain after it is little; of the whole curve it is one more step."""
+    speeds = np.concatenate([np.linspace(0.30, 0.34, 40), np.full(20, 0.46)]) * PEAK
+    cut, whole = believe(speeds), believe(speeds, pieces=False)
+    assert (cut.diagnostics().segments, cut.diagnostics().length) == (2, 20)
+    assert (whole.diagnostics().segments, whole.diagnostics().length) == (1, 60)
+    one, other = cut.forecast(8), whole.forecast(8)
+    assert one is not None
+    assert other is not None
+    assert other.mean - other.best > 5 * (one.mean - one.best) > 0
 
 
 def coverage(spread: float = 1.0, shuffle: bool = False) -> float:

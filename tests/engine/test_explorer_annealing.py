@@ -102,10 +102,12 @@ def test_without_heat_a_chain_never_goes_down() -> None:
     assert seen[201] >= max(seen[:201]) >= first
 
 
-@pytest.mark.parametrize(("differences", "forgiven"), [("log", np.exp(-6.0)), ("speed", np.exp(-63 / 64))])
+@pytest.mark.parametrize(
+    ("differences", "forgiven"), [("log", np.exp(-6.0)), ("speed", np.exp(-63 / 64)), ("flops", 0.0)]
+)
 def test_the_temperature_is_of_log_speeds_or_of_speeds(differences: str, forgiven: float) -> None:
     """The first step of 4,000 chains, at temperature 1, offers half of those at the best a 64th of its speed: within 3 standard
-    errors as many go there as a loss of 6 doublings, or of 63 / 64 of the best, is forgiven."""
+    errors as many go there as a loss of 6 doublings, or of 63 / 64 of the best, is forgiven; of so many FLOP/s none is."""
     best_or_slow = Sketch((Knob("unroll", "category", ((0,), (64,))),))
     settings = {"chains": 4000, "steps": 1, "elite": 0.0, "exhaustive": False}
     explorer = SimulatedAnnealing(np.random.default_rng(0), differences=differences, **settings)

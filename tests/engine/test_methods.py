@@ -21,10 +21,10 @@ from workers.engine.explorer.ppo import PROGRAM as PPO_PROGRAM
 from workers.engine.methods import BEST, MEASURED, METHODS, ROLES, Method, method
 from workers.engine.methods.rules import check_legal
 from workers.engine.sampler.adaptive import PAPER as SAMPLING_PAPER
-from workers.engine.sampler.adaptive import PROGRAM as SAMPLING_PROGRAM
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.search import COUNTERS
 from workers.messages.causes import DUPLICATE
+from workers.messages.composition import CLUSTERING
 
 RESULTS = Path(__file__).parents[2] / "workers/benchmarks/RESULTS.md"
 QUICK = {
@@ -53,8 +53,8 @@ def test_every_preset_builds_and_searches(name: str) -> None:
     assert counters["walks"] > 0
     assert (counters["evaluations"] >= counters["evaluations_to_best"] > 0) == (chosen.explorer != "random")
     assert counters["evaluations"] > 0 or chosen.explorer == "random"
-    assert (counters["clusters"] > 0) == (chosen.sampler == "adaptive")
-    assert (counters["left_out"] > 0) <= (chosen.sampler == "adaptive")
+    assert (counters["clusters"] > 0) == (chosen.sampler in CLUSTERING)
+    assert (counters["left_out"] > 0) <= (chosen.sampler in CLUSTERING)
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
@@ -90,14 +90,18 @@ def test_programs_differ_from_their_papers_in_what_their_authors_programmed_othe
     assert parts("chameleon-program") == {
         **parts("chameleon-paper"),
         "explorer": ("ppo", PPO_PROGRAM),
-        "sampler": ("adaptive", SAMPLING_PROGRAM),
-        "search": ("", {"first": 32}),
+        "sampler": ("adaptive-program", {}),
+        "search": ("", {"first": 32, "epsilon": 0.0}),
     }
     assert parts("dynatune-program") == {
         **parts("dynatune-paper"),
-        "scheduler": ("dynatune-paper", {"score": "speed", "prior": False, "c_fast": 2.0, "patience": 50}),
-        "search": ("", {"first": 16}),
-        "rhythm": ("", {"plan": 32, "warm_up": 32, "slot_seconds": 20.0}),
+        "scheduler": (
+            "dynatune-paper",
+            {"score": "speed", "prior": False, "pieces": False, "c_fast": 2.0, "patience": 50},
+        ),
+        "evaluator": ("adaptive", ADAPTIVE_PAPER),
+        "search": ("", {"first": 16, "ahead": 32}),
+        "rhythm": ("", {"plan": 8, "warm_up": 32, "slot_seconds": 20.0}),
     }
 
 
@@ -315,7 +319,7 @@ def test_clusters_of_a_whole_plan_are_the_paper_s_and_of_a_short_one_refused() -
 def test_the_second_plan_is_guided_also_where_some_of_the_first_was_not_built(name: str) -> None:
     chosen = method(name)
     fast = replace(quick(chosen), parameters=quick(chosen).parameters | {"search": chosen.parameters["search"]})
-    proposer, plan = fast.make_proposer(convolution(), 1), chosen.rhythm.plan
+    proposer, plan = fast.make_proposer(convolution(), 1), chosen.search.ahead or chosen.rhythm.plan
     proposer.observe([measured(candidate) for candidate in proposer.propose(1)])
     first = proposer.propose(plan)
     assert {candidate.origin for candidate in first} == {"random"}
@@ -351,9 +355,9 @@ def test_auto_is_what_measures_best_with_twins_that_try_each_others_best() -> No
 
 
 def test_the_published_ablations_keep_to_what_they_ablate() -> None:
-    """Of what Chameleon measures nothing is random (3.1), and AdaTune anneals as AutoTVM does."""
+    """Of what Chameleon measures nothing is random (3.1), and AdaTune anneals as AutoTVM does, but of FLOP/s."""
     for name in ("chameleon-paper", "chameleon-sa-as"):
         assert METHODS[name].search.epsilon == 0
     assert METHODS["chameleon-sa"].search.epsilon == METHODS["autotvm"].search.epsilon == 0.05
     autotvm = METHODS["autotvm"].parameters["explorer"]
-    assert METHODS["adatune-paper"].parameters["explorer"] == {**autotvm, "chains": 64}
+    assert METHODS["adatune-paper"].parameters["explorer"] == {**autotvm, "chains": 64, "differences": "flops"}

@@ -169,10 +169,15 @@ def test_outcomes_of_another_operator_are_refused() -> None:
         made().observe([answer(Candidate(5, Configuration(0, (0,) * 6), "random"))])
 
 
-@pytest.mark.parametrize(("sketches", "name"), [(1, "dynatune"), (3, "dynatune"), (2, "random")])
-def test_run_2n_equals_run_n_state_restore_replay_run_n(sketches: int, name: str) -> None:
+@pytest.mark.parametrize(
+    ("sketches", "name", "ahead"), [(1, "dynatune", 0), (3, "dynatune", 0), (2, "random", 0), (2, "dynatune", 36)]
+)
+def test_run_2n_equals_run_n_state_restore_replay_run_n(sketches: int, name: str, ahead: int) -> None:
+    """Also in the middle of a plan that is handed out in parts."""
+
     def fresh() -> GuidedProposer:
-        return method(name).make_proposer(convolution(sketches), 11)
+        chosen = method(name, {"search.ahead": str(ahead)} if ahead else None)
+        return chosen.make_proposer(convolution(sketches), 11)
 
     whole = fresh()
     outcomes = run(whole, 96, plan=8)
@@ -215,6 +220,38 @@ def test_what_was_in_flight_at_a_kill_is_proposed_again_first() -> None:
     again = resumed.propose(8)
     assert again[:5] == lost[3:]
     assert not {c.configuration for c in again[5:]} & {c.configuration for c in lost}
+
+
+def test_a_plan_that_is_made_ahead_is_handed_out_in_parts() -> None:
+    """Three plans of 32 are twelve parts of 8: nothing is planned, and no model fitted, between the parts of one."""
+    search = Search(first=8, ahead=32)
+    whole, parts = made(search=search), made(search=search)
+    at_once, bit_by_bit = run(whole, 96, plan=32), run(parts, 96, plan=8)
+    assert [o.candidate for o in bit_by_bit[:32]] == [o.candidate for o in at_once[:32]]
+    assert parts.counters["proposed"] == len(bit_by_bit) == len({o.candidate.configuration for o in bit_by_bit}) == 96
+    assert parts.counters["walks"] == whole.counters["walks"]
+    assert parts.counters["fits"] == whole.counters["fits"]
+    with pytest.raises(ValueError, match="ahead 0 must be 1 configuration or more"):
+        Search(ahead=0)
+
+
+@pytest.mark.mutation
+def test_mutation_without_it_every_part_is_a_plan() -> None:
+    parts = made(search=Search(first=8))
+    run(parts, 96, plan=8)
+    assert parts.counters["walks"] > 6
+
+
+def test_of_a_plan_made_ahead_what_was_in_flight_at_a_kill_comes_first_and_then_the_rest() -> None:
+    search = Search(ahead=32)
+    first = made(search=search)
+    journal = [measured(c) for c in first.propose(8)]
+    first.observe(journal)
+    lost = first.propose(8)
+    resumed = made(search=search)
+    resumed.restore(json.loads(json.dumps(first.state())))
+    resumed.observe(journal)
+    assert resumed.propose(16) == [*lost, *first.propose(8)]
 
 
 def test_a_state_of_another_operator_is_refused() -> None:

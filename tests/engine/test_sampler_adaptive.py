@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.engine.synthetic_search import CONVOLUTION
 from workers.engine.ports import Sampler
 from workers.engine.sampler import Adaptive, Greedy
-from workers.engine.sampler.adaptive import PAPER, PROGRAM
+from workers.engine.sampler.adaptive import PAPER
 from workers.engine.space import Choices, Knob, Sketch
 
 WIDE = Sketch(tuple(Knob(f"k{i}", "category", tuple((v,) for v in range(64))) for i in range(5)))
@@ -103,7 +103,7 @@ def test_stepped_it_goes_on_while_clusters_are_still_told_apart() -> None:
     assert sampler.figures["clusters"] >= 24
 
 
-@pytest.mark.parametrize("settings", [PAPER, PROGRAM, {}], ids=["paper", "program", "default"])
+@pytest.mark.parametrize("settings", [PAPER, {}], ids=["paper", "default"])
 def test_never_more_clusters_than_the_plan_or_the_distinct_candidates(settings: dict[str, Any]) -> None:
     candidates = CONVOLUTION.unvisited(np.random.default_rng(0), 40, set())
     sampler = Adaptive(**settings)

@@ -9,7 +9,7 @@ import pytest
 
 from workers.engine.methods import METHODS, Rhythm, method
 from workers.engine.proposer import Search
-from workers.engine.sampler import SAMPLERS, Adaptive
+from workers.engine.sampler import SAMPLERS, Adaptive, AdaptiveProgram
 from workers.messages.composition import BROUGHT, CHOOSING, CLUSTERING, EVOLVING, MOST, POOL, Composition, inherited
 
 PARTS = {"explorer": "simulated_annealing", "sampler": "greedy", "cost_model": "xgboost"}
@@ -39,7 +39,7 @@ def test_mutation_a_default_that_changed_in_the_engine_is_noticed(monkeypatch: p
 
 def test_samplers_that_choose_are_registered() -> None:
     assert set(CHOOSING) < set(SAMPLERS)
-    assert SAMPLERS[CLUSTERING] is Adaptive
+    assert [SAMPLERS[name] for name in CLUSTERING] == [Adaptive, AdaptiveProgram]
 
 
 def test_the_explorer_that_asks_no_other_part_is_registered_and_its_preset_has_the_parts_it_brings() -> None:

@@ -82,9 +82,23 @@ class GuidedProposer:
     def propose(self, count: int) -> list[Candidate]:
         """At most `count` new candidates; fewer when the sampler finds that fewer stand for all, or when the space runs
         out, none when `exhausted`."""
+        if self._search.ahead is None:
+            return self._planned(count)
+        if not self._again:
+            self._again = self._planned(self._search.ahead)
+            for candidate in self._again:  # nobody measures them before they are asked for
+                del self._pending[candidate.configuration]
+        return self._waiting(count)
+
+    def _waiting(self, count: int) -> list[Candidate]:
+        """What was planned and not asked for, or not observed before a crash."""
         plan = self._again[:count]
         del self._again[:count]
         self._pending |= {candidate.configuration: candidate for candidate in plan}
+        return plan
+
+    def _planned(self, count: int) -> list[Candidate]:
+        plan = self._waiting(count)
         self._take(plan, self._doubtful(count - len(plan)))
         starts = self._unused_starts()
         # Alone: what earlier runs found is at hand after a slot of each operator, and searching makes slots long.
@@ -133,7 +147,7 @@ class GuidedProposer:
         return {
             "rng": pack_generator(self._rng),
             "explorers": [one.explorer.state() for one in self._sketches],
-            "waiting": pack_candidates([*self._again, *self._pending.values()]),
+            "waiting": pack_candidates([*self._pending.values(), *self._again]),
             "fitted": [one.model.fitted for one in self._sketches],
             "loans": [[list(loan) for loan in one.model.loans] for one in self._sketches],
             "counters": dict(self.counters),

@@ -33,6 +33,9 @@ class Search:
     `refit` of their number or by `refit_points`, whichever is less, and by `RARELY` of it at least. `patience` consecutive
     duplicates or invalid configurations close a sketch. `power` and `curiosity` set the sketches' shares, see `SketchShares`.
 
+    With `ahead` a plan is of so many, made when the one before is used up, and handed out in what is asked for at a time
+    (program of DynaTune: 32, of which the next few are measured whenever the operator has a slice of time left).
+
     `acquisition` says what makes a candidate worth measuring (`ACQUISITIONS`). With `contextual` the random share
     follows the model's doubt in place of `epsilon` (AdaTune's optimizer, which scores by "expected_improvement"); that
     and every acquisition but "mean" want a cost model that tells its spread. `confirm` is the share of an operator's
@@ -63,11 +66,16 @@ class Search:
     earlier: int = 0
     twins: bool = False
     features: str = "knobs"
+    ahead: int | None = None
 
     def __post_init__(self) -> None:
         check("acquisition", ACQUISITIONS, self.acquisition)
         if self.features not in FEATURES:
             raise ValueError(f"features {self.features!r} must be one of {', '.join(FEATURES)}")
+        if self.ahead is not None and self.ahead < 1:
+            raise ValueError(
+                f"ahead {self.ahead} must be 1 configuration or more, or null for plans of what is asked for"
+            )
         if not 0 <= self.confirm <= 1:
             raise ValueError(f"confirm {self.confirm} must be a share from 0 to 1")
         if not (self.refit >= 0 and self.power >= 0 and self.curiosity >= 0):

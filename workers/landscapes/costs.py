@@ -42,9 +42,9 @@ FREE = dict.fromkeys(UNITS["scheduler"], 0.0)
 def key_of(role: str, method: Method) -> str:
     """The part and all its parameters: annealing with 32 chains is cheaper a step than with 128, whoever says so. Whether a
     small sketch is scored whole is left out, and what annealing's temperature and the agent's entropy are of: a step that is
-    walked costs the same."""
+    walked costs the same, as does a decision whether curves are cut at jumps or not."""
     parameters = resolved(role, method)
-    for name in ("exhaustive", "differences", "spread"):
+    for name in ("exhaustive", "differences", "spread", "pieces"):
         parameters.pop(name, None)
     return f"{role} {getattr(method, role)} {json.dumps(parameters, sort_keys=True, default=asdict)}"
 

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 SURE = ("random_forest",)
 """Cost models that say how sure they are; of the others the spread of an opinion is zero."""
-CLUSTERING = "adaptive"
-CHOOSING = ("diverse", CLUSTERING)
+CLUSTERING = ("adaptive", "adaptive-program")
+CHOOSING = ("diverse", *CLUSTERING)
 """Samplers that need more candidates than they return."""
 MOST = 63
-"""Configurations that CLUSTERING returns at most (Chameleon, Algorithm 1: k = 8..63)."""
+"""Configurations that the first of CLUSTERING returns at most (Chameleon, Algorithm 1: k = 8..63)."""
 POOL = 8.0
 """Candidates for each place in a plan of theirs: what CLUSTERING was measured with."""
 EVOLVING = "metaschedule"
@@ -89,7 +89,7 @@ class Composition:
                 f"{wants} asks how sure the cost model is, and {self.cost_model!r} does not tell; "
                 f"choose cost_model {' or '.join(SURE)}, or a method that scores by the mean"
             )
-        thinning = self.sampler == CLUSTERING and self.plan > MOST  # a plan larger than it returns at most
+        thinning = self.sampler in CLUSTERING and self.plan > MOST  # a plan larger than it returns at most
         if self.sampler in CHOOSING and self.pool == 1 and not thinning:
             return (
                 f"sampler {self.sampler!r} chooses among more candidates than a plan holds, and search.pool 1 gives it no "

@@ -9,7 +9,6 @@ from apps.dashboard.methods.numbers import (
     ANNEALING_OF_AUTOTVM,
     BATCHES,
     CLUSTERS,
-    CLUSTERS_OF_THE_PROGRAM,
     EAGER,
     FIRST,
     FOREST,
@@ -28,7 +27,8 @@ _AUTOTVM_NUMBERS = (*ANNEALING_OF_AUTOTVM, *REGRESSION, *RUNS_500, *FIRST, *EAGE
 _ADATUNE = parts("sequential", "simulated_annealing", "greedy", "random_forest", "adaptive")
 _HALVED = (
     *numbers("explorer", "AdaTune's program: twice the plan", chains=64),
-    *(number for number in ANNEALING_OF_AUTOTVM if number.name != "chains"),
+    *(number for number in ANNEALING if number.name != "chains"),
+    *numbers("explorer", "AdaTune's program: temperature is of FLOP/s, of which it forgives none", differences="flops"),
 )
 _IMPROVEMENT = (
     *numbers("search", "AdaTune's program: the first plan is random; some of it is not built", first=16),
@@ -150,22 +150,28 @@ PUBLISHED = (
         "DynaTune as programmed",
         "Slots to the operators that will be fastest themselves, as the authors’ program gives them. Takes hours.",
         f"{DYNATUNE}; the authors' program",
-        {**BEST, "scheduler": "dynatune-paper"},
+        {**BEST, "scheduler": "dynatune-paper", "evaluator": "adaptive"},
         (
             *numbers("scheduler", "DynaTune's program: the predicted speed itself, in GFLOP/s", score="speed"),
             *numbers("scheduler", "DynaTune's program: its constraint is off by default", prior=False),
+            *numbers("scheduler", "DynaTune's program: a curve is fitted whole", pieces=False),
             *numbers("scheduler", "DynaTune's program: C = 2 of any network", c_fast=2.0),
             *numbers("scheduler", "DynaTune's script: stops early; 200 in DynaTune, 5.3", patience=50),
             *ANNEALING,
             *RANKING,
-            *RUNS_500,
+            *numbers(
+                "evaluator", "DynaTune's script", most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0
+            ),
+            *numbers("evaluator", "DynaTune's script: a run is one call", shortest=0.0),
             *numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=16),
-            *numbers("rhythm", "DynaTune's program", plan=32),
+            *numbers("search", "DynaTune's program: a plan, of which the rest waits for the next slot", ahead=32),
+            *numbers("rhythm", "as many as there are cores in DynaTune's program", plan=8),
             *numbers("rhythm", _UNTIL_VALID, warm_up=32),
             *numbers("rhythm", "DynaTune's script: slots of 20 s", slot_seconds=20.0),
         ),
         more="Where program and publication differ, this is the program: it scores by the predicted speed, not by what "
-        "that takes off the network, its curves may end under the best, and an operator is finished sooner.",
+        "that takes off the network, its curves are whole and may end under the best, and an operator is finished sooner. "
+        "The program’s script fits a curve by least squares alone; here it is sampled as published.",
     ),
     Words(
         "chameleon-paper",
@@ -181,11 +187,19 @@ PUBLISHED = (
         "Chameleon as programmed",
         "With walks that end early and clusters of two knobs, as in the authors’ program. Takes hours.",
         f"{CHAMELEON}; the authors' program",
-        parts("sequential", "ppo", "adaptive", "xgboost", "fixed"),
-        (*AGENT_OF_THE_PROGRAM, *CLUSTERS_OF_THE_PROGRAM, *REGRESSION, *RUNS_500, *FIRST, *EAGER, *ITERATIONS),
-        more="Where program and publication differ, this is the program: mostly 16 clusters in place of 9, and an agent "
-        "that is kept curious. The program also learns after every episode, and draws the other knobs of a centroid by "
-        "chance; this does not.",
+        parts("sequential", "ppo", "adaptive-program", "xgboost", "fixed"),
+        (
+            *AGENT_OF_THE_PROGRAM,
+            *REGRESSION,
+            *RUNS_500,
+            *FIRST,
+            *numbers("search", "Chameleon's program: its sampler leaves some of a plan to chance", epsilon=0.0),
+            *EAGER,
+            *ITERATIONS,
+        ),
+        more="Where program and publication differ, this is the program: 16 clusters or more in place of 9, configurations "
+        "made up of what candidates have, and an agent that is kept curious. The program also learns after every episode, "
+        "and never has agent and sampling work together; this does not, and does.",
     ),
     Words(
         "adatune-paper",

@@ -113,4 +113,14 @@ SAMPLERS = (
             *_to("product: starts of K-means", restarts=1),
         ),
     ),
+    Part(
+        "adaptive-program",
+        "One of each kind, as programmed",
+        "a configuration made up for each cluster of the two knobs with most options, the other knobs drawn from the "
+        "candidates (Chameleon’s program).",
+        (
+            *_to("Chameleon, Table 7", threshold=2.5),
+            *_to("Chameleon's program: the last of a plan are by chance, 5 % of 64", chance=3),
+        ),
+    ),
 )

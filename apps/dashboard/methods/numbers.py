@@ -15,7 +15,9 @@ ANNEALING = (
 ANNEALING_OF_AUTOTVM = (
     *ANNEALING,
     *numbers(
-        "explorer", "AutoTVM's program: temperature is of the speed itself, not of its logarithm", differences="speed"
+        "explorer",
+        "AutoTVM's program: temperature is of the speed over the best, not of its logarithm",
+        differences="speed",
     ),
 )
 AGENT = (
@@ -43,17 +45,12 @@ AGENT_OF_THE_PROGRAM = (
         "explorer", "Chameleon's program: an episode is over when so many of the knobs stay or hit a bound", still=0.75
     ),
 )
-CLUSTERS_OF_THE_PROGRAM = (
-    *numbers("sampler", "Chameleon's program: 8, 16, 24, ... clusters", mode="stepped"),
-    *numbers("sampler", "Chameleon's program: of the two knobs with most options", columns="widest"),
-    *numbers("sampler", "Chameleon, 3.3: the cluster's mean, rounded", snap="space"),
-)
 FOREST = numbers("cost_model", "AdaTune's program", target="speed", calibration="raw")
 RUNS_500 = (
     *numbers(
-        "evaluator", "DynaTune's and AdaTune's scripts", runs=500, most=500, seconds=0.0, reject=0.0, statistic="mean"
+        "evaluator", "the number in the papers' scripts", runs=500, most=500, seconds=0.0, reject=0.0, statistic="mean"
     ),
-    *numbers("evaluator", "DynaTune's and AdaTune's scripts: a run is one call", shortest=0.0),
+    *numbers("evaluator", "the papers' scripts: a run is one call", shortest=0.0),
 )
 BATCHES = (
     *numbers("evaluator", "AdaTune's program", most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0),

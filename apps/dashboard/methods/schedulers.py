@@ -19,6 +19,7 @@ _SCORE = _of(
 _PRIOR = _of(
     "DynaTune, 4.3: no curve ends under the best, and few points lean on those before; off in its program", prior=True
 )
+_PIECES = _of("DynaTune, 4.3: a curve is cut at jumps of 20 %; whole in its program", pieces=True)
 
 RULE = (
     *_SCORE,
@@ -35,6 +36,7 @@ RULE = (
     *_of("product: a first slot is judged by what is known of its operator", open=True),
     *_of("product: the reward is what the curve gains from now on", rise=True),
     *_PRIOR,
+    *_PIECES,
     *_of(_RESCUE, rescue=4),
     *_of("DynaTune, 4.3", curve="log_power"),
     *_of(
@@ -58,6 +60,7 @@ _PAPER_RULE = (
     *_of("DynaTune, Algorithm 1: a first slot has the constant gamma", open=False),
     *_of("DynaTune, 4.3: the reward is the improvement over the best", rise=False),
     *_PRIOR,
+    *_PIECES,
     *_of(_RESCUE, rescue=4),
     *_of("DynaTune, 4.3", curve="log_power"),
     *_of(

@@ -89,7 +89,8 @@ class Belief:
     and how many of them were thrown away. Speeds are normalised by the peak, which is raised to anything faster that is
     observed. A forecast stays within the segment; that it may end by a jump is what `jump_chance` tells. Without a `prior`
     (the default of DynaTune's program) a curve may end under the best, and few points lean on nothing: the limits of the
-    parameters and the peak are all that is known before.
+    parameters and the peak are all that is known before. Without `pieces` (program) the whole curve is fitted, from its first
+    valid configuration on.
     """
 
     def __init__(
@@ -98,11 +99,13 @@ class Belief:
         sampling: Sampling = FAST,
         curve: str = "log_power",
         prior: bool = True,
+        pieces: bool = True,
     ) -> None:
         self._rng = rng
         self._sampling = sampling
         self._curve = curve_named(curve)
         self._prior = prior
+        self._pieces = pieces
         self._peak = 1.0
         self._best = 0.0
         self._length = 0
@@ -120,7 +123,7 @@ class Belief:
     def observe(self, speeds: Array, ahead: float, peak: float) -> None:
         """Fits again. `speeds` (n,) is the best so far after each configuration in FLOP/s, 0 before a valid one;
         `ahead` the configurations the next slot is expected to measure; `peak` the target's ceiling in FLOP/s."""
-        starts = cuts(speeds)
+        starts = cuts(speeds)[: None if self._pieces else 1]
         self._configurations = len(speeds)
         if not starts:
             return

@@ -12,7 +12,9 @@ from workers.engine.explorer.trace import Trace
 from workers.engine.ports import Score, State
 from workers.engine.space import Choices, Sketch
 
-DIFFERENCES = ("log", "speed")
+DIFFERENCES = ("log", "speed", "flops")
+FLOPS = 1e11
+"""Of a fast configuration: beside it a temperature of 1 forgives nothing."""
 
 
 class SimulatedAnnealing:
@@ -21,7 +23,8 @@ class SimulatedAnnealing:
     A move to a score lower by d is accepted with probability exp(-d / temperature); the temperature falls linearly from
     `hot` to 0 within a call. `differences` says of what d is one: "log", of log2 speeds, so that temperature 1 forgives
     half the speed with e^-1, or "speed", of speeds relative to the best (program: the raw scores of trees on normalised
-    speed), so that it forgives all of it with e^-1 and a walk begins nearly at random.
+    speed), so that it forgives all of it with e^-1 and a walk begins nearly at random, or "flops", of FLOP/s (AdaTune's
+    program, whose forest learns these), of which it forgives none: every chain climbs.
     Chains persist from call to call; an explorer walks one sketch and starts over when it is given another.
 
     The paper's walk is steps=500, patience=50 with 128 chains. The default is shorter because persisting chains go on
@@ -52,7 +55,7 @@ class SimulatedAnnealing:
         self._hot = hot
         self._elite = elite
         self._exhaustive = exhaustive
-        self._speed = differences == "speed"
+        self._unit = {"log": None, "speed": 1.0, "flops": FLOPS}[differences]
         self._points: Choices | None = None
         self.figures: dict[str, int] = {}
         self.begun: Choices | None = None
@@ -95,7 +98,7 @@ class SimulatedAnnealing:
             moved[rows, knobs[step]] = values[step]
             reached = score(moved)
             temperature = self._hot * (1.0 - step / self._steps)
-            rise = np.exp2(reached) - np.exp2(scores) if self._speed else reached - scores
+            rise = reached - scores if self._unit is None else self._unit * (np.exp2(reached) - np.exp2(scores))
             accepted = rise >= luck[step] * temperature
             points = np.where(accepted[:, None], moved, points)
             scores = np.where(accepted, reached, scores)

@@ -6,9 +6,15 @@ from collections.abc import Callable
 
 from workers.engine.ports import Sampler
 from workers.engine.sampler.adaptive import Adaptive
+from workers.engine.sampler.adaptive_program import AdaptiveProgram
 from workers.engine.sampler.diverse import Diverse
 from workers.engine.sampler.greedy import Greedy
 
-SAMPLERS: dict[str, Callable[..., Sampler]] = {"greedy": Greedy, "diverse": Diverse, "adaptive": Adaptive}
+SAMPLERS: dict[str, Callable[..., Sampler]] = {
+    "greedy": Greedy,
+    "diverse": Diverse,
+    "adaptive": Adaptive,
+    "adaptive-program": AdaptiveProgram,
+}
 
-__all__ = ["SAMPLERS", "Adaptive", "Diverse", "Greedy"]
+__all__ = ["SAMPLERS", "Adaptive", "AdaptiveProgram", "Diverse", "Greedy"]

@@ -13,12 +13,11 @@ from workers.engine.space import Choices, Sketch
 from workers.messages.composition import MOST
 
 MODES = {"literal": 1, "stepped": 8}
-COLUMNS = ("knobs", "widest", "features")
+COLUMNS = ("knobs", "features")
 SNAPS = ("space", "candidate", "best")
 FEWEST = 8
 
 PAPER: dict[str, Any] = {"mode": "literal", "columns": "knobs", "snap": "space"}
-PROGRAM: dict[str, Any] = {"mode": "stepped", "columns": "widest", "snap": "space"}
 
 
 class Adaptive:
@@ -27,8 +26,8 @@ class Adaptive:
     K-means runs with k from 8 to 63, never more than `count`, until `threshold` x L2 loss >= the previous loss (2.5;
     Table 7). `mode` is the step of k: "literal", 1 as printed, stops at 9 almost always, for the loss would have to
     fall 2.5-fold with one cluster more; "stepped", 8 as in the authors' program, at 16 mostly. `columns` is what is
-    clustered: "knobs", all indices scaled by their knobs' sizes (the paper says configurations); "widest", the indices
-    of the two knobs with most options (program); "features", the knobs' features, standardised.
+    clustered: "knobs", all indices scaled by their knobs' sizes (the paper says configurations), or "features", the knobs'
+    features, standardised.
 
     A centroid becomes a configuration by `snap`: "space" rounds the cluster's mean indices, which is the paper's reading
     and may give one that is visited or already in the plan; "candidate" takes the cluster's candidate nearest to the
@@ -37,11 +36,9 @@ class Adaptive:
     the centroid that is neither. Candidates are what the explorer thinks fast, so what the cost model knows to be
     invalid is not among them.
 
-    `PAPER` and `PROGRAM` hold the paper's and the program's ways; the program also rounds centroids down, draws their
-    other knobs by chance from those of the candidates, and replaces what is visited by chance alone. The default is
-    what measured best: best speed after 160 measurements of a synthetic convolution, evolutionary search, plans of 32
-    of 256 candidates, ten seeds: 86 GFLOP/s, against 80 and 78 for the program's and 72 for the paper's way, 69 for
-    greedy sampling (78 in plans of 9) and 82 for the diversity filter, of 89 at best.
+    `PAPER` holds the paper's way; the program's is `AdaptiveProgram`. The default is what measured best: best speed after
+    160 measurements of a synthetic convolution, evolutionary search, plans of 32 of 256 candidates, ten seeds: 86 GFLOP/s,
+    against 72 for the paper's way, 69 for greedy sampling (78 in plans of 9) and 82 for the diversity filter, of 89 at best.
 
     `figures`: "clusters" is the chosen k, "synthesised" how many of the plan are modes. Needs more candidates than it
     returns: a plan of 64, as the paper and the program have it, or a `pool` of `Search` of 4 or more.
@@ -119,9 +116,6 @@ class Adaptive:
 
     def _table(self, sketch: Sketch, candidates: Choices) -> NDArray[np.float64]:
         """What is clustered, (n, columns)."""
-        if self._columns == "widest":
-            widest = np.sort(np.argsort(-sketch.sizes, kind="stable")[:2])
-            return candidates[:, widest].astype(np.float64)
         if self._columns == "knobs":
             return candidates / np.maximum(sketch.sizes - 1, 1)
         features = sketch.features(candidates).astype(np.float64)

@@ -165,7 +165,7 @@ class DynaTune:
     def _fresh(self, index: int) -> Belief:
         # A generator an operator: the order in which operators are given or observed does not matter.
         rng = np.random.default_rng([self._seed, index, *b"belief"])
-        return Belief(rng, self._rule.sampling, self._rule.curve, prior=self._rule.prior)
+        return Belief(rng, self._rule.sampling, self._rule.curve, self._rule.prior, self._rule.pieces)
 
     def _going(self, progress: Sequence[Progress]) -> list[Progress]:
         """Operators that are not finished (see `Rule`)."""

@@ -30,6 +30,9 @@ The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, a
            weight and its share of the latency, and its bonus 1 GFLOP/s, with C = 2 always: `score` "speed", `c_fast` 2.
   bound    The paper's prior forbids a curve that ends under the best. The program has that too, off by default, and no
            other prior than limits of the parameters: `prior` off.
+  pieces   The paper cuts a curve at jumps; the program fits all of it, `pieces` off. Its script asks no posterior either: of
+           the curve pow2 it takes the least squares alone, later points weighing more. Here its belief is sampled as the
+           paper's, with the paper's curve.
 """
 
 from __future__ import annotations
@@ -69,7 +72,7 @@ class Rule:
     on a plateau is hardly ever tried again: on simulated curves that takes half again as many slots.
     An operator is finished after `patience` configurations proposed without improvement (None: never); `onward`: they are
     doubled when all are finished, else the run ends. `open`: no constant for a first slot. `rise`: the reward is the curve's
-    rise, not the improvement over the best. `prior`: as `Belief` takes it.
+    rise, not the improvement over the best. `prior` and `pieces`: as `Belief` takes them.
     `curve` names the belief's family, `sampling` how its posterior is sampled; C is `c_fast` for a network that was
     under `fast_latency` seconds after warm-up.
     """
@@ -85,6 +88,7 @@ class Rule:
     open: bool = False
     rise: bool = False
     prior: bool = True
+    pieces: bool = True
     rescue: int = 4
     curve: str = "log_power"
     sampling: Sampling = FAST

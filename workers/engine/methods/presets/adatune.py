@@ -9,7 +9,7 @@ from typing import Any
 from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
 from workers.engine.evaluator.fixed import PAPER as RUNS_500
 from workers.engine.methods.method import Method
-from workers.engine.methods.presets.autotvm import AUTOTVM, BY_SPEED
+from workers.engine.methods.presets.autotvm import ANNEALING, AUTOTVM
 
 _PLAN = 32
 """Program: plan size."""
@@ -38,7 +38,8 @@ ADATUNE_PAPER = replace(
     summary="AdaTune with the numbers of its program: up to 500 runs in batches of 50, a forest on normalised speed "
     "with the spread as it is, plans of 32. Meant for runs of hours.",
     parameters={
-        "explorer": {**BY_SPEED, "chains": 64},  # program: twice the plan, by the expected improvement of speed
+        # Program: twice the plan, by the expected improvement of what its forest learns, FLOP/s as they are.
+        "explorer": {**ANNEALING, "chains": 64, "differences": "flops"},
         "cost_model": {"target": "speed", "calibration": "raw"},  # program
         "evaluator": ADAPTIVE_PAPER,  # program: batches of 50 of 500 runs, 10 %
         "search": {"first": _PLAN // 2, **_IMPROVEMENT, "contextual": True},  # program: the first plan is random

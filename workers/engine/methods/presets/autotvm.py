@@ -1,4 +1,8 @@
-"""AutoTVM (Chen et al., NeurIPS 2018) as Chameleon's Table 8 and the last program (v0.19) have it: the papers' baseline."""
+"""AutoTVM (Chen et al., NeurIPS 2018) as Chameleon's Table 8 and the last program (v0.19) have it: the papers' baseline.
+
+Its trees, and those of the papers' programs, learn from the loops of the lowered program ("itervar"); here all learn from
+knobs, the program's other choice, which needs no lowering: see `Search.features`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ AUTOTVM = Method(
         # Table 8: reg on normalised speed; depth, gamma, eta, ... are the part's own. 100 rounds and all rows: assumed,
         # the paper does not say and the program stops early.
         "cost_model": {"objective": "reg", "target": "speed", "rounds": 100, "subsample": 1.0},
-        "evaluator": RUNS_500,  # DynaTune's and AdaTune's scripts
+        "evaluator": RUNS_500,  # the number in the papers' scripts, whose authors' timings may end before
         "search": FIRST,
         "rhythm": EAGER,
     },
