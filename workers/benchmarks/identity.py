@@ -21,6 +21,7 @@ _IMPORTING = (
     "library.py",
     "mutation.py",
     "permutations.py",
+    "prepacking.py",
     "reductions.py",
     "rows.py",
     "slices.py",

@@ -13,6 +13,7 @@ from tvm.s_tir import meta_schedule as ms
 from workers.tvm_backend.hardware import is_gpu
 from workers.tvm_backend.importer import Imported
 from workers.tvm_backend.operators import Extracted, extract, with_spaces
+from workers.tvm_backend.prepacking import Prepack
 from workers.tvm_backend.programs import COMMON_LEFT, Workload, quickly
 
 GRAPH = "relax.backend.use_cuda_graph"
@@ -65,7 +66,10 @@ def compile_network(
     passes = [
         relax.transform.SplitLayoutRewritePreproc(),
         relax.transform.LiftTransformParams(),
+        Prepack(),
         relax.transform.FoldConstant(),
+        # What packed the weights would be compiled, and shipped.
+        relax.transform.DeadCodeElimination(),
     ]
     config = {**COMMON_LEFT, GRAPH: True} if is_gpu(target) else COMMON_LEFT
     with target, tvm.transform.PassContext(config=config):

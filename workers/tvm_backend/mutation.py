@@ -67,7 +67,12 @@ def is_concatenation(expr: Any) -> bool:
 
 def static_shape(expr: Any) -> tuple[int, ...] | None:
     """Of a tensor whose sizes are all known."""
-    shape = expr.ty.shape if isinstance(expr.ty, relax.TensorType) else None
+    return static_sizes(expr.ty)
+
+
+def static_sizes(kind: Any) -> tuple[int, ...] | None:
+    """The same of its type."""
+    shape = kind.shape if isinstance(kind, relax.TensorType) else None
     if not isinstance(shape, relax.ShapeExpr) or not all(isinstance(n, tvm.tirx.IntImm) for n in shape.values):
         return None
     return tuple(int(n) for n in shape.values)
