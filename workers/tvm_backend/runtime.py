@@ -11,6 +11,7 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from workers.messages.cores import apart
@@ -165,6 +166,12 @@ DECIDING = (*LOADING, "onnx", "xgboost-cpu", "emcee", "numpy")
 
 def versions(packages: Sequence[str] = DECIDING) -> dict[str, str]:
     """Versions that decide what a compiled library is, and those of LOADING whether it loads."""
+    return {name: _version(name) for name in packages}
+
+
+@cache
+def _version(package: str) -> str:
+    """Looked up once: 1 ms of files for each, and every operator asks."""
     from importlib.metadata import version
 
-    return {name: version(name) for name in packages}
+    return version(package)
