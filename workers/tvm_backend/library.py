@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import tvm
 from tvm import relax
 from tvm.s_tir import meta_schedule as ms
+from tvm.s_tir.schedule import Trace
 
 from workers.tvm_backend.hardware import is_gpu
 from workers.tvm_backend.importer import Imported
@@ -20,28 +23,6 @@ GRAPH = "relax.backend.use_cuda_graph"
 """A GPU's programs are started together, as a graph that was recorded once: each alone takes some microseconds to start."""
 Timed = tuple[int, tuple[int, ...], float]
 """Of an operator: sketch, choices, and the seconds it took when it was timed alone."""
-
-
-def database(
-    extracted: list[Extracted],
-    workloads: list[Workload],
-    best: Mapping[int, Timed],
-    directory: Path | None,
-) -> ms.Database:
-    """MetaSchedule's database with one record an operator: `best` is (sketch, choices, seconds) by operator.
-
-    In memory, or as TVM's two JSON files in `directory`.
-    """
-    found = _json_database(directory) if directory is not None else ms.database.MemoryDatabase()
-    for index, (sketch, choices, seconds) in sorted(best.items()):
-        workload = workloads[index]
-        schedule = workload.schedule(sketch, choices)
-        entry = found.commit_workload(extracted[index].mod)
-        arguments = ms.arg_info.ArgInfo.from_entry_func(extracted[index].mod, remove_preproc=True)
-        found.commit_tuning_record(
-            ms.database.TuningRecord(schedule.trace, entry, [seconds], workload.target, arguments)
-        )
-    return found
 
 
 def _json_database(directory: Path) -> ms.Database:
@@ -100,4 +81,21 @@ class Network:
         return compile_network(self.imported, self.database(configurations), self.target, quickly(self.target))
 
     def database(self, configurations: Mapping[int, Timed], directory: Path | None = None) -> ms.Database:
-        return database(self.extracted, self.workloads, configurations, directory)
+        """MetaSchedule's, with one record an operator: in memory, or as TVM's two JSON files in `directory`."""
+        found = _json_database(directory) if directory is not None else ms.database.MemoryDatabase()
+        for index, (sketch, choices, seconds) in sorted(configurations.items()):
+            mod, workload = self.extracted[index].mod, self.workloads[index]
+            trace, entry = self._trace(index, sketch, choices), found.commit_workload(mod)
+            arguments = ms.arg_info.ArgInfo.from_entry_func(mod, remove_preproc=True)
+            found.commit_tuning_record(ms.database.TuningRecord(trace, entry, [seconds], workload.target, arguments))
+        return found
+
+    def _trace(self, index: int, *configuration: Any) -> Trace:
+        """Of a configuration, scheduled once for all libraries and databases; raises Invalid."""
+        if (index, *configuration) not in self._traces:
+            self._traces[index, *configuration] = self.workloads[index].schedule(*configuration).trace
+        return self._traces[index, *configuration]
+
+    @cached_property
+    def _traces(self) -> dict[tuple[Any, ...], Trace]:
+        return {}
