@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from workers.networks.inspect import inspect
 from workers.sandbox.lock import MeasureLock
 
 THREADS = 2
+DEFINED = re.compile(r"^define [^\n]*@__tvm_ffi_(\w+)\((.*?)^}", re.MULTILINE | re.DOTALL)
 
 # Before TVM makes its thread pool in the tests' own process.
 os.environ.setdefault("TVM_NUM_THREADS", str(THREADS))
@@ -112,6 +114,13 @@ def reference(model: onnx.ModelProto | Path, x: np.ndarray[Any, Any]) -> np.ndar
 
 def code(module: Any, language: str = "asm") -> str:
     """What LLVM makes of a built module, in all of its parts."""
-    inner = getattr(module, "mod", module)
+    import tvm
+
+    inner = module if isinstance(module, tvm.runtime.Module) else module.mod
     own = inner.inspect_source(language) if inner.kind == "llvm" else ""
     return own + "".join(code(part, language) for part in inner.imports)
+
+
+def checks(library: Any) -> dict[str, bool]:
+    """Of the processor's programs in a compiled network, by name, whether they check what they are given."""
+    return {name: "raised" in body for name, body in DEFINED.findall(code(library, "ll"))}

@@ -13,6 +13,7 @@ import pytest
 
 from tests import zoo
 from tests.networks.operators import OPERATORS
+from tests.tvm_backend.local import checks
 from workers.engine.gpu import Gpu
 from workers.engine.space import Operator
 from workers.engine.start import first_configurations
@@ -240,8 +241,8 @@ def test_a_network_is_compiled_for_a_gpu_with_its_configurations(tmp_path: Path)
         for first in first_configurations(workload.sketches, Gpu(16), 1)
     }
     assert len(network.database(best).get_all_tuning_records()) == len(best)
-    built = network.compiled(best)
-    assert built is not None
+    checked = checks(network.compiled(best))
+    assert len(checked) > sum(checked.values()) >= 1, "what reads an input looks at it"
 
 
 def test_the_compiler_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

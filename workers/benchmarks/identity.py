@@ -26,6 +26,7 @@ _IMPORTING = (
     "rows.py",
     "slices.py",
     "transpositions.py",
+    "unchecked.py",
     "winograd",
 )
 IMPORT = ("workers/networks", "workers/messages/cores.py", *(f"workers/tvm_backend/{part}" for part in _IMPORTING))

@@ -18,6 +18,7 @@ from workers.tvm_backend.importer import Imported
 from workers.tvm_backend.operators import Extracted, extract, with_spaces
 from workers.tvm_backend.prepacking import Prepack
 from workers.tvm_backend.programs import COMMON_LEFT, Workload, quickly
+from workers.tvm_backend.unchecked import PIPELINE, marked
 
 GRAPH = "relax.backend.use_cuda_graph"
 """A GPU's programs are started together, as a graph that was recorded once: each alone takes some microseconds to start."""
@@ -55,7 +56,7 @@ def compile_network(
     config = {**COMMON_LEFT, GRAPH: True} if is_gpu(target) else COMMON_LEFT
     with target, tvm.transform.PassContext(config=config):
         mod = tvm.transform.Sequential(passes if records is not None else [])(mod)
-        return tvm.compile(mod, target=code or target)
+        return tvm.compile(marked(mod), target=code or target, tir_pipeline=PIPELINE)
 
 
 @dataclass(frozen=True)
