@@ -5,7 +5,9 @@ import signal
 from itertools import count
 
 import pytest
+import redis
 
+from apps.operations import queue_address
 from tests import zoo
 from tests.kernel import needs
 from tests.processes import eventually
@@ -16,6 +18,9 @@ VERDICT = 12.0
 """s from the claim to the verdict on a file that is no network; the better of two, for other tests run beside."""
 STOP = 5.0
 """s in which a run pauses and a worker shuts down; the better of two, for other tests run beside."""
+LOOKS, LOOKED = 24, 4.0
+"""Looks of an idle worker into its queue and the one of delayed messages, which take 2 s, and 9 with Dramatiq's own timeout;
+the better of two, for other tests run beside."""
 
 
 def test_an_upload_is_inspected(site, tmp_path):
@@ -33,6 +38,21 @@ result = found.pk
     assert inspection["inputs"]
     job = lambda: site.ask("result = Job.objects.values_list('state', flat=True).get(task='inspect')")  # noqa: E731
     eventually(lambda: job() == "done", 10, "the end of the job")
+
+
+def test_an_idle_worker_looks_into_its_queue_several_times_a_second(site):
+    site.server()
+    site.worker("measure")
+    password = (site.data / "queue_password").read_text()
+    with redis.Redis.from_url(queue_address.url_of(queue_address.socket_path(site.data), password)) as server:
+        looks = lambda: server.info("commandstats").get("cmdstat_evalsha", {"calls": 0})["calls"]  # noqa: E731
+        eventually(lambda: looks() >= LOOKS, 30, "the first looks, which follow each other more closely")
+
+        def some_more():
+            before = looks()
+            eventually(lambda: looks() >= before + LOOKS, 30, "some more looks")
+
+        assert quickest(lambda: seconds_of(some_more), LOOKED, tries=2) < LOOKED
 
 
 def test_an_upload_is_inspected_however_many_baselines_hang(site, tmp_path):
