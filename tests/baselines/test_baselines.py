@@ -15,8 +15,9 @@ import pytest
 from onnx import helper
 
 from tests.zoo import constant, model_of, tiny, tiny_residual
+from workers.baselines.arrays import load_reference
 from workers.baselines.inputs import seeded_inputs
-from workers.baselines.onnxruntime import load_reference, measured
+from workers.baselines.onnxruntime import measured
 from workers.baselines.order import Latency, Order
 from workers.baselines.session import OnnxRuntimeSession
 from workers.baselines.verify import compare

@@ -55,10 +55,12 @@ def test_tvm_before_its_traps_are_dealt_with_brings_torch() -> None:
         "workers.tvm_backend.remote.pool",
         "workers.child.tune",
         "workers.child.artifact",
+        "workers.child.baseline",
         "workers.headless.__main__",
+        "workers.benchmarks.torch_peer",
     ],
 )
 def test_what_starts_often_brings_nothing_heavy(module: str) -> None:
     """Nor TVM before its traps are dealt with."""
-    heavy = "{'tvm', 'torch', 'xgboost', 'sklearn', 'scipy', 'pandas'} & set(sys.modules)"
+    heavy = "{'tvm', 'torch', 'xgboost', 'sklearn', 'scipy', 'pandas', 'onnxruntime'} & set(sys.modules)"
     assert told(f"import sys, {module}; print(sorted({heavy}))") == "[]"

@@ -26,3 +26,17 @@ def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
+
+
+def save_reference(path: Path, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+    """Writes both whole or not at all."""
+    arrays = {f"in:{name}": a for name, a in inputs.items()} | {f"out:{name}": a for name, a in outputs.items()}
+    save(path, arrays)
+
+
+def load_reference(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Inputs and outputs of `save_reference`."""
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    inputs = {name[3:]: array for name, array in arrays.items() if name.startswith("in:")}
+    return inputs, {name[4:]: array for name, array in arrays.items() if name.startswith("out:")}

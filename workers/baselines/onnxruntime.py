@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from workers.baselines.arrays import save
+from workers.baselines.arrays import save_reference
 from workers.baselines.inputs import seeded_inputs
 from workers.baselines.order import Order, answer, warm_ups
 from workers.baselines.session import OnnxRuntimeSession
@@ -24,7 +24,7 @@ NAME = "onnxruntime"
 
 def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, Any]]:
     """Latency, and again whenever it is `asked`; without timed runs, inputs and outputs of every seed as
-    <outputs_dir>/reference-<seed>.npz (see `load_reference`).
+    <outputs_dir>/reference-<seed>.npz (see `arrays.load_reference`).
 
     Raises NetworkError for a bad network, ValueError for shapes that are missing.
     """
@@ -66,17 +66,3 @@ def _session(order: Order, inspection: Inspection) -> OnnxRuntimeSession:
         model, {port.name: order.shapes[port.name] for port in inspection.inputs if port.name in order.shapes}
     )
     return OnnxRuntimeSession(model.SerializeToString(), order.threads, exact=exact)
-
-
-def save_reference(path: Path, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
-    """Writes both whole or not at all."""
-    arrays = {f"in:{name}": a for name, a in inputs.items()} | {f"out:{name}": a for name, a in outputs.items()}
-    save(path, arrays)
-
-
-def load_reference(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Inputs and outputs of `save_reference`."""
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    inputs = {name[3:]: array for name, array in arrays.items() if name.startswith("in:")}
-    return inputs, {name[4:]: array for name, array in arrays.items() if name.startswith("out:")}

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.baselines.onnxruntime import load_reference
+from workers.baselines.arrays import load_reference
 from workers.baselines.order import Answers, tell, warm_ups
 
 

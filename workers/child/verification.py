@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.baselines.arrays import save
-from workers.baselines.onnxruntime import load_reference
+from workers.baselines.arrays import load_reference, save
 from workers.baselines.verify import Verdict, compare
 from workers.child.peers import SEEDS, onnxruntime, run_script
 from workers.messages.spec import RunSpec
