@@ -57,6 +57,7 @@ def test_tvm_before_its_traps_are_dealt_with_brings_torch() -> None:
         "workers.child.artifact",
         "workers.child.baseline",
         "workers.headless.__main__",
+        "workers.benchmarks.__main__",
         "workers.benchmarks.torch_peer",
     ],
 )

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 Answers = Iterator[tuple[int, dict[str, Any]]]
 """What a process says, and the status that it ends with if that is the last of it."""
+WARM_UP = 0.2
+"""Seconds before anything is timed, as long as the archive's run.py takes: threads part, clocks rise, caches fill."""
 AGAIN = 0.05
 """Seconds of warm runs when another library was timed in between, as the archive's run.py takes."""
 
@@ -32,7 +34,7 @@ class Order:
     seeds: tuple[int, ...] = (0, 1, 2)
     threads: int = 1
     runs: int = 50
-    warm_up: float = 0.2
+    warm_up: float = WARM_UP
     longest: float = 60.0
     positive: bool = False
 

@@ -12,10 +12,9 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-Arrays = Mapping[str, NDArray[Any]]
+from workers.baselines.order import WARM_UP
 
-WARM_UP = 0.2
-"""Seconds before anything is timed, as long as the archive's run.py takes: threads part, clocks rise, caches fill."""
+Arrays = Mapping[str, NDArray[Any]]
 
 
 class OnnxRuntimeSession:

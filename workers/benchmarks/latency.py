@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workers.baselines.session import WARM_UP
+from workers.baselines.order import WARM_UP
 from workers.benchmarks import ours
 from workers.benchmarks.cells import Cell, Cells, Key, is_open
 from workers.benchmarks.filling import add_cell_arguments, fill, tuned_once, verdict

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from workers.engine.history import History
 from workers.engine.known import Known
+from workers.engine.ranks import rank_correlation
 from workers.engine.space import Configuration, Features, Knob, Operator, Sketch
 
 LOANS = 512
@@ -132,12 +133,7 @@ def extents(sketch: Sketch) -> Features:
 
 def agreement(opinion: NDArray[np.float64], speeds: NDArray[np.float64]) -> float:
     """Spearman's rank correlation; 0 where either is constant."""
-    from scipy.stats import rankdata  # half a second that only who agrees on something pays
-
-    ranks = rankdata(np.stack([opinion, speeds]), axis=1)
-    if (np.ptp(ranks, axis=1) == 0).any():
-        return 0.0
-    return float(np.corrcoef(ranks)[0, 1])
+    return rank_correlation(opinion, speeds) or 0.0
 
 
 def _shape(sketch: Sketch) -> tuple[tuple[str, int], ...]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
 from workers.benchmarks.methods.arms import AE, AE_AS_ON, SA, SA_AS, arm_named
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source, run_cell
@@ -25,6 +24,7 @@ from workers.engine.evaluator.timing import timed_runs
 from workers.engine.explorer.ppo import Settings
 from workers.engine.methods import METHODS
 from workers.engine.ports import CostModel, Decision, Progress
+from workers.engine.ranks import rank_correlation
 from workers.engine.scheduler import DynaTune, Setting, scheduler_named
 from workers.engine.space import Operator
 from workers.landscapes import CurveLandscape, CurveRecording, SimulatedClock, SpaceRecording
@@ -375,9 +375,8 @@ def _programs(part: Measured, rng: np.random.Generator) -> NDArray[np.intp]:
 
 def _ranked_alike(one: Array, other: Array) -> float:
     """Spearman's rank correlation; 1 where nothing can be ranked."""
-    if not (np.ptp(one) > 0 and np.ptp(other) > 0):
-        return 1.0
-    return float(spearmanr(one, other).statistic)
+    found = rank_correlation(one, other)
+    return 1.0 if found is None else found
 
 
 def _between(values: Array, came: float) -> bool:
