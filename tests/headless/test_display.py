@@ -139,7 +139,7 @@ def test_codes_in_why_a_command_ends_do_not_reach_the_terminal(
         raise error(CODES)
 
     command = SimpleNamespace(add_arguments=lambda parser: None, run=run)
-    assert run_command(argparse.ArgumentParser(), [("end", command, "ends")], "all is kept", ["end"])
+    assert run_command(argparse.ArgumentParser(), [("end", lambda: command, "ends")], "all is kept", ["end"])
     assert capsys.readouterr().err == f"{SEEN}\n"
 
 

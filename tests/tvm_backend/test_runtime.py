@@ -56,8 +56,11 @@ def test_tvm_before_its_traps_are_dealt_with_brings_torch() -> None:
         "workers.child.tune",
         "workers.child.artifact",
         "workers.child.baseline",
-        "workers.headless.__main__",
-        "workers.benchmarks.__main__",
+        "workers.headless.tune",
+        "workers.headless.landscape",
+        "workers.benchmarks.latency",
+        "workers.benchmarks.methods.command",
+        "workers.benchmarks.speed",
         "workers.benchmarks.torch_peer",
     ],
 )

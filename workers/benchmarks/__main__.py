@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from workers.benchmarks import latency, speed
-from workers.benchmarks.methods import command as methods
-from workers.headless.entry import run_command
+from workers.headless.entry import module, run_command
 
 COMMANDS = (
-    ("speed", speed, "tuning time: TVM's own tuning against ours"),
-    ("methods", methods, "methods against methods, on landscapes or live, and the papers' claims"),
-    ("latency", latency, "latency after tuning, against ONNX Runtime and PyTorch"),
+    ("speed", module("workers.benchmarks.speed"), "tuning time: TVM's own tuning against ours"),
+    (
+        "methods",
+        module("workers.benchmarks.methods.command"),
+        "methods against methods, on landscapes or live, and the papers' claims",
+    ),
+    ("latency", module("workers.benchmarks.latency"), "latency after tuning, against ONNX Runtime and PyTorch"),
 )
 
 

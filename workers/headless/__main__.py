@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from workers.headless import control, landscape, tune
-from workers.headless.entry import run_command
+from workers.headless.entry import module, run_command
 
 COMMANDS = (
-    ("tune", tune, "tune an ONNX network on this machine"),
-    ("control", control, "pause or stop a run that `tune` started"),
-    ("landscape", landscape, "record measurements to compare methods on without this machine"),
+    ("tune", module("workers.headless.tune"), "tune an ONNX network on this machine"),
+    ("control", module("workers.headless.control"), "pause or stop a run that `tune` started"),
+    (
+        "landscape",
+        module("workers.headless.landscape"),
+        "record measurements to compare methods on without this machine",
+    ),
 )
 
 

@@ -8,7 +8,9 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 from workers.headless.errors import Failure, UserMistake
@@ -19,20 +21,31 @@ NO_MORE = (*NO_ROOM, errno.EFBIG)
 UNHEARD = 141  # as a shell tells of a program that SIGPIPE ended
 
 
+def module(name: str) -> Callable[[], Any]:
+    """A command's, loaded when it is called."""
+    return partial(import_module, name)
+
+
 def run_command(
-    parser: argparse.ArgumentParser, commands: Sequence[tuple[str, Any, str]], stopped: str, argv: list[str] | None
+    parser: argparse.ArgumentParser,
+    commands: Sequence[tuple[str, Callable[[], Any], str]],
+    stopped: str,
+    argv: list[str] | None,
 ) -> int:
-    """The exit code of the command that `argv` names. `commands` are (name, module, purpose), a module having
-    `add_arguments(parser)` and `run(arguments) -> int`; `stopped` says on Ctrl-C, and when the disk is full, what is
-    kept."""
+    """The exit code of the command that `argv` names. `commands` are (name, module, purpose); a module, which is made for the
+    chosen command only, has `add_arguments(parser)` and `run(arguments) -> int`. `stopped` says on Ctrl-C, and when the disk is
+    full, what is kept."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # what a terminal lacks, like ± in ASCII, ends nothing
     known = parser.add_subparsers(dest="command", required=True)
-    for name, command, purpose in commands:
+    words = sys.argv[1:] if argv is None else argv
+    for name, module_of, purpose in commands:
         parser_of = known.add_parser(name, help=purpose)
-        command.add_arguments(parser_of)
-        parser_of.set_defaults(run=command.run)
-    arguments = parser.parse_args(argv)
+        if name in words:  # or a file of that name, which does no harm
+            command = module_of()
+            command.add_arguments(parser_of)
+            parser_of.set_defaults(run=command.run)
+    arguments = parser.parse_args(words)
     try:
         code = int(arguments.run(arguments))
         sys.stdout.flush()
