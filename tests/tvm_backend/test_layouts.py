@@ -105,7 +105,7 @@ def test_an_operator_whose_first_configuration_fails_is_timed_by_its_next(zoo_ca
 
     backend = local_backend(zoo.tiny(zoo_cache), tmp_path)
     try:
-        network = Drawn("NHWC", (), list(backend.operators()), backend.workloads, 0, 0)
+        network = Drawn("NHWC", (), backend.operators, backend.workloads, 0, 0)
         silent = lambda phase, text: None  # noqa: E731
         pool, measure, plans = backend._pool, backend._pool.measure, list[list[Any]]()
 

@@ -25,7 +25,7 @@ import pytest
 from tests import zoo
 from tests.processes import stat_of
 from tests.tries import quickest, seconds_of
-from tests.tvm_backend.local import local_backend, target
+from tests.tvm_backend.local import backend_over, local_backend, lock_in, spec_of, target
 from workers.child.__main__ import passing
 from workers.engine.compile_limit import MOST, CompileLimit
 from workers.engine.ports import Candidate
@@ -279,6 +279,42 @@ def test_there_are_no_more_workers_than_memory_has_room_for(
     pool.close()
 
 
+def test_the_operators_are_described_while_the_workers_read_them(
+    zoo_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, answered = spec_of(zoo.tiny(zoo_cache)), list[bool]()
+    from workers.tvm_backend import layouts
+    from workers.tvm_backend.pool import Pool
+
+    pool, described = Pool(spec.target, 2, lock_in(tmp_path)), layouts.operators
+
+    def late(*given: Any) -> Any:
+        answered.append(pool._nursery._process.connection.poll(60.0))
+        return described(*given)
+
+    monkeypatch.setattr(layouts, "operators", late)
+    backend = backend_over(pool, spec, tmp_path)
+    backend.close()
+    assert answered == [True]
+    assert backend.operators()
+
+
+def test_what_fails_while_the_workers_read_leaves_no_answer_behind(backend: Any, tmp_path: Path) -> None:
+    from workers.tvm_backend.pool import Pool
+    from workers.tvm_backend.programs import save_workloads
+
+    save_workloads(backend.workloads, tmp_path / "workloads.json")
+    order = tmp_path / "workloads.json", backend._timing, 0
+    pool = Pool(target(), 2, lock_in(tmp_path))
+    try:
+        with pytest.raises(ZeroDivisionError):
+            pool.load(*order, meanwhile=lambda: 1 / 0)
+        pool.load(*order)
+        assert len(pool.members) == 2
+    finally:
+        pool.close()
+
+
 def test_workers_killed_between_batches_are_replaced(backend: Any) -> None:
     for member in backend._pool.members:
         os.kill(member.pid, signal.SIGKILL)
@@ -418,6 +454,13 @@ def test_a_worker_that_does_not_start_is_told_so_that_the_run_goes_on(
     target()
     from workers.tvm_backend import nursery
 
+    def stopped(*given: Any, **named: Any) -> Any:
+        process = spawn(*given, **named)
+        os.kill(process.pid, signal.SIGSTOP)
+        return process
+
+    spawn = nursery.spawn
+    monkeypatch.setattr(nursery, "spawn", stopped)
     monkeypatch.setattr(nursery, "START_TIMEOUT", 0.0)
     with pytest.raises(
         nursery.PoolError, match=r"a measuring worker did not start: .* run 'manage.py doctor'"

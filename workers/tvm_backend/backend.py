@@ -48,8 +48,8 @@ class LocalBackend:
             else:
                 network, measured = drawn(spec.layout), ()
             self.layout, self.notes = network.layout, (*network.notes, *measured)
-            self.workloads, self._operators = network.workloads, network.operators
             self._load(network, work_dir)
+            self.workloads, self._operators = network.workloads, network.operators
         except BaseException:
             self.close()
             raise
@@ -63,6 +63,7 @@ class LocalBackend:
             return first, ()
         try:
             ways = [first, drawn(BOTH[1])]
+            _ = ways[1].operators  # which may not hold either
         except Exception as error:  # TVM raises whatever its C++ throws
             return first, (f"layout {first.layout}: {BOTH[1]} does not hold here ({last_line(error)})",)
         if ways[1].left != first.left:  # what has no schedules is in no sum
@@ -77,7 +78,13 @@ class LocalBackend:
     def _load(self, network: Drawn, work_dir: Path) -> None:
         save_workloads(network.workloads, work_dir / "workloads.json")
         largest = max((workload.touched for workload in network.workloads), default=0)
-        self._pool.load(work_dir / "workloads.json", self._timing, network.footprint, largest)
+        self._pool.load(
+            work_dir / "workloads.json",
+            self._timing,
+            network.footprint,
+            largest,
+            meanwhile=lambda: network.operators,  # what takes its workers as long as this process
+        )
 
     def operators(self) -> Sequence[Operator]:
         return self._operators

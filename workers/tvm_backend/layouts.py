@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import onnx
 import tvm
@@ -29,15 +30,20 @@ CHUNK = 16
 
 @dataclass(frozen=True)
 class Drawn:
-    """A network in one layout: its operators, how they are scheduled, the bytes that an inference reads and writes, and how
-    many operators TVM has no schedules for."""
+    """A network in one layout: its operators, which `described` tells when they are asked for, how they are scheduled, the
+    bytes that an inference reads and writes, and how many operators TVM has no schedules for."""
 
     layout: str
     notes: tuple[str, ...]
-    operators: list[Operator]
+    described: Callable[[], list[Operator]]
     workloads: list[Workload]
     footprint: int
     left: int
+
+    @cached_property
+    def operators(self) -> list[Operator]:
+        """Of a large network they take seconds."""
+        return self.described()
 
     def latency(self, pool: Pool, report: Callable[[str, str], None]) -> float:
         """Seconds: weight x time of each operator's first configuration that runs, in `pool`, which has these workloads;
@@ -72,8 +78,8 @@ def draw(
     extracted, workloads, left = with_spaces(extracted, target)
     if left:
         notes += (f"operators that TVM has no schedules for, compiled as they are: {', '.join(left)}",)
-    found = operators(extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
-    return Drawn(layout, notes, found, workloads, footprint(extracted, workloads), len(left))
+    described = partial(operators, extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
+    return Drawn(layout, notes, described, workloads, footprint(extracted, workloads), len(left))
 
 
 def clearly_fastest(latencies: Sequence[float]) -> int:

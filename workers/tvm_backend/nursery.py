@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
@@ -33,6 +34,10 @@ SHARE = 0.5
 """Of the machine's memory that one worker may reserve: a candidate that wants more is an outcome, the run goes on."""
 LEAST = 6 * 2**30
 """Bytes; libraries and threads' stacks reserve some of it without using it."""
+
+
+def nothing() -> None:
+    """What is done meanwhile where there is nothing to do."""
 
 
 def address_space() -> int:
@@ -58,11 +63,14 @@ class Nursery:
         """What workers saw; a new one is told, so that a bad moment is not the usual to it."""
         self._start()
 
-    def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int) -> None:
-        """What workers are made with from now on; `footprint` as `Arguments` takes it. PoolError when it cannot be read."""
+    def load(
+        self, workloads: Path, evaluator: dict[str, Any], footprint: int, meanwhile: Callable[[], object] = nothing
+    ) -> None:
+        """What workers are made with from now on; `footprint` as `Arguments` takes it. `meanwhile` is called while it reads.
+        PoolError when it cannot be read."""
         self._order = {"workloads": str(workloads), "evaluator": evaluator, "footprint": footprint}
-        if not self._revived():
-            self._load()
+        if not self._revived(meanwhile):
+            self._load(meanwhile)
 
     def workers(self, count: int) -> list[Member]:
         """They take orders at once. PoolError when they cannot be had."""
@@ -78,17 +86,22 @@ class Nursery:
         """Ends it, and its workers."""
         self._process.close()
 
-    def _revived(self) -> bool:
+    def _revived(self, meanwhile: Callable[[], object] = nothing) -> bool:
         """Whether it had died; then it is there anew, and has loaded."""
         if not self._spawned.exited():
             return False
         self.close()
         self._start()
-        self._load()
+        self._load(meanwhile)
         return True
 
-    def _load(self) -> None:
+    def _load(self, meanwhile: Callable[[], object]) -> None:
         self._process.send("load", START_TIMEOUT, **self._order)
+        try:
+            meanwhile()
+        except BaseException:
+            self._process.end()  # its answer would be taken for another's
+            raise
         _answered(self._process)
 
     def _start(self) -> None:

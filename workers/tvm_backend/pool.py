@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -27,7 +27,7 @@ from workers.messages.machine import memory
 from workers.sandbox.lock import MeasureLock
 from workers.tvm_backend.company import company, shared
 from workers.tvm_backend.members import Dead, Member, Task
-from workers.tvm_backend.nursery import Nursery
+from workers.tvm_backend.nursery import Nursery, nothing
 
 ANSWER_TIMEOUT = 4.0
 """Seconds for what takes milliseconds."""
@@ -72,16 +72,23 @@ class Pool:
         self._size = min(threads, plan or threads)
         self._nursery = Nursery(target, threads, exports)
 
-    def load(self, workloads: Path, evaluator: dict[str, Any], footprint: int, largest: int = 0) -> None:
+    def load(
+        self,
+        workloads: Path,
+        evaluator: dict[str, Any],
+        footprint: int,
+        largest: int = 0,
+        meanwhile: Callable[[], object] = nothing,
+    ) -> None:
         """Workers that know the operators, fewer than threads where memory is short; `footprint` and `largest` as `most_held`
-        takes them. PoolError when they cannot be had."""
+        takes them. `meanwhile` is called while they are read. PoolError when they cannot be had."""
         from workers.tvm_backend.arguments import most_held  # brings TVM, which is to be loaded by `runtime.load` alone
 
         with self.lock.shared() as waited:  # they write memory, which others' timings would feel
             self.spent["wait"] += waited
             for member in self.members:
                 member.close()
-            self._nursery.load(workloads, evaluator, footprint)
+            self._nursery.load(workloads, evaluator, footprint, meanwhile)
             held = OWN + (0 if self._nursery.exports else most_held(footprint, largest))
             self.members = self._nursery.workers(max(1, min(self._size, int(SHARE * memory() / held))))
 
