@@ -58,7 +58,11 @@ def local_backend(
 
 
 def backend_over(
-    pool: Any, spec: RunSpec, work_dir: Path, report: Callable[[str, str], None] = lambda phase, text: None
+    pool: Any,
+    spec: RunSpec,
+    work_dir: Path,
+    report: Callable[[str, str], None] = lambda phase, text: None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Any:
     """A started LocalBackend that measures in `pool`; close it."""
     from workers.tvm_backend.backend import LocalBackend
@@ -71,6 +75,7 @@ def backend_over(
         Machine(cores=THREADS),
         work_dir,
         report,
+        meanwhile,
     )
 
 

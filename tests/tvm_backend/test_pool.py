@@ -279,23 +279,27 @@ def test_there_are_no_more_workers_than_memory_has_room_for(
     pool.close()
 
 
-def test_the_operators_are_described_while_the_workers_read_them(
+def test_the_operators_are_described_and_the_method_prepared_while_the_workers_read(
     zoo_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, answered = spec_of(zoo.tiny(zoo_cache)), list[bool]()
+    spec, done = spec_of(zoo.tiny(zoo_cache)), list[str]()
     from workers.tvm_backend import layouts
     from workers.tvm_backend.pool import Pool
 
     pool, described = Pool(spec.target, 2, lock_in(tmp_path)), layouts.operators
 
     def late(*given: Any) -> Any:
-        answered.append(pool._nursery._process.connection.poll(60.0))
+        done.append("described")
         return described(*given)
 
+    def meanwhile() -> None:
+        assert pool._nursery._process.connection.poll(60.0), "the answer is there, and nobody has read it"
+        done.append("prepared")
+
     monkeypatch.setattr(layouts, "operators", late)
-    backend = backend_over(pool, spec, tmp_path)
+    backend = backend_over(pool, spec, tmp_path, meanwhile=meanwhile)
     backend.close()
-    assert answered == [True]
+    assert done == ["described", "prepared"]
     assert backend.operators()
 
 

@@ -132,6 +132,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
             machine_of(spec.target, spec.threads, cache),
             Path(order["work_dir"]),
             lambda phase, text: pulse.tell("phase", name=phase, text=text),
+            chosen.prepare,
         )
     except BaseException:
         pool.close()

@@ -20,6 +20,7 @@ from workers.tvm_backend.code_size import code_size
 from workers.tvm_backend.hardware import first_cache, is_gpu, vector_lanes, vector_registers
 from workers.tvm_backend.importer import last_line
 from workers.tvm_backend.layouts import BOTH, Drawn, clearly_fastest, draw
+from workers.tvm_backend.nursery import nothing
 from workers.tvm_backend.pool import Pool
 from workers.tvm_backend.programs import Invalid, save_workloads
 
@@ -36,9 +37,10 @@ class LocalBackend:
         machine: Machine | Gpu,
         work_dir: Path,
         report: Callable[[str, str], None],
+        meanwhile: Callable[[], object] = nothing,
     ) -> None:
-        """`report(phase, text)` tells what the long start is doing."""
-        self._pool = pool
+        """`report(phase, text)` tells what the long start is doing; `meanwhile` is called at least once while others do it."""
+        self._pool, self._meanwhile = pool, meanwhile
         self._seen: set[tuple[int, str]] = set()
         try:
             self._timing = {"name": evaluator[0], "parameters": evaluator[1]}
@@ -83,7 +85,7 @@ class LocalBackend:
             self._timing,
             network.footprint,
             largest,
-            meanwhile=lambda: network.operators,  # what takes its workers as long as this process
+            meanwhile=lambda: (network.operators, self._meanwhile()),
         )
 
     def operators(self) -> Sequence[Operator]:

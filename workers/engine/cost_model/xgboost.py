@@ -34,6 +34,13 @@ METASCHEDULE: dict[str, Any] = {
 """TVM's XGBConfig; it boosts until 50 rounds bring nothing to the points of the fit, which 100 rounds stand for."""
 
 
+def library() -> Any:
+    """XGBoost, loaded by who uses it: nobody pays it who only names methods."""
+    with without("sklearn"):  # for its estimators, which are not used here: half of what the import takes
+        import xgboost
+    return xgboost
+
+
 class XGBoost:
     """AutoTVM's cost model: depth 3, gamma 1e-4, minimum child weight 1, eta 0.3, lambda 1 (v0.19).
 
@@ -103,9 +110,7 @@ class XGBoost:
         best = float(speeds.max(initial=0.0))
         if best <= 0 or features.shape[1] == 0:
             return  # Only failures, or nothing to tell points apart by: zeros are all there is to say.
-        with without("sklearn"):  # for its estimators, which are not used here: half of what the import takes
-            import xgboost as xgb  # here, because nobody pays it who only names methods
-
+        xgb = library()
         logs = np.log2(np.maximum(speeds / best, 2.0**self._floor))
         matrix = xgb.DMatrix(features, label=speeds / best if self._speed else logs, nthread=1)
         if self._weighted:

@@ -12,6 +12,7 @@ from workers.engine.cost_model import COST_MODELS
 from workers.engine.evaluator import EVALUATORS, evaluator_from
 from workers.engine.explorer import EXPLORERS
 from workers.engine.known import NOTHING, Known
+from workers.engine.methods import libraries
 from workers.engine.ports import CostModel, Evaluator, Explorer, Proposer, Sampler
 from workers.engine.proposer import GuidedProposer, Search
 from workers.engine.registry import make
@@ -88,6 +89,10 @@ class Method:
     def evaluation(self) -> tuple[str, dict[str, Any]]:
         """Name and JSON parameters for `evaluator_from` in the measuring process."""
         return self.evaluator, dict(self.parameters.get("evaluator", {}))
+
+    def prepare(self) -> None:
+        """Loads the libraries that its parts will use, and no others; without it they do so in the middle of a run."""
+        libraries.load({role: getattr(self, role) for role in ROLES} | {"acquisition": self.search.acquisition})
 
     def make_evaluator(self) -> Evaluator:
         return evaluator_from(*self.evaluation)
