@@ -18,8 +18,8 @@ VERDICT = 12.0
 """s from the claim to the verdict on a file that is no network; the better of two, for other tests run beside."""
 STOP = 5.0
 """s in which a run pauses and a worker shuts down; the better of two, for other tests run beside."""
-LOOKS, LOOKED = 24, 4.0
-"""Looks of an idle worker into its queue and the one of delayed messages, which take 2 s, and 9 with Dramatiq's own timeout;
+LOOKS, LOOKED = 24, 7.0
+"""Looks of an idle worker into its queue and the one of delayed messages, which take 5 s, and 9 with Dramatiq's own timeout;
 the better of two, for other tests run beside."""
 
 

@@ -19,9 +19,9 @@ from dramatiq import Worker
 from workers.messages.names import THREADS, WORKERS
 
 STOP = 4_000  # ms for a running attempt to end its child and hand its Job back
-LOOK = 200
-"""ms at most between two looks of an idle worker into a queue; a Job waits for 0.4 of them in the mean. It takes 1 to 2 % of a
-core, and Dramatiq's own 1000 half a percent."""
+LOOK = 500
+"""ms at most between two looks of an idle worker into a queue; a Job waits for 0.4 of them in the mean. With 200 that takes
+1 to 2 % of a core that programs are timed on, with Dramatiq's own 1000 half a percent."""
 
 
 def main(argv: list[str] | None = None) -> int:
