@@ -110,7 +110,7 @@ def test_weights_are_packed_to_the_bits_that_tvm_packs_them_to(lifted: Any, monk
         wanted = fold(lifted)
     assert len(programs) == len(builds[0].functions) >= 3, "TVM has another way by now: is this pass still needed?"
     alike = read(packed) == read(wanted)
-    assert alike, "weights of other values or another layout"  # what differs are megabytes, which nobody wants to be shown
+    assert alike, "of other values or another layout, in megabytes that nobody wants to be shown"
     assert any(len(constants) == 2 for _, constants in read(packed)), "a program that packs two"
 
 
