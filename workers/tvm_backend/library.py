@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +66,7 @@ class Network:
     extracted: list[Extracted]
     workloads: list[Workload]
     target: tvm.target.Target
+    _traces: dict[tuple[Any, ...], Trace] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, imported: Imported, target: tvm.target.Target) -> Network:
@@ -96,7 +96,3 @@ class Network:
         if (index, *configuration) not in self._traces:
             self._traces[index, *configuration] = self.workloads[index].schedule(*configuration).trace
         return self._traces[index, *configuration]
-
-    @cached_property
-    def _traces(self) -> dict[tuple[Any, ...], Trace]:
-        return {}

@@ -91,6 +91,10 @@ class Pool:
             self._nursery.load(workloads, evaluator, footprint, meanwhile)
             held = OWN + (0 if self._nursery.exports else most_held(footprint, largest))
             self.members = self._nursery.workers(max(1, min(self._size, int(SHARE * memory() / held))))
+        self._loaded(evaluator, footprint)
+
+    def _loaded(self, evaluator: dict[str, Any], footprint: int) -> None:
+        """The workers are there; others may time and build meanwhile."""
 
     def measure(
         self, candidates: Sequence[Candidate], seen: set[tuple[int, str]], incumbents: dict[int, float]

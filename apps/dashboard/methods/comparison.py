@@ -17,6 +17,7 @@ from apps.dashboard.methods.numbers import (
     REGRESSION,
     RUNS_500,
     SAMPLED,
+    batches,
 )  # fmt: skip
 from apps.dashboard.methods.papers import ADATUNE, BEST, CHAMELEON, DYNATUNE
 from apps.dashboard.methods.words import Words, numbers, parts
@@ -159,10 +160,7 @@ PUBLISHED = (
             *numbers("scheduler", "DynaTune's script: stops early; 200 in DynaTune, 5.3", patience=50),
             *ANNEALING,
             *RANKING,
-            *numbers(
-                "evaluator", "DynaTune's script", most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0
-            ),
-            *numbers("evaluator", "DynaTune's script: a run is one call", shortest=0.0),
+            *batches("DynaTune's script"),
             *numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=16),
             *numbers("search", "DynaTune's program: a plan, of which the rest waits for the next slot", ahead=32),
             *numbers("rhythm", "as many as there are cores in DynaTune's program", plan=8),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apps.dashboard.methods.words import numbers
+from apps.dashboard.methods.words import Number, numbers
 
 _TABLE_8 = "Chameleon, Table 8"
 _ADDITION = "the product's addition, off"
@@ -52,10 +52,17 @@ RUNS_500 = (
     ),
     *numbers("evaluator", "the papers' scripts: a run is one call", shortest=0.0),
 )
-BATCHES = (
-    *numbers("evaluator", "AdaTune's program", most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0),
-    *numbers("evaluator", "AdaTune's program: a run is one call", shortest=0.0),
-)
+
+
+def batches(source: str) -> tuple[Number, ...]:
+    """Of the adaptive evaluator, as `source` has them."""
+    return (
+        *numbers("evaluator", source, most=500, seconds=0.0, batch=50, batches=2, epsilon=0.1, reject=0.0),
+        *numbers("evaluator", f"{source}: a run is one call", shortest=0.0),
+    )
+
+
+BATCHES = batches("AdaTune's program")
 FIRST = numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=32)
 SAMPLED = (
     *numbers("search", "Chameleon, 3.1: the first plan is sampled too; random in its program", first=0),

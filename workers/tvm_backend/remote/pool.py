@@ -15,7 +15,7 @@ from workers.engine.thrift import Thrift
 from workers.messages.cores import usable_cores
 from workers.sandbox.lock import MeasureLock
 from workers.tvm_backend.members import Dead, Member, Task
-from workers.tvm_backend.nursery import PoolError, nothing
+from workers.tvm_backend.nursery import PoolError
 from workers.tvm_backend.pool import ANSWER_TIMEOUT, Pool
 from workers.tvm_backend.remote.line import BROKEN, DeviceGone, Line, call_again
 
@@ -56,15 +56,7 @@ class DevicePool(Pool):
         self._holds = False
         super().__init__(target, usable_cores(), lock, thrift, plan, exports=True)
 
-    def load(
-        self,
-        workloads: Path,
-        evaluator: dict[str, Any],
-        footprint: int,
-        largest: int = 0,
-        meanwhile: Callable[[], object] = nothing,
-    ) -> None:
-        super().load(workloads, evaluator, footprint, largest, meanwhile)
+    def _loaded(self, evaluator: dict[str, Any], footprint: int) -> None:
         self._begun = {"target": self._target, "threads": self._threads, "evaluator": evaluator, "footprint": footprint}
         self._line.close()
         self._line = self._open(self._call())

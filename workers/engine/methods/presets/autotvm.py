@@ -18,8 +18,6 @@ ANNEALING: dict[str, Any] = {
     "elite": 0.0,  # the product's additions, off
     "exhaustive": False,
 }
-BY_SPEED: dict[str, Any] = {**ANNEALING, "differences": "speed"}
-"""Program: by the score of trees on normalised speed, as it is."""
 PLAN = 64
 """Chameleon, Table 8: plan size."""
 EAGER: dict[str, Any] = {"plan": PLAN, "warm_up": 1}
@@ -38,7 +36,7 @@ AUTOTVM = Method(
     summary="AutoTVM (Chameleon, Table 8): one operator after the other, annealing of 500 steps on 128 chains, trees "
     "on normalised speed, plans of 64 of which 5 % are random, 500 runs a measurement.",
     parameters={
-        "explorer": BY_SPEED,
+        "explorer": {**ANNEALING, "differences": "speed"},  # program: by the trees' score of normalised speed, as it is
         # Table 8: reg on normalised speed; depth, gamma, eta, ... are the part's own. 100 rounds and all rows: assumed,
         # the paper does not say and the program stops early.
         "cost_model": {"objective": "reg", "target": "speed", "rounds": 100, "subsample": 1.0},
