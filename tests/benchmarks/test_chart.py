@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.benchmarks.chart import COLOURS, Line, Scale, bars, dots, lines
+from workers.benchmarks.chart import BOTTOM, COLOURS, HEIGHT, TOP, Line, Scale, bars, dots, lines
 from workers.benchmarks.interval import Interval
 
 
@@ -51,3 +51,16 @@ def test_a_logarithmic_axis_has_figures_on_it_however_short_it_is(values: tuple[
     assert len(found) >= ticks
     assert found == sorted(set(found))
     assert len({f"{tick:g}" for tick in found}) == len(found) <= 15
+
+
+@pytest.mark.parametrize("stepped", [True, False])
+def test_a_line_with_bounds_has_a_band_within_the_picture(tmp_path: Path, stepped: bool) -> None:
+    known = Line("known", [(1.0, 4.0), (2.0, 2.0)], bounds=[(3.0, 40.0), (0.1, 3.0)])
+    lines([known, Line("alone", [(1.0, 4.0), (2.0, 2.0)])], "t", ("x", "y"), tmp_path / "a.svg", stepped=stepped)
+    root = ElementTree.parse(tmp_path / "a.svg").getroot()
+    (band,) = (mark for mark in root.iter() if mark.tag.endswith("polygon"))
+    assert band.get("fill") == COLOURS[0]
+    corners = [tuple(map(float, corner.split(","))) for corner in str(band.get("points")).split()]
+    assert len(corners) == (6 if stepped else 4)
+    ups = [y for _, y in corners]
+    assert TOP < min(ups) < max(ups) < HEIGHT - BOTTOM

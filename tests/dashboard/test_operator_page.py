@@ -42,7 +42,7 @@ def given(told: Told, number: int, seconds: list[float | None], belief: Any = No
 
 
 def believed(x: list[int], mean_ms: list[float], low_ms: list[float]) -> dict[str, Any]:
-    fit = {"acceptance": 0.31, "autocorrelation": 12.5, "segments": 2, "points": 40}
+    fit = {"acceptance": 0.31, "autocorrelation": 12.5, "at_least": False, "segments": 2, "points": 40}
     return {"x": x, "mean_ms": mean_ms, "low_ms": low_ms, **fit}
 
 

@@ -16,8 +16,8 @@ from workers.engine.belief import CURVES, FAST, PAPER, Belief, Curve, Sampling, 
 from workers.engine.belief.belief import FEW
 from workers.engine.belief.posterior import (
     CHAIN,
+    LONG,
     NOISE,
-    TOLD,
     TRACE,
     Gaussian,
     Problem,
@@ -415,11 +415,13 @@ def test_a_fit_tells_how_it_went() -> None:
     diagnostics = believe(staircase(np.random.default_rng(1), 60), PAPER).diagnostics()
     assert diagnostics.acceptance is not None
     assert 0.2 < diagnostics.acceptance < 0.8
-    assert diagnostics.autocorrelation is None  # 200 steps are none of 50 times as long
+    assert diagnostics.autocorrelation is not None
+    assert (diagnostics.kept, diagnostics.at_least) == (200, True)  # steps, that are none of 50 times as long
     long = replace(PAPER, steps=3300)
     told = believe(staircase(np.random.default_rng(1), 60), long, curve="pow2").diagnostics()
     assert told.autocorrelation is not None
-    assert 1 < told.autocorrelation <= (long.steps - long.burn) / TOLD
+    assert not told.at_least
+    assert 1 < diagnostics.autocorrelation < told.autocorrelation <= (long.steps - long.burn) / LONG
     assert (diagnostics.segments, diagnostics.configurations, diagnostics.length) == (1, 60, 60)
     assert diagnostics.points == 60
     assert diagnostics.parameters == ("a", "b", "c", "ln(noise / best)")
@@ -511,12 +513,15 @@ def test_the_autocorrelation_time_is_emcees() -> None:
         chain[step, :, 0] += 0.9 * chain[step - 1, :, 0]
     assert autocorrelation_time(chain) == pytest.approx(19, rel=0.2)
     for part in (chain, chain[:2000], chain[:1200]):
-        known = emcee.autocorr.integrated_time(part, tol=TOLD).max()
+        known = emcee.autocorr.integrated_time(part, tol=LONG).max()
         assert autocorrelation_time(part) == pytest.approx(known, rel=1e-9)
     for part in (chain[:800], chain[:200], chain[:30]):
         with pytest.raises(emcee.autocorr.AutocorrError):
-            emcee.autocorr.integrated_time(part, tol=TOLD)
-        assert autocorrelation_time(part) is None
+            emcee.autocorr.integrated_time(part, tol=LONG)
+        known = emcee.autocorr.integrated_time(part, tol=0).max()
+        assert autocorrelation_time(part) == pytest.approx(known, rel=1e-9)
+    swinging = np.where(np.arange(20) % 2, 1.0, -1.0)[:, None, None] * rng.uniform(0.9, 1.1, (20, 10, 2))
+    assert autocorrelation_time(swinging) == 1, "nothing is forgotten sooner"
     assert autocorrelation_time(np.zeros((50, 10, 4))) is None
     assert autocorrelation_time(np.zeros((1, 10, 4))) is None
 

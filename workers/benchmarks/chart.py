@@ -62,11 +62,13 @@ class Scale:
 
 @dataclass(frozen=True)
 class Line:
-    """One run or series: its points, and where it ends when that is beyond the last of them. Equal names, one colour."""
+    """One run or series: its points, where it ends when that is beyond the last of them, and its bounds, (low, high) at each
+    point. Equal names, one colour."""
 
     name: str
     points: Points
     end: float | None = None
+    bounds: Points = ()
 
 
 def lines(
@@ -84,9 +86,12 @@ def lines(
     flat = [point for line in drawn for point in line.points]
     ends = [line.end for line in drawn if line.end is not None]
     across = Scale.of([*(x for x, _ in flat), *ends, 1e-9 * (not log[0])], LEFT, WIDTH - RIGHT, log[0])
-    up = Scale.of([*(y for _, y in flat), 1e-9 * (not log[1])], HEIGHT - BOTTOM, TOP, log[1])
+    edges = [edge for line in drawn for pair in line.bounds for edge in pair]
+    up = Scale.of([*(y for _, y in flat), *edges, 1e-9 * (not log[1])], HEIGHT - BOTTOM, TOP, log[1])
     names = list(dict.fromkeys(line.name for line in drawn))
     parts = [*_across(across), *_up(up, words[1]), _below(words[0])]
+    for line in drawn:
+        parts += _band(line, across, up, names.index(line.name), stepped)
     for line in drawn:
         parts += _drawn(line, across, up, names.index(line.name), stepped)
     _write(path, title, [*parts, *_legend(names, lined=True)])
@@ -168,13 +173,31 @@ def _fill(place: int) -> str:
     return f'fill="{COLOURS[place % len(COLOURS)]}"{PALE if place >= len(COLOURS) else ""}'
 
 
-def _drawn(line: Line, across: Scale, up: Scale, place: int, stepped: bool) -> Iterator[str]:
-    colour = COLOURS[place % len(COLOURS)]
+def _corners(points: Points, across: Scale, up: Scale, stepped: bool) -> list[tuple[float, float]]:
+    """In pixels."""
     corners: list[tuple[float, float]] = []
-    for x, y in ((across.place(x), up.place(y)) for x, y in line.points):
+    for x, y in ((across.place(x), up.place(y)) for x, y in points):
         if stepped and corners:
             corners.append((x, corners[-1][1]))
         corners.append((x, y))
+    return corners
+
+
+def _band(line: Line, across: Scale, up: Scale, place: int, stepped: bool) -> Iterator[str]:
+    """Between the bounds, under the lines."""
+    if not line.bounds:
+        return
+    low, high = (
+        _corners([(x, pair[side]) for (x, _), pair in zip(line.points, line.bounds, strict=True)], across, up, stepped)
+        for side in (0, 1)
+    )
+    text = " ".join(f"{x:.1f},{y:.1f}" for x, y in (*low, *reversed(high)))
+    yield f'<polygon points="{text}" fill="{COLOURS[place % len(COLOURS)]}" fill-opacity="0.13"/>'
+
+
+def _drawn(line: Line, across: Scale, up: Scale, place: int, stepped: bool) -> Iterator[str]:
+    colour = COLOURS[place % len(COLOURS)]
+    corners = _corners(line.points, across, up, stepped)
     if stepped:
         yield f'<circle cx="{corners[0][0]:.1f}" cy="{corners[0][1]:.1f}" r="3" fill="{colour}"/>'
     if line.end is not None:

@@ -22,7 +22,7 @@ EXPLORERS = (
             *_of(_TABLE_8, chains=128),
             *_of("product: chains go on where they stopped; 500 in Chameleon, Table 8", steps=100),
             *_of("AutoTVM's program, v0.19", patience=50),
-            *_of(f"{_TABLE_8}: falls from there to 0", hot=1.0),
+            *_of("AutoTVM's program: falls from there to 0", hot=1.0),
             *_of("product: temperature is of the logarithm of speed; of speed in AutoTVM's program", differences="log"),
             *_ELITE,
             *_WHOLE,

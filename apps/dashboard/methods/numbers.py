@@ -23,7 +23,8 @@ ANNEALING_OF_AUTOTVM = (
 AGENT = (
     *numbers("explorer", "Chameleon, Tables 7 and 9", steps=500, rate=1e-3, entropy=0.1),
     *numbers("explorer", "PPO (Schulman et al.) and Chameleon's program: in nats, over all knobs", spread="action"),
-    *numbers("explorer", "Chameleon, 3.2", ratio="joint", reward="speed"),
+    *numbers("explorer", "PPO (Schulman et al.), which Chameleon, 3.4, takes: of the whole action", ratio="joint"),
+    *numbers("explorer", "Chameleon, 3.2", reward="speed"),
     *numbers("explorer", "not in the paper: what fits into a second a search", minibatch=512),
     *numbers("explorer", _ADDITION, elite=0.0, exhaustive=False),
 )

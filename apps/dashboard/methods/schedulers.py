@@ -17,7 +17,8 @@ _SCORE = _of(
     score="improvement",
 )
 _PRIOR = _of(
-    "DynaTune, 4.3: no curve ends under the best, and few points lean on those before; off in its program", prior=True
+    "DynaTune, 4.3: no curve ends under the best; product: under five points lean on the fit before; off in its program",
+    prior=True,
 )
 _PIECES = _of("DynaTune, 4.3: a curve is cut at jumps of 20 %; whole in its program", pieces=True)
 

@@ -12,12 +12,12 @@ from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import (
     Measure,
     affordable,
-    ahead_from,
     decision_seconds,
     fewer,
     gained,
     grouped,
     measuring,
+    most_in_time,
     not_scheduling,
     operator_quality,
     own_seconds,
@@ -30,6 +30,7 @@ from workers.benchmarks.methods.compare import (
     versions_apart,
 )
 from workers.benchmarks.methods.reach import (
+    ahead_from,
     measurements_to_same,
     seconds_to_base,
     seconds_to_same,
@@ -76,6 +77,13 @@ def test_when_an_operator_has_its_turn_is_not_its_speed_in_equal_time() -> None:
     assert quality_in_time(base, {**base, "curve": [[1, 20.0], [99, 11.0]]}) == [1.0, 1.0]
 
 
+def test_speed_in_equal_time_is_told_of_the_operator_that_gains_most_too() -> None:
+    base, fast = ({**one, "operators": [*one["operators"], *SLOW["operators"]]} for one in (SLOW, FAST))
+    assert quality_in_time(base, fast) == [pytest.approx(6.0 / 5.02), 1.0]
+    assert most_in_time(base, fast) == [pytest.approx(6.0 / 5.02)]
+    assert most_in_time(FAILED, SLOW) == []
+
+
 def test_a_live_run_tells_what_its_walks_scored_as_a_whole() -> None:
     def live(walks: int, scored: float) -> dict[str, Any]:
         operator = {name: value for name, value in SLOW["operators"][0].items() if name != "calls"}
@@ -92,7 +100,9 @@ def test_when_two_are_at_the_final_latency_of_one_and_from_when_on_the_other_is_
     assert ahead_from(SLOW, FAST) == [1.0]
     late = cell([[1, 11.0], [70, 4.0]])
     assert ahead_from(SLOW, late) == [70.0]
-    assert ahead_from(late, SLOW) == []
+    assert ahead_from(late, SLOW) == [100.0]  # behind at its end
+    assert ahead_from.censored([(SLOW, late), (late, SLOW)]) == "1 of 2 arrive, the others at their ends"
+    assert ahead_from(FAILED, SLOW) == []
     assert seconds_to_base(late, SLOW) == [100.0]  # and that is its end
     assert own_seconds(FAILED, SLOW) == seconds_to_base(FAILED, SLOW) == []
 

@@ -35,7 +35,7 @@ WIDE_SA_AS, WIDE_AE_AS = SA_AS + WIDE, AE_AS_ON + WIDE
 SEARCHING = (
     "random", RANKING, SA, AE, SA_AS, AE_AS, AE_AS_ON, WIDE_SA_AS, WIDE_AE_AS, DIVERSE, DIVERSE_AE, "adatune-evaluator",
     "adatune-surrogate", "adatune-contextual", "adatune-paper", "sequential", "chameleon", "adatune", "dynatune",
-    "dynatune-chameleon", "dynatune-adatune", "auto",
+    PAPER, "dynatune-chameleon", "dynatune-adatune", "auto",
 )  # fmt: skip
 """Chameleon's and AdaTune's ablations, and the product's methods, for space landscapes."""
 

@@ -29,7 +29,6 @@ from workers.benchmarks.methods.compare import (
     Measure,
     Runs,
     affordable,
-    ahead_from,
     decision_seconds,
     fewer,
     foretold,
@@ -39,6 +38,7 @@ from workers.benchmarks.methods.compare import (
     held,
     held_of_gaining,
     measuring,
+    most_in_time,
     not_scheduling,
     operator_quality,
     own_seconds,
@@ -52,6 +52,7 @@ from workers.benchmarks.methods.compare import (
 )
 from workers.benchmarks.methods.reach import (
     Reach,
+    ahead_from,
     measurements_to_same,
     seconds_to_base,
     seconds_to_same,
@@ -111,10 +112,10 @@ CLAIMS = (
         for until, measure in ((_FINAL, time_to_final), (_TIME, time_to_same))
     ),
     *(
-        Claim("DynaTune App. C, Fig. 20-21", f"seconds to the final latency of Ansor's gradient: {words}", "-", "dynatune",
-              "gradient", measure, ANY)
-        for words, measure in (("DynaTune", seconds_to_base), ("the gradient itself", own_seconds),
-                               ("from which on DynaTune is never behind", ahead_from))
+        Claim("DynaTune App. C, Fig. 20-21", f"seconds {words}", "-", "dynatune", "gradient", measure, ANY)
+        for words, measure in (("to within 1 % of the final latency of Ansor's gradient: DynaTune", seconds_to_base),
+                               ("to within 1 % of the final latency of Ansor's gradient: the gradient itself", own_seconds),
+                               ("from which on DynaTune is never behind Ansor's gradient", ahead_from))
     ),
     *(
         Claim("DynaTune 5.1, Fig. 7", f"time to the latency of the oracle + 2 %, oracle {words} over DynaTune", "close",
@@ -123,11 +124,14 @@ CLAIMS = (
     ),
     *(
         Claim("DynaTune App. A, Fig. 14-18", f"{_TIME}, DynaTune over {words}", "very similar", "dynatune", base,
-              time_to_same, ANY, every=0.9)
+              time_to_same, ANY, every=0.9, most=1 / 0.9)
         for base, words in (("epsilon_greedy", "epsilon-greedy"), ("softmax", "softmax"))
     ),
-    Claim("DynaTune 5.4, Fig. 10", f"{_TIME}, DynaTune over Chameleon", "1.4-4.7x", "dynatune", "chameleon", time_to_same,
-          SEARCH, every=1.4),
+    *(
+        Claim("DynaTune 5.4, Fig. 10", f"{_TIME}, DynaTune over Chameleon, {words}", "1.4-4.7x", arm, base, time_to_same,
+              SEARCH, every=1.4)
+        for words, arm, base in (("both with our numbers", "dynatune", "chameleon"), ("as published", PAPER, AE_AS))
+    ),
     # The paper's base is TVM's hand-written schedules, which are no longer in TVM: code without records is naive loops, and
     # first configurations are so much slower that nearly every run would pass.
     Claim("DynaTune 5.5, Fig. 11", "network at the end over its first configurations (paper: over untuned TVM)",
@@ -256,8 +260,9 @@ CLAIMS = (
         )
     ),
     Claim("AdaTune", f"{_TIME}, our AdaTune over AutoTVM as published", "-", "adatune", SA, time_to_same, SEARCH),
-    Claim("AdaTune", "speed in equal time, AdaTune over AutoTVM, as the program has both", "up to 115 %", "adatune-paper",
-          RANKING, quality_in_time, SEARCH, somewhere=2.15),
+    Claim("AdaTune", "speed in half of AutoTVM's time in an operator, of the one that gains most, AdaTune over AutoTVM, as the "
+          "program has both", "up to 115 %", "adatune-paper", RANKING, most_in_time, SEARCH, somewhere=2.15),
+    Claim("AdaTune", "the same, median of the operators", "-", "adatune-paper", RANKING, quality_in_time, SEARCH),
 )  # fmt: skip
 
 

@@ -8,11 +8,13 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.cells import DONE, FAILED, Cell, Cells
 from workers.benchmarks.filling import claimed
+from workers.benchmarks.methods.arms import arm_named
 from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import older_prices, summary, versions_apart
 from workers.benchmarks.methods.figures import draw_all
@@ -27,6 +29,7 @@ from workers.benchmarks.text_table import NOTHING, aligned, number
 from workers.headless.display import human
 from workers.headless.errors import UserMistake
 from workers.headless.whole import write_whole
+from workers.messages.effects import BELIEVING, COMPARED
 from workers.messages.spec import ALL, COMPUTE
 
 FIGURES = "figures"
@@ -182,23 +185,30 @@ def _rows(rows: Sequence[dict[str, Any]]) -> str:
                 number(row["near"] and row["near"]["median"]), number(row["seconds"] and row["seconds"]["median"]),
                 number(row["trials"] and row["trials"]["median"], 0),
                 f"{row['held'] / row['foretold']:.0%} of {row['foretold']} slots" if row["foretold"] else "-",
-                *_effects(row["effects"], row["counted"]),
+                *_effects(row["effects"], _scheduler(row["arm"]) if row["counted"] else ""),
             ]
         )  # fmt: skip
     return aligned(lines)
 
 
-def _effects(counts: Mapping[str, int], counted: bool) -> tuple[str, str]:
-    """Of all slots, where they were `counted` (cells of earlier versions lack them), those that the belief decided, and those
-    that round-robin would have given to others; of the candidates of explorers those that walking reached, and those that a
-    sampler chose, or left out, against greedy."""
+def _effects(counts: Mapping[str, int], scheduler: str) -> tuple[str, str]:
+    """Of all slots those that the belief decided, and those that round-robin would have given to others, of a `scheduler` that
+    counts them; of the candidates of explorers those that walking reached, and those that a sampler chose, or left out, against
+    greedy."""
     slots, proposed = counts["slots"], counts["explorer"]
-    scheduled = counts["decided_by_belief"], counts["differs_from_round_robin"]
+    scheduled = (counts["decided_by_belief"], BELIEVING), (counts["differs_from_round_robin"], COMPARED)
     searched = counts["reached"], counts["not_greedy"] + counts["left_out"]
     return (
-        ", ".join(f"{count / slots:.0%}" for count in scheduled) if slots and counted else NOTHING,
+        ", ".join(f"{count / slots:.0%}" if slots and scheduler in who else NOTHING for count, who in scheduled),
         ", ".join(f"{count / proposed:.0%}" for count in searched) if proposed else NOTHING,
     )
+
+
+def _scheduler(arm: str) -> str:
+    """Of an arm by its name; none of one that earlier versions knew."""
+    with suppress(UserMistake):
+        return arm_named(arm).scheduler
+    return ""
 
 
 def _seeds(row: dict[str, Any]) -> str:

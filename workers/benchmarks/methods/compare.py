@@ -70,16 +70,6 @@ def own_seconds(base: Cell, arm: Cell) -> list[float]:
     return [] if near is None else [near]
 
 
-def ahead_from(base: Cell, arm: Cell) -> list[float]:
-    """Seconds from which on `arm` is nowhere slower than `base`; none where it is at the end."""
-    mine, theirs = curve_of(base), curve_of(arm)
-    since = None
-    for moment in sorted({seconds for curve in (mine, theirs) for seconds, _ in curve.points}):
-        slower = (theirs.at(moment) or np.inf) > (mine.at(moment) or np.inf)
-        since = None if slower else moment if since is None else since
-    return [] if since is None else [since]
-
-
 def scored_a_search(base: Cell, arm: Cell) -> list[float]:
     """How many times fewer configurations a search scores until its best score is within 1 % of the best it will meet
     (Chameleon, Figure 7a): by operator in a replay, over the whole of a live run."""
@@ -123,6 +113,11 @@ def quality_in_time(base: Cell, arm: Cell) -> list[float]:
     through a base that takes one operator after the other it would tell how many had not had their turn."""
     pairs = zip(base["operators"], arm["operators"], strict=True)
     return _faster((_after(mine, mine["seconds"] / 2), _after(theirs, mine["seconds"] / 2)) for mine, theirs in pairs)
+
+
+def most_in_time(base: Cell, arm: Cell) -> list[float]:
+    """The same of the operator that is the most faster then."""
+    return [max(found)] if (found := quality_in_time(base, arm)) else []
 
 
 def _after(operator: Mapping[str, Any], seconds: float) -> float | None:

@@ -28,11 +28,13 @@ from workers.benchmarks.methods.reach import (
     seconds_to_same,
     time_to_same,
 )
-from workers.benchmarks.methods.replayed import CURVE, SPACE
+from workers.benchmarks.methods.replayed import CURVE
 
 BASES = {"curve": "sequential", "space": "autotvm"}
 GRID = 120
 FLOOR = 1e-3  # ms: a regret under it is none
+LARGEST = 12
+"""Operators of a network that have a picture each, as many as the papers have of one."""
 Arms = Mapping[str, Runs]
 
 BARS: tuple[tuple[str, Measure, str], ...] = (
@@ -44,8 +46,8 @@ BARS: tuple[tuple[str, Measure, str], ...] = (
     ("operator-final", operator_quality, "speed of an operator at the end, times that of {base}"),
     ("steps", scored_a_search, "configurations scored to the best met, times fewer than {base}"),
 )
-ON_CURVES = ("time", "equal-time", "final")
-"""Measurements and steps of an operator are those that were recorded, whatever the schedule."""
+ON_CURVES = ("time", "final")
+"""What an operator is after so much time, and its measurements and steps, are as they were recorded, whatever the schedule."""
 
 
 def draw_all(cells: Sequence[Cell], folder: Path) -> list[str]:
@@ -58,7 +60,7 @@ def draw_all(cells: Sequence[Cell], folder: Path) -> list[str]:
         _regret(arms, where, folder / f"regret-{kind}-{network}.svg")
         _shares(arms, where, folder / f"slots-{kind}-{network}.svg")
         _spent(arms, where, folder / f"clock-{kind}-{network}.svg")
-        if kind == SPACE:
+        if kind != CURVE:
             _operators(arms, network, folder)
     for kind in sorted({kind for kind, _ in groups}):
         here = {network: arms for (of, network), arms in groups.items() if of == kind}
@@ -69,21 +71,25 @@ def draw_all(cells: Sequence[Cell], folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*.svg"))
 
 
-def median_curve(runs: Runs) -> list[tuple[float, float]]:
-    """(seconds, median latency in ms over the seeds), from the time on when every seed has one."""
+def median_curve(arm: str, runs: Runs) -> Line:
+    """(seconds, median latency in ms over the seeds) and its interval, from the time on when every seed has one."""
     curves = [curve_of(cell) for cell in runs.values()]
     if not curves or any(not curve.points for curve in curves):
-        return []
+        return Line(arm, [])
     begin = max(curve.points[0][0] for curve in curves)
     end = max(cell["seconds"] for cell in runs.values())
     times = np.geomspace(max(begin, 1e-3), max(end, 1.01 * begin), GRID)
     found = [[curve.at(float(moment)) or curve.points[0][1] for curve in curves] for moment in times]
-    return [(float(t), 1e3 * float(np.median(row))) for t, row in zip(times, found, strict=True)]
+    known = {row: Interval.of(row) for row in {tuple(row) for row in found}}
+    intervals = [known[tuple(row)] for row in found]
+    points = [(float(t), 1e3 * one.median) for t, one in zip(times, intervals, strict=True)]
+    bounds = [(1e3 * one.bounds[0], 1e3 * one.bounds[1]) for one in intervals if one.bounds is not None]
+    return Line(arm, points, bounds=bounds)
 
 
 def _latency(arms: Arms, where: str, path: Path) -> None:
     """DynaTune, Figures 7 to 10, 14 to 18, 20, 21."""
-    series = [Line(arm, median_curve(runs)) for arm, runs in arms.items()]
+    series = [median_curve(arm, runs) for arm, runs in arms.items()]
     chart.lines(series, f"Latency against tuning time, {where}", ("seconds of tuning", "latency, ms"), path)
 
 
@@ -127,27 +133,27 @@ def _spent(arms: Arms, where: str, path: Path) -> None:
 def _operators(arms: Arms, network: str, folder: Path) -> None:
     """Chameleon, Figures 9 and 12 to 14: speed against measurements, an operator a picture."""
     first: Any = next(iter(next(iter(arms.values())).values()))
-    for index, operator in enumerate(first["operators"]):
-        series = []
-        for arm, runs in arms.items():
-            rows = [cell["operators"][index] for cell in runs.values()]
-            series.append(Line(arm, _speeds([row for row in rows if row["series"]])))
-        title = f"{network}, {operator['name']}: speed against measurements"
+    takes = [row["weight"] * (row["best"] or 0.0) for row in first["operators"]]
+    for index in sorted(range(len(takes)), key=lambda index: -takes[index])[:LARGEST]:
+        each = {arm: [cell["operators"][index] for cell in runs.values()] for arm, runs in arms.items()}
+        met = [row for rows in each.values() for row in rows if row["series"]]
+        # Of recorded parts the fastest there is is known; live it is the fastest that any run found.
+        fastest = min((row.get("reachable", row["best"]) for row in met), default=0.0)
+        series = [Line(arm, _speeds([row for row in rows if row["series"]], fastest)) for arm, rows in each.items()]
+        title = f"{network}, {first['operators'][index]['name']}: speed against measurements"
         path = folder / f"measurements-{network}-{index}.svg"
-        chart.lines(series, title, ("measurements", "share of the fastest there is"), path, log=(False, False))
+        chart.lines(series, title, ("measurements", "share of the fastest"), path, log=(False, False))
 
 
-def _speeds(rows: list[dict[str, Any]]) -> list[tuple[float, float]]:
-    """(trials, median over seeds of the fastest possible time over the best so far)."""
+def _speeds(rows: list[dict[str, Any]], fastest: float) -> list[tuple[float, float]]:
+    """(trials, median over seeds of the `fastest` time, in s, over the best so far)."""
     if not rows:
         return []
     end = max(row["trials"] for row in rows)
     found = []
     for trial in np.unique(np.linspace(1, end, GRID).astype(int)):
         best = [min((s[3] for s in row["series"] if s[0] <= trial), default=np.inf) for row in rows]
-        found.append(
-            (float(trial), float(np.median([row["reachable"] / b for row, b in zip(rows, best, strict=True)])))
-        )
+        found.append((float(trial), float(np.median([fastest / b for b in best]))))
     return found
 
 

@@ -133,7 +133,8 @@ def _chain(told: Diagnostics, title: str, path: Path) -> None:
         for walker in range(shares.shape[1])
     ]
     accepted = "" if told.acceptance is None else f", acceptance {told.acceptance:.2f}"
-    length = "" if told.autocorrelation is None else f", autocorrelation {told.autocorrelation:.0f} steps"
+    least = "at least " if told.at_least else ""
+    length = "" if told.autocorrelation is None else f", autocorrelation {least}{told.autocorrelation:.0f} steps"
     words = ("steps", "share of the prior's range")
     chart.lines(series, f"Chain of {title}{accepted}{length}", words, path, log=(False, False), stepped=False)
 

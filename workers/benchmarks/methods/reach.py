@@ -91,6 +91,17 @@ def _of_operators(column: int, whole: str) -> Callable[[Cell, Cell], list[Found]
     return found
 
 
+def _ahead(base: Cell, arm: Cell) -> list[Found]:
+    mine, theirs = curve_of(base), curve_of(arm)
+    if not mine.points:
+        return []
+    since = None
+    for moment in sorted({seconds for curve in (mine, theirs) for seconds, _ in curve.points}):
+        slower = (theirs.at(moment) or np.inf) > (mine.at(moment) or np.inf)
+        since = None if slower else moment if since is None else since
+    return [(arm["seconds"], False) if since is None else (since, True)]
+
+
 time_to_same = Reach(_sooner(SLACK))
 """How much sooner `arm` is within 1 % of the base's final latency (DynaTune, Figures 7 to 10)."""
 time_to_final = Reach(_sooner(0.0))
@@ -99,5 +110,7 @@ time_to_near = Reach(_sooner(0.02))
 """The same to within 2 %: for the oracle."""
 seconds_to_base = Reach(_seconds(SLACK), ratio=False)
 """Seconds until `arm` is as near to the base's final latency."""
+ahead_from = Reach(_ahead, ratio=False)
+"""Seconds from which on `arm` is nowhere slower than the base, which it may be at the end."""
 measurements_to_same = Reach(_of_operators(0, "trials"))
 seconds_to_same = Reach(_of_operators(1, "seconds"))

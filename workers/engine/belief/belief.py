@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.engine.belief.curves import curve_named
-from workers.engine.belief.posterior import FAST, QUANTILES, Gaussian, Problem, Sampling, sample
+from workers.engine.belief.posterior import FAST, LONG, QUANTILES, Gaussian, Problem, Sampling, sample
 from workers.engine.belief.segments import cuts, points
 from workers.engine.ports import State
 
@@ -65,9 +65,9 @@ class Forecast:
 class Diagnostics:
     """How the last fit went: DynaTune's Appendix B reports an acceptance of 0.54 and a trace. None when unknown.
 
-    `autocorrelation` is in steps. `points` were fitted, of `length` configurations in the last of so many `segments`;
-    `configurations` were observed in all. `trace` (steps, walkers, p + 1) is the chain of the `parameters`, thinned; it
-    is not kept by `Belief.state`, so a restored belief has none before its next fit.
+    `autocorrelation` is in steps, of which `kept` came after the burn-in. `points` were fitted, of `length` configurations in
+    the last of so many `segments`; `configurations` were observed in all. `trace` (steps, walkers, p + 1) is the chain of the
+    `parameters`, thinned; it is not kept by `Belief.state`, so a restored belief has none before its next fit.
     """
 
     acceptance: float | None
@@ -78,6 +78,12 @@ class Diagnostics:
     points: int
     parameters: tuple[str, ...]
     trace: NDArray[np.float32] | None
+    kept: int
+
+    @property
+    def at_least(self) -> bool:
+        """Whether the chain is too short for its autocorrelation, which is longer than it seems then."""
+        return self.autocorrelation is not None and self.kept < LONG * self.autocorrelation
 
 
 class Belief:
@@ -209,6 +215,7 @@ class Belief:
             points=self._points,
             parameters=(*self._curve.parameters, "ln(noise / best)"),
             trace=self._trace,
+            kept=self.walked[0] - self.walked[1],
         )
 
     def state(self) -> State:

@@ -33,8 +33,9 @@ CLOSE = 1e-6
 WINDOW = 5.0
 """Autocorrelation times over which the autocorrelation is summed (Sokal 1996; emcee's default)."""
 
-TOLD = 50.0
-"""Autocorrelation times that a chain has to be long for its own to be told (emcee's default): under that it is too low."""
+LONG = 50.0
+"""Autocorrelation times that a chain has to be long for its own to be known (emcee's default): of a shorter one it is at least
+what it seems."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +133,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Sampled:
-    """`samples` (samples, p + 1) of the posterior, the mean `acceptance` fraction and the `autocorrelation` time in steps after
-    the burn-in (None: not told), and the whole chain, burn-in included, thinned to a `trace` (at most TRACE, walkers,
-    p + 1) in single precision. `fan` (at most CHAIN, QUANTILES) is what the walkers say along it of the horizon. It had so many
-    `steps`, of which the first `burn` were thrown away."""
+    """`samples` (samples, p + 1) of the posterior, the mean `acceptance` fraction and the `autocorrelation_time` after the
+    burn-in, and the whole chain, burn-in included, thinned to a `trace` (at most TRACE, walkers, p + 1) in single precision.
+    `fan` (at most CHAIN, QUANTILES) is what the walkers say along it of the horizon. It had so many `steps`, of which the first
+    `burn` were thrown away."""
 
     steps: int
     burn: int
@@ -213,8 +214,8 @@ def autocorrelation_time(chain: Array) -> float | None:
     """Longest integrated autocorrelation time over the parameters of `chain` (steps, walkers, p), in steps.
 
     Goodman & Weare (2010): the autocorrelations of the walkers are averaged, and summed over Sokal's window. As
-    emcee.autocorr.integrated_time, but by one transform for all, a tenth of the cost. None when it cannot be told: the
-    chain is constant, or shorter than TOLD times what it seems to be.
+    emcee.autocorr.integrated_time, but by one transform for all, a tenth of the cost, and 1 at least: nothing is forgotten
+    sooner. It is more than that where the chain is shorter than LONG times as long. None where a walker never moved.
     """
     steps = len(chain)
     if steps < 2 or not np.all(np.ptp(chain, axis=0) > 0):
@@ -225,7 +226,7 @@ def autocorrelation_time(chain: Array) -> float | None:
     inside = np.arange(steps)[:, None] < WINDOW * times
     ends = np.where(inside.all(axis=0), steps - 1, np.argmin(inside, axis=0))
     longest = float(np.take_along_axis(times, ends[None, :], axis=0).max())
-    return longest if np.isfinite(longest) and steps >= TOLD * longest else None
+    return max(1.0, longest) if np.isfinite(longest) else None
 
 
 def starts(problem: Problem, sampling: Sampling, rng: np.random.Generator) -> Array:

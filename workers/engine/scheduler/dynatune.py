@@ -285,6 +285,7 @@ class DynaTune:
             "low_ms": told_low(self._records, one, configurations),
             "acceptance": None if told.acceptance is None else short(told.acceptance),
             "autocorrelation": None if told.autocorrelation is None else short(told.autocorrelation),
+            "at_least": told.at_least,
             "segments": told.segments,
             "points": told.points,
         }
