@@ -5,12 +5,16 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from tests import zoo
 from tests.processes import eventually, stat_of
 from workers.child import peers
 from workers.child.peers import LEAST, TURNS, ArtifactFailed, Peer, turns, undisturbed
+from workers.messages.machine import THREADS
+from workers.messages.spec import RunSpec
 
 ANSWERS = (
     "import sys, threading\n"
@@ -103,3 +107,15 @@ def test_a_slow_network_has_fewer_turns(monkeypatch: pytest.MonkeyPatch) -> None
     assert list(turns()) == list(range(TURNS))
     monkeypatch.setattr(peers, "LONGEST", -1.0)
     assert list(turns()) == list(range(LEAST))
+
+
+def test_both_are_timed_on_as_many_threads_whatever_the_site_may_use_by_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads, tuned for before the site was given one core. What is only computed takes no more than are here."""
+    spec = RunSpec(str(zoo.tiny(tmp_path)), {"kind": "llvm"}, 2, 1e11, 1e10)
+    monkeypatch.setenv(THREADS, "1")
+    with peers.onnxruntime(spec, tmp_path, runs=1) as timed:
+        assert timed.answer["threads"] == spec.threads
+    with peers.onnxruntime(spec, tmp_path, runs=0) as computed:
+        assert computed.answer["threads"] == 1

@@ -66,6 +66,27 @@ def test_only_what_fits_is_drawn(extents: tuple[int, ...]) -> None:
     assert _fitting(sketch, free.unvisited(rng, 64, ())) < 0.9, "what is drawn without a GPU"
 
 
+@pytest.mark.parametrize("extents", [(1, 1031), (21841, 3)])
+def test_where_nothing_fits_what_is_left_is_drawn_until_none_is(extents: tuple[int, ...]) -> None:
+    """A classifier of a prime number of classes has no whole warp: its operator ends as one whose configurations fail, and does
+    not ask for slots in which nothing is proposed."""
+    rng, sketch = np.random.default_rng(0), sketch_of(*extents)
+    drawn = sketch.unvisited(rng, 16, ())
+    assert len({tuple(row) for row in drawn.tolist()}) == 16
+    assert _fitting(sketch, drawn) == 0.0
+    every = {tuple(row) for row in sketch.grid().tolist()}
+    last = every.pop()
+    assert sketch.unvisited(rng, 16, every).tolist() == [list(last)]
+    assert len(sketch.unvisited(rng, 16, {*every, last})) == 0
+
+
+def test_where_nothing_of_a_large_sketch_fits_others_are_drawn() -> None:
+    sketch = sketch_of(2048, 2048, reduction=4096, bounds=Bounds(threads=16))
+    drawn = sketch.unvisited(np.random.default_rng(0), 16, ())
+    assert not sketch.enumerable
+    assert len({tuple(row) for row in drawn.tolist()}) == 16
+
+
 def test_first_configurations_keep_the_multiprocessors_at_work() -> None:
     sketch = sketch_of(28, 28, 128)
     rows = np.asarray([found.choices for found in first_configurations((sketch,), GPU, 4)], dtype=np.int32)

@@ -267,3 +267,29 @@ def test_a_gpus_target_is_that_of_the_host_it_hangs_on() -> None:
     from workers.tvm_backend.runtime import intrinsics_of
 
     assert intrinsics_of(TARGET | {"host": {"kind": "llvm", "mtriple": "aarch64-linux-gnu"}}) == "arm_cpu"
+
+
+def test_what_is_timed_on_a_gpu_is_called_once_more_a_batch_and_not_a_run() -> None:
+    """500 runs of a program of 12 ms take 6 s and not 12, after which a device's process is ended. Counted by the program
+    itself, which TVM calls from a processor as from a GPU."""
+    tvm = loaded()
+    from tvm.script import tirx
+
+    from workers.tvm_backend.cuda.timer import _Stopwatch
+
+    @tirx.prim_func
+    def counting(times: tirx.Buffer((1,), "int32")):  # type: ignore[no-untyped-def]
+        times[0] = times[0] + 1
+
+    module = tvm.compile(counting, "llvm")
+    times = tvm.runtime.tensor(np.zeros(1, np.int32), tvm.cpu())
+
+    def calls() -> int:
+        return int(times.numpy()[0])
+
+    stopwatch = _Stopwatch(lambda **how: module.mod.time_evaluator("counting", tvm.cpu(), **how), [times], 0.0, 0.0)
+    assert calls() == 2
+    assert len(stopwatch.runs(1)) == 1
+    assert calls() == 4, "a quick first call is made again"
+    assert len(stopwatch.runs(499)) == 499
+    assert calls() == 4 + 1 + 499

@@ -135,7 +135,8 @@ def _build(
     from workers.messages.cores import threads_here
     from workers.tvm_backend import runtime
 
-    os.environ.update(runtime.pool_variables(threads_here(spec.threads)))
+    # What is timed here runs on as many as it was tuned for, whatever the site may use by now.
+    os.environ.update(runtime.pool_variables(threads_here(spec.threads) if hardware else spec.threads))
     runtime.load(spec.target)
     import tvm
 

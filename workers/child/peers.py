@@ -141,10 +141,11 @@ def library(spec: RunSpec, folder: Path) -> Peer:
 
 
 def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS, scale: float = 1.0, positive: bool = False) -> Peer:
-    """To be timed in `turns`, or, with 0 runs, reference outputs for every seed under `work`, of inputs of that `scale`, and
-    `positive` or not; raises ArtifactFailed."""
+    """To be timed in `turns` on as many threads as the library, or, with 0 runs, reference outputs for every seed under `work`,
+    of inputs of that `scale`, and `positive` or not, for which a device's threads may be more than there are cores here; raises
+    ArtifactFailed."""
     references = str(work / "references")
-    threads = threads_here(spec.threads)
+    threads = spec.threads if runs else threads_here(spec.threads)
     order = Order(
         spec.network, references, dict(spec.inputs), scale, SEEDS, threads, runs, longest=TURN, positive=positive
     )

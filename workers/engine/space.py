@@ -156,20 +156,26 @@ class Sketch:
     def unvisited(
         self, rng: np.random.Generator, count: int, visited: Collection[tuple[int, ...]], rounds: int = 32
     ) -> Choices:
-        """Up to `count` distinct random choices outside `visited`, as (n, knobs); fewer only when (nearly) none is
-        left."""
+        """Up to `count` distinct random choices outside `visited`, as (n, knobs), within bounds; fewer only when (nearly) none
+        is left, and others where none of these is: an operator that has none ends as one whose configurations fail."""
         if self.enumerable and (self.size <= 4 * count or 4 * len(visited) >= self.size):
-            grid = self._runnable(rng.permutation(self.grid()))
-            rows = [row for row in map(tuple, grid.tolist()) if row not in visited][:count]
+            grid = rng.permutation(self.grid())
+            rows = _new(self._runnable(grid), visited) or _new(grid, visited)
         else:
             found: dict[tuple[int, ...], None] = {}
             for _ in range(rounds):
-                drawn = map(tuple, self._runnable(self.random(rng, count)).tolist())
-                found.update((row, None) for row in drawn if row not in visited)
+                drawn = self.random(rng, count)
+                found.update(dict.fromkeys(_new(self._runnable(drawn), visited)))
                 if len(found) >= count:
                     break
-            rows = list(found)[:count]
+            rows = list(found or dict.fromkeys(_new(drawn, visited)))
+        rows = rows[:count]
         return np.asarray(rows, dtype=np.int32).reshape(len(rows), len(self.knobs))
+
+
+def _new(choices: Choices, visited: Collection[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Those of `choices` (n, knobs) that are not `visited`, in their order."""
+    return [row for row in map(tuple, choices.tolist()) if row not in visited]
 
 
 @dataclass(frozen=True)

@@ -70,17 +70,17 @@ class _Stopwatch:
     def __init__(self, entry: Entry, arguments: Sequence[Any], awake: float, shortest: float) -> None:
         """Calls it once, which loads the program, and if that was quick for `awake` seconds more."""
         self._entry, self._arguments, self._shortest = entry, arguments, shortest
-        self._number, self._called = 0, self._calls(1)
+        self._number, self._called = 0, self._calls(1)[0]
         if self._called < awake:
             self._calls(math.ceil(awake / max(self._called, 1e-6)))
 
     def runs(self, count: int) -> list[float]:
         if self._number:
-            return [self._calls(self._number) for _ in range(count)]
-        first = self._called if self._called >= QUICK else self._calls(1)  # a hopeless one is not run again
+            return self._calls(self._number, count)
+        first = self._called if self._called >= QUICK else self._calls(1)[0]  # a hopeless one is not run again
         self._number = max(1, min(MOST_CALLS, math.ceil(self._shortest / max(first, 1e-7))))
-        return [first, *self.runs(count - 1)]
+        return [first, *(self.runs(count - 1) if count > 1 else ())]
 
-    def _calls(self, number: int) -> float:
-        """Seconds a call; TVM makes one more before."""
-        return float(self._entry(number=number, repeat=1)(*self._arguments).results[0])
+    def _calls(self, number: int, runs: int = 1) -> list[float]:
+        """Seconds a call, of each of `runs` of that many. TVM makes one more before all of them."""
+        return [float(seconds) for seconds in self._entry(number=number, repeat=runs)(*self._arguments).results]
