@@ -224,6 +224,27 @@ def test_an_order_that_lasts_too_long_is_ended_on_the_device_with_what_it_starte
     line.close()
 
 
+def test_a_graphics_cards_script_that_ends_its_process_is_tried_again_before_it_is_blamed(
+    running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A card's library runs in the process of the connection, so that a crash and a cable that is out look alike."""
+    from workers.child import elsewhere
+    from workers.child.peers import ArtifactFailed
+
+    for name in ("model.so", "metadata.json"):
+        (tmp_path / name).touch()
+    (tmp_path / "run.py").write_text("import time\ntime.sleep(600)\n")
+    line = running.call()
+    there = elsewhere.Elsewhere(line, tmp_path)
+    line.greeting["gpu"] = "a card"
+    monkeypatch.setattr(elsewhere, "call", running.call)
+    threading.Timer(1.0, os.kill, (line.greeting["process"]["pid"], signal.SIGKILL)).start()
+    with pytest.raises(ArtifactFailed, match="ended the device's process") as failed:
+        there._script("--runs", "1")
+    assert passing(failed.value, "compile")
+    line.close()
+
+
 def test_a_device_that_starts_anew_is_found_again(
     backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:

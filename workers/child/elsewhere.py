@@ -86,7 +86,11 @@ class Elsewhere:
             if not self._line.greeting.get("gpu"):
                 raise
             call().close()  # it answers: what ended is the process that the library ran in
-            raise ArtifactFailed("run.py ended the device's process, or took too long there") from gone
+            failed = ArtifactFailed("run.py ended the device's process, or took too long there")
+            failed.passing = (
+                True  # or a cable was out, which looks the same: it is tried again before that is the reason
+            )
+            raise failed from gone
         return _seconds(answer, "run.py")
 
     def _compared(self, spec: RunSpec) -> list[float]:

@@ -43,7 +43,7 @@ ANSWERED = {"seconds", "references", "error"}
 
 
 class ArtifactFailed(Exception):
-    """The library could not be made or run; `passing`: it was killed from outside, as by the kernel without memory."""
+    """The library could not be made or run; `passing`: perhaps it was killed from outside, as by the kernel without memory."""
 
     passing = False
     next_step = "the run's measurements are kept; the end of the log names what failed"
