@@ -18,6 +18,8 @@ COLOURS = (
 DASHED, PALE = ' stroke-dasharray="5 3"', ' fill-opacity="0.45"'
 """Lines, and all else, of those for which no colour is left."""
 LEAST_TICKS = 3
+LETTER = 0.55
+"""Width over size of a letter, roughly."""
 Points = Sequence[tuple[float, float]]
 
 
@@ -239,7 +241,8 @@ def _rule(y: float) -> str:
 def _legend(names: Sequence[str], lined: bool = False) -> Iterator[str]:
     for place, name in enumerate(names):
         y, x = TOP + 10 + 18 * place, WIDTH - RIGHT + 15
-        yield f'<text x="{x + 20}" y="{y}">{escape(name)}</text>'
+        size = min(11.0, (RIGHT - 40) / (LETTER * len(name)))  # of long names as small as they need
+        yield f'<text x="{x + 20}" y="{y}" font-size="{size:.1f}">{escape(name)}</text>'
         if lined and place >= len(COLOURS):
             stroke = f'stroke="{COLOURS[place % len(COLOURS)]}" stroke-width="2.5"{DASHED}'
             yield f'<line x1="{x}" x2="{x + 14}" y1="{y - 5}" y2="{y - 5}" {stroke}/>'
