@@ -17,6 +17,7 @@ from apps.tuning.models import Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number
 from workers.messages.causes import UNBUILT
 from workers.messages.foretold import Foretold, foretold
+from workers.messages.orders import own_seconds
 
 STEPS, SLOTS, SPANS = 600, 100, 2000
 """As many steps of the best so far, slots, and places of slots as a page shows; of more an even choice."""
@@ -84,9 +85,10 @@ class Course:
 
 def course(run: TuningRun, operator: Operator) -> Course:
     """Reads an operator's measurements a page at a time, and of its slots all times but few decisions."""
-    slots = list(run.slots.filter(operator=operator.index).order_by("number").values_list("number", "began", "ended"))
-    spans = [(began, ended) for _, began, ended in slots]
-    own = _OwnTime(spans)
+    rows = run.slots.filter(operator=operator.index).order_by("number")
+    slots = list(rows.values_list("number", "began", "ended", "waited"))
+    spans = [(began, ended) for _, began, ended, _ in slots]
+    own = _OwnTime([(began, own_seconds(began, ended, waited)) for _, began, ended, waited in slots])
     history, reached, failures = _measured(run, operator)
     # Of a single operator both grow together.
     spark = history.sparks[operator.index]
@@ -148,11 +150,12 @@ def _expected(slot: Slot, configurations: int | None) -> Foretold | None:
 
 
 class _OwnTime:
-    """From the run's clock to the seconds of an operator's own slots; `slots` are (began, ended) in order."""
+    """From the run's clock to the seconds of an operator's own slots; `slots` are (began, own seconds) in order. When in a slot
+    it waited is not known: told is as if that had been its end."""
 
     def __init__(self, slots: Sequence[tuple[float, float]]) -> None:
         self._slots = slots
-        self._before = list(accumulate((ended - began for began, ended in slots), initial=0.0))
+        self._before = list(accumulate((own for _, own in slots), initial=0.0))
 
     @property
     def whole(self) -> float:
@@ -162,5 +165,5 @@ class _OwnTime:
         place = bisect(self._slots, clock, key=itemgetter(0))
         if not place:
             return 0.0
-        began, ended = self._slots[place - 1]
-        return self._before[place - 1] + min(clock, ended) - began
+        began, own = self._slots[place - 1]
+        return self._before[place - 1] + min(clock - began, own)

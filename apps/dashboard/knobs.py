@@ -18,10 +18,13 @@ MEANINGS = {
     "parallel": "most pieces that run in parallel",
     "vectorize": "longest loop that becomes a vector",
     "tile": "loop of {extent}, outer to inner",
-    "category": "unrolling: most steps that are written out",
+    "category": "threads of a block",
     "location": "where the block is computed",
 }
-"""By a knob's name, or else by its kind. Of TVM's sketches for processors only unrolling is a category."""
+"""By a knob's name, or else by its kind, or what UNROLLED and FETCHED say of one."""
+UNROLLED = "unrolling: most steps that are written out"
+"""The one category of TVM's sketches for processors, and the one of those for GPUs that may be none."""
+FETCHED, MOST_FETCHED = "numbers that a thread fetches at once", 4
 PLACES = {-2: "inlined", -1: "in loops of its own"}
 
 
@@ -52,9 +55,18 @@ def _setting(number: int, knob: Mapping[str, Any], choice: Any) -> Setting:
         numbers = knobs.option(knob, choice)
         if numbers is None:
             return Setting(name, choice)
-        meaning = MEANINGS.get(name) or MEANINGS.get(kind, "")
+        meaning = MEANINGS.get(name) or _category(knob) or MEANINGS.get(kind, "")
         return Setting(name, choice, _value(kind, numbers), meaning.format(extent=knob.get("extent", "some length")))
     return Setting(str(number), choice)
+
+
+def _category(knob: Mapping[str, Any]) -> str:
+    """Of a knob whose options are numbers, told from what they are: nothing for others, and for a GPU's threads."""
+    if knob["kind"] != "category":
+        return ""
+    if 0 in knob["options"]:
+        return UNROLLED
+    return FETCHED if max(knob["options"]) <= MOST_FETCHED else ""
 
 
 def _value(kind: str, numbers: Sequence[int]) -> str:

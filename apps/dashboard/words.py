@@ -37,6 +37,7 @@ RULES = {
     "gamma": "its first slot",
     "bonus": "uncertain, worth a look",
     "belief": "largest gain expected",
+    "speed": "highest speed expected",
     "round_robin": "its turn",
     "sequential": "next in order",
     "random": "by chance",

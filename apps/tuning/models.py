@@ -210,7 +210,8 @@ class Operator(models.Model):
 
 
 class Slot(models.Model):
-    """Time that the scheduler gave to an operator; `began` and `ended` on the run's clock."""
+    """Time that the scheduler gave to an operator; `began` and `ended` on the run's clock, and how long of that it `waited` for
+    others' work."""
 
     run = models.ForeignKey(TuningRun, models.CASCADE, related_name="slots", db_index=False)
     seq = models.PositiveBigIntegerField()
@@ -218,6 +219,7 @@ class Slot(models.Model):
     operator = models.PositiveIntegerField()
     began = models.FloatField()
     ended = models.FloatField()
+    waited = models.FloatField(default=0.0)
     trials = models.PositiveIntegerField()
     before = models.FloatField(null=True, blank=True)
     after = models.FloatField(null=True, blank=True)

@@ -183,11 +183,13 @@ class Storyteller:
         services.conclude(self.runs[run]["held"], kind, "", "", last)
         return self.figures(run)
 
-    def end(self, run: str) -> dict[str, Any]:
-        """Whatever it does now: an account has so many runs at a time."""
+    def end(self, run: str, reason: str = "") -> dict[str, Any]:
+        """Whatever it does now: an account has so many runs at a time. Said is that it ended for a `reason`."""
         with suppress(services.Refused):
             services.request(TuningRun.objects.get(pk=run), self.owner, "stop")
         services.conclude(self.runs[run]["held"], "stopped")
+        if reason:
+            TuningRun.objects.filter(pk=run).update(finished_reason=reason)
         return self.figures(run)
 
     def leave(self, run: str) -> dict[str, Any]:

@@ -78,6 +78,22 @@ def test_the_best_so_far_falls_on_two_clocks(site: Site) -> None:
     assert found.failures == {"timeout": 1}
 
 
+def test_what_a_slot_waited_for_others_is_no_time_of_its_operator(site: Site, ada: Client) -> None:
+    """A slot of 2.5 s and one of as long that had the machine for half a second of it."""
+    run, write, told = kept(site)
+    write([told.batch(4e-3)])
+    for number, waited in ((1, 0.0), (2, 2.0)):
+        batch, slot = given(told, number, [3e-3 / number])
+        slot["decision"] |= {"waited": waited}
+        write([batch, slot])
+    found = of(run)
+    long = found.given[0].ended - found.given[0].began
+    assert found.own == pytest.approx(2 * long - 2.0)
+    assert run.operators.get(index=0).seconds == pytest.approx(found.own)
+    assert found.steps[-1].own <= found.own
+    assert [ended - began for began, ended in found.spans] == pytest.approx([long, long]), "it had the machine's turn"
+
+
 def test_a_figure_that_was_measured_again_counts_as_it_was_found_then(site: Site) -> None:
     run, write, told = kept(site)
     lucky = told.measurement(0, 1e-3, choices=[7])
@@ -122,7 +138,7 @@ def test_the_page_of_a_run_that_goes_on_asks_again_until_the_run_is_over(site: S
     assert ada.get(asked[1]).status_code == 204
     write([told.batch(2e-3)])
     assert "2.00 ms" in ada.get(asked[1]).content.decode()
-    for state, trigger in (("paused", ["60"]), ("done", []), ("failed", [])):
+    for state, trigger in (("paused", ["60"]), ("done", []), ("failed", ["60"])):  # which may be resumed elsewhere
         Job.objects.filter(pk=run.job_id).update(state=state)
         text = ada.get(address).content.decode()
         assert re.findall(r'hx-trigger="every (\d+)s,', text) == trigger, state
@@ -300,6 +316,16 @@ def test_knobs_are_shown_by_name_and_by_what_they_are_set_to(site: Site, ada: Cl
         ("location2", "in loops of its own", "where the block is computed", "1"),
     ]
     assert "older than" not in text
+
+
+def test_knobs_of_a_gpus_programs_are_told_apart_by_their_options(site: Site, ada: Client) -> None:
+    fetch, threads = ({**UNROLL, "options": options} for options in ([1, 2, 3, 4], [32, 64, 1024]))
+    text = chosen(site, ada, [[UNROLL, fetch, threads]], [1, 3, 2])
+    assert [row[1:3] for row in rows(text)[1:]] == [
+        ("16", "unrolling: most steps that are written out"),
+        ("4", "numbers that a thread fetches at once"),
+        ("1024", "threads of a block"),
+    ]
 
 
 def test_the_knobs_are_those_of_the_best_configurations_sketch(site: Site, ada: Client) -> None:

@@ -75,6 +75,43 @@ def test_another_library_is_not_asked_for_twice(site: Site, ada: Client) -> None
     assert Job.objects.filter(run=run, task="compile").count() == 2
 
 
+def wrong(site: Site, run: TuningRun) -> None:
+    """A later library of it, that computes something else."""
+    job = Job.objects.create(task="compile", owner=site.ada, run=run, network=site.network, state="done")
+    Artifact.objects.create(run=run, job=job, state="rejected", verdict={"passed": False, "reason": "y: 3 is not 2"})
+
+
+def test_a_library_that_computes_something_else_is_said_where_it_is_waited_for(site: Site, ada: Client) -> None:
+    """Though an older one is there to take."""
+    run = compiled(site, 0.019, 0.0)
+    said = re.compile(r'role="status" id="compiled">([^<]*)<')
+    assert said.findall(page_of(ada, run)) == ["The library is ready"]
+    wrong(site, run)
+    page = page_of(ada, run)
+    assert said.findall(page) == ["Not offered: the last library computes something else than ONNX Runtime"]
+    head = page.partition('<div class="result"')[2].partition("</div>")[0]
+    assert "The last library computes something else" in head
+    assert "Download library" in head
+    text = report_of(ada, run)
+    assert "the last one, differ from ONNX Runtime’s: y: 3 is not 2; it is not offered" in text
+    assert "b" * 64 in text, "of the one that is offered"
+
+
+def test_a_compilation_that_failed_is_said_where_it_is_waited_for(site: Site, ada: Client) -> None:
+    run = compiled(site, 0.019, 0.0)
+    Job.objects.create(task="compile", owner=site.ada, run=run, network=site.network, state="failed", error="no room")
+    head = page_of(ada, run).partition('<div class="result"')[2].partition("</div>")[0]
+    assert "The best was not compiled" in head
+
+
+def test_every_page_of_a_run_is_told_that_it_is_being_compiled(site: Site) -> None:
+    run = compiled(site, 0.030, 0.009)
+    services.request_artifact(run, site.ada)
+    told = run.events.filter(kind="artifact").last()
+    assert told is not None
+    assert told.payload["state"] == "queued"
+
+
 def test_what_leads_to_a_library_that_nobody_compiles_keeps_the_focus(
     site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

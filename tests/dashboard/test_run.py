@@ -76,6 +76,22 @@ def test_tuning_further_keeps_the_parts(site: Site, ada: Client) -> None:
     assert '<details class="field"><summary>Seed, layout and operators</summary>' in page
 
 
+def test_what_a_link_asks_for_and_is_not_offered_any_more_is_said(site: Site, ada: Client) -> None:
+    """A browser shows another in its place, which would be tuned without a word."""
+    run, _ = ended(site)
+    said, address = "look which other one is chosen here", further(ada, run)
+    assert said not in ada.get(address).content.decode()
+    Network.objects.create(
+        owner=site.ada, name="other", sha256="f" * 64, size=1, state="ready", shapes={"x": [1]}, inspection={}
+    )
+    Network.objects.filter(pk=run.network_id).update(state="rejected")
+    page = ada.get(address).content.decode()
+    assert f"The network that was asked for is deleted, or cannot be tuned: {said}" in page
+    assert page.count(said) == 1
+    gone = address.replace(str(run.target_id), "-" * 36)
+    assert f"The target that was asked for cannot be tuned for now: {said}" in ada.get(gone).content.decode()
+
+
 def test_tuning_further_keeps_layout_and_operators(site: Site, ada: Client) -> None:
     """In another layout other operators are tuned: what the run found would be of no use to them."""
     run, _ = ended(site)

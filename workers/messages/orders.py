@@ -75,10 +75,15 @@ def _configuration(found: Row) -> tuple[Any, ...]:
     return found["operator"], found["sketch"], *(found.get("asked") or found["choices"])
 
 
+def own_seconds(began: float, ended: float, waited: float) -> float:
+    """Of a slot, without what it waited for others' work, which is nobody's tuning time."""
+    return max(0.0, ended - began - max(0.0, waited))
+
+
 def slot_taken_up(operator: int, began: float, ended: float, decision: Row) -> tuple[int, float, dict[str, Any]]:
     """An earlier attempt's slot, as the next one goes on from it."""
     terms = {name: decision[name] for name in TAKEN_UP if name in decision}
-    return operator, max(0.0, ended - began - decision.get(WAITED, 0.0)), terms
+    return operator, own_seconds(began, ended, decision.get(WAITED, 0.0)), terms
 
 
 def latency_of(best: Mapping[str, Row], operators: Sequence[Row]) -> float:

@@ -16,11 +16,11 @@ from apps.dashboard.course import course
 from apps.dashboard.course_charts import PLACES, charts
 from apps.tuning.models import Operator, TuningRun
 from apps.tuning.rounds import believed
-from apps.tuning.states import ACTIVE, OVER
+from apps.tuning.states import ACTIVE, State
 from workers.messages.causes import UNBUILT
 
 SOON, LATER = 4, 60
-"""Seconds until the page asks again, of a run that goes on and of one that stands still."""
+"""Seconds until the page asks again, of a run that goes on and of one that stands still and may be resumed."""
 
 
 @require_GET
@@ -50,7 +50,7 @@ def _found(request: HttpRequest, pk: UUID, index: int) -> tuple[TuningRun, Opera
 def _seen(run: TuningRun, found: Operator) -> str:
     """Changes with all that the page tells; the run's clock, to which its charts go, by the minute."""
     own = (found.trials, found.failures, found.slots, found.best_seconds)
-    told = (*own, run.latency, run.clock // LATER, run.job.state, run.job.wanted)
+    told = (*own, run.latency, run.clock // LATER, run.job.state, run.job.wanted, words.again(run.job))
     return "-".join(map(str, told))
 
 
@@ -84,7 +84,7 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "belief": found.last_terms.get("belief"),
         "fan": [(size, fanned) for size in PLACES if last and (fanned := fan(last.decision, size))],
         "seen": _seen(run, found),
-        "every": 0 if run.job.state in OVER else SOON if run.job.state in ACTIVE else LATER,
+        "every": 0 if run.job.state == State.DONE else SOON if run.job.state in ACTIVE else LATER,
     }
 
 

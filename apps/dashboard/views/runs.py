@@ -85,6 +85,7 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
     mine = Network.objects.filter(owner=request.user)  # type: ignore[misc]
     return {
         "form": form,
+        "missing": [] if form.is_bound else [name for name in ("network", "target") if _missing(form, name)],
         "method": str(form["method"].value()),
         "everyday": [words for group in methods.GROUPS if group.everyday for words in group.methods],
         "others": [group for group in methods.GROUPS if not group.everyday],
@@ -97,6 +98,13 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
         "targets": form.fields["target"].queryset,  # type: ignore[attr-defined]
         "unready": Target.objects.exclude(state=Target.State.READY).first(),
     }
+
+
+def _missing(form: NewRun, name: str) -> bool:
+    """Whether the address names one that is not offered, so that a browser shows another in its place."""
+    asked = str(form.initial.get(name, ""))
+    queryset = form.fields[name].queryset  # type: ignore[attr-defined]
+    return bool(asked) and asked not in map(str, queryset.values_list("pk", flat=True))
 
 
 def _started(request: HttpRequest, form: NewRun) -> TuningRun:
@@ -235,6 +243,7 @@ def _left(found: TuningRun) -> dict[str, Any]:
     return {
         "artifacts": artifacts,
         "library": ready,
+        "wrong": artifacts[0] if artifacts and artifacts[0].state == Artifact.State.REJECTED else None,
         "headline": first,
         "measured": complete,
         "offered": complete and improved and compiling["job"] is None,

@@ -8,12 +8,11 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import Count
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
 
 from apps.catalog.models import Network
-from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.dashboard.listed import LONG
 from apps.dashboard.views.posted import by_button
@@ -41,8 +40,10 @@ def storage(request: HttpRequest) -> HttpResponse:
 
 @by_button
 def delete_network(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Back to where it was listed."""
-    found = owned(Network.objects.all(), request.user, pk=pk)
+    """Back to where it was listed, as for what a click before has deleted."""
+    found = Network.objects.filter(owner_id=request.user.pk, pk=pk).first()
+    if found is None:
+        return redirect("storage")
     try:
         services.remove_network(found, request.user)
     except Refused as error:
@@ -53,7 +54,6 @@ def delete_network(request: HttpRequest, pk: UUID) -> HttpResponse:
 @by_button
 def delete_library(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = Artifact.objects.filter(run__owner_id=request.user.pk, pk=pk).select_related("run").first()
-    if found is None:
-        raise Http404
-    services.remove_library(found, request.user)
+    if found is not None:
+        services.remove_library(found, request.user)
     return redirect("storage")

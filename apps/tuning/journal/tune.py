@@ -13,6 +13,7 @@ from apps.tuning.leases import Claim
 from apps.tuning.models import Checkpoint, Operator, Slot, TuningRun
 from workers.messages import Event as Told
 from workers.messages.causes import UNBUILT
+from workers.messages.orders import WAITED, own_seconds
 
 FIGURES = ("best_seconds", "trials", "failures", "slots", "seconds", "last_rule", "last_terms")
 COUNTED = ("index", "weight", *FIGURES[:5])
@@ -150,7 +151,8 @@ class TuneRecorder(RunRecorder):
             return None
         operator = self._operators[index]
         operator.slots += 1
-        operator.seconds += event["ended"] - event["began"]
+        waited = finite(event["decision"].get(WAITED, 0.0))
+        operator.seconds += own_seconds(event["began"], event["ended"], waited)
         operator.last_rule = rule
         # The chain of a fit is for the operator's page alone: pages of many operators would double.
         terms = {name: value for name, value in event["decision"].items() if name not in ("rule", "chain")}
@@ -161,7 +163,8 @@ class TuneRecorder(RunRecorder):
         self.run.slots_count += 1
         self.run.slots_by_belief += bool(terms.get("decided_by_belief"))
         plain = {name: event[name] for name in _OF_SLOT}
-        self._slots[number] = slot = Slot(run=self.run, seq=self._numbers.last + 1, number=number, rule=rule, **plain)
+        places = {"seq": self._numbers.last + 1, "number": number}
+        self._slots[number] = slot = Slot(run=self.run, **places, rule=rule, waited=waited, **plain)
         return {
             "slot": slot_row(slot),
             "terms": terms,

@@ -78,4 +78,6 @@ def _compiling(run: TuningRun, does: Collection[State]) -> Job:
         return known
     check_jobs(run.owner)
     quota.check_library(run)
-    return enqueue(Job.Task.COMPILE, run.owner, run=run, network=run.network, target=run.target)
+    job = enqueue(Job.Task.COMPILE, run.owner, run=run, network=run.network, target=run.target)
+    tell(run, "artifact", state="queued")  # on every page of the run, also where nobody asked for it
+    return job

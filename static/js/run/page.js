@@ -89,7 +89,7 @@ function step() {
 const drawn = [];
 const TOPICS = {
   batch: ["curve", "head", "operators", "scatter", "spent"], slot: ["curve", "operators", "shares"],
-  operators: ["operators", "curve", "head"], points: ["curve", "head"], log: ["log"], state: ["head", "curve", "log"],
+  operators: ["operators", "curve", "head"], points: ["curve", "head"], log: ["log"], state: ["head", "curve", "scatter", "log"],
   phase: ["head", "log"], run: ["head"], uncompared: ["log"],
 };
 
@@ -102,7 +102,8 @@ function events(list, acknowledge) {
   if (complete) names.push("log");
   // What can be compiled is offered there.
   if (changed.has("state") || changed.has("artifact") || state.uncompiled !== uncompiled) document.body.dispatchEvent(new Event("downloads"));
-  if (["state", "started", "uncompared"].some((topic) => changed.has(topic))) document.body.dispatchEvent(new Event("standing"));
+  const standing = ["state", "started", "uncompared", ...(document.getElementById("take-baselines") ? ["points"] : [])];
+  if (standing.some((topic) => changed.has(topic))) document.body.dispatchEvent(new Event("standing"));
   want(...names);
   if (!names.length) acknowledged();
   if (document.hidden) unseen();

@@ -61,7 +61,7 @@ class DynaTune:
     latency infinite and goes before all others, until it had `rescue` slots more than the others on average. `rule` lists
     where this goes beyond the paper.
     Rules told: "rescue", "gamma", "prior" (a first slot by an open rule), "belief" (the choice is not the one of the
-    bonus alone), "bonus".
+    bonus alone; "speed" where that is what is believed in), "bonus".
     """
 
     def __init__(self, seed: int, peak_flops: float, rule: Rule = PRODUCT_RULE) -> None:
@@ -204,7 +204,8 @@ class DynaTune:
             "decided_by_belief": decided,
             "scale": self._rule.scale,
         }
-        rule = "gamma" if chosen.gamma else "prior" if chosen.first else "belief" if decided else "bonus"
+        expected = "speed" if self._rule.score == "speed" else "belief"
+        rule = "gamma" if chosen.gamma else "prior" if chosen.first else expected if decided else "bonus"
         return chosen, rule, terms
 
     def _index(self, one: Progress, slots: int) -> Index:

@@ -14,7 +14,7 @@ class EpsilonGreedy(ByChance):
     """The largest expected reduction with probability 1 - `epsilon`, else any operator (0.05 in appendix A).
 
     The belief decided where it expects something, and of a rule that scores by speed where the operator that is the fastest
-    already would have been another. Rules told: "rescue", "gamma", "greedy", "epsilon".
+    already would have been another. Rules told: "rescue", "gamma", "greedy" ("speed" by that score), "epsilon".
     """
 
     def __init__(
@@ -35,4 +35,4 @@ class EpsilonGreedy(ByChance):
         chosen = max(table, key=lambda one: (one.reduction, one.latency))
         known = max(one.known for one in table)
         decided = chosen.reduction > 0 and (chosen.known < known or known == 0)
-        return chosen, "greedy", {"decided_by_belief": decided}
+        return chosen, "speed" if self._rule.score == "speed" else "greedy", {"decided_by_belief": decided}
