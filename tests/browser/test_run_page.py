@@ -20,7 +20,6 @@ from tests.browser.chromium import chromium, complaints, sign_out, size, until
 from tests.browser.run_page import SEQ, open_run, part, reaches
 from tests.browser.site import Site
 from tests.dashboard.test_humans import ALIKE
-from tests.tries import quickest, seconds_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -923,29 +922,6 @@ def test_a_long_task_would_be_noticed(site: Site, browser: Any, run: str) -> Non
     quiet(browser)
     browser.execute_script(LONG_TASK)
     assert until(lambda: browser.execute_script("return Math.max(...window.tasks, 0)")) > LONGEST
-
-
-OPENED = 3.0
-"""Seconds: 0.6 on a quick machine, 2.0 on a slow one beside other tests; without folding it takes tens."""
-
-
-def test_a_run_of_fifty_thousand_measurements_opens_soon(site: Site, browser: Any) -> None:
-    network = site.tell("network", name="squeezenet")["network"]
-    run = str(site.tell("run", network=network, operators=30)["run"])
-    site.tell("tell", run=run, slots=3125)
-
-    def shown() -> None:
-        open_run(browser, site, run)
-        until(lambda: browser.find_element("css selector", "#operators tbody tr").is_displayed())
-
-    def opened() -> float:
-        browser.get("about:blank")
-        return seconds_of(shown)
-
-    took = quickest(opened, OPENED, tries=4)
-    print(f"opened in {took:.2f} s")  # noqa: T201
-    assert took < OPENED
-    assert browser.execute_script("return window.run.state.run.trials") == 50_000
 
 
 def test_a_network_is_uploaded_through_the_page(site: Site, browser: Any, tmp_path: Path) -> None:

@@ -55,7 +55,14 @@ def curves(landscapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
+def run(run_and_draw: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Without a landscape's own pictures: drawing them takes as long as all else that most tests ask for."""
+    monkeypatch.setattr(command, "draw_landscape", lambda source, folder: None)
+    return run_and_draw
+
+
+@pytest.fixture
+def run_and_draw(capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*words: object) -> tuple[int, str]:
         parser = argparse.ArgumentParser()
         command.add_arguments(parser)
@@ -364,13 +371,13 @@ def test_a_cell_that_breaks_off_keeps_its_reason_and_the_others_go_on(
             raise ZeroDivisionError("nothing was measured")
         return whole(source, chosen, seed, *rest)
 
-    monkeypatch.setattr(replayed, "run_cell", breaking)
-    assert run(*words, "--out", tmp_path)[0] == 1
+    with monkeypatch.context() as broken:
+        broken.setattr(replayed, "run_cell", breaking)
+        assert run(*words, "--out", tmp_path)[0] == 1
     cells = {cell["key"]["seed"]: cell for cell in map(json.loads, map(Path.read_text, tmp_path.glob("cells/*.json")))}
     assert [cells[seed]["state"] for seed in (0, 1)] == ["failed", "done"]
     assert cells[0]["reason"] == "nothing was measured"
     assert "breaking" in cells[0]["failure"]
-    monkeypatch.undo()
     assert run(*words, "--out", tmp_path)[0] == 0
 
 
@@ -381,9 +388,9 @@ def test_costs_of_another_machine_are_refused(landscapes: Path, tmp_path: Path) 
         sources(str(tmp_path / "moved"), None, [], tmp_path)
 
 
-def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_path: Path, run: Run) -> None:
+def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_path: Path, run_and_draw: Run) -> None:
     words = ("--landscape", landscapes, "--out", tmp_path, "--methods", "sequential,dynatune,oracle,round_robin")
-    code, said = run(*words, "--seeds", "0")
+    code, said = run_and_draw(*words, "--seeds", "0")
     assert code == 0
     assert "dynatune" in said
     assert re.search(r"\d+% of \d+ slots", said)
@@ -394,7 +401,7 @@ def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_
     cells = sorted((tmp_path / "cells").glob("*.json"))
     assert len(cells) == 7  # the oracle needs curves
     before = {path: path.stat().st_mtime_ns for path in cells}
-    code, _ = run(*words, "--seeds", "0..1")
+    code, _ = run_and_draw(*words, "--seeds", "0..1")
     assert code == 0
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert len(list((tmp_path / "cells").glob("*.json"))) == 7 * 2
@@ -414,7 +421,7 @@ def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_
     curve = next(json.loads(p.read_text()) for p in cells if "oracle" in p.name and "curve" in p.name)
     assert all(value >= 0 for _, value in curve["regret"])
     assert curve["trials"] >= curve["slots"]
-    code, said = run("--out", tmp_path, "--claims")
+    code, said = run_and_draw("--out", tmp_path, "--claims")
     assert code == 0
     assert "DynaTune 5.1" in said
     assert "not run" in said
@@ -445,7 +452,7 @@ def test_a_cell_of_a_landscape_is_the_same_every_time(landscapes: Path, tmp_path
     """Whatever was played before it."""
     found = []
     for seeds in ("3,4", "4"):
-        words = ("--landscape", landscapes, "--methods", "autotvm,dynatune", "--trials-per-operator", 150)
+        words = ("--landscape", landscapes, "--methods", "autotvm,dynatune", "--trials-per-operator", 60)
         run(*words, "--seeds", seeds, "--out", tmp_path / seeds)
         cells = {path.name: json.loads(path.read_text()) for path in (tmp_path / seeds / "cells").glob("*.json")}
         found.append({name: {k: v for k, v in c.items() if k not in ("ended", "took")} for name, c in cells.items()})
