@@ -87,9 +87,15 @@ def level(name: str, default: str) -> str:
     return value.upper()
 
 
-UNANSWERED = {"connect_timeout": 10, "tcp_user_timeout": 20_000}
-"""s and ms after which PostgreSQL is given up: one that is gone without a word would else be waited for for a quarter of an
-hour."""
+UNANSWERED = {
+    "connect_timeout": 10,
+    "tcp_user_timeout": 20_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+"""s, and for the second ms, after which PostgreSQL is given up: one that is gone without a word would else be waited for for a
+quarter of an hour, and for two hours once it has had what it is asked for."""
 
 
 def database(name: str) -> dict[str, Any] | None:

@@ -22,6 +22,8 @@ from workers.messages.full_disk import NO_ROOM
 RESERVE = 32 << 20
 """Bytes: a few hundred deletions of SQLite at a time."""
 _POSTGRESQL_FULL = "53100"
+_SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
+"""Of a disk, of its owner's quota there, and of the file that SQLite's readers and writers share."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -31,7 +33,7 @@ def is_full(error: BaseException | None) -> bool:
     if isinstance(error, OSError):
         return error.errno in NO_ROOM
     cause: Any = error.__cause__ if isinstance(error, DatabaseError) else None
-    full = getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    full = getattr(cause, "sqlite_errorcode", None) in _SQLITE_FULL
     return full or getattr(cause, "sqlstate", None) == _POSTGRESQL_FULL
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.signals import user_logged_in
+from django.contrib.sessions.backends.base import UpdateError
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils.deprecation import MiddlewareMixin
@@ -23,6 +24,10 @@ class RenewedSessions(MiddlewareMixin):
         session: Any = request.session
         if SESSION_KEY in session and clock.now().timestamp() - session.get(RENEWED, 0.0) >= EVERY:
             renew(request)
+            try:
+                session.save()
+            except UpdateError:  # as on a full disk, where Storage has to open: it stays as long as it had to
+                session.modified = False
 
 
 @receiver(user_logged_in, dispatch_uid="a session begins")

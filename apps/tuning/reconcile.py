@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
 
 from apps.core import clock
+from apps.core.full_disk import with_reserve
 from apps.tuning import dispatch
 from apps.tuning.endings import PAUSES, after
 from apps.tuning.leases import LEASE, settle
@@ -35,25 +37,31 @@ def reconcile(now: datetime | None = None) -> dict[str, int]:
     Job.objects.filter(state__in=ACTIVE, lease_until__gt=now + LONGEST).update(lease_until=now + LEASE)
     # Nor is it somebody else's turn until then.
     Job.objects.filter(claimed__gt=now + LONGEST).update(claimed=now)
-    counts = {"expired": _expired(now), "interrupted": _interrupted(), "resent": _overdue(now)}
-    counts["sent"] = dispatch.deliver(now)
-    counts["cleared"] = clear()
+    counts: dict[str, int] = {}
+    try:
+        counts |= {"expired": _expired(now), "interrupted": _interrupted(), "resent": _overdue(now)}
+        counts["sent"] = dispatch.deliver(now)
+    finally:  # where the disk is full this makes room
+        counts["cleared"] = clear()
     return counts
 
 
 def _expired(now: datetime) -> int:
-    count = 0
     late = Q(state__in=HELD) & (Q(lease_until__lt=now) | Q(lease_until=None))
-    for key in Job.objects.filter(late).values_list("pk", flat=True):
-        with transaction.atomic():
-            # A new fence first: whoever had the job can write no more, even while this goes on.
-            job = Job.objects.select_for_update().filter(late, pk=key).first()
-            if job is None:
-                continue
-            Job.objects.filter(pk=key).update(fence=job.fence + 1, worker="", lease_until=None)
-            settle(job, after(job, "expired", EXPIRED))
-            count += 1
-    return count
+    return sum(_expire(key, late) for key in Job.objects.filter(late).values_list("pk", flat=True))
+
+
+@with_reserve
+def _expire(key: Any, late: Q) -> bool:
+    """On a full disk too: the files of an attempt go when its job is nobody's."""
+    with transaction.atomic():
+        # A new fence first: whoever had the job can write no more, even while this goes on.
+        job = Job.objects.select_for_update().filter(late, pk=key).first()
+        if job is None:
+            return False
+        Job.objects.filter(pk=key).update(fence=job.fence + 1, worker="", lease_until=None)
+        settle(job, after(job, "expired", EXPIRED))
+    return True
 
 
 def _interrupted() -> int:

@@ -125,10 +125,13 @@ def test_an_attempt_that_lost_its_lease_meanwhile_writes_nothing(held: Claim, mo
 def test_what_ended_an_attempt_early_decides_who_comes_next(
     site: Site, monkeypatch: pytest.MonkeyPatch, leaving: bool, turned: bool, ended: str, state: str, said: str
 ) -> None:
-    run = site.run()
+    run, folders = site.run(), list[Path]()
     attempts = attempt.Attempts("worker")
 
     def supervised(claim: Claim, journal: DatabaseJournal) -> Any:
+        folders.append(claim.work_dir)
+        claim.work_dir.mkdir(parents=True)
+        (claim.work_dir / "half").touch()
         if turned:
             monkeypatch.setattr(services, "heartbeat", lambda held: "turn")
             assert journal.heartbeat() == "turn"
@@ -144,6 +147,7 @@ def test_what_ended_an_attempt_early_decides_who_comes_next(
     assert job.state == state
     assert job.error.startswith(said)
     assert bool(job.error) == bool(said)
+    assert not folders[0].exists(), "what it left may be what fills the disk"
 
 
 def test_the_lease_is_renewed_while_an_archive_is_copied(compiling: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +177,8 @@ def test_a_lease_that_was_lost_while_an_archive_was_copied_keeps_nothing(
     with pytest.raises(LeaseLost):
         DatabaseJournal(compiling, threading.Event()).write([result(compiling)])
     assert not Artifact.objects.exists()
-    assert not TuningRun.objects.get().events.filter(kind="artifact").exists()
+    (asked,) = TuningRun.objects.get().events.filter(kind="artifact")
+    assert asked.payload["state"] == "queued"
 
 
 def test_who_has_read_a_file_reads_the_next_whose_message_was_gone(site: Site, lock_of_its_own: None) -> None:

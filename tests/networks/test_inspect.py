@@ -72,6 +72,14 @@ def test_shapes_that_do_not_fit_are_refused_by_name(zoo_cache: Path, shapes: dic
         set_static_shapes(load(tiny_residual(zoo_cache)), shapes)
 
 
+def test_an_input_without_elements_is_refused_at_once() -> None:
+    """A decoder that was traced with an empty past: nobody could give another size, and every run would fail."""
+    join = helper.make_node("Concat", ["past", "x"], ["y"], axis=2)
+    model = model_of([join], {"past": [1, 2, 0, 4], "x": [1, 2, 3, 4]}, {"y": [1, 2, 3, 4]}, [])
+    with pytest.raises(NetworkError, match=r"input past \[1, 2, 0, 4\]: it has a size of 0"):
+        inspect_model(model)
+
+
 def test_a_size_of_minus_one_is_one_that_is_given_later() -> None:
     model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [-1, 3]}, {"y": [-1, 3]}, [])
     assert [port.shape for port in inspect_model(model).inputs] == [(None, 3)]

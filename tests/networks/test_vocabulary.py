@@ -34,6 +34,7 @@ WORDS = helper.make_node("Gather", ["words", "ids"], ["y"])
         ([CAST, helper.make_node("Gather", ["words", "i"], ["y"])], {"ids": 50}),
         ([WORDS, helper.make_node("Gather", ["places", "ids"], ["z"])], {"ids": 7}),
         ([WORDS, helper.make_node("Equal", ["ids", "one"], ["z"])], {"ids": 50}),
+        ([WORDS, CAST, helper.make_node("ArgMax", ["i"], ["z"], axis=-1)], {"ids": 50}),
         ([WORDS, helper.make_node("Add", ["ids", "one"], ["z"])], {}),
         ([WORDS, helper.make_node("Cast", ["ids"], ["z"], to=TensorProto.FLOAT)], {}),
         ([helper.make_node("Gather", ["words", "ids"], ["y"], axis=1)], {"ids": 4}),

@@ -180,6 +180,17 @@ def test_a_best_is_measured_beside_its_rivals_and_once() -> None:
     assert doubted() == []
 
 
+@pytest.mark.parametrize(("fell", "first"), [(1.3, 0), (1.05, 1)])
+def test_what_fell_far_when_it_was_asked_again_comes_before_what_may_be_luck(fell: float, first: int) -> None:
+    """Of many operators the last turn is over before all were asked, and what leads the fallen one's others would never be."""
+    books = Books(OPERATORS[:2], {}, SimulatedClock())
+    for operator, at, seconds in ((0, 0, 1.0), (1, 0, 1.0), (0, 1, fell)):
+        candidate = Candidate(operator, Configuration(0, (0,)), "explorer", at)
+        own = seconds / OPERATORS[operator].weight
+        books.observe([Outcome(candidate, candidate.configuration, "program", own)])
+    assert books.by_doubt()[0] == first
+
+
 def test_no_round_passes_over_the_best() -> None:
     """Faster ones were told before it, and count no longer; nor would it, if others were asked and it was not."""
     books = Books(OPERATORS[:1], {}, SimulatedClock())

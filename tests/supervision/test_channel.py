@@ -11,7 +11,7 @@ import pytest
 from tests.processes import comes_true
 from workers.messages import events
 from workers.messages.channel import ControlReader, EventWriter
-from workers.messages.events import decode
+from workers.messages.events import decode, encode
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -86,3 +86,16 @@ def test_every_phase_that_is_told_is_named_in_the_interface():
     told = set(re.findall(r'(?:"phase", name=|\bphase\(|\breport\()"([a-z-]+)"', code))
     named = re.search(r"^phase .*?(?=^\w)", events.__doc__, re.MULTILINE | re.DOTALL)[0]
     assert told == set(re.findall(r'"([a-z-]+)"', named))
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [("a\0b", False), ("a\\u0000b", True), ("\\\0", False), ("\\\\u0000", True), ("\0\\u0000", False)]
+)
+def test_a_null_character_is_no_event_and_a_backslash_before_u0000_is_text(text: str, kept: bool) -> None:
+    """PostgreSQL's JSON cannot keep the one; the other is in messages that quote JSON."""
+    line = encode({"kind": "log", "clock": 0.0, "level": "info", "text": text})
+    if kept:
+        assert decode(line)["text"] == text
+    else:
+        with pytest.raises(ValueError, match="null character"):
+            decode(line)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal, again
 from workers.actors.lease import renewed
+from workers.messages.folders import remove_tree
 from workers.messages.names import READING
 from workers.sandbox.lock import MeasureLock
 from workers.supervision import Ending, LeaseLost
@@ -52,7 +53,10 @@ class Attempts:
     def _attempt(self, claim: services.Claim) -> None:
         journal = DatabaseJournal(claim, self.leaving)
         try:
-            ending = _supervised(claim, journal)
+            try:
+                ending = _supervised(claim, journal)
+            finally:  # nobody needs it, and where it filled the disk, how the attempt ended could not be kept
+                remove_tree(claim.work_dir)
             kind: str = ending.kind
             if self.leaving.is_set() and journal.ours and kind in ("paused", "crashed"):
                 kind = "interrupted"

@@ -84,6 +84,7 @@ def inspect_model(model: ModelProto, limits: Limits = DEFAULT) -> Inspection:
     """Describes a network that was checked already; raises NetworkError for too many inputs and outputs, and for numbers
     that cannot be computed with."""
     _check_ports(model, limits)
+    _check_sizes(model)
     shapes = tensor_shapes(model)
     check_types(model, shapes, opset(model))
     inputs = tuple(_port(value) for value in real_inputs(model))
@@ -115,6 +116,17 @@ def _check_ports(model: ModelProto, limits: Limits) -> None:
             f"so many inputs and outputs; {limits.ports} is the limit",
             "export the network with fewer inputs and outputs",
         )
+
+
+def _check_sizes(model: ModelProto) -> None:
+    for value in real_inputs(model):
+        dims = shape_of(value).dims or ()
+        if 0 in dims:
+            raise NetworkError(
+                f"input {value.name} {list(dims)}",
+                "it has a size of 0, so that there is nothing to compute with",
+                "export the network without this input, or with another size",
+            )
 
 
 def real_inputs(model: ModelProto) -> list[ValueInfoProto]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onnx import GraphProto, ModelProto, inliner, version_converter
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, inliner, numpy_helper, version_converter
 
 from workers.networks.errors import one_line
 from workers.networks.graph import replace_nodes, set_attributes
@@ -35,8 +36,17 @@ def raise_opset(model: ModelProto) -> str | None:
         return f"operator set {version} was kept: raising it to {OLDEST} failed ({one_line(str(error), 120)})"
     if version < 11:  # the converter leaves out how older Resizes, and Upsamples, found their places
         for node in (node for inner in nested(model.graph) for node in inner.node if node.op_type == "Resize"):
-            set_attributes(node, coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+            mode = "ceil" if _shrinks(model, node) else "floor"  # as ONNX Runtime reads what says nothing of it
+            set_attributes(node, coordinate_transformation_mode="asymmetric", nearest_mode=mode)
     return f"operator set {version} was raised to {OLDEST}"
+
+
+def _shrinks(model: ModelProto, resize: NodeProto) -> bool:
+    """Whether it takes places from an axis and gives none to another, as far as constants tell."""
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    scales = stored.get(resize.input[2]) if len(resize.input) > 2 else None
+    factors = numpy_helper.to_array(scales) if scales is not None else np.ones(1)
+    return bool(factors.size and factors.max() <= 1 and factors.min() < 1)
 
 
 def write_out_functions(model: ModelProto) -> str | None:

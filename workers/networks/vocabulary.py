@@ -15,7 +15,7 @@ from workers.networks.shapes import tensor_shapes
 
 _HANDING_ON = HANDING_ON | {"Cast"}
 _COMPARING = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
-_ASKING = _COMPARING | {"Shape", "Size"}
+_ASKING = _COMPARING | {"Shape", "Size", "ArgMax", "ArgMin"}
 """Any integer is as good as another to these."""
 _INDICES = frozenset({TensorProto.INT32, TensorProto.INT64})
 

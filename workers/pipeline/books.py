@@ -68,14 +68,14 @@ class Books:
         return {i: best for i, best in enumerate(self.best) if best != INFINITE}
 
     def by_doubt(self) -> list[int]:
-        """Operators: those whose best was not measured again, and of these first what takes most of the network's time; then
-        the others, those first of which most was told that is not believed."""
+        """Operators by what of the network's time is in doubt: of one whose best was measured again, what was told of it and is
+        not believed, which may be another's best; of the others what may be luck."""
 
-        def doubt(index: int) -> tuple[bool, float]:
-            seconds, again = self.best[index], self._believed[index].best in self._rounds[index]
-            if again:
-                seconds -= min(self._figures[index].values(), default=seconds)
-            return not again, self._operators[index].weight * seconds
+        def doubt(index: int) -> float:
+            best, told = self._believed[index].best, self._figures[index]
+            again = best in self._rounds[index] and bool(told)
+            seconds = self.best[index] - min(told.values()) if again else LUCK * self.best[index]
+            return self._operators[index].weight * seconds
 
         return sorted(range(len(self.best)), key=doubt, reverse=True)
 

@@ -9,8 +9,9 @@ from workers.engine.ports import Candidate
 from workers.messages.spec import Budget
 from workers.pipeline.books import Books
 
-LAST = 0.3
-"""Seconds for each operator that are left for it, at most, however long the run."""
+LAST, LONG = 0.3, 0.02
+"""Seconds for each operator that are left for it at most, or of a long run so much of it: the longer it was, the more figures
+there were to be lucky among, and slots bring less than asking again then."""
 AT_ONCE = 8
 """Programs in a batch of it, or some more: before each it is asked whether there is time."""
 UNHURRIED = ("seconds", "gain", "exhausted", "target")
@@ -23,7 +24,8 @@ class LastTurn:
 
     def __init__(self, books: Books, tuned: Collection[int], share: float, budget: Budget) -> None:
         self._books, self._tuned, self._share = books, tuned, share
-        self.reserve = min(share * (budget.seconds or 0.0), LAST * len(tuned))
+        seconds = budget.seconds or 0.0
+        self.reserve = min(share * seconds, max(LAST * len(tuned), LONG * seconds))
 
     def follows(self, reason: str) -> bool:
         """Whether it comes after slots that ended for this `reason`."""

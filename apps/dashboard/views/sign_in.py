@@ -17,6 +17,7 @@ from django.utils.decorators import method_decorator
 
 from apps.core import signin
 from apps.core.address import address_of
+from apps.core.full_disk import with_reserve
 from apps.core.pace import Pace
 from apps.dashboard.views.posted import unposted
 
@@ -53,7 +54,9 @@ class SignIn(LoginView):
             return super().post(request, *args, **kwargs)
         return _too_often(request, wait)
 
+    @with_reserve
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """Who comes to make room on a full disk gets in."""
         answer = super().form_valid(form)
         secure = settings.SESSION_COOKIE_SECURE
         browser = secrets.token_urlsafe(16)
@@ -119,5 +122,5 @@ def by_link(request: HttpRequest, token: str) -> HttpResponse:
     user = signin.redeem(token)
     if user is None:
         return render(request, "dashboard/link_used.html", status=403)
-    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    with_reserve(login)(request, user, backend="django.contrib.auth.backends.ModelBackend")
     return redirect("home")
