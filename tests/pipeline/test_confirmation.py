@@ -182,13 +182,16 @@ def test_a_best_is_measured_beside_its_rivals_and_once() -> None:
 
 @pytest.mark.parametrize(("fell", "first"), [(1.3, 0), (1.05, 1)])
 def test_what_fell_far_when_it_was_asked_again_comes_before_what_may_be_luck(fell: float, first: int) -> None:
-    """Of many operators the last turn is over before all were asked, and what leads the fallen one's others would never be."""
+    """What was told to be nearly as fast as the fallen one counts no longer, and of many operators would never be asked: the
+    last turn is over before all were once."""
     books = Books(OPERATORS[:2], {}, SimulatedClock())
-    for operator, at, seconds in ((0, 0, 1.0), (1, 0, 1.0), (0, 1, fell)):
-        candidate = Candidate(operator, Configuration(0, (0,)), "explorer", at)
+    for operator, number, at, seconds in ((0, 1, 0, 1.0), (0, 2, 0, 0.99), (1, 1, 0, 1.0), (0, 2, 1, fell)):
+        candidate = Candidate(operator, Configuration(0, (number,)), "explorer", at)
         own = seconds / OPERATORS[operator].weight
-        books.observe([Outcome(candidate, candidate.configuration, "program", own)])
+        books.observe([Outcome(candidate, candidate.configuration, str(number), own)])
+    assert books.best[0] * OPERATORS[0].weight == pytest.approx(fell)
     assert books.by_doubt()[0] == first
+    assert [one.configuration.choices[0] for one in books.doubted(0)] == [1, 2][: 2 if fell < 1.1 else 1]
 
 
 def test_no_round_passes_over_the_best() -> None:
