@@ -18,6 +18,7 @@ from workers.networks.graph import operator_types, prune
 from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
 from workers.networks.limits import DEFAULT, Limits
+from workers.networks.normalizations import whole_skip_normalizations
 from workers.networks.opsets import raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
 from workers.networks.pads import explicit_pads
@@ -49,6 +50,7 @@ Pass = Callable[[ModelProto], str | None]
 PASSES: tuple[Pass, ...] = (
     halves_to_singles,
     drop_unread_outputs,
+    whole_skip_normalizations,
     drop_identities,
     fold_constants,
     drop_empty_resize_inputs,
