@@ -124,7 +124,7 @@ def test_a_choice_by_speed_that_needed_no_belief_is_not_credited_to_it() -> None
     """The plateau is twice as fast as what still rises: it would have been chosen anyway."""
     now = [rising(0), progress(1, [2e-4] * 24, 3, seconds=3.0)]
     decision = chosen(EpsilonGreedy(0, PEAK, rule=BY_SPEED, epsilon=0.0), now)
-    assert (decision.operator, decision.rule, decision.terms["decided_by_belief"]) == (1, "greedy", False)
+    assert (decision.operator, decision.rule, decision.terms["decided_by_belief"]) == (1, "speed", False)
 
 
 @pytest.mark.parametrize(

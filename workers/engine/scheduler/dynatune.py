@@ -204,8 +204,9 @@ class DynaTune:
             "decided_by_belief": decided,
             "scale": self._rule.scale,
         }
-        expected = "speed" if self._rule.score == "speed" else "belief"
-        rule = "gamma" if chosen.gamma else "prior" if chosen.first else expected if decided else "bonus"
+        rule = "gamma" if chosen.gamma else "prior" if chosen.first else "belief" if decided else "bonus"
+        if rule == "belief" and self._rule.score == "speed":
+            rule = "speed"
         return chosen, rule, terms
 
     def _index(self, one: Progress, slots: int) -> Index:
