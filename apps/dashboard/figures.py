@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from apps.catalog.models import Network
 from apps.dashboard import humans, words
 from apps.dashboard.methods import titled
 from apps.tuning.live import thinned
-from apps.tuning.models import Slot, TuningRun
+from apps.tuning.models import Artifact, Slot, TuningRun
 from apps.tuning.states import ACTIVE, OVER, State
 from apps.tuning.turns import eta
 from apps.tuning.waiting import Wait, waits
@@ -97,6 +97,13 @@ class Row:
     over_onnxruntime: float | None
     spark: Sequence[tuple[float, float]]
     unanswered: bool
+
+
+def newest(artifacts: Sequence[Artifact] | QuerySet[Artifact]) -> tuple[Artifact | None, Artifact | None]:
+    """Of a run's, the latest first: the last that is offered, and the last one of all where that computes something else."""
+    ready = next((one for one in artifacts if one.state == Artifact.State.READY), None)
+    last = next(iter(artifacts), None)
+    return ready, last if last is not None and last.state == Artifact.State.REJECTED else None
 
 
 def rows(runs: Iterable[TuningRun]) -> list[Row]:

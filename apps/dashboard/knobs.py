@@ -18,13 +18,11 @@ MEANINGS = {
     "parallel": "most pieces that run in parallel",
     "vectorize": "longest loop that becomes a vector",
     "tile": "loop of {extent}, outer to inner",
-    "category": "threads of a block",
     "location": "where the block is computed",
 }
-"""By a knob's name, or else by its kind, or what UNROLLED and FETCHED say of one."""
-UNROLLED = "unrolling: most steps that are written out"
-"""The one category of TVM's sketches for processors, and the one of those for GPUs that may be none."""
-FETCHED, MOST_FETCHED = "numbers that a thread fetches at once", 4
+"""By a knob's name, or else by its kind; of a category see `_category`."""
+MOST_FETCHED = 4
+"""Numbers that TVM lets a thread fetch at once."""
 PLACES = {-2: "inlined", -1: "in loops of its own"}
 
 
@@ -55,18 +53,16 @@ def _setting(number: int, knob: Mapping[str, Any], choice: Any) -> Setting:
         numbers = knobs.option(knob, choice)
         if numbers is None:
             return Setting(name, choice)
-        meaning = MEANINGS.get(name) or _category(knob) or MEANINGS.get(kind, "")
+        meaning = MEANINGS.get(name) or (_category(knob["options"]) if kind == "category" else MEANINGS.get(kind, ""))
         return Setting(name, choice, _value(kind, numbers), meaning.format(extent=knob.get("extent", "some length")))
     return Setting(str(number), choice)
 
 
-def _category(knob: Mapping[str, Any]) -> str:
-    """Of a knob whose options are numbers, told from what they are: nothing for others, and for a GPU's threads."""
-    if knob["kind"] != "category":
-        return ""
-    if 0 in knob["options"]:
-        return UNROLLED
-    return FETCHED if max(knob["options"]) <= MOST_FETCHED else ""
+def _category(options: Sequence[int]) -> str:
+    """Told from what may be chosen: TVM's sketches for processors have unrolling alone, which may be none; a GPU's two more."""
+    if 0 in options:
+        return "unrolling: most steps that are written out"
+    return "numbers that a thread fetches at once" if max(options) <= MOST_FETCHED else "threads of a block"
 
 
 def _value(kind: str, numbers: Sequence[int]) -> str:

@@ -72,12 +72,12 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
             rehearsal = _build(order, spec, folder, pulse, mending=True)
             verdict = _verified(spec, folder, work, pulse)
         ours, theirs = _timed(spec, folder, work, lock)
-    if not verdict.passed:
-        pulse.tell("log", level="warning", text=f"the library is not offered: {verdict.reason}")
     archive = None
     if verdict.passed:  # before anything is told of it: a library that is never packed has no place on a chart
         pulse.tell("phase", name="packing", text="packing the archive")
         archive = _pack(order, folder, work, ours, theirs, verdict)
+    else:
+        pulse.tell("log", level="warning", text=f"the library is not offered: {verdict.reason}")
     if theirs is not None:
         tell_baseline(pulse, spec, ONNX_RUNTIME, theirs)
     pulse.tell(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, replace_nodes
+from workers.networks.graph import Weights, attribute, has_convolutions, rewrite
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
@@ -21,16 +21,14 @@ def hard_activations_to_clips(model: ModelProto) -> str | None:
     if opset(model) < 11 or not has_convolutions(model):
         return None
     weights, shapes = Weights(graph), tensor_shapes(model)
-    nodes: list[NodeProto] = []
-    rewritten = 0
-    for node in graph.node:
+
+    def clipped(node: NodeProto) -> list[NodeProto]:
         shape = shapes.get(node.input[0]) if node.op_type in ("HardSigmoid", "HardSwish") else None
         if shape is None or shape.dtype != 1:
-            nodes.append(node)
-            continue
-        rewritten += 1
-        nodes += (_hard_sigmoid if node.op_type == "HardSigmoid" else _hard_swish)(node, weights)
-    replace_nodes(graph, nodes)
+            return []
+        return (_hard_sigmoid if node.op_type == "HardSigmoid" else _hard_swish)(node, weights)
+
+    rewritten = rewrite(graph, clipped)
     return f"{rewritten} hard activations were written with Clip" if rewritten else None
 
 

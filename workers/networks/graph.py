@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,18 @@ def replace_nodes(graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
     copy.node.extend(kept)
     del graph.node[:]
     graph.node.extend(copy.node)
+
+
+def rewrite(graph: GraphProto, change: Callable[[NodeProto], Sequence[NodeProto]]) -> int:
+    """Puts the operators that `change` makes of one in its place; those of which it makes none stay. How many were replaced."""
+    nodes, count = list[NodeProto](), 0
+    for node in graph.node:
+        made = change(node)
+        count += bool(made)
+        nodes += made or [node]
+    if count:
+        replace_nodes(graph, nodes)
+    return count
 
 
 def prune(model: ModelProto) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, operator_types, replace_nodes, uses
+from workers.networks.graph import Weights, operator_types, rewrite, uses
 
 SKIPPING = "SkipLayerNormalization"
 GAMMA, BETA, BIAS = 2, 3, 4
@@ -22,17 +22,12 @@ def whole_skip_normalizations(model: ModelProto) -> str | None:
     if SKIPPING not in operator_types(model):
         return None
     weights, read = Weights(model.graph), uses(model)
-    nodes: list[NodeProto] = []
-    written = 0
-    for node in model.graph.node:
+
+    def written_whole(node: NodeProto) -> list[NodeProto]:
         fits = node.op_type != SKIPPING or (len(node.output) == 1 and len(node.input) > BIAS and all(node.input))
-        if fits or node.input[GAMMA] not in weights:
-            nodes.append(node)
-            continue
-        nodes += _whole(node, weights, read)
-        written += 1
-    if written:
-        replace_nodes(model.graph, nodes)
+        return [] if fits or node.input[GAMMA] not in weights else _whole(node, weights, read)
+
+    written = rewrite(model.graph, written_whole)
     return f"{written} normalisations were written with all their inputs" if written else None
 
 

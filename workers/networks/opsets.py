@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, inliner, numpy_helper, version_converter
+from onnx import GraphProto, ModelProto, NodeProto, inliner, version_converter
 
 from workers.networks.errors import one_line
-from workers.networks.graph import replace_nodes, set_attributes
+from workers.networks.graph import Weights, replace_nodes, set_attributes
 from workers.networks.inspect import opset
 from workers.networks.shape import nested
 from workers.networks.shapes import skeleton
@@ -35,17 +34,18 @@ def raise_opset(model: ModelProto) -> str | None:
     except Exception as error:  # whatever the C++ inside raises for an operator that it cannot convert
         return f"operator set {version} was kept: raising it to {OLDEST} failed ({one_line(str(error), 120)})"
     if version < 11:  # the converter leaves out how older Resizes, and Upsamples, found their places
+        weights = Weights(model.graph)
         for node in (node for inner in nested(model.graph) for node in inner.node if node.op_type == "Resize"):
-            mode = "ceil" if _shrinks(model, node) else "floor"  # as ONNX Runtime reads what says nothing of it
+            mode = "ceil" if _shrinks(node, weights) else "floor"  # as ONNX Runtime reads what says nothing of it
             set_attributes(node, coordinate_transformation_mode="asymmetric", nearest_mode=mode)
     return f"operator set {version} was raised to {OLDEST}"
 
 
-def _shrinks(model: ModelProto, resize: NodeProto) -> bool:
+def _shrinks(resize: NodeProto, weights: Weights) -> bool:
     """Whether it takes places from an axis and gives none to another, as far as constants tell."""
-    stored = {tensor.name: tensor for tensor in model.graph.initializer}
-    scales = stored.get(resize.input[2]) if len(resize.input) > 2 else None
-    factors = numpy_helper.to_array(scales) if scales is not None else np.ones(1)
+    if len(resize.input) < 3 or resize.input[2] not in weights:
+        return False
+    factors = weights.get(resize.input[2])
     return bool(factors.size and factors.max() <= 1 and factors.min() < 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, operator_types, replace_nodes
+from workers.networks.graph import Weights, operator_types, rewrite
 from workers.networks.shapes import tensor_shapes
 
 _REAL = frozenset({int(TensorProto.FLOAT), int(TensorProto.DOUBLE)})
@@ -16,18 +16,13 @@ def powers_of_one_type(model: ModelProto) -> str | None:
     if "Pow" not in operator_types(model):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
-    nodes: list[NodeProto] = []
-    written = 0
-    for node in model.graph.node:
+
+    def raised(node: NodeProto) -> list[NodeProto]:
         types = [shapes[name].dtype for name in node.input if name in shapes] if node.op_type == "Pow" else []
         known = len(types) == 2 and TensorProto.UNDEFINED not in types
-        if not known or (types[0] in _REAL and types[0] == types[1]):
-            nodes.append(node)
-            continue
-        nodes += _raised(node, types, weights)
-        written += 1
-    if written:
-        replace_nodes(model.graph, nodes)
+        return _raised(node, types, weights) if known and not (types[0] in _REAL and types[0] == types[1]) else []
+
+    written = rewrite(model.graph, raised)
     return f"{written} powers were written with a base and an exponent of one type of real numbers" if written else None
 
 

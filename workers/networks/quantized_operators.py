@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, attribute, replace_nodes
+from workers.networks.graph import Weights, attribute, rewrite
 from workers.networks.precision import INTEGER_OPERATORS
 
 _ONE = {
@@ -34,13 +34,9 @@ _LEFT_OUT = frozenset({"channels_last", "opset"})
 def operators_to_pairs(model: ModelProto) -> str | None:
     """Each such operator whose weights' scales are constant; others stay and are refused by the import."""
     weights = Weights(model.graph)
-    nodes: list[NodeProto] = []
-    written = 0
-    for node in model.graph.node:
-        made = _Written(node, weights).nodes if node.op_type in INTEGER_OPERATORS else []
-        written += bool(made)
-        nodes += made or [node]
-    replace_nodes(model.graph, nodes)
+    written = rewrite(
+        model.graph, lambda node: _Written(node, weights).nodes if node.op_type in INTEGER_OPERATORS else []
+    )
     return f"{written} operators on quantised integers were written as real ones" if written else None
 
 

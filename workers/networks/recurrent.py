@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Array, Weights, attribute, replace_nodes
+from workers.networks.graph import Array, Weights, attribute, rewrite
 from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
 from workers.networks.shapes import tensor_shapes
@@ -25,16 +25,14 @@ def recurrences_to_steps(model: ModelProto) -> str | None:
     if opset(model) < OLDEST or not any(node.op_type in ACTIVATIONS for node in model.graph.node):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
-    nodes: list[NodeProto] = []
-    written = 0
-    for node in model.graph.node:
+
+    def stepwise(node: NodeProto) -> list[NodeProto]:
         found = shapes.get(node.input[0]) if node.op_type in ACTIVATIONS else None
         if found is None or found.static is None or not _plain(node, found.static[0], weights):
-            nodes.append(node)
-        else:
-            nodes += _Steps(node, weights, found.static).nodes
-            written += 1
-    replace_nodes(model.graph, nodes)
+            return []
+        return _Steps(node, weights, found.static).nodes
+
+    written = rewrite(model.graph, stepwise)
     return f"{written} recurrent operators were written out step by step" if written else None
 
 

@@ -16,6 +16,7 @@ from workers.networks.graph import (
     operator_types,
     rename,
     replace_nodes,
+    rewrite,
     uses,
 )
 from workers.networks.inspect import opset
@@ -203,15 +204,9 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
 
 def sums_to_additions(model: ModelProto) -> str | None:
     """Sum of n tensors becomes n - 1 Adds: Sum is imported as stack and reduce."""
-    nodes: list[NodeProto] = []
-    rewritten = 0
-    for node in model.graph.node:
-        if node.op_type != "Sum" or node.domain not in ("", "ai.onnx"):
-            nodes.append(node)
-            continue
-        rewritten += 1
-        nodes += _chain(node)
-    replace_nodes(model.graph, nodes)
+    rewritten = rewrite(
+        model.graph, lambda node: _chain(node) if node.op_type == "Sum" and node.domain in ("", "ai.onnx") else []
+    )
     return f"{rewritten} Sums were written as Adds" if rewritten else None
 
 
@@ -234,17 +229,13 @@ def clips_to_relus(model: ModelProto) -> str | None:
     if opset(model) < 7 or not has_convolutions(model):
         return None
     weights, shapes = Weights(graph), tensor_shapes(model)
-    nodes: list[NodeProto] = []
-    rewritten = 0
-    for node in graph.node:
+
+    def rectified(node: NodeProto) -> list[NodeProto]:
         shape = shapes.get(node.input[0]) if node.op_type == "Clip" else None
         bounds = _bounds(node, weights) if shape is not None and shape.dtype == 1 else None
-        if bounds is None or bounds[0] != 0.0 or not _plain(bounds[1]):
-            nodes.append(node)
-            continue
-        rewritten += 1
-        nodes += _relus(node, bounds[1], weights)
-    replace_nodes(graph, nodes)
+        return [] if bounds is None or bounds[0] != 0.0 or not _plain(bounds[1]) else _relus(node, bounds[1], weights)
+
+    rewritten = rewrite(graph, rectified)
     return f"{rewritten} Clips from 0 were written with Relu, through which a layout passes" if rewritten else None
 
 

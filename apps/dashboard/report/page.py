@@ -16,7 +16,7 @@ from apps.dashboard.busy import busy
 from apps.dashboard.report import tables
 from apps.dashboard.report.story import coloured, story, titled
 from apps.tuning.live import snapshot, thinned
-from apps.tuning.models import Artifact, TuningRun
+from apps.tuning.models import TuningRun
 
 SHEETS = ("tokens", "page", "run", "report")
 STEPS, SLOTS = 100, 200
@@ -34,7 +34,7 @@ def _told(run: TuningRun) -> dict[str, Any]:
     colours = coloured(operators)
     names = {operator["index"]: titled(operator) for operator in operators}
     shares, first = tables.shares(operators, colours), figures.headline(run)
-    made = list(run.artifacts.all())
+    artifact, wrong = figures.newest(run.artifacts.all())
     return {
         "style": style(),
         "run": run,
@@ -58,8 +58,8 @@ def _told(run: TuningRun) -> dict[str, Any]:
         "failures": tables.failures(run),
         "facts": tables.facts(run),
         "notes": run.started_facts.get("notes") or [],
-        "artifact": next((one for one in made if one.state == Artifact.State.READY), None),
-        "wrong": made[0] if made and made[0].state == Artifact.State.REJECTED else None,
+        "artifact": artifact,
+        "wrong": wrong,
     }
 
 

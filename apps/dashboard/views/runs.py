@@ -232,7 +232,7 @@ def downloads(request: HttpRequest, pk: UUID) -> HttpResponse:
 def _left(found: TuningRun) -> dict[str, Any]:
     """What there is to take, and what can be done next."""
     artifacts = list(found.artifacts.select_related("job")[: 2 * Artifact.KEPT])
-    ready = next((artifact for artifact in artifacts if artifact.state == Artifact.State.READY), None)
+    ready, wrong = figures.newest(artifacts)
     first = figures.headline(found)
     siblings = TuningRun.objects.filter(network=found.network_id).exclude(latency=None)
     compiling = latest(Job.objects.filter(run=found, task=Job.Task.COMPILE))
@@ -243,7 +243,7 @@ def _left(found: TuningRun) -> dict[str, Any]:
     return {
         "artifacts": artifacts,
         "library": ready,
-        "wrong": artifacts[0] if artifacts and artifacts[0].state == Artifact.State.REJECTED else None,
+        "wrong": wrong,
         "headline": first,
         "measured": complete,
         "offered": complete and improved and compiling["job"] is None,

@@ -163,8 +163,8 @@ class TuneRecorder(RunRecorder):
         self.run.slots_count += 1
         self.run.slots_by_belief += bool(terms.get("decided_by_belief"))
         plain = {name: event[name] for name in _OF_SLOT}
-        places = {"seq": self._numbers.last + 1, "number": number}
-        self._slots[number] = slot = Slot(run=self.run, **places, rule=rule, waited=waited, **plain)
+        seq = self._numbers.last + 1
+        slot = self._slots[number] = Slot(run=self.run, seq=seq, number=number, rule=rule, waited=waited, **plain)
         return {
             "slot": slot_row(slot),
             "terms": terms,
