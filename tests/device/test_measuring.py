@@ -46,9 +46,14 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def backend(running: Running, said: list[str], tmp_path: Path, zoo_cache: Path) -> Iterator[Any]:
+def backend(
+    running: Running, said: list[str], tmp_path: Path, zoo_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
+    from workers.engine import compile_limit
     from workers.tvm_backend.remote.pool import DevicePool
 
+    # The device is this machine: while it starts anew, and other tests run, compiling may take longer than a limit allows.
+    monkeypatch.setattr(compile_limit, "MOST", 60.0)
     spec = replace(spec_of(zoo.tiny(zoo_cache)), target=running.target())
     pool = DevicePool(running.call, spec.target, THREADS, lock_in(tmp_path), plan=2, say=said.append)
     made = backend_over(pool, spec, tmp_path)
