@@ -86,7 +86,8 @@ CAUSES = {
 """Why a configuration has no latency."""
 
 ORIGINS = {
-    "start": "the rules and earlier runs that a search begins with",
+    "start": "the rules that a search begins with",
+    "known": "an earlier run, of whose fastest it was",
     "explorer": "the explorer",
     "random": "chance",
     "twin": "an operator with the same knobs, whose best it was",

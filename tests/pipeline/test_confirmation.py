@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.pipeline.simulated_run import OPERATORS, WALK, Simulation, Wish, kept, simulated
+from workers.engine.evaluator.estimate import TURNS
 from workers.engine.methods import Method, method
-from workers.engine.ports import Candidate, Decision, Outcome, Progress
+from workers.engine.ports import KNOWN, Candidate, Decision, Outcome, Progress
 from workers.engine.scheduler.dynatune import DynaTune
 from workers.engine.space import Configuration
 from workers.landscapes import SimulatedClock, SyntheticLandscape, synthetic_operators
@@ -207,6 +208,17 @@ def test_no_round_passes_over_the_best() -> None:
         books.observe([Outcome(candidate, candidate.configuration, str(number), seconds)])
     assert books.best == [1.06]
     assert [one.configuration.choices[0] for one in books.doubted(0)] == [3, 4, 6]
+
+
+def test_another_round_takes_as_long_as_turns_do() -> None:
+    """What an earlier run found was timed in turns already."""
+    books = Books(OPERATORS[:1], {}, SimulatedClock())
+    for number, origin in enumerate(("explorer", KNOWN)):
+        candidate = Candidate(0, Configuration(0, (number,)), origin)
+        found = Outcome(candidate, candidate.configuration, str(number), 1.0, build_seconds=0.5, measure_seconds=0.25)
+        books.observe([found])
+    again = [books.again(Candidate(0, Configuration(0, (number,)), "confirm", 1)) for number in range(2)]
+    assert again == [0.5 + TURNS * 0.25, 0.5 + 0.25]
 
 
 def test_a_curve_keeps_what_was_won_after_a_correction() -> None:

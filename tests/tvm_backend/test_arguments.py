@@ -93,6 +93,23 @@ def test_a_network_with_one_operator_keeps_its_weights(addition: Any) -> None:
     assert distinct(called(addition, 4 * int(np.prod(WEIGHTS)), 4)) == 1
 
 
+def test_weights_too_large_to_move_are_filled_once_for_all_operators() -> None:
+    from workers.tvm_backend.arguments import MOVED, Arguments
+
+    made = Arguments(4 * MOVED, handover())
+
+    def weights(operator: int, size: int) -> Any:
+        shapes = [((1, 16), "float32"), ((size // 64, 16), "float32"), ((1, size // 64), "float32")]
+        given = made.of(operator, shapes, (1,))
+        first, second = (tensors[1].data_ptr() for tensors in islice(given.calls, 2))
+        assert first == second
+        return first
+
+    one = weights(0, 4 * MOVED)
+    assert weights(1, 3 * MOVED) == weights(0, 4 * MOVED) == one
+    assert weights(1, 5 * MOVED) == weights(0, 4 * MOVED) != one
+
+
 @pytest.mark.mutation
 def test_views_with_an_offset_would_be_noticed(addition: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import tvm

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.engine.ports import Candidate
+from workers.engine.ports import KNOWN, Candidate
 from workers.engine.space import Choices, Configuration
 
 
@@ -32,13 +32,13 @@ def unpack_generator(rng: np.random.Generator, packed: dict[str, Any]) -> None:
 
 def pack_candidates(candidates: Iterable[Candidate]) -> list[list[Any]]:
     """Candidates of one operator that nobody told the outcome of."""
-    return [[c.configuration.sketch, list(c.configuration.choices), c.origin, c.round, c.known] for c in candidates]
+    return [[c.configuration.sketch, list(c.configuration.choices), c.origin, c.round] for c in candidates]
 
 
 def unpack_candidates(operator: int, packed: Iterable[Sequence[Any]]) -> list[Candidate]:
     """Inverse of `pack_candidates`."""
-    return [  # of an earlier version none says whether it is known
-        Candidate(operator, Configuration(sketch, tuple(choices)), origin, at, *known)
+    return [  # an earlier version says apart whether it is known
+        Candidate(operator, Configuration(sketch, tuple(choices)), KNOWN if any(known) else origin, at)
         for sketch, choices, origin, at, *known in packed
     ]
 

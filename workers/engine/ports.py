@@ -18,24 +18,25 @@ from workers.engine.space import Choices, Configuration, Features, Operator, Ske
 
 Score = Callable[[Choices], NDArray[np.float64]]
 State = dict[str, Any]
+KNOWN = "known"
+"""Who proposed what an earlier run found."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration somebody wants measured. `origin` says who proposed it ("start", "explorer", "random", ...). `known`: an
-    earlier run found it among its fastest."""
+    """A configuration somebody wants measured. `origin` says who proposed it ("start", "explorer", "random", ...), of what an
+    earlier run found among its fastest KNOWN."""
 
     operator: int
     configuration: Configuration
     origin: str
     round: int = 0
-    known: bool = False
 
     @property
     def in_turns(self) -> bool:
         """Whether it is timed to the end, in turns with its rivals: the point is a good figure. What is known is compared with
         the best of hundreds, of which some luck was told."""
-        return self.round > 0 or self.known
+        return self.round > 0 or self.origin == KNOWN
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from workers.engine.checkpoint import pack_candidates, pack_generator, unpack_ca
 from workers.engine.fitted_model import FittedModel
 from workers.engine.history import History
 from workers.engine.known import NOTHING, Known
-from workers.engine.ports import Candidate, CostModel, Explorer, Outcome, Sampler, State
+from workers.engine.ports import KNOWN, Candidate, CostModel, Explorer, Outcome, Sampler, State
 from workers.engine.search import COUNTERS, Search
 from workers.engine.sketch_search import SketchSearch
 from workers.engine.sketch_shares import SketchShares
@@ -103,7 +103,8 @@ class GuidedProposer:
         starts = self._unused_starts()
         # Alone: what earlier runs found is at hand after a slot of each operator, and searching makes slots long.
         proven = [start for start in starts if start in self._proven]
-        self._take(plan, [self._new(start, "start") for start in (proven or starts)[: count - len(plan)]])
+        origin = KNOWN if proven else "start"
+        self._take(plan, [self._new(start, origin) for start in (proven or starts)[: count - len(plan)]])
         while not proven and len(plan) < count and (shares := self._shares.of(count - len(plan))):
             found: list[Candidate] = []
             for sketch, share in shares:
@@ -171,9 +172,7 @@ class GuidedProposer:
         self.counters.update(state["counters"])
 
     def _new(self, configuration: Configuration, origin: str) -> Candidate:
-        return Candidate(
-            self.operator.index, configuration, origin, known=origin == "start" and configuration in self._proven
-        )
+        return Candidate(self.operator.index, configuration, origin)
 
     def _take(self, plan: list[Candidate], picks: Sequence[Candidate]) -> None:
         for candidate in picks:

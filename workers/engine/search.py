@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workers.engine.acquisition import ACQUISITIONS
+from workers.engine.ports import KNOWN
 from workers.engine.registry import check
 
 FIGURES = ("steps_to_best", "evaluations", "evaluations_to_best")
 FEATURES = ("knobs", "lowered")
 GROUPING = ("clusters", "synthesised")
 COUNTERS = (
-    "proposed", "start", "random", "explorer", "twin", "confirm", "reached", "enumerated", "not_greedy", "left_out",
+    "proposed", "start", KNOWN, "random", "explorer", "twin", "confirm", "reached", "enumerated", "not_greedy", "left_out",
     "duplicates", "unmapped", "walks", "steps", *FIGURES, *GROUPING, "fits", "steered", "chance",
 )  # fmt: skip
 """Candidates by origin, and of the explorer's: "reached" by its walks, which without a step would have given others, and

@@ -116,8 +116,8 @@ class Books:
             else:
                 self._figures[operator][asked.configuration] = outcome.seconds
                 if asked.round == 0:
-                    taken = outcome.build_seconds + TURNS * outcome.measure_seconds
-                    self._taken[operator][asked.configuration] = taken
+                    turns = 1 if asked.in_turns else TURNS
+                    self._taken[operator][asked.configuration] = outcome.build_seconds + turns * outcome.measure_seconds
                 if outcome.seconds < self.best[operator]:
                     self._unbuilt[operator] = 0
                 self._believed[operator].add(asked.configuration, outcome.seconds, asked.round)

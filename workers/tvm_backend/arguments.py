@@ -91,18 +91,17 @@ class Arguments:
         self._written = _Ring(
             self._values, min(footprint, MOST_OUTPUTS)
         )  # apart: as weights, sums would make larger ones
+        self._whole = _Ring(self._weights, 0)
         self._resting: tuple[int, int, dict[int, Any]] | None = None
 
     def of(
         self, operator: int, shapes: Sequence[tuple[tuple[int, ...], str]], weights: Sequence[int], batch: int = 1
     ) -> Given:
         """`weights` are the places of constant tensors; of a `batch` every member is shared out among the cores."""
-        output = len(shapes) - 1
         moving = {
             place: (ring, shapes[place])
-            for ring, least, places in ((self._read, MOVED, weights), (self._written, LARGE, [output]))
-            for place in places
-            if shapes[place][1] in RANDOM and least <= tensor_bytes(*shapes[place]) <= ring.size // 2
+            for place in (*weights, len(shapes) - 1)
+            if (ring := self._ring(*shapes[place], weight=place in weights))
         }
         below = indices_below(shapes)
         rest = [(p, *shape, p in weights) for p, shape in enumerate(shapes) if p not in moving]
@@ -116,6 +115,19 @@ class Arguments:
         if not moving:
             return Given(repeat([resting[place] for place in range(len(shapes))]), handed)
         return Given(self._calls(resting, moving), handed)
+
+    def _ring(self, shape: tuple[int, ...], dtype: str, weight: bool) -> _Ring | None:
+        """What a tensor moves through; None where it rests."""
+        ring, least = (self._read, MOVED) if weight else (self._written, LARGE)
+        size = tensor_bytes(shape, dtype)
+        if dtype not in RANDOM or size < least:
+            return None
+        if size > ring.size // 2 and weight and ring.size:
+            # A classifier's hundreds of megabytes, which no cache keeps: to fill them anew would take longer than to time them.
+            if size > self._whole.size:
+                self._whole = _Ring(self._weights, size)
+            return self._whole
+        return ring if size <= ring.size // 2 else None
 
     def _calls(
         self, resting: dict[int, Any], moving: dict[int, tuple[_Ring, tuple[tuple[int, ...], str]]]

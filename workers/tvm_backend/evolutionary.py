@@ -29,7 +29,7 @@ from workers.engine.explorer.evolutionary import METASCHEDULE
 from workers.engine.history import History
 from workers.engine.known import NOTHING, Known
 from workers.engine.methods import Method
-from workers.engine.ports import Candidate, Outcome, Proposer, State
+from workers.engine.ports import KNOWN, Candidate, Outcome, Proposer, State
 from workers.engine.search import COUNTERS
 from workers.engine.space import Configuration, Operator
 from workers.messages.causes import UNBUILT
@@ -147,7 +147,7 @@ class EvolutionaryProposer:
         """At most `count` new candidates; none when `exhausted`."""
         plan, self._again = self._again[:count], self._again[count:]
         for start in self._unused_starts()[: count - len(plan)]:
-            plan.append(self._new(start, "start"))
+            plan.append(self._new(start, KNOWN if start in self._proven else "start"))
         while len(plan) < count:
             if not self._ready and not self._evolved():
                 break
@@ -266,9 +266,7 @@ class EvolutionaryProposer:
     def _new(self, configuration: Configuration, origin: str) -> Candidate:
         self._history.visit(configuration)
         self.counters[origin] += 1
-        return Candidate(
-            self.operator.index, configuration, origin, known=origin == "start" and configuration in self._proven
-        )
+        return Candidate(self.operator.index, configuration, origin)
 
     def _unused_starts(self) -> list[Configuration]:
         return self._history.unvisited(self._starts)
