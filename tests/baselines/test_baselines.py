@@ -223,6 +223,43 @@ def test_references_ask_for_every_row_of_a_table(tmp_path: Path) -> None:
     assert set(given["ids"].ravel()) == set(range(50))
 
 
+def test_lengths_reach_as_far_in_open_sizes_as_in_fixed_ones(tmp_path: Path) -> None:
+    """What is masked beyond them is compared with a range, whose size depends on the sizes that are chosen."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["sizes"]),
+        helper.make_node("Gather", ["sizes", "one"], ["time"], axis=0),
+        helper.make_node("Range", ["zero", "time", "one"], ["range"]),
+        helper.make_node("Less", ["range", "lengths"], ["inside"]),
+        helper.make_node("Where", ["inside", "x", "far"], ["y"]),
+    ]
+    constants = [constant("one", np.int64(1)), constant("zero", np.int64(0)), constant("far", np.float32(-1.0))]
+
+    def lengths(size: int | str) -> list[int]:
+        shapes = {"x": (onnx.TensorProto.FLOAT, [1, size]), "lengths": (onnx.TensorProto.INT64, [1])}
+        inputs = [helper.make_tensor_value_info(name, *described) for name, described in shapes.items()]
+        outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, size])]
+        graph = helper.make_graph(nodes, "masked", inputs, outputs, constants)
+        path = tmp_path / f"{size}.onnx"
+        made = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+        path.write_bytes(made.SerializeToString())
+        order = Order(str(path), str(tmp_path / "out"), shapes={"x": [1, 200], "lengths": [1]}, runs=0)
+        told = next(measured(order))["references"]
+        return [int(load_reference(told[str(seed)])[0]["lengths"][0]) for seed in order.seeds]
+
+    assert lengths("time") == lengths(200)
+    assert max(lengths("time")) > 100
+
+
+def test_what_is_found_in_any_order_is_compared_in_falling_order(tmp_path: Path) -> None:
+    nodes = [helper.make_node("TopK", ["x", "k"], ["y", "places"], sorted=0)]
+    path = tmp_path / "network.onnx"
+    model = model_of(nodes, {"x": [1, 1000]}, {"y": [1, 20]}, [constant("k", np.array([20]))])
+    path.write_bytes(model.SerializeToString())
+    order = Order(str(path), str(tmp_path / "out"), seeds=(0,), runs=0)
+    inputs, outputs = load_reference(next(measured(order))["references"]["0"])
+    assert np.array_equal(outputs["y"], -np.sort(-inputs["x"])[:, :20])
+
+
 def test_inputs_have_the_scale_that_is_asked_for() -> None:
     described = inspection(Port("x", "float32", (64, 64)), Port("q", "int16", (4096,)))
     one, hundred = (seeded_inputs(described, 3, scale=scale) for scale in (1.0, 100.0))

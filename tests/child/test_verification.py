@@ -80,16 +80,17 @@ def test_an_output_that_moves_hides_none_that_does_not(tmp_path: Path) -> None:
     assert larger == [False] * 3 + [True] * 3, "what moves is looked at where it does"
 
 
-def test_inputs_are_positive_where_others_make_nothing_finite(tmp_path: Path) -> None:
-    """A logarithm of each number, and sums over all of them."""
+@pytest.mark.parametrize("rows", [1, 32], ids=["nothing", "some rows"])
+def test_inputs_are_positive_where_others_make_less_that_is_finite(rows: int, tmp_path: Path) -> None:
+    """A logarithm of each number, and sums over all of them, or over two of a row."""
     nodes = [
         helper.make_node("Log", ["x"], ["l"]),
-        helper.make_node("ReduceMean", ["l"], ["m"], keepdims=1),
+        helper.make_node("ReduceMean", ["l"], ["m"], keepdims=1, axes=[1]),
         helper.make_node("Mul", ["m", "one"], ["y"]),
     ]
     path = tmp_path / "network.onnx"
-    one = [constant("one", np.ones((1, 64), np.float32))]
-    path.write_bytes(model_of(nodes, {"x": [1, 64]}, {"y": [1, 64]}, one).SerializeToString())
+    one = [constant("one", np.ones((rows, 64), np.float32))]
+    path.write_bytes(model_of(nodes, {"x": [rows, 64 // rows]}, {"y": [rows, 64]}, one).SerializeToString())
     spec = RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10)
     references, unmoved = _references(spec, tmp_path, {})
     assert unmoved == []

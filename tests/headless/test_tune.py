@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -242,6 +243,9 @@ def mistakes() -> dict[str, Callable[[Path, Path], list[object]]]:
         "gain of everything": lambda folder, tiny: [tiny, "--min-gain", "100%"],
         "seed": lambda folder, tiny: [tiny, "--seed", "-1"],
         "unsupported": lambda folder, tiny: [_unsupported(folder / "odd.onnx")],
+        "name that is no text": lambda folder, tiny: [
+            shutil.copy(tiny, os.fsdecode(bytes(folder) + b"/mod\xe8le.onnx"))
+        ],
     }
 
 

@@ -174,7 +174,15 @@ def test_integers_are_measurements_only_behind_a_quantisation() -> None:
     plain = of([helper.make_node("ArgMax", ["x"], ["y"], axis=1)], [], TensorProto.INT64)
     assert (plain.labels, plain.share) == (True, 1e-3)
     cast = of([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT8)], [], TensorProto.UINT8)
-    assert cast.labels
+    assert (cast.labels, cast.steps) == (True, 1)
+    places = of([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.INT64)], [], TensorProto.INT64)
+    assert (places.labels, places.steps) == (True, 1)
+    on_their_way = [
+        helper.make_node("ArgMax", ["x"], ["i"], axis=1),
+        helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Cast", ["f"], ["y"], to=TensorProto.INT64),
+    ]
+    assert of(on_their_way, [], TensorProto.INT64).steps == 0
     summed = helper.make_node("MatMulInteger", ["q", "w"], ["y"])
     nodes, weights = pairs(summed, scales=1)
     assert of(nodes, [*weights, constant("w", np.eye(8, dtype=np.int8))], TensorProto.INT32) == QUANTISED

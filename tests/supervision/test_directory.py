@@ -118,11 +118,26 @@ def test_without_mending_the_torn_line_is_noticed(tmp_path: Path, monkeypatch: p
         DirectoryJournal(tmp_path)
 
 
-def test_a_broken_line_in_the_middle_is_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "journal.jsonl").write_text(json.dumps(batch(0)) + "\nbroken\n" + json.dumps(batch(1)) + "\n")
+@pytest.mark.parametrize("broken", [b"broken", b"\xff"], ids=["no JSON", "no text"])
+def test_a_broken_line_in_the_middle_is_an_error_that_names_it(broken: bytes, tmp_path: Path) -> None:
+    first, last = (json.dumps(batch(number)).encode() for number in range(2))
+    (tmp_path / "journal.jsonl").write_bytes(first + b"\n" + broken + b"\n" + last + b"\n")
     for _ in range(2):  # a refused directory is not left locked
         with pytest.raises(DamagedJournal, match="line 2"):
             DirectoryJournal(tmp_path)
+
+
+def test_a_word_that_may_not_be_read_yet_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root's file is handed to the run's user just after it is there."""
+
+    def closed(path: Path, *_: object) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with DirectoryJournal(tmp_path) as journal:
+        (tmp_path / "control").write_text("stop")
+        assert journal.heartbeat() == "stop"
+        monkeypatch.setattr(Path, "read_text", closed)
+        assert journal.heartbeat() == "continue"
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:

@@ -60,3 +60,16 @@ def test_a_sum_that_is_added_up_again_and_again_is_noticed(
 
     monkeypatch.setattr(programs, "repeats_a_sum", lambda program: False)
     assert max(errors(*normalised)) > 0.1
+
+
+def test_sums_of_halves_may_be_rounded_to_either_neighbour() -> None:
+    """Of two right orders of adding; a number that is off by more is another."""
+    from workers.tvm_backend.plain import STRAY, _close
+
+    rng = np.random.default_rng(0)
+    given = rng.random((2000, 4096), np.float32)
+    one, other = (sums.astype(np.float16) for sums in (given.sum(axis=1), np.cumsum(given, axis=1)[:, -1]))
+    assert np.mean(one != other) > STRAY, "else nothing is shown"
+    assert _close(one, other)
+    assert not _close(one, (one * 1.01).astype(np.float16))
+    assert not _close(one.astype(np.float32), one.astype(np.float32) * 1.001)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from onnx import ModelProto
 
 from workers.baselines.arrays import save_reference
 from workers.baselines.inputs import seeded_inputs
@@ -15,7 +16,7 @@ from workers.baselines.order import Order, answer, warm_ups
 from workers.baselines.session import OnnxRuntimeSession
 from workers.networks.check import load
 from workers.networks.inspect import Inspection, inspect_model
-from workers.networks.rewriting import drop_unused_inputs
+from workers.networks.rewriting import drop_unused_inputs, sort_topk
 from workers.networks.shapes import set_static_shapes
 from workers.networks.vocabulary import vocabularies
 
@@ -29,12 +30,18 @@ def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, A
     Raises NetworkError for a bad network, ValueError for shapes that are missing.
     """
     model = load(order.network)
-    inspection, rows = inspect_model(model), vocabularies(model)
-    del model
+    inspection = inspect_model(model)
+    if inspection.dynamic or any(port.shape is None for port in inspection.inputs):
+        drop_unused_inputs(model)
+        set_static_shapes(
+            model, {port.name: order.shapes[port.name] for port in inspection.inputs if port.name in order.shapes}
+        )
+    rows = vocabularies(model)  # of these sizes: what is compared with an open one may be of any length
     inputs = {
         seed: seeded_inputs(inspection, seed, order.shapes, rows, order.scale, order.positive) for seed in order.seeds
     }
-    session = _session(order, inspection)
+    session = _session(order, inspection, model)
+    del model
     if not order.runs:
         yield answer(NAME, order, np.empty(0), _references(order, inputs, session), onnxruntime.__version__)
         return
@@ -52,17 +59,13 @@ def _references(order: Order, inputs: dict[int, dict[str, Any]], session: OnnxRu
     return {seed: str(path) for seed, path in references.items()}
 
 
-def _session(order: Order, inspection: Inspection) -> OnnxRuntimeSession:
-    """With the sizes that the network is compiled for: ONNX Runtime is told them by name; what has none is set in a copy. As
-    everybody runs it where it is timed, exact where it is the reference."""
+def _session(order: Order, inspection: Inspection, model: ModelProto) -> OnnxRuntimeSession:
+    """With the sizes that the network is compiled for: ONNX Runtime is told them by name; what has none is set in a copy,
+    `model`. As everybody runs it where it is timed, exact where it is the reference, whose TopKs sort, for in any order two are
+    never alike."""
     exact = not order.runs
     unnamed = any(d.symbol is None for d in inspection.dynamic) or any(port.shape is None for port in inspection.inputs)
-    if not unnamed:
-        sizes = {d.symbol: order.shapes[d.input][d.axis] for d in inspection.dynamic if d.symbol}
-        return OnnxRuntimeSession(order.network, order.threads, sizes=sizes, exact=exact)
-    model = load(order.network)
-    drop_unused_inputs(model)
-    set_static_shapes(
-        model, {port.name: order.shapes[port.name] for port in inspection.inputs if port.name in order.shapes}
-    )
-    return OnnxRuntimeSession(model.SerializeToString(), order.threads, exact=exact)
+    if unnamed or (exact and sort_topk(model)):
+        return OnnxRuntimeSession(model.SerializeToString(), order.threads, exact=exact)
+    sizes = {d.symbol: order.shapes[d.input][d.axis] for d in inspection.dynamic if d.symbol}
+    return OnnxRuntimeSession(order.network, order.threads, sizes=sizes, exact=exact)

@@ -58,9 +58,9 @@ def verified(
 def _references(spec: RunSpec, work: Path, allowed: Mapping[str, Tolerance]) -> tuple[References, list[str]]:
     """Inputs and outputs of every seed, and which outputs stay as they are with other inputs, as far as can be told: a library
     that ignored them would pass. Those that larger inputs alone move are there once more, of such ones; inputs are positive
-    where others make nothing that is finite, as behind a logarithm."""
+    where others make less that is finite, as behind a logarithm."""
     first, positive = _taken(spec, work), False
-    if not _finite(first, np.any) and _finite(above := _taken(spec, work, positive=True), np.any):
+    if not _finite(first) and _numbers(above := _taken(spec, work, positive=True)) > _numbers(first):
         first, positive = above, True
     unmoved = _unmoved(first, allowed)
     if not unmoved:
@@ -68,16 +68,21 @@ def _references(spec: RunSpec, work: Path, allowed: Mapping[str, Tolerance]) -> 
     larger = _taken(spec, work, LARGER, positive)
     left = [name for name in _unmoved(larger, allowed) if name in unmoved]
     fresh = [name for name in unmoved if name not in left]
-    if not fresh or not _finite(larger, np.all):
+    if not fresh or not _finite(larger):
         return first, unmoved
     if len(unmoved) == len(first[0][1]):  # with the others nothing moved
         return larger, left
     return [*first, *((given, {name: made[name] for name in fresh}) for given, made in larger)], left
 
 
-def _finite(references: References, which: Callable[[Any], Any]) -> bool:
-    """Whether `which` (any, all) of the values of every output are."""
-    return all(which(np.isfinite(array)) for _, outputs in references for array in outputs.values() if array.size)
+def _finite(references: References) -> bool:
+    """Whether all values of every output are."""
+    return all(np.isfinite(array).all() for _, outputs in references for array in outputs.values())
+
+
+def _numbers(references: References) -> int:
+    """How many are."""
+    return sum(int(np.isfinite(array).sum()) for _, outputs in references for array in outputs.values())
 
 
 def _taken(spec: RunSpec, work: Path, scale: float = 1.0, positive: bool = False) -> References:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,9 +73,19 @@ def device_of(arguments: argparse.Namespace) -> Address | None:
         raise UserMistake(f"--device: {error}") from None
 
 
+def _told(path: Path) -> Path:
+    """One that can be written down: ONNX Runtime and the archive are told it as text."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="backslashreplace")
+        raise UserMistake(f"{shown}: its name is not UTF-8; rename it, and name it again") from None
+    return path
+
+
 def out_directory(out: str) -> Path:
     """That of --out, made where it is missing."""
-    path = Path(out).resolve()
+    path = _told(Path(out).resolve())
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -95,7 +106,7 @@ def network_file(network: str) -> Path:
     if not stat.S_ISREG(mode):
         found = "a directory" if stat.S_ISDIR(mode) else "no file"
         raise UserMistake(f"{network} is {found}; name the ONNX file itself")
-    return path.parent.resolve() / path.name if path.suffix.lower() in READ else path.resolve()
+    return _told(path.parent.resolve() / path.name if path.suffix.lower() in READ else path.resolve())
 
 
 def check_method(name: str, parts: Mapping[str, str], stored: bool = False) -> None:

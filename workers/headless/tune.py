@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import math
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -212,17 +214,29 @@ def _best(
     return best
 
 
+def _move(made: Path, archive: Path) -> None:
+    """Without a copy, which would want room, but where the run's directory is a link to another disk."""
+    try:
+        os.replace(made, archive)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        partial = archive.with_suffix(".partial")
+        shutil.copyfile(made, partial)
+        os.replace(partial, archive)
+
+
 def _conclude(
     archive: Path, directory: RunDirectory, ending: Ending, result: dict[str, Any], operators: list[dict[str, Any]]
 ) -> int:
     """The archive first: whatever breaks behind it, what the run was for is there."""
     if result["passed"]:
         made = Path(result["archive"]).resolve()
-        if not made.is_relative_to(directory.work_dir()):
+        if not made.is_relative_to(directory.work_dir().resolve()):
             raise Failure(
                 f"the compiling process names an archive outside of its directory: {made}; nothing is offered"
             )
-        os.replace(made, archive)  # no copy: that would want room
+        _move(made, archive)
         remove_tree(directory.work_dir())  # what the archive holds lies there once more
     figures = summary(directory.journal.events(), ending, result, operators)
     write_whole(archive.parent / "summary.json", json.dumps(figures["figures"], indent=1, sort_keys=True))

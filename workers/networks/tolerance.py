@@ -17,7 +17,9 @@ from workers.networks.shapes import tensor_shapes
 
 _SUMMING = frozenset({"ConvInteger", "MatMulInteger"})
 _REAL = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.UNDEFINED})
-_SHORT = frozenset({TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16})
+_WHOLE = frozenset(
+    {TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16, TensorProto.UINT32, TensorProto.INT32}
+) | {TensorProto.UINT64, TensorProto.INT64}
 _MOST = 20.0  # of an exponent: what it comes to is all there is, and a number still
 LARGEST = 1 << 16
 """Elements of a scale: one a channel at most."""
@@ -154,12 +156,18 @@ def _times(model: ModelProto) -> dict[str, int]:
 
 
 def _measured(name: str, makers: dict[str, NodeProto], shapes: Mapping[str, TensorShape]) -> bool:
-    """Whether an output of few bits is real numbers that were cut off: the pixels of a picture."""
+    """Whether an output is real numbers that were cut off: the pixels of a picture, or places in it. Those that were whole
+    before are labels on their way."""
+
+    def real(cast: NodeProto) -> bool:
+        before = shapes.get(cast.input[0])
+        return before is not None and before.dtype in _REAL
+
     maker = makers.get(_source(name, makers))
-    if maker is None or maker.op_type != "Cast" or attribute(maker, "to") not in _SHORT:
+    if maker is None or maker.op_type != "Cast" or attribute(maker, "to") not in _WHOLE or not real(maker):
         return False
-    before = shapes.get(maker.input[0])
-    return before is not None and before.dtype in _REAL
+    before = makers.get(_source(maker.input[0], makers))
+    return before is None or before.op_type != "Cast" or real(before)
 
 
 def _stored(name: str, makers: dict[str, NodeProto], numbers: str, summed: Tolerance, steps: int) -> Tolerance:

@@ -15,6 +15,8 @@ Array = NDArray[Any]
 
 CLOSE = 1e-4
 """Of the largest value: sums in another order differ by a hundredth of it."""
+ROUNDED = 2.0**-10
+"""Of a number of 16 bits itself: sums in two orders may be rounded to either of two neighbours."""
 STRAY = 1e-4
 """Share of the numbers that may be others: what is rounded, or compared, falls either way where sums differ at all."""
 
@@ -58,5 +60,10 @@ def _close(wanted: Array, found: Array) -> bool:
     finite = np.isfinite(wanted)
     if not np.array_equal(finite, np.isfinite(found)):
         return False
-    off = np.abs(wanted - found, where=finite, out=np.zeros_like(wanted))
-    return bool(np.mean(off > CLOSE * np.abs(wanted[finite]).max(initial=0.0)) <= STRAY)
+    wide = np.float32 if wanted.dtype.itemsize < 4 else wanted.dtype
+    size, off = (
+        np.abs(wanted, dtype=wide),
+        np.abs(wanted.astype(wide) - found, where=finite, out=np.zeros_like(wanted, wide)),
+    )
+    own = ROUNDED * size if wide != wanted.dtype else 0.0
+    return bool(np.mean(off > CLOSE * size[finite].max(initial=0.0) + own) <= STRAY)
