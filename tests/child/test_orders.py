@@ -274,6 +274,27 @@ def test_an_import_that_computes_something_else_is_told_before_the_tuning_is_ove
     assert heard[-1]["kind"] == "result"
 
 
+@pytest.mark.parametrize(
+    ("ir", "opset", "kind", "said"),
+    [
+        (14, 18, TensorProto.FLOAT, "does not take it: Unsupported model IR version: 14, max supported IR version: 13"),
+        (10, 27, TensorProto.FLOAT, "does not take it: ONNX Runtime only .*guarantees.* support"),
+        (10, 18, TensorProto.DOUBLE, r"does not take it: Could not find an implementation for GlobalAveragePool\(1\)"),
+    ],
+)
+def test_inspect_refuses_what_no_library_could_be_compared_for(
+    ir: int, opset: int, kind: int, said: str, tmp_path: Path
+) -> None:
+    """It would be told after the tuning."""
+    ports = [helper.make_tensor_value_info(name, kind, [1, 3, size, size]) for name, size in (("x", 8), ("y", 1))]
+    graph = helper.make_graph([helper.make_node("GlobalAveragePool", ["x"], ["y"])], "g", ports[:1], ports[1:])
+    path = tmp_path / "network.onnx"
+    opsets = [helper.make_opsetid("", opset)]
+    path.write_bytes(helper.make_model(graph, ir_version=ir, opset_imports=opsets).SerializeToString())
+    with pytest.raises(UserMistake, match=said):
+        ask({"task": "inspect", "network": str(path)})
+
+
 def test_inspect_names_operators_that_tvm_cannot_import(tmp_path: Path) -> None:
     graph = helper.make_graph(
         [helper.make_node("Det", ["x"], ["y"])],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,10 +12,16 @@ from typing import Any
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as states
 
 from workers.baselines.order import WARM_UP
 
 Arrays = Mapping[str, NDArray[Any]]
+_REFUSALS = (states.Fail, states.InvalidArgument, states.InvalidGraph, states.NotImplemented)
+_PLACE = re.compile(
+    r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Load model from .*? failed:)?(/onnxruntime_src/\S+ .*?\) (?=[A-Z]))?"
+)
+"""Before its words: of what kind they are, the file, and where in its sources."""
 
 
 class OnnxRuntimeSession:
@@ -81,6 +88,18 @@ class OnnxRuntimeSession:
 
     def _given(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         return {name: inputs[name] if name in inputs else _unread(port) for name, port in self._wanted.items()}
+
+
+def refusal(network: str) -> str:
+    """Why ONNX Runtime does not take a network: an operator that it lacks in these numbers, a version that is too new; "" where
+    it does, or has no room here to say so."""
+    try:
+        OnnxRuntimeSession(network, 1)
+    except _REFUSALS as error:
+        return _PLACE.sub("", str(error)).strip()
+    except (RuntimeError, MemoryError):
+        pass
+    return ""
 
 
 def _unread(port: Any) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from onnx import ModelProto, inliner
 
+from workers.baselines.session import refusal
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.messages.channel import ControlReader
@@ -33,6 +34,8 @@ LARGEST, LONGEST, MOST_CORES = 1 << 16, 200, 4096
 TRIPLE = re.compile(r"[a-z0-9_]+-linux-gnu")
 ARCHITECTURE = re.compile(r"sm_[0-9]{2,3}[af]?")
 
+OTHERWISE = "export it in float32 or float16, with an operator set and an IR version that it takes"
+
 STAND_IN = 32
 """For a size that is not known yet, behind the batch: enough for the strides of most networks."""
 
@@ -49,6 +52,10 @@ def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse)
         # Constants may be computed with it, or cleaning writes it out by others.
         written_out = SIZED_BY_VALUES | ACTIVATIONS.keys() | WRITTEN_OUT
         check_operators(_cleaned_types(order["network"], inspection, written_out) - INTEGER_OPERATORS)
+    if reason := refusal(order["network"]):
+        raise NetworkError(
+            "the network", f"ONNX Runtime, which it is compared with, does not take it: {reason}", OTHERWISE
+        )
     pulse.tell("result", task="inspect", inspection=inspection.to_json())
 
 
