@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -354,6 +355,46 @@ def test_an_output_of_one_or_two_quantised_numbers_is_compared(wanted: list[floa
         {"y": reference["y"] + np.asarray([0.5, *[0.0] * (len(wanted) - 1)], np.float32)}, reference, tolerance
     ).passed
     assert not compare({"y": np.asarray(wrong, np.float32)}, reference, tolerance).passed
+
+
+RANKED = {"y": replace(SINGLE, ranked=1)}
+
+
+def test_rows_of_nearly_the_same_score_may_come_in_either_order() -> None:
+    rng = np.random.default_rng(0)
+    wanted = {"y": 640 * rng.random((1, 300, 6), np.float32)}
+    order = np.arange(300)
+    order[[7, 8, 100, 101, 102]] = [8, 7, 102, 100, 101]
+    swapped = {"y": wanted["y"][:, order] + 1e-4}
+    swapped["y"][:, -1] = 5.0
+    assert compare(swapped, wanted, RANKED).passed
+    assert not compare(swapped, wanted).passed
+    assert "either order" in compare(swapped, wanted, RANKED).sentence
+
+
+@pytest.mark.parametrize("wrong", ["shuffled", "another few", "scaled", "one column of another row", "infinite"])
+def test_rows_that_are_others_are_wrong_in_any_order(wrong: str) -> None:
+    rng = np.random.default_rng(0)
+    wanted = {"y": 640 * rng.random((1, 300, 6), np.float32)}
+    found = wanted["y"].copy()
+    if wrong == "shuffled":
+        found = rng.permuted(found, axis=1)
+    elif wrong == "another few":
+        found[:, 40:50] = rng.random((10, 6))
+    elif wrong == "scaled":
+        found *= 1.01
+    elif wrong == "infinite":
+        found[:, ::2] = np.inf
+    else:
+        found[..., 0] = np.roll(found[..., 0], 1)
+    assert not compare({"y": found}, wanted, RANKED).passed
+
+
+@pytest.mark.mutation
+def test_rows_from_anywhere_would_let_any_order_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "NEAR", 300)
+    wanted = 640 * np.random.default_rng(0).random((1, 300, 6), np.float32)
+    assert compare({"y": wanted[:, ::-1].copy()}, {"y": wanted}, RANKED).passed
 
 
 def test_pixels_that_were_cut_off_may_be_one_off() -> None:

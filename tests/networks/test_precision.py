@@ -163,6 +163,19 @@ def test_each_channel_has_its_step_where_it_stays_a_channel() -> None:
     assert moved.step == pytest.approx(0.8)
 
 
+def test_rows_are_ranked_behind_a_topk_alone() -> None:
+    nodes = [
+        helper.make_node("TopK", ["scores", "k"], ["best", "places"]),
+        helper.make_node("Gather", ["boxes", "places"], ["found"], axis=1),
+        helper.make_node("ReduceSum", ["found"], ["sum"], keepdims=0),
+        helper.make_node("Relu", ["boxes"], ["plain"]),
+    ]
+    inputs = {"scores": [900], "boxes": [4, 900]}
+    outputs = {"found": [4, 300], "best": [300], "sum": [], "plain": [4, 900]}
+    found = tolerances(model_of(nodes, inputs, outputs, [constant("k", np.array([300]))]))
+    assert {name: one.ranked for name, one in found.items()} == {"found": 1, "best": 0, "sum": None, "plain": None}
+
+
 def test_integers_are_measurements_only_behind_a_quantisation() -> None:
     nodes, weights = pairs()
     nodes[0].output[0] = "y"

@@ -24,6 +24,9 @@ ELEMENTS = 8
 """Fewer span no steps to tell right from wrong by: how large they are says that."""
 HALFWAY = 0.5
 """Of a quantisation step: nearer to the reference than this is the reference's own step."""
+NEAR, OTHERS = 4, 0.01
+"""Places that a row may be from its own where rows are in the order of their scores, and the share of them that may be others,
+one of eight at least: what is last but for a rounding is not there."""
 FLOOR = 1e-30
 """Probabilities below are the same: float32 holds those down to 1e-38, the last of them coarsely, float16 to 6e-5."""
 MASK = 1e30
@@ -121,6 +124,8 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
         return failed(f"its shape is {found.shape}, the reference has {wanted.shape}")
     if found.dtype != wanted.dtype:
         return failed(f"its numbers are {found.dtype}, the reference has {wanted.dtype}")
+    if tolerance.ranked is not None:
+        found = _in_rank(found, wanted, tolerance.ranked)
     if tolerance.labels:
         return _labels(name, found, wanted, tolerance)
     y, ref = (np.asarray(a, np.float64) for a in (found, wanted))
@@ -134,6 +139,25 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
     difference, scale = _figures(y, ref)
     reason = _excess(difference, scale, tolerance) or _parts(y, ref, tolerance)
     return OutputVerdict(name, not reason, difference, scale, reason, None, tolerance)
+
+
+def _in_rank(found: NDArray[Any], wanted: NDArray[Any], axis: int) -> NDArray[Any]:
+    """`found` with each row from the place, of those about its own, where it is most like the reference's, but of the rows that
+    are unlike any as many as may be others."""
+    rows, theirs = (np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1) for array in (found, wanted))
+    count = len(rows)
+    y, ref = (np.nan_to_num(np.asarray(array, np.float64)) for array in (rows, theirs))
+    places = np.arange(count)
+    off, best = np.full(count, np.inf), places.copy()
+    for distance in sorted(range(-NEAR, NEAR + 1), key=abs):
+        there = np.clip(places + distance, 0, count - 1)
+        apart = np.abs(y[there] - ref).max(axis=1, initial=0.0)
+        best, off = np.where(apart < off, there, best), np.minimum(apart, off)
+    taken = rows[best]
+    others = np.argsort(off)[count - max(count >= ELEMENTS, int(OTHERS * count)) :]
+    taken[others] = theirs[others]
+    order = [found.shape[axis], *(size for place, size in enumerate(found.shape) if place != axis)]
+    return np.moveaxis(taken.reshape(order), 0, axis)
 
 
 def _mask(dtype: np.dtype[Any]) -> float:

@@ -7,7 +7,7 @@ import os
 import tempfile
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -40,8 +40,8 @@ def passing_folder(prefix: str, inside: str | os.PathLike[str] | None = None) ->
 
 def _remove(here: int, name: str) -> None:
     """`name` in the directory that is open as `here`, which is closed. Raises OSError where something stays."""
-    numbers, scans = array("Q"), deque[tuple[Iterator[str], str]](maxlen=_SCANS)  # of the directories above
-    scan, emptied = iter([name]), 0
+    numbers, scans = array("Q"), deque[tuple[Generator[str], str]](maxlen=_SCANS)  # of the directories above
+    scan, emptied = _of([name]), 0
     try:
         while True:
             full = _first_full(here, scan)
@@ -61,11 +61,13 @@ def _remove(here: int, name: str) -> None:
                     scan, done = scans.pop()
                     os.rmdir(done, dir_fd=here)
                 else:
-                    scan = _names(here) if numbers else iter([name])
+                    scan = _names(here) if numbers else _of([name])
             else:
                 return
     finally:
         os.close(here)
+        for left in (scan, *(above for above, _ in scans)):
+            left.close()
 
 
 def _number(folder: int) -> int:
@@ -78,7 +80,11 @@ def _left(here: int, there: int) -> int:
     return there
 
 
-def _names(here: int) -> Iterator[str]:
+def _of(names: Iterable[str]) -> Generator[str]:
+    yield from names
+
+
+def _names(here: int) -> Generator[str]:
     with os.scandir(here) as entries:
         for entry in entries:
             yield entry.name

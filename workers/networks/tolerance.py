@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
@@ -33,6 +33,9 @@ class Tolerance:
     off, and a `share` of the elements may be off at all. With `logarithms` the steps are those of the output's logarithm,
     and `relative` holds too. `labels` are the same or not, or within `steps` where they stand for measurements: a `share` of
     them may be another. `reason` says why differences arise.
+
+    Along a `ranked` axis are rows in the order of their scores, as a TopK found them: of two that are nearly alike either may
+    come first, and the last one may be another.
     """
 
     relative: float
@@ -43,6 +46,7 @@ class Tolerance:
     axis: int = 1
     logarithms: bool = False
     labels: bool = False
+    ranked: int | None = None
 
     def sizes(self, shape: tuple[int, ...]) -> Array:
         """The step of every element of an output of this shape, as it broadcasts."""
@@ -53,6 +57,9 @@ class Tolerance:
         return sizes.reshape([-1 if place == axis else 1 for place in range(len(shape))])
 
     def __str__(self) -> str:
+        return self._most() + (", rows of nearly the same score in either order" if self.ranked is not None else "")
+
+    def _most(self) -> str:
         if self.labels and self.steps:
             return f"more than {self.steps} off in {100 * self.share:g} % of it"
         if self.labels:
@@ -123,6 +130,7 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
     constants = dict(_constants(model)) if quantised else {}
     makers = {name: node for node in model.graph.node for name in node.output}
     times = _times(model) if quantised else {}
+    ranks = _ranks(model, shapes)
     found = {}
     for value in model.graph.output:
         dtype = shapes[value.name].dtype if value.name in shapes else value.type.tensor_type.elem_type
@@ -136,6 +144,23 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
             found[value.name] = (
                 BLOCKS if blocks else HALF if half else ROUNDED if dtype == TensorProto.FLOAT16 else SINGLE
             )
+        if ranks.get(value.name) and (shape := shapes.get(value.name)):
+            ranked = next((axis for axis, size in enumerate(shape.dims or ()) if size in ranks[value.name]), None)
+            found[value.name] = replace(found[value.name], ranked=ranked)
+    return found
+
+
+def _ranks(model: ModelProto, shapes: Mapping[str, TensorShape]) -> dict[str, frozenset[int]]:
+    """By tensor, how many places the TopKs had to give whose order it may have."""
+    found: dict[str, frozenset[int]] = {}
+    for node in model.graph.node:
+        here = frozenset[int]().union(*(found.get(name, ()) for name in node.input))
+        shape = shapes.get(node.output[0]) if node.op_type == "TopK" else None
+        if shape is not None and shape.dims:
+            places = shape.dims[attribute(node, "axis", -1)]
+            here |= {places} if isinstance(places, int) and places > 1 else frozenset()
+        if here:
+            found |= dict.fromkeys(filter(None, node.output), here)
     return found
 
 
