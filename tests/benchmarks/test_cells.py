@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,13 @@ def test_a_version_changes_with_the_rooms_it_names_and_with_no_other(
     between = product_version(("room", "one.py"))
     alone.write_text("second")
     assert len({before, between, product_version(("room", "one.py")), product_version(("room",))}) == 4
+
+
+def test_a_version_changes_with_the_libraries_by_which_the_engine_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [product_version(rooms) for rooms in (TUNED, STOCK)]
+    monkeypatch.setattr(identity, "version", lambda name: "9" if name == "xgboost-cpu" else version(name))
+    after = [product_version(rooms) for rooms in (TUNED, STOCK)]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True]
 
 
 def test_the_rooms_that_versions_name_are_there() -> None:

@@ -55,6 +55,11 @@ def test_an_arm_is_compared_with_the_stock_run_of_its_own_seed(compared: list[Ce
     assert "14.14 times as fast as stock (geometric mean)" in said
 
 
+def test_seeds_of_an_earlier_version_are_not_counted_with_those_of_the_latest(compared: list[Cell]) -> None:
+    newer = {**compared[3], "key": {**compared[3]["key"], "version": "1"}, "ended": "2026-01-02"}
+    assert "reaches stock's final latency in 1 of 1 pairs of network and seed" in table([*compared[:3], newer])
+
+
 def test_seeds_that_stock_was_not_run_with_are_compared_with_its_first(compared: list[Cell]) -> None:
     said = table([compared[0], compared[1], {**compared[3], "key": {**compared[3]["key"], "seed": 7}}])
     # Nothing but seed 0 is there of stock: 500 / 20 for its own seed, 500 / 50 for the other.

@@ -381,7 +381,7 @@ def test_an_operator_without_a_valid_configuration_goes_first_but_not_for_ever()
         chosen.append(decision.rule)
         slots[decision.operator] += 1
         scheduler.observe(now[decision.operator])
-    assert chosen[:4] == ["rescue"] * 4
+    assert [rule == "rescue" for rule in chosen[:5]] == [True, False, True, True, True]
     assert slots[0] >= 4
 
 

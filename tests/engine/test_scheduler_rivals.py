@@ -297,6 +297,11 @@ def test_gradient_rescues_operators_without_a_valid_configuration() -> None:
     lost, found = progress(0, [INF] * 4, 2), tuned(scheduler, 1, [1e-3] * 4)
     assert chosen(scheduler, [lost, found]).rule == "rescue"
     assert chosen(scheduler, [progress(0, [INF] * 90, 9), found]).operator == 1
+    slow = replace(progress(0, [INF] * 16, 1), seconds=32.0)
+    assert chosen(scheduler, [slow, replace(found, seconds=found.slots * 2.0)]).operator == 1, (
+        "32 s are the time of 16 slots"
+    )
+    assert chosen(scheduler, [slow, replace(found, slots=0, seconds=0.0)]).operator == 1, "nor before the other had one"
 
 
 @pytest.mark.parametrize(("repeated", "operator"), [(0, 0), (8, 1)])

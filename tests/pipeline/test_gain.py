@@ -17,9 +17,10 @@ from workers.engine.belief import FAST
 from workers.engine.methods import method
 from workers.engine.ports import Progress, Scheduler
 from workers.engine.scheduler import PRODUCT_RULE, DynaTune, RoundRobin
-from workers.engine.space import Operator
+from workers.engine.space import Knob, Operator, Sketch
 from workers.landscapes import SyntheticLandscape, synthetic_operators
 from workers.messages.events import Event
+from workers.messages.orders import FUTILE
 from workers.messages.spec import Budget
 from workers.pipeline import gain
 from workers.pipeline.gain import KNOWN, LEAST, LONGER, PATIENCE, SELDOM, STEEP, TERM, GainRule
@@ -38,7 +39,8 @@ def operator(
     seconds: float = 1000.0,
     exhausted: bool = False,
 ) -> Progress:
-    made = Operator(index, f"op{index}", f"k{index}", weight, WORK, 0.0, WORK, (), ())
+    sketch = Sketch((Knob("k", "location", tuple((place,) for place in range(1000))),))
+    made = Operator(index, f"op{index}", f"k{index}", weight, WORK, 0.0, WORK, (sketch,), ())
     return Progress(made, curve, slots, seconds, exhausted)
 
 
@@ -84,8 +86,15 @@ def test_an_operator_without_a_slot_counts_whole_and_one_with_few_as_steep() -> 
         assert expected_gain([known, new], TURNS) == pytest.approx(taken * new.best / (new.best + 3e-3))
 
 
+def test_an_operator_of_which_nothing_runs_is_waited_for_until_it_is_given_up() -> None:
+    whole = expected_gain([operator(0, power(0.2))], TURNS)
+    assert expected_gain([operator(0, power(0.2)), operator(1, [INF] * FUTILE, seconds=0.0)], TURNS) == whole
+    assert expected_gain([operator(0, power(0.2)), operator(1, [INF], seconds=0.0, exhausted=True)], TURNS) == whole
+
+
 def test_without_a_latency_or_with_nothing_to_try_there_is_no_expectation() -> None:
-    assert expected_gain([operator(0, flat()), operator(1, [INF] * 8)], TURNS) == 1.0
+    assert expected_gain([operator(0, flat()), operator(1, [INF] * (FUTILE - 1))], TURNS) == 1.0
+    assert expected_gain([operator(1, [INF] * 8)], TURNS) == 1.0
     assert expected_gain([operator(0, flat(), exhausted=True)], TURNS) == 1.0
     assert expected_gain([operator(0, [1e-3], slots=0, seconds=0.0)], TURNS) == 1.0
 

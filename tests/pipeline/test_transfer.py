@@ -69,6 +69,15 @@ def test_what_twins_lend_keeps_to_the_budget_of_trials() -> None:
     assert ends == {n: n for n in ends}
 
 
+def test_twins_do_not_outnumber_the_plan_that_they_ride_along_with() -> None:
+    """Of many operators with the same knobs all would try one's new best at once, in a slot that is another's."""
+    many = tuple(replace(OPERATORS[0], index=index, name=f"conv{index}", key=f"conv-{index}") for index in range(20))
+    run = simulated(trials=TRIALS, chosen=BORROWING, operators=many)
+    batches = [event["measurements"] for event in run.events if event["kind"] == "batch" and event.get("slot")]
+    lent = [sum(one["origin"] == "twin" for one in batch) for batch in batches]
+    assert 4 <= max(lent) <= max(map(len, batches)) <= 8
+
+
 def test_a_scheduler_hears_what_another_operators_slot_brought(monkeypatch: pytest.MonkeyPatch) -> None:
     """A belief behind its curve would promise what has come already. Here everybody has one try beside every plan."""
     monkeypatch.setattr(Searches, "borrowed", lambda own, all_, most: [c for i in all_ for c in own.propose(i, 1)])

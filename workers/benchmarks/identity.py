@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+ENGINE = "workers/engine"
 _IMPORTING = (
     "importer.py",
     "concatenation.py",
@@ -46,7 +47,7 @@ STOCK = (
     *FINALS,
 )
 RECORDS = ("workers/headless/records.py", "workers/messages/known.py")
-TUNING = (*IMPORT, "workers/child", "workers/engine", "workers/pipeline", "workers/tvm_backend")
+TUNING = (*IMPORT, "workers/child", ENGINE, "workers/pipeline", "workers/tvm_backend")
 FOLDING = tuple(
     f"workers/{part}.py"
     for part in ("benchmarks/tally", "benchmarks/curve", "messages/believed", "messages/causes", "messages/foretold")
@@ -55,14 +56,17 @@ FOLDING = tuple(
 TUNED = (*TUNING, *FOLDING, *FINALS, "workers/benchmarks/ours.py")
 
 
+DECIDING = ("numpy", "scipy", "scikit-learn", "xgboost-cpu", "torch", "emcee")
+
+
 def operators_key(keys: Iterable[str]) -> str:
     """Twelve hexadecimal digits that tell one set of operators from another."""
     return hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()[:12]
 
 
 def product_version(rooms: Iterable[str]) -> str:
-    """Release, TVM's release, ONNX Runtime's where it is timed, and a digest of the rooms' sources: what changes none of them
-    leaves cells valid."""
+    """Release, TVM's release, ONNX Runtime's where it is timed, and a digest of the rooms' sources and of the libraries by
+    which the engine decides: what changes none of them leaves cells valid."""
     release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     digest = hashlib.sha256()
     named = dict.fromkeys(rooms)
@@ -70,5 +74,7 @@ def product_version(rooms: Iterable[str]) -> str:
         path = ROOT / room
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
+    if ENGINE in named:
+        digest.update("\n".join(f"{name} {version(name)}" for name in DECIDING).encode())
     peer = f" onnxruntime {version('onnxruntime')}" if set(FINALS) <= named.keys() else ""
     return f"{release}+{digest.hexdigest()[:8]} tvm {version('apache-tvm')}{peer}"

@@ -66,8 +66,10 @@ class Block:
         ]
 
     def of(self, arm: str, budget: str) -> list[Cell]:
-        """A cell a seed."""
-        return [cell for cell in self.cells if (cell["key"]["arm"], cell["key"]["budget"]) == (arm, budget)]
+        """A cell a seed, those of the version that came to an end last."""
+        found = [cell for cell in self.cells if (cell["key"]["arm"], cell["key"]["budget"]) == (arm, budget)]
+        last = max(found, key=lambda cell: (cell["state"] == DONE, str(cell["ended"])), default=None)
+        return [cell for cell in found if last and cell["key"]["version"] == last["key"]["version"]]
 
     @property
     def peers(self) -> list[str]:

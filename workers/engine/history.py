@@ -139,7 +139,8 @@ class History:
         if _seconds(second) - _seconds(first) > max(error, LUCK * _seconds(first)):
             return []
         # The second may have been cut after a run; this time it is timed to the end, as the first was.
-        cost = first.build_seconds + second.build_seconds + 2 * TURNS * first.measure_seconds
+        turns = 1 if first.candidate.in_turns else TURNS
+        cost = first.build_seconds + second.build_seconds + 2 * turns * first.measure_seconds
         if self._repeating + cost > share * self._seconds:
             return []
         asked = [outcome.candidate for outcome in (first, second)]

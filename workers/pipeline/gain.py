@@ -9,6 +9,7 @@ from typing import Any
 
 from workers.engine.ports import Foreseeing, Progress, Scheduler
 from workers.engine.scheduler.setting import latency_share, short
+from workers.messages.orders import futile
 
 LONGER = 0.1
 """Of the time that slots took so far: how much longer "a little longer" is."""
@@ -88,17 +89,22 @@ def expected_gain(progress: Sequence[Progress], scheduler: Scheduler) -> Expecte
                   within a segment of the curve; what jumps brought lately only the first view knows.
     Of an operator with fewer than KNOWN slots little is known: its curve is taken as STEEP. One without any counts whole,
     unless its scheduler foresees something of its first slot, so that nothing ends before each that matters had its turn:
-    neither a warm-up, nor a run that tunes one operator after the other. A function of the operators' progress and the
-    scheduler's beliefs alone.
+    neither a warm-up, nor a run that tunes one operator after the other. One of which nothing runs is waited for until it is
+    given up. A function of the operators' progress and the scheduler's beliefs alone.
     """
-    latency = sum(latency_share(one) for one in progress)
-    going = [one for one in progress if not one.exhausted]
+    counted = [one for one in progress if math.isfinite(one.best) or not _given_up(one)]
+    latency = sum(latency_share(one) for one in counted)
+    going = [one for one in counted if not one.exhausted]
     spent, longer = sum(one.seconds for one in going), _longer(sum(one.seconds for one in progress))
-    if not (spent > 0 and math.isfinite(latency)):
+    if not (spent > 0 and 0 < latency < math.inf):
         return Expected(1.0, 1.0, longer)
     gains = [(one.slots >= KNOWN, latency_share(one) * _gain(one, longer / spent, scheduler)) for one in going]
     unknown = sum(gain for known, gain in gains if not known)
     return Expected(sum(gain for _, gain in gains) / latency, unknown / latency, longer)
+
+
+def _given_up(one: Progress) -> bool:
+    return one.exhausted or futile(len(one.curve), one.operator.size)
 
 
 def _told(expected: Expected) -> dict[str, float]:

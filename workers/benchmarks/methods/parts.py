@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.cells import Cells, Key
-from workers.benchmarks.identity import FOLDING, TUNED, product_version
+from workers.benchmarks.identity import ENGINE, FOLDING, TUNED, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.methods import live, replayed
 from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition
@@ -28,7 +28,7 @@ from workers.messages.spec import ALL
 KIND, PROBE = "methods", "probe"
 REPLAYED = (
     "workers/headless/content.py",
-    "workers/engine",
+    ENGINE,
     "workers/pipeline",
     "workers/landscapes",
     *FOLDING,

@@ -54,10 +54,17 @@ def next_in_circle(operators: Sequence[Progress], last: int) -> Progress:
 
 def rescue(going: Sequence[Progress], limit: int) -> Decision | None:
     """A slot for an operator without a valid configuration, which makes the network's latency infinite: fewest slots
-    first, until each had `limit` slots more than the others on average. None when there is none (any more)."""
-    found = [one.slots for one in going if math.isfinite(one.best)]
-    most = limit + (sum(found) / len(found) if found else math.inf)
-    lost = [one for one in going if not math.isfinite(one.best) and one.slots < most]
+    first, until each had `limit` slots more than the others on average, or the time of so many: where each program takes
+    seconds to fail, all of a short run would be over. None when there is none (any more)."""
+    found = [one for one in going if math.isfinite(one.best)]
+    slots, seconds = sum(one.slots for one in found), sum(one.seconds for one in found)
+    most = limit + (slots / len(found) if found else math.inf)
+    longest = most * seconds / slots if slots else math.inf
+
+    def may(one: Progress) -> bool:
+        return one.slots < most and one.seconds <= longest and not (found and one.slots > 0 == slots)
+
+    lost = [one for one in going if not math.isfinite(one.best) and may(one)]
     if not lost:
         return None
     chosen = min(lost, key=lambda one: one.slots)
