@@ -92,7 +92,6 @@ def test_an_operator_that_is_slower_inside_shows_in_its_row_and_in_the_ratio(net
 
 
 @pytest.mark.tvm
-@pytest.mark.mutation
 def test_a_library_of_other_operators_is_refused(network: Path, tmp_path: Path) -> None:
     spec, path = library(network, tmp_path / "library"), tmp_path / "library" / "metadata.json"
     metadata = json.loads(path.read_text())

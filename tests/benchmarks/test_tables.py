@@ -237,7 +237,6 @@ def test_latencies_stand_side_by_side_with_their_geometric_mean_and_what_is_miss
     assert "one: torch.compile: no C++ compiler" in said
 
 
-@pytest.mark.mutation
 def test_a_geometric_mean_is_of_one_machine() -> None:
     said = latency_table([latencies("one", 1e-3, {}), latencies("one", 4e-3, {}, cpu="Another CPU")])
     assert "(auto, 10 minutes, seed 0, A CPU, 2 threads): 1.00 x ONNX Runtime (1 networks)" in said
@@ -264,7 +263,6 @@ def test_the_network_stands_beside_its_operators_with_an_interval() -> None:
     assert "1.25 - 1" in " ".join(old.split()), "cells of earlier versions have a dash"
 
 
-@pytest.mark.mutation
 def test_the_operators_that_lose_most_in_the_network_are_named() -> None:
     losses = [1.9e-4, 3e-4, 5e-4, None, 4e-4, 8e-4, 2.1e-4, 6e-4, -1e-3]
     lines = latency_table([beside_operators(1.2, losses)]).splitlines()

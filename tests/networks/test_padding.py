@@ -5,6 +5,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from workers.networks import padding
 from workers.networks.padding import pad_channels
 
 
@@ -107,10 +108,14 @@ def test_it_is_left_alone_where_padding_would_show(model):
 
 
 @pytest.mark.mutation
-def test_padding_that_is_not_taken_off_is_noticed(monkeypatch):
-    monkeypatch.setattr("workers.networks.padding._following", lambda node, behind: [])
-    model = classifier(100)
-    pad_channels(model)
-    model.graph.output[0].name = "out__padded"
-    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 112
-    assert outputs(model)[0].shape != outputs(classifier(100))[0].shape
+def test_channels_picked_one_further_on_are_noticed(monkeypatch):
+    right = padding._pick
+
+    def shifted(pool, channels, weights):
+        pick = right(pool, channels, weights)
+        pick.input[1] = weights.put("shifted", weights.get(pick.input[1]) + 1)
+        return pick
+
+    monkeypatch.setattr(padding, "_pick", shifted)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        test_the_output_is_the_same_and_the_convolution_is_wider(("Relu",))

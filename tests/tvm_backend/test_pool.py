@@ -237,7 +237,6 @@ def test_what_compiling_took_apart_is_forgotten(backend: Any, monkeypatch: pytes
     assert backend._pool.limit is limit
 
 
-@pytest.mark.mutation
 def test_who_compiles_much_longer_than_the_others_is_not_waited_for(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,7 +69,6 @@ def test_an_arm_that_is_not_complete_in_half_the_time_has_no_speed_there() -> No
     assert quality_in_time(cell([[51, 1.0]]), SLOW) == []
 
 
-@pytest.mark.mutation
 def test_when_an_operator_has_its_turn_is_not_its_speed_in_equal_time() -> None:
     """Two operators, one after the other, of which the second has its first configuration only halfway through the run."""
     second = {**SLOW["operators"][0], "series": [[1, 1.0, 10, 10.0], [50, 45.0, 500, 6.0]]}

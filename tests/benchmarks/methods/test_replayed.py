@@ -79,7 +79,6 @@ def outdated(folder: Path, tmp_path: Path) -> Path:
     return tmp_path / "older"
 
 
-@pytest.mark.mutation
 def test_prices_of_older_code_are_named_and_not_timed_in_passing(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
