@@ -13,8 +13,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 BROKEN = [
-    ("supervision", "workers/messages/bad.py", "import workers.supervision"),
-    ("child", "workers/pipeline/bad.py", "import workers.tvm_backend"),
+    ("rooms", "workers/messages/bad.py", "import workers.supervision"),
+    ("rooms", "workers/pipeline/bad.py", "import workers.tvm_backend"),
+    ("rooms", "workers/child/bad.py", "import workers.headless"),
     ("supervisor-is-light", "workers/supervision/bad.py", "import numpy"),
     ("networks", "workers/networks/bad.py", "import tvm"),
     ("engine", "workers/engine/bad.py", "import django"),
@@ -46,6 +47,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for _, file, line in BROKEN:
         with (root / file).open("a") as bad:
             bad.write(f"{line}\n")
+    (root / "workers/unplaced.py").touch()
     done = lint(root)
     assert done.returncode == 1, done.stdout + done.stderr
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
@@ -74,3 +76,8 @@ def test_a_bad_import_breaks_its_contract(told: dict[str, str], contract: str, f
 def test_a_circle_is_told(told: dict[str, str]) -> None:
     """Supervision stands on messages: a bad import of these closes a circle."""
     assert "No cycles are allowed in workers." in told["one-way"], told
+
+
+@pytest.mark.mutation
+def test_a_room_without_a_place_among_the_others_is_told(told: dict[str, str]) -> None:
+    assert "- workers.unplaced\n" in told["rooms"], told
