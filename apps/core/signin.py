@@ -43,10 +43,10 @@ def single_user() -> User | None:
     return user
 
 
-def issue(user: User, clock: Callable[[], datetime] = now) -> str:
+def issue(user: User) -> str:
     """A new token for this user; earlier ones are void."""
     token = secrets.token_urlsafe(32)
-    expires = clock() + timedelta(minutes=MINUTES)
+    expires = now() + timedelta(minutes=MINUTES)
     content = json.dumps({"hash": _hash(token), "user": user.pk, "expires": expires.timestamp()})
     partial = _path().with_name(f"sign_in.{os.getpid()}")
     partial.unlink(missing_ok=True)

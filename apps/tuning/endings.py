@@ -8,11 +8,10 @@ from datetime import timedelta
 from apps.tuning.models import Job
 from apps.tuning.states import State
 from workers.messages import Event
+from workers.messages.names import ATTEMPTS
 
 PAUSES = (timedelta(seconds=10), timedelta(seconds=60))
-"""Between attempts that got nowhere: what passes, as a full disk or memory that others hold, takes time to pass."""
-ATTEMPTS = 1 + len(PAUSES)
-"""Attempts in a row without a new measurement after which a job fails."""
+"""Between `ATTEMPTS` that got nowhere: what passes, as a full disk or memory that others hold, takes time to pass."""
 TURN = "its turn is over: others wait for the machine"
 LONGEST = 4000
 _WORK = {

@@ -18,7 +18,7 @@ from django.db.models.functions import Coalesce
 from apps.catalog.models import Network, Target
 from apps.core import clock
 from apps.tuning import dispatch, orders, turns
-from apps.tuning.endings import ATTEMPTS, After, after, plain
+from apps.tuning.endings import After, after, plain
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.reading import next_read, second
 from apps.tuning.requests import being_compiled, being_taken, compile_if_measured, taken_meanwhile, waiting_for
@@ -27,7 +27,7 @@ from apps.tuning.sweep import discard
 from apps.tuning.transitions import move, tell
 from workers.messages import Event
 from workers.messages.channel import Wish
-from workers.messages.names import READING
+from workers.messages.names import ATTEMPTS, READING
 
 LEASE = timedelta(seconds=30)
 RENEWAL = timedelta(seconds=5)

@@ -117,14 +117,14 @@ def dots(series: Sequence[Line], title: str, words: tuple[str, str], path: Path)
     _write(path, title, [*parts, *_legend(names)])
 
 
-def bars(groups: Mapping[str, Mapping[str, Interval]], title: str, word: str, path: Path, level: float = 1.0) -> None:
-    """Groups of bars with their intervals, and a line at `level`."""
+def bars(groups: Mapping[str, Mapping[str, Interval]], title: str, word: str, path: Path) -> None:
+    """Groups of bars with their intervals, and a line at 1."""
     names = list(dict.fromkeys(name for group in groups.values() for name in group))
     if not names:
         return
     drawn = [interval for group in groups.values() for interval in group.values()]
     shown = [value for interval in drawn for value in (interval.median, *(interval.bounds or ()))]
-    up = Scale.of([*shown, level], HEIGHT - BOTTOM, TOP, False)
+    up = Scale.of([*shown, 1.0], HEIGHT - BOTTOM, TOP, False)
     parts = [*_up(up, word)]
     room = (WIDTH - RIGHT - LEFT) / len(groups)
     width = 0.8 * room / len(names)
@@ -134,7 +134,7 @@ def bars(groups: Mapping[str, Mapping[str, Interval]], title: str, word: str, pa
         for place, name in enumerate(names):
             if name in group:
                 parts += _bar(left + place * width, width, group[name], up, place)
-    parts.append(_rule(up.place(level)))
+    parts.append(_rule(up.place(1.0)))
     _write(path, title, [*parts, *_legend(names)])
 
 

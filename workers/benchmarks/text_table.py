@@ -21,9 +21,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(made) + "\n"
 
 
-def number(value: float | None, digits: int = 1, unit: str = "") -> str:
+def number(value: float | None, digits: int = 1) -> str:
     """A figure, or a dash for one that is not there."""
-    return NOTHING if value is None else f"{value:.{digits}f}{unit}"
+    return NOTHING if value is None else f"{value:.{digits}f}"
 
 
 def milliseconds(seconds: float | None) -> str:

@@ -66,14 +66,14 @@ def untimed(costs: Costs, methods: Iterable[Method]) -> list[tuple[str, Method, 
     return list(found.values())
 
 
-def completed(costs: Costs, methods: Iterable[Method], now: Clock = time.perf_counter) -> Costs:
+def completed(costs: Costs, methods: Iterable[Method]) -> Costs:
     """`costs` with what is `untimed`: timed here beside its like, and taken to be as much slower there as that was.
 
     Seconds of one machine mean nothing on another; how much dearer a walk of twice the chains is does.
     """
     operator, seconds = _convolution(), dict(costs.seconds)
     for role, method, like in untimed(costs, methods):
-        mine, known = TIMERS[role](method, operator, now), TIMERS[role](like, operator, now)
+        mine, known = (TIMERS[role](one, operator, time.perf_counter) for one in (method, like))
         slower = _whole(role, costs.of(role, like)) / max(_whole(role, known), 1e-12)
         # Of its own units: its like may have none of some, as deep trees have no table.
         seconds[key_of(role, method)] = {unit: slower * mine[unit] for unit in UNITS[role]}

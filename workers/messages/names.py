@@ -1,4 +1,5 @@
-"""Names that both sides must agree on: queues, actors, which actor works on which queue, and whose threads those are."""
+"""What both sides must agree on: queues, actors, which actor works on which queue, whose threads those are, and when work is
+given up."""
 
 QUEUE_MEASURE = "measure"
 QUEUE_PREPARE = "prepare"
@@ -26,3 +27,5 @@ QUEUE_OF = {
 
 READING = ("inspect", "convert")
 """Tasks that read an uploaded file, which may mean harm: what breaks them is the file's fault, and not tried again."""
+ATTEMPTS = 3
+"""In a row that brought no new measurement: after so many a run, or any other job, is given up."""

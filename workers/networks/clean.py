@@ -17,7 +17,6 @@ from workers.networks.folding import batch_norms_to_products, fold_batch_norms, 
 from workers.networks.graph import operator_types, prune
 from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
-from workers.networks.limits import DEFAULT, Limits
 from workers.networks.normalizations import whole_skip_normalizations
 from workers.networks.opsets import raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
@@ -92,16 +91,13 @@ BROUGHT = frozenset(
 """Operators that the simplifier may bring in: TVM imports all of them."""
 
 
-def cleaned(path: str | Path, input_shapes: Mapping[str, Sequence[int]], limits: Limits = DEFAULT) -> ModelProto:
+def cleaned(path: str | Path, input_shapes: Mapping[str, Sequence[int]]) -> ModelProto:
     """The checked and cleaned network of a file; raises NetworkError."""
-    return clean(load(path, limits), input_shapes, limits=limits)[0]
+    return clean(load(path), input_shapes)[0]
 
 
 def clean(
-    model: ModelProto,
-    input_shapes: Mapping[str, Sequence[int]],
-    simplifier: Simplifier | None = None,
-    limits: Limits = DEFAULT,
+    model: ModelProto, input_shapes: Mapping[str, Sequence[int]], simplifier: Simplifier | None = None
 ) -> tuple[ModelProto, list[str]]:
     """A checked network with static shapes, made ready for import, and what was done in plain sentences.
 
@@ -117,7 +113,7 @@ def clean(
     _apply(drop_weight_inputs, model, report)
     _apply(drop_unused_inputs, model, report)
     dropped = before - {value.name for value in model.graph.input}
-    set_static_shapes(model, {name: s for name, s in input_shapes.items() if name not in dropped}, limits)
+    set_static_shapes(model, {name: s for name, s in input_shapes.items() if name not in dropped})
     _apply(raise_opset, model, report)
     _apply(write_out_functions, model, report)
     model = _simplified(model, simplifier or _onnxsim, report)

@@ -15,7 +15,7 @@ from workers.networks.check import load
 from workers.networks.errors import NetworkError, shown
 from workers.networks.flops import flops_by_type
 from workers.networks.graph import uses
-from workers.networks.limits import DEFAULT, Limits
+from workers.networks.limits import DEFAULT
 from workers.networks.precision import INTEGER_OPERATORS, check_types, precision
 from workers.networks.shape import Dimension, TensorShape, shape_of
 from workers.networks.shapes import tensor_shapes
@@ -75,15 +75,15 @@ class Inspection:
         }
 
 
-def inspect(path: str | Path, limits: Limits = DEFAULT) -> Inspection:
+def inspect(path: str | Path) -> Inspection:
     """Checks the file and describes it; raises NetworkError like `check`."""
-    return inspect_model(load(path, limits), limits)
+    return inspect_model(load(path))
 
 
-def inspect_model(model: ModelProto, limits: Limits = DEFAULT) -> Inspection:
+def inspect_model(model: ModelProto) -> Inspection:
     """Describes a network that was checked already; raises NetworkError for too many inputs and outputs, and for numbers
     that cannot be computed with."""
-    _check_ports(model, limits)
+    _check_ports(model)
     _check_sizes(model)
     shapes = tensor_shapes(model)
     check_types(model, shapes, opset(model))
@@ -108,12 +108,12 @@ def inspect_model(model: ModelProto, limits: Limits = DEFAULT) -> Inspection:
     )
 
 
-def _check_ports(model: ModelProto, limits: Limits) -> None:
+def _check_ports(model: ModelProto) -> None:
     ports = len(real_inputs(model)) + len(model.graph.output)
-    if ports > limits.ports:
+    if ports > DEFAULT.ports:
         raise NetworkError(
             ports,
-            f"so many inputs and outputs; {limits.ports} is the limit",
+            f"so many inputs and outputs; {DEFAULT.ports} is the limit",
             "export the network with fewer inputs and outputs",
         )
 

@@ -67,7 +67,7 @@ def tensor_shapes(model: ModelProto, limits: Limits = WRITTEN, dynamic: int | No
     return Inference(bare, limits).run()
 
 
-def set_static_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]], limits: Limits = DEFAULT) -> None:
+def set_static_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:
     """Gives the inputs of `model` the static `shapes`, by input name; static inputs may be left out.
 
     One symbol means one number everywhere. Raises NetworkError naming the input and dimension that is missing,
@@ -89,7 +89,7 @@ def set_static_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]], li
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param in symbols:
                 dim.dim_value = symbols[dim.dim_param]
-    found = tensor_shapes(model, limits)
+    found = tensor_shapes(model, DEFAULT)
     for value in model.graph.output:
         shape = found.get(value.name, shape_of(value))
         value.type.CopyFrom(helper.make_tensor_type_proto(shape.dtype, shape.dims))

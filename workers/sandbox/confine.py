@@ -92,8 +92,6 @@ def confine(policy: Mapping[str, Any]) -> Protection:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     with suppress(OSError):
         os.nice(policy["nice"])
-    if policy["cpus"]:
-        os.sched_setaffinity(0, policy["cpus"])
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write(str(_OOM_SCORE))
     _apply_limits(policy["limits"])

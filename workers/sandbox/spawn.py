@@ -55,8 +55,7 @@ class Limits:
     """What one process may take; None is no limit. Core dumps are always off, new privileges never given.
 
     `address_space`, `file_size` in bytes (no address space limit where CUDA is used: it reserves terabytes);
-    `cpu_seconds` a process, not the tree; `processes` counts all of the user's, as the kernel does, and not for root;
-    `cpus` undoes an affinity the parent's thread pool may have set.
+    `cpu_seconds` a process, not the tree; `processes` counts all of the user's, as the kernel does, and not for root.
     """
 
     address_space: int | None = None
@@ -65,7 +64,6 @@ class Limits:
     processes: int | None = None
     open_files: int | None = 4096
     nice: int = 0
-    cpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,6 @@ def _policy(parent: int | None, limits: Limits, access: Access | None, env: Mapp
     return {
         "parent": parent,
         "nice": bounds.pop("nice"),
-        "cpus": bounds.pop("cpus"),
         "limits": bounds,
         "access": _access_policy(access, env) if access is not None else None,
     }

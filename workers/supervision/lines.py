@@ -12,10 +12,9 @@ class LineTooLong(ValueError):
 
 
 class LineBuffer:
-    """Cuts a stream into lines of at most `limit` bytes."""
+    """Cuts a stream into lines of at most `MAX_LINE` bytes."""
 
-    def __init__(self, limit: int = MAX_LINE) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -26,21 +25,20 @@ class LineBuffer:
             self._rest = bytearray(rest)
         else:
             self._rest += rest
-        if len(self._rest) > self._limit or any(len(line) > self._limit for line in complete):
-            raise LineTooLong(f"a line of more than {self._limit} bytes")
+        if len(self._rest) > MAX_LINE or any(len(line) > MAX_LINE for line in complete):
+            raise LineTooLong(f"a line of more than {MAX_LINE} bytes")
         return complete
 
 
 class LogTail:
-    """The last `size` bytes of a stream."""
+    """The last `LOG_TAIL` bytes of a stream."""
 
-    def __init__(self, size: int = LOG_TAIL) -> None:
-        self._size = size
+    def __init__(self) -> None:
         self._tail = bytearray()
 
     def feed(self, chunk: bytes) -> None:
         self._tail += chunk
-        del self._tail[: -self._size]
+        del self._tail[:-LOG_TAIL]
 
     def text(self) -> str:
         """What is kept; undecodable bytes are replaced."""

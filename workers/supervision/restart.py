@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from workers.messages.names import ATTEMPTS
 from workers.supervision.directory import DirectoryJournal, History
 from workers.supervision.ports import Ending
 
@@ -14,12 +15,10 @@ def restart_until_progress_stops(
     journal: DirectoryJournal,
     order: Callable[[History], Mapping[str, Any]],
     attempt: Callable[[Mapping[str, Any]], Ending],
-    *,
-    max_attempts_without_progress: int = 3,
 ) -> Ending:
     """Attempts the order, made anew from the history each time, until it ends otherwise than by a crash.
 
-    Gives up with the last crash after so many attempts in a row that saved no measurement. `attempt` is `supervise`
+    Gives up with the last crash after `ATTEMPTS` in a row that saved no measurement. `attempt` is `supervise`
     with everything but the order bound.
     """
     fruitless = 0
@@ -29,6 +28,6 @@ def restart_until_progress_stops(
         if ending.kind != "crashed":
             return ending
         fruitless = 0 if journal.trials > before else fruitless + 1
-        if fruitless >= max_attempts_without_progress:
+        if fruitless >= ATTEMPTS:
             detail = f"{fruitless} attempts in a row saved no measurement; the last one: {ending.detail}"
             return replace(ending, detail=detail)

@@ -25,6 +25,8 @@ COPIED = 1 << 25
 TRIES, REST = 8, 0.05
 """Where virtual cores are put on halves of one core they stay there while both are at work, and half is what they can do (one
 start in eight on a busy host): so many times they rest for so many seconds, and may be put elsewhere."""
+REPEATS = 40
+"""Timings of each ceiling, as many after every rest."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +37,18 @@ class Peak:
     bandwidth: float
 
 
-def measure_peak(target: dict[str, Any], threads: int, repeats: int = 40) -> Peak:
-    """Best of `repeats` for both: a ceiling is what the machine can do when nobody disturbs it. Takes about 3 s."""
+def measure_peak(target: dict[str, Any], threads: int) -> Peak:
+    """Best of `REPEATS` for both: a ceiling is what the machine can do when nobody disturbs it. Takes about 3 s."""
     device, compiled_for = tvm.cpu(), tvm.target.Target(target)
     lanes, held = vector_lanes(compiled_for), accumulators(compiled_for)
     arithmetic = tvm.tirx.build(_arithmetic(threads, lanes, held), target=compiled_for)
     factors = tvm.runtime.tensor(np.full(lanes, 0.999, "float32"), device)
     sums = tvm.runtime.empty((threads, held * lanes), "float32", device)
-    fastest = _fastest(arithmetic, repeats, factors, sums)
+    fastest = _fastest(arithmetic, factors, sums)
     count = max(COPIED, last_caches() // 4)
     copy = tvm.tirx.build(_copy(threads, lanes, count), target=compiled_for)
     source, sink = (tvm.runtime.tensor(np.ones(count, "float32"), device) for _ in range(2))
-    copied = _fastest(copy, repeats, source, sink)
+    copied = _fastest(copy, source, sink)
     return Peak(2.0 * threads * held * lanes * STEPS / fastest, 8.0 * count / copied)
 
 
@@ -64,8 +66,8 @@ def peak_alone(target: dict[str, Any], threads: int, turn: AbstractContextManage
         return asdict(measure_peak(target, threads))
 
 
-def _fastest(program: tvm.runtime.Module, repeats: int, *arguments: Any) -> float:
-    timed = program.time_evaluator("main", tvm.cpu(), number=1, repeat=-(-repeats // TRIES))
+def _fastest(program: tvm.runtime.Module, *arguments: Any) -> float:
+    timed = program.time_evaluator("main", tvm.cpu(), number=1, repeat=REPEATS // TRIES)
     fastest = math.inf
     for _ in range(TRIES):
         time.sleep(REST)

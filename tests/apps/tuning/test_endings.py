@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from apps.tuning import endings
-from apps.tuning.endings import ATTEMPTS, PAUSES, TURN, After, after
+from apps.tuning.endings import PAUSES, TURN, After, after
 from apps.tuning.models import Job
+from workers.messages.names import ATTEMPTS
 
 KINDS = ("finished", "paused", "stopped", "failed", "crashed", "interrupted", "expired")
 SHORT = ("inspect", "convert", "hardware", "compile", "baseline")

@@ -11,6 +11,7 @@ from apps.core import clock
 from apps.tuning import dispatch, endings, live, services
 from apps.tuning.models import Job, TuningRun
 from tests.apps.rows import Site
+from workers.messages.names import ATTEMPTS
 
 SECOND = timedelta(seconds=1)
 
@@ -44,7 +45,7 @@ def test_attempts_that_get_nowhere_follow_with_growing_pauses(site: Site, task: 
     job = run.job if task == "tune" else Job.objects.create(task=task, owner=site.ada, run=run, network=site.network)
     found = pauses(job.pk)
     assert found == [timedelta(seconds=10), timedelta(seconds=60)]
-    assert len(found) == endings.ATTEMPTS - 1
+    assert len(found) == ATTEMPTS - 1
 
 
 def test_nobody_claims_it_and_no_message_is_sent_before_the_pause_is_over(site: Site) -> None:

@@ -266,15 +266,13 @@ CLAIMS = (
 )  # fmt: skip
 
 
-def evaluated(
-    cells: Sequence[Cell], probes: Sequence[Cell] = (), claims: Sequence[Claim] = CLAIMS
-) -> list[dict[str, Any]]:
+def evaluated(cells: Sequence[Cell], probes: Sequence[Cell] = ()) -> list[dict[str, Any]]:
     """A row a claim: {source, text, reported, target, networks: {name: interval}, apart: names of networks on which arm and
     base were made by different versions of the code, notes: what is said beside a network's figure, events: of how many a
     share is, fewest, ours, holds and met (see `Target`), cuda}. `probes` are cells whose arm is a probe's name."""
     runs, others = grouped(cells), grouped(probes)
     groups = {where: {**runs.get(where, {}), **others.get(where, {})} for where in sorted({*runs, *others})}
-    return [_row(claim, groups) for claim in claims] + _recommended(runs)
+    return [_row(claim, groups) for claim in CLAIMS] + _recommended(runs)
 
 
 def _row(claim: Claim, groups: Groups) -> dict[str, Any]:

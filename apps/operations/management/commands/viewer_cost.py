@@ -25,6 +25,9 @@ from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import ACTIVE
 from workers.messages import Budget
 
+PATIENCE = 1800.0
+"""s that an idle site, or a run's end, is waited for."""
+
 
 class Command(SiteCommand):
     help = "Runs pairs with and without a viewer and prints the ratio; resumes; needs a site that is up and idle."
@@ -92,11 +95,11 @@ def viewer(owner: Any, run: TuningRun, address: str) -> Iterator[subprocess.Pope
         client.logout()
 
 
-def _until(ready: Any, what: str, patience: float = 1800.0) -> None:
-    deadline = time.monotonic() + patience
+def _until(ready: Any, what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not ready():
         if time.monotonic() > deadline:
-            raise CommandError(f"waited {patience:.0f} s for {what}")
+            raise CommandError(f"waited {PATIENCE:.0f} s for {what}")
         time.sleep(1.0)
 
 
