@@ -44,7 +44,8 @@ def library(path: Path, folder: Path, plain: int | None = None) -> RunSpec:
     spec = spec_of(path)
     import tvm
 
-    from workers.child.artifact import describe, import_cleaned
+    from workers.child.archive import describe
+    from workers.child.network import import_cleaned
     from workers.tvm_backend.library import Network
     from workers.tvm_backend.linking import export_library
     from workers.tvm_backend.programs import key_of

@@ -332,7 +332,7 @@ def test_inspect_takes_what_cleaning_takes_out_and_sees_what_stands_in_branches(
 def test_the_network_is_cleaned_once_for_library_and_description_and_need_not_be_tuned_whole(
     tuned: tuple[Path, str], task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workers.child import artifact, baseline
+    from workers.child import artifact, baseline, network
     from workers.networks.clean import cleaned
 
     runs = {"compile": artifact.compile_artifact, "baseline": baseline.measure_baselines}
@@ -342,7 +342,7 @@ def test_the_network_is_cleaned_once_for_library_and_description_and_need_not_be
         seen.append(path)
         return cleaned(path, shapes)
 
-    monkeypatch.setattr(artifact, "cleaned", watched)
+    monkeypatch.setattr(network, "cleaned", watched)
     order = compile_order(tuned, tmp_path)
     del order["best"]["0"]
     heard = here(runs[task], order)

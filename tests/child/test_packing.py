@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workers.baselines.order import Latency
 from workers.baselines.verify import Verdict
-from workers.child.artifact import _pack
+from workers.child.archive import pack
 
 
 def test_who_unpacks_an_archive_may_let_others_read_it(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_who_unpacks_an_archive_may_let_others_read_it(tmp_path: Path) -> None:
             '{"network": "n", "hardware": "h", "threads": 2, "target": {"kind": "llvm"}, '
             '"versions": {"apache-tvm": "1", "apache-tvm-ffi": "2"}}'
         )
-        archive = _pack({}, folder, tmp_path, Latency(1.0, 1.0, 1.0, 0.0, 3), None, Verdict(()))
+        archive = pack({}, folder, tmp_path, Latency(1.0, 1.0, 1.0, 0.0, 3), None, Verdict(()))
     finally:
         os.umask(before)
     with zipfile.ZipFile(archive) as packed:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from workers.child import artifact, baseline, describe, landscape
+from workers.child import artifact, baseline, hardware, landscape
 from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
 from workers.child.tasks import Task
@@ -152,7 +152,7 @@ def comparing(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
 
 def describing(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Task:
     request.getfixturevalue("machine")
-    return describe.describe_hardware
+    return hardware.describe_hardware
 
 
 def recording(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Task:

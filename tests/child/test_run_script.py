@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workers.child.artifact import SHIPPED
+from workers.child.archive import SHIPPED
 from workers.device.__main__ import driver
 
 PORTS = [{"name": "x", "dtype": "float32", "shape": [1, 3]}, {"name": "scale", "dtype": "float32", "shape": []}]

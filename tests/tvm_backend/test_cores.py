@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.child.artifact import SHIPPED
+from workers.child.archive import SHIPPED
 from workers.messages import cores, machine
 
 

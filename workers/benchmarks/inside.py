@@ -17,7 +17,7 @@ from typing import Any
 from workers.baselines.inputs import seeded_inputs
 from workers.benchmarks.interval import Interval
 from workers.benchmarks.part import Tell, answer, leave
-from workers.child.artifact import configurations, import_cleaned
+from workers.child.network import configurations, import_cleaned
 from workers.messages.spec import RunSpec
 
 ROUNDS = 12

@@ -63,7 +63,7 @@ def _recorded(one: dict[str, Any], extracted: Any, target: Any) -> dict[str, Any
 
 def _configured(best: dict[str, Any], module: Any, spec: RunSpec, target: Any) -> dict[str, Any]:
     """The same."""
-    from workers.child.artifact import configurations
+    from workers.child.network import configurations
     from workers.tvm_backend.library import Network
 
     network = Network.of(module, target)

@@ -200,7 +200,7 @@ def _compile(
     import tvm
     from tvm import relax
 
-    from workers.child.artifact import describe
+    from workers.child.archive import describe
     from workers.tvm_backend.library import compile_network
     from workers.tvm_backend.linking import export_library
 

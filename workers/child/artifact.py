@@ -5,12 +5,9 @@ What is verified is what is shipped: the library is run by the archive's own run
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import stat
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -18,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from workers.baselines.order import Latency
 from workers.baselines.verify import Verdict
-from workers.child.describe import asked
-from workers.child.meaning import meaning
+from workers.child.archive import describe, pack
+from workers.child.hardware import asked
 from workers.child.mending import mended
-from workers.child.peers import ArtifactFailed, half_range, in_turns, library, onnxruntime, tell_baseline, undisturbed
+from workers.child.network import PATIENCE, configurations, import_cleaned
+from workers.child.peers import half_range, in_turns, library, onnxruntime, tell_baseline, undisturbed
 from workers.child.pulse import Pulse
 from workers.child.rehearsal import rehearsed
 from workers.child.turn import TurnLock
@@ -29,20 +27,9 @@ from workers.child.verification import verified
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
-from workers.messages.tuning_log import FILE
-from workers.networks.clean import cleaned
-from workers.networks.inspect import Inspection, inspect_model
 
 if TYPE_CHECKING:
-    import tvm
-
-    from workers.tvm_backend.importer import Imported
     from workers.tvm_backend.library import Network, Timed
-
-PATIENCE = 3600.0
-"""s without an event until a compilation counts as hung; a large network is built several times over between two."""
-DRIVER = "NVIDIA's driver and CUDA's runtime of version 13 (libcudart.so.13) have to be there as well.\n"
-SHIPPED = Path(__file__).resolve().parent / "shipped"
 
 
 def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
@@ -75,7 +62,7 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     archive = None
     if verdict.passed:  # before anything is told of it: a library that is never packed has no place on a chart
         pulse.tell("phase", name="packing", text="packing the archive")
-        archive = _pack(order, folder, work, ours, theirs, verdict)
+        archive = pack(order, folder, work, ours, theirs, verdict)
     else:
         pulse.tell("log", level="warning", text=f"the library is not offered: {verdict.reason}")
     if theirs is not None:
@@ -189,84 +176,10 @@ def _mended(
     return chosen
 
 
-def configurations(best: Mapping[str, Any], network: Network, spec: RunSpec) -> dict[int, Timed]:
-    """By index, of `best` as an order or metadata.json has them; raises ArtifactFailed where the network's operators, or what
-    their choices mean, are others than those that were tuned."""
-    configured = {}
-    for index, found in best.items():
-        place = place_of(network, index, found["key"])
-        if (told := found.get("space")) and told != meaning(network.workloads[place].sketches, spec):
-            raise ArtifactFailed(f"the choices of operator {index} are another version's; tune again")
-        configured[place] = found["sketch"], tuple(found["choices"]), found["seconds"]
-    return configured
-
-
-def place_of(network: Network, index: str, key: str) -> int:
-    """Of the operator that has that key among the network's; raises ArtifactFailed where it is another."""
-    from workers.tvm_backend.programs import key_of
-
-    number = int(index)
-    if number >= len(network.extracted) or key_of(network.extracted[number].mod) != key:
-        raise ArtifactFailed(f"operator {index} is not the one that was tuned: the versions changed; tune again")
-    return number
-
-
 def _shipped(order: dict[str, Any], index: int, configuration: Timed) -> dict[str, Any]:
     sketch, choices, seconds = configuration
     told = {name: order["best"][str(index)].get(name, "") for name in ("key", "space")}
     return {**told, "sketch": sketch, "choices": choices, "seconds": seconds}
-
-
-def import_cleaned(
-    spec: RunSpec, target: tvm.target.Target, layout: str, balance: float | None
-) -> tuple[Imported, Inspection]:
-    """The network as TVM's functions, and what it is once it is cleaned: for a large one that takes seconds and gigabytes,
-    and is done once. After `runtime.load`."""
-    from workers.tvm_backend.importer import import_network
-
-    model = cleaned(spec.network, spec.inputs)
-    return import_network(model, spec.inputs, target, layout, balance), inspect_model(model)
-
-
-def describe(
-    name: str,
-    spec: RunSpec,
-    layout: str,
-    folder: Path,
-    network: Inspection,
-    operators: Mapping[str, Any] | None = None,
-    rehearsal: Mapping[str, Any] | None = None,
-    hardware: Mapping[str, Any] | None = None,
-) -> None:
-    """Writes metadata.json and run.py beside model.so; `network` is what was compiled, `operators` are the configurations
-    in it by index (none: untuned), `rehearsal` is what was found in the network, and `hardware` what it is for, this machine
-    unless another is given."""
-    from workers.tvm_backend.hardware import detect
-    from workers.tvm_backend.runtime import versions
-
-    hardware = hardware or detect().to_json()
-    metadata = {
-        "network": name,
-        "inputs": _ports(network.inputs),
-        "outputs": _ports(network.outputs),
-        "target": spec.target,
-        "threads": spec.threads,
-        "seed": spec.seed,
-        "method": spec.method,
-        "layout": layout,
-        "operators": operators or {},
-        "rehearsal": rehearsal,
-        "versions": versions(),
-        "hardware": hardware["name"],
-        "requires": {"cpu_flags": hardware["flags"], **{name: hardware[name] for name in ("system", "machine")}},
-        "latency": {"median": 0.0},
-    }
-    (folder / "metadata.json").write_text(json.dumps(metadata, indent=1, sort_keys=True))
-    shutil.copyfile(SHIPPED / "run.py", folder / "run.py")
-
-
-def _ports(ports: Sequence[Any]) -> list[dict[str, Any]]:
-    return [{"name": port.name, "dtype": port.dtype, "shape": list(port.shape or ())} for port in ports]
 
 
 def _timed(spec: RunSpec, folder: Path, work: Path, lock: TurnLock) -> tuple[Latency, Latency]:
@@ -276,43 +189,3 @@ def _timed(spec: RunSpec, folder: Path, work: Path, lock: TurnLock) -> tuple[Lat
             theirs, ours = held.enter_context(onnxruntime(spec, work)), held.enter_context(library(spec, folder))
         pairs = list(in_turns(ours, theirs, lock))
     return undisturbed([pair[0] for pair in pairs]), undisturbed([pair[1] for pair in pairs])
-
-
-def _pack(
-    order: dict[str, Any], folder: Path, work: Path, ours: Latency, theirs: Latency | None, verdict: Verdict
-) -> Path:
-    """The archive, whole or not at all."""
-    path = folder / "metadata.json"
-    metadata = json.loads(path.read_text())
-    metadata["latency"] = asdict(ours)
-    metadata["baselines"] = {ONNX_RUNTIME: asdict(theirs)} if theirs else {}
-    metadata["verified"] = verdict.to_json()
-    path.write_text(json.dumps(metadata, indent=1, sort_keys=True))
-    (folder / "README.txt").write_text(_readme(metadata))
-    if order.get("log"):
-        shutil.copyfile(order["log"], folder / FILE)
-    archive, partial = work / "artifact.zip", work / "artifact.zip.partial"
-    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
-        for file in sorted(folder.iterdir()):
-            # Weights are noise to a compressor: VGG-19's took half a minute for a fourteenth less.
-            packed.write(file, file.name, zipfile.ZIP_STORED if file.name == "model.so" else None)
-            # The umask is for what lies here: who unpacks the archive may let others read it.
-            packed.getinfo(file.name).external_attr = (stat.S_IFREG | 0o644) << 16
-    with partial.open("rb") as written:
-        os.fsync(written.fileno())
-    partial.replace(archive)
-    return archive
-
-
-def _readme(metadata: dict[str, Any]) -> str:
-    versions, gpu = metadata["versions"], metadata["target"]["kind"] == "cuda"
-    threads = "" if gpu else f", {metadata['threads']} threads"
-    return (
-        f"{metadata['network']}, compiled for {metadata['hardware']}{threads}.\n\n"
-        f"pip install numpy apache-tvm=={versions['apache-tvm']} apache-tvm-ffi=={versions['apache-tvm-ffi']}\n"
-        f"{DRIVER if gpu else ''}python run.py\n\n"
-        "model.so                      the network, run by TVM's runtime (run.py shows how)\n"
-        "metadata.json                 inputs, outputs, target, versions, latency, verification\n"
-        "tuning_log.jsonl              every event of the run, measurements among them\n"
-        "database_*.json               the best configurations as TVM's MetaSchedule database\n"
-    )

@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from workers.child.artifact import PATIENCE, describe, import_cleaned
+from workers.child.archive import describe
+from workers.child.network import PATIENCE, import_cleaned
 from workers.child.peers import LONG, in_turns, library, onnxruntime, tell_baseline, undisturbed
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock

@@ -16,9 +16,9 @@ TASKS = {
     "landscape": ("workers.child.landscape", "record_landscape"),
     "compile": ("workers.child.artifact", "compile_artifact"),
     "baseline": ("workers.child.baseline", "measure_baselines"),
-    "inspect": ("workers.child.describe", "inspect_network"),
+    "inspect": ("workers.child.inspect", "inspect_network"),
     "convert": ("workers.child.convert", "convert_network"),
-    "hardware": ("workers.child.describe", "describe_hardware"),
+    "hardware": ("workers.child.hardware", "describe_hardware"),
 }
 
 

@@ -11,9 +11,9 @@ from onnx import ModelProto
 
 from workers.networks.errors import NetworkError, one_line, shown
 from workers.networks.limits import DEFAULT, Limits
-from workers.networks.shape import nested
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import check_structure
+from workers.networks.subgraphs import nested
 from workers.networks.upload import check_file
 from workers.networks.wire import BROKEN, Walk
 

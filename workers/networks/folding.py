@@ -9,8 +9,9 @@ from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.graph import Array, Weights, attribute, operator_types, replace_nodes, uses
 from workers.networks.inference import evaluate, shape_value
-from workers.networks.shape import TensorShape, subgraphs
+from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
+from workers.networks.subgraphs import subgraphs
 
 _RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from workers.networks.shape import nested, subgraphs
+from workers.networks.subgraphs import nested, subgraphs
 
 Array = NDArray[Any]
 

@@ -12,8 +12,9 @@ import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from workers.networks.graph import attribute, rename, replace_nodes
-from workers.networks.shape import TensorShape, subgraphs
+from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
+from workers.networks.subgraphs import subgraphs
 
 HALF, SINGLE = int(TensorProto.FLOAT16), int(TensorProto.FLOAT)
 _TYPES = frozenset({"to", "dtype", "output_dtype", "stash_type"})

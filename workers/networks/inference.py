@@ -18,7 +18,8 @@ from onnx.reference import ReferenceEvaluator
 
 from workers.networks.errors import NetworkError
 from workers.networks.limits import Limits
-from workers.networks.shape import SMALL, TensorShape, shape_of, subgraphs
+from workers.networks.shape import SMALL, TensorShape, shape_of
+from workers.networks.subgraphs import subgraphs
 
 Array = NDArray[Any]
 

@@ -12,8 +12,8 @@ from onnx import GraphProto, ModelProto, NodeProto, inliner, version_converter
 from workers.networks.errors import one_line
 from workers.networks.graph import Weights, replace_nodes, set_attributes
 from workers.networks.inspect import opset
-from workers.networks.shape import nested
 from workers.networks.shapes import skeleton
+from workers.networks.subgraphs import nested
 
 OLDEST = 13
 """TVM reads older forms of Upsample, Resize, Slice, TopK and Pad as if they were newer: some of them wrongly, in silence."""

@@ -21,7 +21,7 @@ from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
 from workers.networks.precision import PAIRS
 from workers.networks.quantized_operators import SUMS, operators_to_pairs
-from workers.networks.shape import subgraphs
+from workers.networks.subgraphs import subgraphs
 
 _RANGES = {
     TensorProto.UINT8: (0, 255),

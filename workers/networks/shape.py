@@ -1,12 +1,11 @@
-"""The shape of one tensor, and walking into control flow: the words that checking and inference share."""
+"""The shape of one tensor: the words that checking and inference share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto
+from onnx import ValueInfoProto
 
 Dimension = int | str | None
 """A number, the name of a dynamic dimension, or None where nothing is known."""
@@ -43,21 +42,3 @@ def shape_of(value: ValueInfoProto) -> TensorShape:
         d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else (d.dim_param or None) for d in tensor.shape.dim
     )
     return TensorShape(tensor.elem_type, tuple(dims))
-
-
-def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs in the attributes of a control-flow operator."""
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
-def nested(graph: GraphProto) -> Iterator[GraphProto]:
-    """The graph and those inside its operators, at any depth."""
-    pending = [graph]
-    while pending:
-        found = pending.pop()
-        yield found
-        for node in found.node:
-            pending += subgraphs(node)

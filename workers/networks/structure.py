@@ -10,7 +10,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
 from workers.networks.limits import Limits
-from workers.networks.shape import subgraphs
+from workers.networks.subgraphs import subgraphs
 
 DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 AGAIN = "check the network with onnx.checker and export it again"

@@ -10,8 +10,9 @@ from onnx import ModelProto, NodeProto, TensorProto
 
 from workers.networks.graph import HANDING_ON, attribute
 from workers.networks.inspect import real_inputs
-from workers.networks.shape import TensorShape, nested
+from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
+from workers.networks.subgraphs import nested
 
 _HANDING_ON = HANDING_ON | {"Cast"}
 _COMPARING = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})

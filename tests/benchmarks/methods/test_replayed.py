@@ -125,7 +125,8 @@ HARMLESS = (
     "workers/benchmarks/methods/arms.py",  # the definition that it comes to is in the cell's budget
     "workers/benchmarks/part.py",  # what a process says
     "workers/benchmarks/process.py",  # starts and reads a process
-    "workers/child/artifact.py",  # names a library
+    "workers/child/archive.py",  # names a library
+    "workers/child/network.py",  # calls the importer, and refuses operators that are others
     "workers/headless/errors.py",
     "workers/headless/machine.py",  # the machine is in the cell's key
     "workers/messages/events.py",  # names

@@ -28,7 +28,7 @@ def retimed(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     runtime.load(spec.target)
     import tvm
 
-    from workers.child.artifact import import_cleaned, place_of
+    from workers.child.network import import_cleaned, place_of
     from workers.tvm_backend.library import Network
 
     target = tvm.target.Target(spec.target)
