@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, is_dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from apps.dashboard.methods import CHOICES, GROUPS, NAMED, PARTS, ROLES, VALUES, Part, Words, misfit, replaced, titled
+from apps.dashboard.methods.papers import AUTO
 from apps.tuning.methods import METHODS as NAMES
 from apps.tuning.methods import PARTS as LIVE
 from workers.engine.acquisition import ACQUISITIONS
@@ -23,6 +25,7 @@ from workers.engine.proposer import Search
 from workers.engine.search import FEATURES
 from workers.landscapes.parameters import resolved
 
+RESULTS = Path(__file__).parents[2] / "workers/benchmarks/RESULTS.md"
 TOLD = [(role, part) for role, parts in PARTS.items() for part in parts]
 
 
@@ -34,6 +37,17 @@ def test_every_method_is_told_once_and_the_recommended_one_first() -> None:
     assert [group.title for group in GROUPS if group.everyday] == ["Recommended"]
     titles = [words.title for words in CHOICES]
     assert len(titles) == len(set(titles))
+
+
+def test_the_recommended_one_says_no_more_than_the_results_table() -> None:
+    """A row: network, ours, ONNX Runtime, their ratio, ..."""
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([\d.]+) \|", RESULTS.read_text(), re.MULTILINE)
+    said = re.findall(r"faster than ONNX Runtime on (.+?), on one machine", AUTO.more)
+    assert len(said) == 1
+    for name in re.split(r", (?:an? )?| and ", said[0]):
+        ratios = [float(ratio) for network, ratio in rows if network.startswith(name)]
+        assert ratios, f"{name} is in no row"
+        assert max(ratios) < 1
 
 
 def engine_s(name: str) -> tuple[dict[str, str], dict[str, dict[str, object]]]:

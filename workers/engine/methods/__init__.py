@@ -21,17 +21,9 @@ from workers.messages.composition import inherited
 BEST = dynatune.DYNATUNE
 """What `auto` is. The one place to change when something else measures best."""
 
-MEASURED = ("SqueezeNet", "ResNet-18", "ResNet-50", "VGG-19", "MobileNet", "transformer encoder", "AlexNet")
-"""Rows of the first table of workers/benchmarks/RESULTS.md, each of them faster than ONNX Runtime there."""
-
 AUTO = replace(
     BEST,
     name="auto",
-    summary=f"The recommended one, at present {BEST.name}, where operators with the same knobs try each other's best and "
-    f"the best of each is measured once more in the end. In runs of two to three minutes it ended faster than ONNX Runtime on "
-    f"{', '.join(MEASURED)}, and on recorded spaces of SqueezeNet and ResNet-18 and live on GoogLeNet it came to within 5 % of "
-    f"the lowest latency before the other methods (random search was sooner on ResNet-18's space alone; "
-    f"workers/benchmarks/RESULTS.md). {BEST.summary}",
     parameters={
         **BEST.parameters,
         "search": {**BEST.parameters.get("search", {}), "twins": True, "earlier": 128},
@@ -95,4 +87,4 @@ def _no_number(text: str) -> Any:
     raise IllegalMethod(f"{text} is no finite number; give one, or null where a part takes no limit")
 
 
-__all__ = ["BEST", "MEASURED", "METHODS", "REGISTRIES", "ROLES", "Method", "Rhythm", "method"]
+__all__ = ["BEST", "METHODS", "REGISTRIES", "ROLES", "Method", "Rhythm", "method"]

@@ -69,7 +69,6 @@ class Method:
     sampler: str
     cost_model: str
     evaluator: str
-    summary: str
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod

@@ -22,9 +22,6 @@ ADATUNE = Method(
     sampler="greedy",
     cost_model="random_forest",  # program: 10 trees, 10 columns; calibrated on log2 speeds: the product's
     evaluator="adaptive",  # batches by time, hopeless programs cut: the product's
-    summary="AdaTune (NeurIPS 2020): timings end when they agree, a random forest says how sure it is, and the share "
-    "of chance follows its doubt; one operator after the other. Short timings, and a lucky best is measured again, once that "
-    "is 3 % of what its operator took.",
     parameters={
         "explorer": {"chains": 64},  # twice the plan of 32 (program)
         "search": {**_IMPROVEMENT, "contextual": True, "confirm": 0.03},
@@ -35,8 +32,6 @@ ADATUNE = Method(
 ADATUNE_PAPER = replace(
     ADATUNE,
     name="adatune-paper",
-    summary="AdaTune with the numbers of its program: up to 500 runs in batches of 50, a forest on normalised speed "
-    "with the spread as it is, plans of 32. Meant for runs of hours.",
     parameters={
         # Program: twice the plan, by the expected improvement of what its forest learns, FLOP/s as they are.
         "explorer": {**ANNEALING, "chains": 64, "differences": "flops"},
@@ -54,20 +49,17 @@ PRESETS = (
         AUTOTVM,
         name="adatune-evaluator",
         evaluator="adaptive",
-        summary="AdaTune's adaptive evaluator alone: autotvm whose timings end when they agree.",
         parameters={**AUTOTVM.parameters, "evaluator": ADAPTIVE_PAPER},
     ),
     replace(
         ADATUNE_PAPER,
         name="adatune-surrogate",
-        summary="AdaTune without its contextual optimizer: adatune-paper with 5 % of chance.",
         parameters={**ADATUNE_PAPER.parameters, "search": {"first": _PLAN // 2, **_IMPROVEMENT, "epsilon": 0.05}},
     ),
     replace(
         ADATUNE_PAPER,
         name="adatune-contextual",
         evaluator="fixed",
-        summary="AdaTune without its adaptive evaluator: adatune-paper with 500 runs a measurement.",
         parameters={**ADATUNE_PAPER.parameters, "evaluator": RUNS_500},
     ),
 )

@@ -33,8 +33,6 @@ AUTOTVM = Method(
     sampler="greedy",
     cost_model="xgboost",
     evaluator="fixed",
-    summary="AutoTVM (Chameleon, Table 8): one operator after the other, annealing of 500 steps on 128 chains, trees "
-    "on normalised speed, plans of 64 of which 5 % are random, 500 runs a measurement.",
     parameters={
         "explorer": {**ANNEALING, "differences": "speed"},  # program: by the trees' score of normalised speed, as it is
         # Table 8: reg on normalised speed; depth, gamma, eta, ... are the part's own. 100 rounds and all rows: assumed,

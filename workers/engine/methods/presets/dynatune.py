@@ -16,8 +16,6 @@ DYNATUNE = Method(
     sampler="greedy",
     cost_model="xgboost",
     evaluator="fixed",
-    summary="DynaTune (ICLR 2021): a Bayesian belief of each operator's curve and UCB give the time to the operators "
-    "that promise the largest gain; inside an operator boosted trees and annealing. Small slots, short timings.",
 )
 
 DYNATUNE_PAPER = Method(
@@ -27,8 +25,6 @@ DYNATUNE_PAPER = Method(
     sampler="greedy",
     cost_model="xgboost",
     evaluator="fixed",
-    summary="DynaTune with the budgets of the paper and its program: slots of 100 s, plans of 64, 500 runs a "
-    "measurement, annealing of 500 steps, ranking trees. Meant for runs of hours.",
     parameters={
         "explorer": ANNEALING,  # as AutoTVM; by what ranking trees say, which is no speed
         "cost_model": {"objective": "rank", "rounds": 100, "subsample": 1.0},  # the scripts' objective; rest as AutoTVM
@@ -46,9 +42,6 @@ DYNATUNE_PROGRAM = replace(
     DYNATUNE_PAPER,
     name="dynatune-program",
     evaluator="adaptive",
-    summary="DynaTune as its program does it where that is not what the paper says: slots of 20 s by the predicted speed "
-    "itself, whole curves without a prior, operators finished after 50 configurations without improvement, plans of 32 in "
-    "parts, timings that end when they agree. Meant for runs of hours.",
     parameters={
         **DYNATUNE_PAPER.parameters,
         # UCB1Selector takes C = 2 of networks of any latency; the script stops an operator early after 50.

@@ -20,8 +20,6 @@ METASCHEDULE = Method(
     sampler="greedy",
     cost_model="xgboost",
     evaluator="fixed",
-    summary="TVM's own tuner through this product's loop: slots to the steepest descent, TVM's evolutionary search and "
-    "cost model, plans of 64, timings of 100 ms; on landscapes its numbers on knobs.",
     parameters={
         # GradientBased: alpha 0.2 and window 3 are the part's own; it compares no operators and leaves nothing to chance.
         "scheduler": {"beta": 1e9, "epsilon": 0.0},
