@@ -17,10 +17,10 @@ from django.db.models import Count, Q, QuerySet
 
 from apps.dashboard import humans, words
 from apps.dashboard.figures import budget, library
-from apps.dashboard.methods import titled
 from apps.dashboard.plot import Curve, Plot, apart, monotone, stepped
 from apps.dashboard.streams import as_csv
 from apps.tuning.live import thinned
+from apps.tuning.methods import titled
 from apps.tuning.models import Event, Operator, Slot, TuningRun
 from workers.messages.baselines import ONNX_RUNTIME
 

@@ -11,8 +11,8 @@ from django.db.models import Q, QuerySet
 
 from apps.catalog.models import Network
 from apps.dashboard import humans, words
-from apps.dashboard.methods import titled
 from apps.tuning.live import thinned
+from apps.tuning.methods import titled
 from apps.tuning.models import Artifact, Slot, TuningRun
 from apps.tuning.states import ACTIVE, OVER, State
 from apps.tuning.turns import eta

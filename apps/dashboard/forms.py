@@ -9,9 +9,8 @@ from django.db.models import Count, F, Q
 from django.utils.timezone import localtime
 
 from apps.catalog.models import Network, Target
-from apps.dashboard import humans, methods, words
-from apps.dashboard.methods import CHOICES
-from apps.tuning.methods import PARTS
+from apps.dashboard import humans, words
+from apps.tuning import methods
 from apps.tuning.services import MAX_DIMENSION, MAX_TRIALS
 from workers.messages import Budget
 from workers.messages.spec import ALL, AUTO, LAYOUTS
@@ -41,17 +40,19 @@ class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
 
 def _part(role: str) -> forms.ChoiceField:
     """One in place of the method's."""
-    offered = [(one.name, f"{one.title} ({one.name})") for one in methods.PARTS[role] if one.name in PARTS[role]]
+    offered = [
+        (one.name, f"{one.title} ({one.name})") for one in methods.PARTS[role] if one.name in methods.OFFERED[role]
+    ]
     choices = [("", "as the method has it"), *offered]
     return forms.ChoiceField(choices=choices, required=False, label=methods.ROLES[role])
 
 
 class NewRun(forms.Form):
-    """Network x target x method x budget; one click is enough. Fields of `PARTS` replace parts of the method."""
+    """Network x target x method x budget; one click is enough. Fields of `OFFERED` replace parts of the method."""
 
     network = OneNetwork(Network.objects.none(), empty_label=None)
     target = forms.ModelChoiceField(Target.objects.none(), empty_label=None)
-    method = forms.ChoiceField(choices=[(words.name, words.title) for words in CHOICES], initial="auto")
+    method = forms.ChoiceField(choices=[(words.name, words.title) for words in methods.CHOICES], initial="auto")
     scheduler, explorer, sampler = _part("scheduler"), _part("explorer"), _part("sampler")
     cost_model, evaluator = _part("cost_model"), _part("evaluator")
     minutes = forms.FloatField(
@@ -89,7 +90,7 @@ class NewRun(forms.Form):
 
     def parts(self) -> dict[str, str]:
         """By role, those that replace the method's own."""
-        chosen = {role: self.cleaned_data.get(role, "") for role in PARTS}
+        chosen = {role: self.cleaned_data.get(role, "") for role in methods.OFFERED}
         return methods.replaced(self.cleaned_data["method"], chosen)
 
     def budget(self) -> Budget:

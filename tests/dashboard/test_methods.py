@@ -1,82 +1,13 @@
-"""The page of methods, and whether it says what the engine does."""
+"""The page of methods, and the way to it."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, is_dataclass, replace
-from itertools import product
-from pathlib import Path
-from typing import Any
 
 import pytest
 from django.test import Client
 
-from apps.dashboard.methods import CHOICES, GROUPS, NAMED, PARTS, ROLES, VALUES, Part, Words, misfit, replaced, titled
-from apps.dashboard.methods.papers import AUTO
-from apps.tuning.methods import METHODS as NAMES
-from apps.tuning.methods import PARTS as LIVE
-from workers.engine.acquisition import ACQUISITIONS
-from workers.engine.belief import CURVES
-from workers.engine.errors import IllegalMethod
-from workers.engine.methods import METHODS, Rhythm, method
-from workers.engine.methods import ROLES as PARTS_OF_A_METHOD
-from workers.engine.methods.method import REGISTRIES
-from workers.engine.proposer import Search
-from workers.engine.search import FEATURES
-from workers.landscapes.parameters import resolved
-
-RESULTS = Path(__file__).parents[2] / "workers/benchmarks/RESULTS.md"
-TOLD = [(role, part) for role, parts in PARTS.items() for part in parts]
-
-
-def test_every_method_is_told_once_and_the_recommended_one_first() -> None:
-    names = [words.name for words in CHOICES]
-    assert len(names) == len(set(names))
-    assert set(names) == set(NAMES) == set(METHODS)
-    assert names[0] == "auto"
-    assert [group.title for group in GROUPS if group.everyday] == ["Recommended"]
-    titles = [words.title for words in CHOICES]
-    assert len(titles) == len(set(titles))
-
-
-def test_the_recommended_one_says_no_more_than_the_results_table() -> None:
-    """A row: network, ours, ONNX Runtime, their ratio, ..."""
-    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([\d.]+) \|", RESULTS.read_text(), re.MULTILINE)
-    said = re.findall(r"faster than ONNX Runtime on (.+?), on one machine", AUTO.more)
-    assert len(said) == 1
-    for name in re.split(r", (?:an? )?| and ", said[0]):
-        ratios = [float(ratio) for network, ratio in rows if network.startswith(name)]
-        assert ratios, f"{name} is in no row"
-        assert max(ratios) < 1
-
-
-def engine_s(name: str) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
-    """Parts and parameters; an empty set of numbers says nothing."""
-    preset = METHODS[name]
-    parts = {role: getattr(preset, role) for role in PARTS_OF_A_METHOD}
-    return parts, {role: dict(numbers) for role, numbers in preset.parameters.items() if numbers}
-
-
-def told(words: Words) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
-    return dict(words.parts), words.parameters
-
-
-@pytest.mark.parametrize("words", CHOICES, ids=lambda words: words.name)
-def test_parts_and_numbers_are_the_engine_s_and_each_has_its_source(words: Words) -> None:
-    assert told(words) == engine_s(words.name)
-    assert all(number.source for number in words.numbers)
-    assert words.paper
-    assert words.text.endswith(".")
-
-
-@pytest.mark.mutation
-def test_mutation_a_number_that_changed_in_the_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = next(one for one in CHOICES if one.name == "chameleon")
-    preset = METHODS["chameleon"]
-    monkeypatch.setitem(
-        METHODS, "chameleon", replace(preset, parameters={**preset.parameters, "search": {"pool": 4.0}})
-    )
-    assert told(words) != engine_s("chameleon")
+from apps.tuning.methods import CHOICES
 
 
 @pytest.mark.django_db
@@ -88,94 +19,11 @@ def test_the_page_s_contents_say_nothing_twice_and_send_nobody_to_a_file_of_the_
     assert "README" not in page
 
 
-def test_every_registered_part_is_told_once() -> None:
-    told = {role: [part.name for part in parts] for role, parts in PARTS.items()}
-    assert {role: set(told[role]) for role in PARTS_OF_A_METHOD} == {role: set(REGISTRIES[role]) for role in REGISTRIES}
-    assert all(len(names) == len(set(names)) for names in told.values())
-    assert set(ROLES) == set(PARTS) == {*PARTS_OF_A_METHOD, "search", "rhythm"}
-    for role, parts in PARTS.items():
-        titles = [part.title for part in parts]
-        assert len(titles) == len(set(titles)), role
-
-
-def test_what_a_parameter_may_be_is_told_where_it_is_a_name_of_the_engine_s() -> None:
-    told = {name: {part.name for part in parts} for name, (_, parts) in VALUES.items()}
-    assert told == {"curve": set(CURVES), "acquisition": set(ACQUISITIONS), "features": set(FEATURES)}
-
-
-def engine_s_defaults(role: str, name: str) -> dict[str, Any]:
-    if role not in REGISTRIES:
-        return asdict({"search": Search, "rhythm": Rhythm}[role]())
-    found = resolved(role, replace(METHODS["auto"], parameters={}, **{role: name}))
-    return {parameter: asdict(value) if is_dataclass(value) else value for parameter, value in found.items()}
-
-
-@pytest.mark.parametrize(("role", "part"), TOLD, ids=lambda one: getattr(one, "name", one))
-def test_every_default_of_a_part_is_told_with_its_source(role: str, part: Part) -> None:
-    assert part.parameters == engine_s_defaults(role, part.name)
-    assert len(part.parameters) == len(part.numbers)
-    assert all(number.source and number.role == role for number in part.numbers)
-    assert part.text.endswith(".")
-
-
-@pytest.mark.mutation
-def test_mutation_a_default_that_changed_in_the_engine_is_not_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    forest = next(part for part in PARTS["cost_model"] if part.name == "random_forest")
-    monkeypatch.setitem(REGISTRIES, "cost_model", {"random_forest": lambda seed=0, trees=20: None})
-    assert forest.parameters != engine_s_defaults("cost_model", "random_forest")
-
-
-def engine_s_misfit(name: str, parts: dict[str, str]) -> str:
-    try:
-        method(name, parts)
-    except IllegalMethod as error:
-        return str(error)
-    return ""
-
-
-COMPOSED = [
-    dict(zip(("explorer", "sampler", "cost_model"), names, strict=True))
-    for names in product(*(("", *LIVE[role]) for role in ("explorer", "sampler", "cost_model")))
-]
-"""Every way to replace or leave the parts on which it depends whether they fit."""
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_form_refuses_what_the_engine_refuses_in_its_words(name: str) -> None:
-    for chosen in COMPOSED:
-        parts = replaced(name, chosen)
-        assert misfit(name, chosen) == engine_s_misfit(name, parts), parts
-
-
-@pytest.mark.mutation
-def test_mutation_a_form_that_knows_fewer_numbers_than_the_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(NAMED, "adatune", replace(NAMED["adatune"], numbers=()))
-    parts = {"cost_model": "xgboost"}
-    assert misfit("adatune", parts) != engine_s_misfit("adatune", parts)
-
-
-def test_the_other_parts_fit_any_method() -> None:
-    for name, role in product(NAMES, ("scheduler", "evaluator")):
-        for part in LIVE[role]:
-            assert engine_s_misfit(name, {role: part}) == misfit(name, {role: part}) == ""
-
-
-def test_a_method_is_called_by_what_was_replaced_in_it() -> None:
-    assert titled("dynatune", {}) == "DynaTune"
-    assert titled("dynatune", {"scheduler": "round_robin"}) == "DynaTune with scheduler round_robin"
-    three = {"cost_model": "none", "sampler": "greedy", "explorer": "random"}
-    assert titled("auto", three) == "Recommended with explorer random, sampler greedy and cost model none"
-    assert titled("of another version", {}) == "of another version"
-    assert replaced("dynatune", {"scheduler": "dynatune", "sampler": "diverse", "evaluator": ""}) == {
-        "sampler": "diverse"
-    }
-
-
 def test_the_page_has_an_anchor_for_every_method_and_part_and_no_link_leads_nowhere(ada: Client) -> None:
     page = ada.get("/methods/").content.decode()
     anchors = re.findall(r' id="([^"]+)"', page)
     assert len(anchors) == len(set(anchors))
-    assert set(NAMES) <= set(anchors)
+    assert {words.name for words in CHOICES} <= set(anchors)
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(anchors)
     assert "Chameleon, Tables 7 and 9" in page
     assert "chains = 128" in page

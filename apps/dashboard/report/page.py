@@ -11,10 +11,11 @@ from django.contrib.staticfiles import finders
 from django.template.loader import render_to_string
 
 from apps.core import clock
-from apps.dashboard import figures, methods, words
+from apps.dashboard import figures, words
 from apps.dashboard.busy import busy
 from apps.dashboard.report import tables
 from apps.dashboard.report.story import coloured, story, titled
+from apps.tuning import methods
 from apps.tuning.live import snapshot, thinned
 from apps.tuning.models import TuningRun
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from apps.dashboard import methods
+from apps.tuning import methods
 
 
 @require_GET

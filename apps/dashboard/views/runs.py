@@ -17,14 +17,13 @@ from django.views.decorators.http import require_GET, require_http_methods
 from apps.catalog.models import Network, Target
 from apps.core.access import owned
 from apps.core.errors import Refused
-from apps.dashboard import figures, humans, methods, paces, repeated, report, streams, words
+from apps.dashboard import figures, humans, paces, repeated, report, streams, words
 from apps.dashboard.busy import busy
 from apps.dashboard.forms import OPEN, NewRun
 from apps.dashboard.latest import latest
 from apps.dashboard.views.posted import by_button
-from apps.tuning import services
+from apps.tuning import methods, services
 from apps.tuning.live import made_with, snapshot
-from apps.tuning.methods import PARTS
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import OVER, State
 from apps.tuning.waiting import waits
@@ -77,7 +76,7 @@ def _asked(request: HttpRequest) -> dict[str, Any]:
             NewRun.base_fields[name].clean(request.GET[name])
             preset[name] = request.GET[name]
     preset |= {"reuse": False} if request.GET.get("reuse") == "off" else {}
-    offered: dict[str, Collection[str]] = {"layout": LAYOUTS, "operators": words.OPERATORS, **PARTS}
+    offered: dict[str, Collection[str]] = {"layout": LAYOUTS, "operators": words.OPERATORS, **methods.OFFERED}
     return preset | {name: value for name, values in offered.items() if (value := request.GET.get(name, "")) in values}
 
 
@@ -90,8 +89,8 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
         "everyday": [words for group in methods.GROUPS if group.everyday for words in group.methods],
         "others": [group for group in methods.GROUPS if not group.everyday],
         "networks": form.fields["network"].queryset,  # type: ignore[attr-defined]
-        "parts": [form[role] for role in PARTS],
-        "composed": any(form[role].value() for role in PARTS),
+        "parts": [form[role] for role in methods.OFFERED],
+        "composed": any(form[role].value() for role in methods.OFFERED),
         "rare": any(str(form[name].value() or "") not in ("", str(form.fields[name].initial)) for name in RARE),
         "open": mine.filter(OPEN, state=Network.State.READY)[:SHOWN],
         "waiting": mine.filter(state=Network.State.INSPECTING).exists(),

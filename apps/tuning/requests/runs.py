@@ -16,7 +16,7 @@ from apps.core import clock
 from apps.core.errors import Refused
 from apps.core.full_disk import is_full, refusal
 from apps.tuning import dispatch
-from apps.tuning.methods import METHODS, PARTS
+from apps.tuning.methods import NAMED, OFFERED
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.baselines import find_baselines
 from apps.tuning.requests.limits import check_active
@@ -137,14 +137,14 @@ def _unknown(network: Network) -> Refused:
 
 
 def _check_choices(method: str, parts: Mapping[str, str], layout: str, operators: str, seed: int) -> None:
-    if method not in METHODS:
-        raise Refused(method, "there is no such method", f"choose one of {', '.join(METHODS)}")
+    if method not in NAMED:
+        raise Refused(method, "there is no such method", f"choose one of {', '.join(NAMED)}")
     for role, part in parts.items():
-        if role not in PARTS:
-            raise Refused(role, "it is no part of a method", f"parts are {', '.join(PARTS)}")
-        if part not in PARTS[role]:
+        if role not in OFFERED:
+            raise Refused(role, "it is no part of a method", f"parts are {', '.join(OFFERED)}")
+        if part not in OFFERED[role]:
             word = role.replace("_", " ")
-            raise Refused(part, f"it is no {word} that a run may have", f"choose one of {', '.join(PARTS[role])}")
+            raise Refused(part, f"it is no {word} that a run may have", f"choose one of {', '.join(OFFERED[role])}")
     if layout not in LAYOUTS:
         raise Refused(layout, "there is no such layout", f"choose one of {', '.join(LAYOUTS)}")
     if operators not in (ALL, COMPUTE):

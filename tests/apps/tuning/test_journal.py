@@ -17,7 +17,6 @@ from apps.tuning import leases, live, orders, services, transitions
 from apps.tuning.models import Event, Job, Measurement, Operator, TuningRun
 from tests.apps.rows import measure, plan_of
 from tests.tries import quickest, seconds_of
-from workers.engine.methods import METHODS, REGISTRIES, ROLES
 
 
 def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
@@ -422,15 +421,3 @@ def test_thinning_keeps_the_ends_and_the_order(count: int, most: int) -> None:
     assert (kept[0], kept[-1]) == (0, count - 1)
     assert kept == sorted(set(kept))
     assert len(kept) == min(count, most)
-
-
-def test_the_names_of_methods_and_parts_are_the_engines() -> None:
-    from apps.tuning import methods
-
-    assert set(methods.METHODS) == set(METHODS)
-    assert len(methods.METHODS) == len(METHODS)
-    assert tuple(methods.PARTS) == ROLES
-    registered = {role: set(registry) for role, registry in REGISTRIES.items()}
-    registered["scheduler"] -= {"oracle"}  # it is shown recorded curves, and a run on a machine has none
-    assert {role: set(names) for role, names in methods.PARTS.items()} == registered
-    assert max(len(name) for name in METHODS) <= TuningRun._meta.get_field("method").max_length

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apps.dashboard.methods.words import Words, numbers, parts
+from apps.tuning.methods.words import Words, numbers, parts
 
 DYNATUNE = "DynaTune (Zhang et al., ICLR 2021)"
 CHAMELEON = "Chameleon (Ahn et al., ICLR 2020)"

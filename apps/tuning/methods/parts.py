@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apps.dashboard.methods.explorers import EXPLORERS, SAMPLERS
-from apps.dashboard.methods.inner import ACQUISITIONS, FEATURES, RHYTHM, SEARCH
-from apps.dashboard.methods.judges import COST_MODELS, EVALUATORS
-from apps.dashboard.methods.schedulers import CURVES, SCHEDULERS
-from apps.dashboard.methods.words import Part
+from apps.tuning.methods.explorers import EXPLORERS, SAMPLERS
+from apps.tuning.methods.inner import ACQUISITIONS, FEATURES, RHYTHM, SEARCH
+from apps.tuning.methods.judges import COST_MODELS, EVALUATORS
+from apps.tuning.methods.schedulers import CURVES, SCHEDULERS
+from apps.tuning.methods.words import Part
 
 ROLES = {
     "scheduler": "Scheduler",
@@ -29,6 +29,12 @@ PARTS: dict[str, Sequence[Part]] = {
     "rhythm": (RHYTHM,),
 }
 """By role, all that are registered."""
+OFFERED = {
+    role: tuple(part.name for part in parts if part.name != "oracle")
+    for role, parts in PARTS.items()
+    if role not in ("search", "rhythm")
+}
+"""By role, names of those that a run may have in place of its method's: not the scheduler that is shown recorded curves."""
 
 VALUES: dict[str, tuple[str, Sequence[Part]]] = {
     "curve": ("Curves of the belief", CURVES),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from apps.dashboard.methods.words import Part, numbers
+from apps.tuning.methods.words import Part, numbers
 
 _of = partial(numbers, "cost_model")
 

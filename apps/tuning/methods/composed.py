@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from apps.dashboard.methods.groups import NAMED
-from apps.dashboard.methods.parts import ROLES
+from apps.tuning.methods.groups import NAMED
+from apps.tuning.methods.parts import ROLES
 from workers.messages.composition import Composition, inherited
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apps.dashboard.methods.numbers import (
+from apps.tuning.methods.numbers import (
     AGENT,
     AGENT_OF_THE_PROGRAM,
     ANNEALING,
@@ -19,8 +19,8 @@ from apps.dashboard.methods.numbers import (
     SAMPLED,
     batches,
 )  # fmt: skip
-from apps.dashboard.methods.papers import ADATUNE, BEST, CHAMELEON, DYNATUNE
-from apps.dashboard.methods.words import Words, numbers, parts
+from apps.tuning.methods.papers import ADATUNE, BEST, CHAMELEON, DYNATUNE
+from apps.tuning.methods.words import Words, numbers, parts
 
 METASCHEDULE = "MetaSchedule (Shao et al., NeurIPS 2022), as in TVM 0.27"
 _AUTOTVM = parts("sequential", "simulated_annealing", "greedy", "xgboost", "fixed")

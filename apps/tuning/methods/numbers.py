@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apps.dashboard.methods.words import Number, numbers
+from apps.tuning.methods.words import Number, numbers
 
 _TABLE_8 = "Chameleon, Table 8"
 _ADDITION = "the product's addition, off"

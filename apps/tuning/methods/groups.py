@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apps.dashboard.methods.comparison import ABLATIONS, PUBLISHED, RIVALS
-from apps.dashboard.methods.papers import AUTO, PAPERS
-from apps.dashboard.methods.words import Group
+from apps.tuning.methods.comparison import ABLATIONS, PUBLISHED, RIVALS
+from apps.tuning.methods.papers import AUTO, PAPERS
+from apps.tuning.methods.words import Group
 
 GROUPS = (
     Group("Recommended", "", (AUTO,), everyday=True),
