@@ -21,7 +21,8 @@ from apps.tuning import dispatch, orders, turns
 from apps.tuning.endings import After, after, plain
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.reading import next_read, second
-from apps.tuning.requests import being_compiled, being_taken, compile_if_measured, taken_meanwhile, waiting_for
+from apps.tuning.requests.artifacts import being_compiled, compile_if_measured
+from apps.tuning.requests.baselines import being_taken, taken_meanwhile, waiting_for
 from apps.tuning.states import HELD, OVER, State
 from apps.tuning.sweep import discard
 from apps.tuning.transitions import move, tell
@@ -231,6 +232,3 @@ def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
         tell(job.run, "log", level="warning", text=text, uncompared=True)  # its page offers to measure it again
     elif job.task == Job.Task.COMPILE and job.run is not None:
         tell(job.run, "artifact", state="failed", error=error, next_step=next_step)
-
-
-__all__ = ["LEASE", "RENEWAL", "Claim", "LeaseLost", "claim", "conclude", "heartbeat", "settle"]

@@ -10,7 +10,8 @@ from apps.catalog.models import Network
 from apps.catalog.signals import network_added
 from apps.tuning import quota
 from apps.tuning.models import Job
-from apps.tuning.requests import check_jobs, enqueue
+from apps.tuning.requests.limits import check_jobs
+from apps.tuning.requests.queue import enqueue
 
 
 @receiver(network_added, sender=Network, dispatch_uid="inspect a new network")

@@ -22,7 +22,9 @@ from apps.core.errors import Refused
 from apps.operations.management.commands.reconcile import Command as Reconcile
 from apps.tuning import dispatch, orders, services
 from apps.tuning.models import Artifact, Job, Outbox, TuningRun
-from apps.tuning.requests import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS, enqueue, runs
+from apps.tuning.requests import runs
+from apps.tuning.requests.limits import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS
+from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import LEGAL, IllegalTransition, State, step
 from tests.apps.rows import Site
 from tests.apps.threads import in_threads
