@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.db.models import Sum
 
 from apps.catalog.models import Network
 from apps.core.amounts import shown
 from apps.core.errors import Refused
+from apps.tuning.accounts import lock_account
 from apps.tuning.models import Artifact, TuningRun
 
 NEXT = "delete on the Storage page what you no longer need, or have who runs this site raise QUOTA"
@@ -61,11 +61,8 @@ def check(owner: Any, value: object, size: int) -> None:
 
 
 def check_kept(owner: Any, value: object, size: int) -> None:
-    """Inside the transaction that keeps so many bytes, when their row is there: raises NoRoom where they were too many.
-
-    The owner's row is locked, so that of two files that come at once the second counts the first.
-    """
-    get_user_model().objects.select_for_update(no_key=True).filter(pk=owner.pk).first()
+    """Inside the transaction that keeps so many bytes, when their row is there: raises NoRoom where they were too many."""
+    lock_account(owner.pk)
     _check(value, size, used(owner).whole - size)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 
+from apps.tuning.accounts import lock_account
 from apps.tuning.models import Job
 from apps.tuning.states import HELD
 from apps.tuning.turns import next_of
@@ -19,11 +19,10 @@ def converting() -> QuerySet[Job]:
 
 
 def second(job: Job, ready: Q) -> bool:
-    """Inside a transaction: whether another conversion of its account is held. Of two that are claimed at once the later one
-    sees the other."""
+    """Inside a transaction: whether another conversion of its account is held."""
     if job.owner_id is None:
         return False
-    get_user_model().objects.select_for_update(no_key=True).filter(pk=job.owner_id).first()
+    lock_account(job.owner_id)
     return converting().exclude(ready).filter(owner=job.owner_id).exclude(pk=job.pk).exists()
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
-
 from apps.core.errors import Refused
+from apps.tuning.accounts import lock_account
 from apps.tuning.models import Job
 from apps.tuning.states import ACTIVE
 
@@ -26,11 +25,8 @@ def check_active(owner: Any) -> None:
 
 
 def check_jobs(owner: Any, more: int = 1) -> None:
-    """Inside a transaction: raises Refused where so many more of any kind would be too many.
-
-    The owner's row is locked, so that of two that come at once the second counts the first.
-    """
-    get_user_model().objects.select_for_update(no_key=True).filter(pk=owner.pk).first()
+    """Inside a transaction: raises Refused where so many more of any kind would be too many."""
+    lock_account(owner.pk)
     active = Job.objects.filter(owner=owner, state__in=ACTIVE).count()
     if active + more > MAX_ACTIVE_JOBS:
         reason = f"an account has at most {MAX_ACTIVE_JOBS} jobs that wait or run: runs, baselines, libraries, uploads"
