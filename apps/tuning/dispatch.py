@@ -1,4 +1,4 @@
-"""Messages to the workers: a job's id to an actor, by name. The outbox row is written with the change it tells of."""
+"""Messages to the workers: a job's id to the actor of its task. The outbox row is written with the change it tells of."""
 
 from __future__ import annotations
 
@@ -20,28 +20,9 @@ from apps.core import clock
 from apps.core.queue_server import HUNG, client
 from apps.tuning.models import Job, Outbox
 from apps.tuning.states import State
-from workers.messages.names import (
-    ACTOR_BASELINE,
-    ACTOR_COMPILE,
-    ACTOR_CONVERT,
-    ACTOR_INSPECT,
-    ACTOR_PEAK,
-    ACTOR_TUNE,
-    QUEUE_OF,
-    THREADS,
-)
+from workers.messages.names import QUEUE_OF, THREADS
 
 log = logging.getLogger(__name__)
-
-ACTORS: dict[str, str] = {
-    Job.Task.TUNE: ACTOR_TUNE,
-    Job.Task.HARDWARE: ACTOR_PEAK,
-    Job.Task.COMPILE: ACTOR_COMPILE,
-    Job.Task.INSPECT: ACTOR_INSPECT,
-    Job.Task.CONVERT: ACTOR_CONVERT,
-    Job.Task.BASELINE: ACTOR_BASELINE,
-}
-ROUTES: dict[str, tuple[str, str]] = {task: (QUEUE_OF[actor], actor) for task, actor in ACTORS.items()}
 
 
 @cache
@@ -55,16 +36,16 @@ def broker() -> dramatiq.Broker:
     return RedisBroker(client=client(settings.REDIS_URL), middleware=[])  # type: ignore[no-untyped-call]
 
 
-def send(queue: str, actor: str, job_id: str) -> None:
+def send(queue: str, task: str, job_id: str) -> None:
     """Puts one message into a queue; raises RedisError or BrokerConnectionError when nobody takes it."""
-    broker().enqueue(dramatiq.Message(queue, actor, (), {"job_id": job_id}, {}))
+    broker().enqueue(dramatiq.Message(queue, task, (), {"job_id": job_id}, {}))
 
 
 def queue(job: Job) -> None:
     """Inside the transaction that queues the job: its message is sent when that is committed, or later by reconcile, as
     is that of a job that has to wait."""
     Outbox.objects.filter(job=job).delete()
-    row = Outbox.objects.create(job=job, queue=ROUTES[job.task][0])
+    row = Outbox.objects.create(job=job, queue=QUEUE_OF[job.task])
     transaction.on_commit(partial(deliver, job_id=job.pk), robust=True)
     log.debug("outbox %s for %s", row.pk, job)
 
@@ -80,7 +61,7 @@ def deliver(now: datetime | None = None, **only: Any) -> int:
     )
     for row in rows.select_related("job"):
         try:
-            send(row.queue, ROUTES[row.job.task][1], str(row.job_id))
+            send(row.queue, row.job.task, str(row.job_id))
         except (RedisError, BrokerConnectionError, OSError) as error:
             if isinstance(error, Unanswered):
                 HUNG.note()

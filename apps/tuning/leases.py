@@ -28,7 +28,7 @@ from apps.tuning.sweep import discard
 from apps.tuning.transitions import move, tell
 from workers.messages import Event
 from workers.messages.channel import Wish
-from workers.messages.names import ATTEMPTS, READING
+from workers.messages.names import ATTEMPTS, QUEUE_OF, READING, TASKS_OF
 
 LEASE = timedelta(seconds=30)
 RENEWAL = timedelta(seconds=5)
@@ -89,7 +89,7 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
     task = Job.objects.filter(pk=key).values_list("task", flat=True).first()
     if task in READING:
         return claim_read(worker, now=now)
-    tasks = next((tasks for tasks in (turns.MEASURING, turns.PREPARING) if task in tasks), ())
+    tasks = TASKS_OF[QUEUE_OF[task]] if task else ()
     return _claim_next(lambda left: turns.next_asked(key, _ready(now) & ~Q(pk__in=left), tasks), worker, now, key)
 
 

@@ -19,7 +19,7 @@ from apps.tuning.reading import converting
 from apps.tuning.remains import clear
 from apps.tuning.states import ACTIVE, HELD, State
 from apps.tuning.transitions import move
-from workers.messages.names import THREADS
+from workers.messages.names import QUEUE_OF, THREADS
 
 PATIENCE = timedelta(seconds=40)
 """A queued job's message that is older is sent again."""
@@ -76,12 +76,12 @@ def _interrupted() -> int:
 
 def _overdue(now: datetime) -> int:
     tasks = Job.objects.filter(state__in=HELD).order_by().values_list("task", flat=True)
-    held = Counter(dispatch.ROUTES[task][0] for task in tasks)
+    held = Counter(QUEUE_OF[task] for task in tasks)
     count = 0
     # A conversion that waits for another of its account is taken up by who has that one.
     second = Q(task=Job.Task.CONVERT, owner__in=converting().values("owner"))
     for job in Job.objects.filter(state=State.QUEUED).exclude(second).order_by("created"):
-        queue = dispatch.ROUTES[job.task][0]
+        queue = QUEUE_OF[job.task]
         patience = BUSY_PATIENCE if held[queue] >= THREADS[queue] else PATIENCE
         with transaction.atomic():
             rows = Outbox.objects.filter(job=job)

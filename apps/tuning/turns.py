@@ -8,10 +8,9 @@ from typing import Any
 
 from django.db.models import Count, Max, Q, QuerySet
 
-from apps.tuning.dispatch import ROUTES
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import HELD, State
-from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE
+from workers.messages.names import QUEUE_MEASURE, TASKS_OF
 
 TURN = timedelta(minutes=10)
 """What a form offers first. In the first half a minute nothing is measured: the network is imported again."""
@@ -20,8 +19,7 @@ LATE = 3 * TURN
 END = 120.0
 """Seconds that a run may have left to be let come to its end."""
 _NEVER = (0, datetime.min.replace(tzinfo=UTC))
-MEASURING = [task for task, (queue, _) in ROUTES.items() if queue == QUEUE_MEASURE]
-PREPARING = [task for task, (queue, _) in ROUTES.items() if queue == QUEUE_PREPARE]
+MEASURING = TASKS_OF[QUEUE_MEASURE]
 
 
 def next_of(jobs: QuerySet[Job], tasks: Collection[str]) -> tuple[Any, Any]:

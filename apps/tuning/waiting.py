@@ -7,13 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from apps.core import clock
-from apps.tuning.dispatch import ROUTES
 from apps.tuning.models import Job, Outbox
 from apps.tuning.reading import converting
 from apps.tuning.reconcile import PATIENCE
 from apps.tuning.states import ACTIVE, HELD, State
 from apps.tuning.turns import MEASURING, eta, turn_of
-from workers.messages.names import THREADS
+from workers.messages.names import QUEUE_OF, TASKS_OF, THREADS
 
 _READ = ("task", "state", "attempt", "lease_until", "created", "owner")
 _LIMITS = ("job", "owner", "budget_seconds", "budget_trials", "clock", "trials")
@@ -54,16 +53,12 @@ def wait_of(job: Job | None, now: datetime | None = None) -> Wait | None:
     now = now or clock.now()
     if job is None or job.state != State.QUEUED or (job.again and job.again > now):
         return None
-    queue = ROUTES[job.task][0]
-    held = Job.objects.filter(task__in=_tasks(queue), state__in=HELD).count()
+    queue = QUEUE_OF[job.task]
+    held = Job.objects.filter(task__in=TASKS_OF[queue], state__in=HELD).count()
     asked = Outbox.objects.filter(job=job).values_list("created", flat=True).first()
     second = job.task == Job.Task.CONVERT and converting().filter(owner=job.owner_id).exists()
     before = held if second or held >= THREADS[queue] else 0  # else a thread of its worker takes it up at once
     return Wait(before, None, bool(held) or not _late(job, asked or now, now))
-
-
-def _tasks(queue: str) -> list[str]:
-    return [task for task, (its_queue, _) in ROUTES.items() if its_queue == queue]
 
 
 def _late(job: Job, asked: datetime, now: datetime) -> bool:

@@ -210,8 +210,8 @@ result = run.job_id
     def request(self, key: str, word: str) -> None:
         self.ask(f"services.request(TuningRun.objects.get(job={key!r}), owner, {word!r})")
 
-    def send(self, key: str, times: int = 1, actor: str = "tune", queue: str = "measure") -> None:
-        self.ask(f"for _ in range({times}): dispatch.send({queue!r}, {actor!r}, {key!r})")
+    def send(self, key: str, times: int = 1, task: str = "tune", queue: str = "measure") -> None:
+        self.ask(f"for _ in range({times}): dispatch.send({queue!r}, {task!r}, {key!r})")
 
     def assert_nothing_lost_or_doubled(self) -> None:
         """Every number once, and no configuration measured twice in a round."""

@@ -1,4 +1,5 @@
-"""The actors: one for each task, all of them the same attempt at a Job. A message carries nothing but the Job's id."""
+"""The actors: one for each task, called like it, all of them the same attempt at a Job. A message carries nothing but
+the Job's id."""
 
 from __future__ import annotations
 
@@ -17,6 +18,6 @@ def declare(broker: Broker, attempts: Attempts) -> list[Actor[..., Any]]:
         attempts.at(job_id)
 
     return [
-        Actor(attempt, broker=broker, actor_name=name, queue_name=queue, priority=0, options={})
-        for name, queue in QUEUE_OF.items()
+        Actor(attempt, broker=broker, actor_name=task, queue_name=queue, priority=0, options={})
+        for task, queue in QUEUE_OF.items()
     ]

@@ -31,6 +31,7 @@ from tests.apps.threads import in_threads
 from workers.messages import Budget, RunSpec
 from workers.messages.baselines import BASELINES, PACKAGES
 from workers.messages.machine import fingerprint
+from workers.messages.names import TASKS_OF, THREADS
 from workers.messages.orders import FUTILE
 
 MINUTE = timedelta(minutes=1)
@@ -60,6 +61,11 @@ def racing_claims(job_id: Any, count: int) -> list[Any]:
         return services.claim(job_id, "racer")
 
     return in_threads(count, attempt)
+
+
+def test_every_task_waits_in_one_queue() -> None:
+    assert sorted(task for tasks in TASKS_OF.values() for task in tasks) == sorted(Job.Task.values)
+    assert set(TASKS_OF) == set(THREADS)
 
 
 @pytest.mark.django_db(transaction=True)
