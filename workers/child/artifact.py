@@ -129,9 +129,12 @@ def _build(
     runtime.load(spec.target)
     import tvm
 
+    from workers.tvm_backend.hardware import check_processor
     from workers.tvm_backend.library import Network
     from workers.tvm_backend.linking import check_tools, export_library
 
+    if hardware is None:
+        check_processor(spec.target)
     target = tvm.target.Target(spec.target)
     check_tools(target)
     cores, lock = runtime.spread_threads(), TurnLock(pulse)

@@ -114,9 +114,12 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         from workers.messages.cores import usable_cores
         from workers.tvm_backend.backend import LocalBackend, machine_of
         from workers.tvm_backend.evolutionary import Evolving
+        from workers.tvm_backend.hardware import check_processor
         from workers.tvm_backend.linking import check_tools
         from workers.tvm_backend.lowered import Lowering
 
+        if not order.get("device"):
+            check_processor(spec.target)
         check_tools(
             tvm.target.Target(spec.target)
         )  # says now, not when the budget is spent, that no library could be made

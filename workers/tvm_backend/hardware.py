@@ -41,6 +41,24 @@ def detect() -> Hardware:
     return Hardware(name, platform.system(), platform.machine(), cores, memory(), flags, target)
 
 
+class OtherProcessor(ValueError):
+    """What is to run here was begun on a machine of another processor."""
+
+    next_step = "start another run on this machine; what this one found can still be read"
+
+
+def check_processor(target: dict[str, Any]) -> None:
+    """Raises OtherProcessor where `target` names another processor than this machine's; how many cores it has is no matter."""
+    told, here = _processor(target), _processor(cpu_target(kernel_flags(), usable_cores()))
+    if "mcpu" in target and told != here:
+        raise OtherProcessor(f"this run is of another processor ({told}) than this machine's ({here})")
+
+
+def _processor(target: dict[str, Any]) -> str:
+    """Of a target, with what the kernel showed beyond what LLVM knows of it."""
+    return " ".join([str(target["kind"]), str(target.get("mcpu", "")), *target.get("mattr", ())])
+
+
 def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
     """The dict for TVM. LLVM may know the processor only as an older one: what the kernel shows beyond it is added.
 
