@@ -1,6 +1,6 @@
 """The link with which the single user of a site signs in: valid once, ten minutes, and only the newest.
 
-What is kept is the hash of its token, in a file that only we can read; whoever takes the file away has used the link.
+What is kept is the hash of its token, in a file that only the site can read; whoever takes the file away has used the link.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def issue(user: User) -> str:
     partial.unlink(missing_ok=True)
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(content)
+        with suppress(OSError):  # only root may, and only what root made is another's
+            os.fchown(file.fileno(), _path().parent.stat().st_uid, -1)
     partial.replace(_path())
     return token
 

@@ -1,3 +1,4 @@
+import os
 import stat
 from datetime import timedelta
 
@@ -48,6 +49,15 @@ def test_only_its_hash_is_kept_where_only_we_read(data_dir):
     kept = data_dir / "sign_in"
     assert token not in kept.read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="this is not root")
+def test_a_link_that_root_made_is_whom_the_directory_belongs_to(data_dir):
+    os.chown(data_dir, 65533, -1)
+    user = signin.single_user()
+    token = signin.issue(user)
+    assert (data_dir / "sign_in").stat().st_uid == 65533
+    assert signin.redeem(token) == user
 
 
 def test_a_site_with_accounts_or_a_password_gives_no_link():
