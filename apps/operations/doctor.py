@@ -21,7 +21,7 @@ from django.db import DatabaseError, connection
 
 from apps.core import protection
 from apps.operations import embedded, listening, lock, site
-from apps.operations.site_command import UNREACHED
+from apps.operations.site_command import MAKES_NO_TABLES, UNREACHED
 from workers.messages.linker import ADVICE, CUDA, ZIG, find_linker
 from workers.messages.machine import memory, most_cores
 
@@ -111,11 +111,16 @@ def linker() -> Finding:
 def database() -> Finding:
     try:
         connection.ensure_connection()
+        makes_tables = _makes_tables()
     except DatabaseError as error:
         return Finding("missing", "database", str(error).partition("\n")[0], UNREACHED)
     finally:
         connection.close()
     if connection.vendor == "postgresql":
+        if not makes_tables:
+            return Finding(
+                "missing", "database", "PostgreSQL answers, and its user may make no tables", MAKES_NO_TABLES
+            )
         return Finding("ok", "database", "PostgreSQL answers")
     text = f"SQLite {sqlite3.sqlite_version}"
     if sqlite3.sqlite_version_info < (3, 51, 3):
@@ -125,6 +130,15 @@ def database() -> Finding:
             f"{text}, without a write-ahead log (it is faulty before 3.51.3; this is slower, not unsafe)",
         )
     return Finding("ok", "database", f"{text}, with a write-ahead log")
+
+
+def _makes_tables() -> bool:
+    """Who does not own a database of PostgreSQL may, from version 15 on, not, unless its owner lets it."""
+    if connection.vendor != "postgresql":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT has_schema_privilege(current_schema(), 'CREATE')")
+        return bool(cursor.fetchone()[0])
 
 
 def queue_server() -> Finding:

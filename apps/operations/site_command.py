@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, OperationalError, ProgrammingError, connection
+from django.db.migrations.exceptions import MigrationSchemaMissing
 
 from apps.core.errors import Refused
 from apps.core.full_disk import is_full, refusal
@@ -13,6 +14,10 @@ from apps.core.full_disk import is_full, refusal
 UNREACHED = (
     "see that what DATABASE_URL names is there and lets this user in; without it the site has a file in DATA_DIR"
 )
+
+MAKES_NO_TABLES = "make that user the owner of the database: ALTER DATABASE name OWNER TO user"
+_NO_RIGHT = "42501"
+"""PostgreSQL's code of it."""
 
 
 class SiteCommand(BaseCommand):
@@ -27,10 +32,17 @@ class SiteCommand(BaseCommand):
         except (OSError, DatabaseError) as error:
             if is_full(error):
                 raise CommandError(str(refusal())) from error
-            if isinstance(error, OperationalError | ProgrammingError):
+            if isinstance(error, OperationalError | ProgrammingError | MigrationSchemaMissing):
                 said = str(error).partition("\n")[0]
-                raise CommandError(f"the site's database cannot be read ({said}): {_next_step()}") from error
+                next_step = MAKES_NO_TABLES if _lacks_rights(error) else _next_step()
+                raise CommandError(f"the site's database cannot be used ({said}): {next_step}") from error
             raise
+
+
+def _lacks_rights(error: BaseException | None) -> bool:
+    """Whether the database refused its user something; what is said of the first table is Django's, and not of PostgreSQL."""
+    refused = error.__context__ if isinstance(error, MigrationSchemaMissing) else error
+    return getattr(refused and refused.__cause__, "sqlstate", None) == _NO_RIGHT
 
 
 def _next_step() -> str:

@@ -164,7 +164,7 @@ def test_what_up_says_is_missing_can_be_made_there(site):
 
 
 def test_an_account_has_a_name_and_a_password_that_hold(site):
-    assert "database cannot be read" in call(site, "account", "ada", said="a long one 1\n").stderr
+    assert "database cannot be used" in call(site, "account", "ada", said="a long one 1\n").stderr
     call(site, "up", BIND="0.0.0.0:8123")  # which makes the database, and is refused
     for name, password, reason in (
         ("ada", "short", "too short"),
