@@ -213,6 +213,55 @@ def test_account_says_that_the_owner_whom_up_made_runs_the_site(capsys, monkeypa
     assert [user.pk for user in django_user_model.objects.filter(is_staff=True)] == [owner.pk]
 
 
+@pytest.mark.django_db
+def test_an_account_is_closed_and_somebody_runs_the_site_then(capsys, client, django_user_model):
+    from django.core.management import CommandError, call_command
+
+    from tests.apps.rows import Site as Rows
+
+    def closed(*words):
+        call_command("account", *words)
+        return capsys.readouterr().out
+
+    accounts = django_user_model.objects
+    ada = Rows().ada
+    accounts.exclude(pk=ada.pk).update(is_active=False)
+    accounts.update(is_staff=True)
+    with pytest.raises(CommandError, match=r"no account 'adda' is open; open are ada$"):
+        call_command("account", "adda", "--close")
+    with pytest.raises(CommandError, match="ada is the only one; make another first"):
+        call_command("account", "ada", "--close")
+    bobby, _ = (accounts.create_user(name) for name in ("bobby", "eve"))
+    for words, reason in (
+        (("ada", "--close"), "account ada runs this site: .* --next OTHER; open are bobby, eve"),
+        (("ada", "--close", "--next", "ada"), "account ada runs this site"),
+        (("eve", "--close", "--next", "bobby"), "--next bobby: account eve does not run this site"),
+        (("eve", "--next", "bobby"), "--next bobby: it goes with --close"),
+    ):
+        with pytest.raises(CommandError, match=reason):
+            call_command("account", *words)
+    assert accounts.filter(is_active=True).count() == 3
+    client.force_login(ada)
+    assert client.get("/").status_code == 200
+    assert closed("eve", "--close") == "eve is closed, and signed out everywhere\n"
+    said = closed("ada", "--close", "--next", "bobby")
+    assert said.startswith(
+        "ada is closed, and signed out everywhere; what it has stays (networks: 1, jobs that go on: 0)\n(bobby"
+    )
+    assert client.get("/").status_code == 302
+    assert [user.pk for user in accounts.filter(is_staff=True, is_active=True)] == [bobby.pk]
+
+
+@pytest.mark.django_db
+def test_a_new_account_that_runs_the_site_is_told_so(capsys, monkeypatch):
+    from django.core.management import call_command
+
+    for name, told in (("ada", True), ("bob", False)):
+        monkeypatch.setattr("sys.stdin", io.StringIO("a long one 1\n"))
+        call_command("account", name)
+        assert (f"({name} runs this site: it has the machine measured again" in capsys.readouterr().out) is told
+
+
 def test_doctor_says_what_is_there_and_takes_what_is_empty_as_not_set_like_the_site(site):
     with port_8000_taken():
         done = call(site, "doctor", REDIS_URL="", BIND="")

@@ -1,8 +1,9 @@
-"""`manage.py account`: an account of somebody who uses the site, or another password for one."""
+"""`manage.py account`: an account of somebody who uses the site, another password for one, or its end."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from getpass import getpass
 from typing import Any
 
@@ -10,21 +11,34 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
+from django.db import transaction
 
 from apps.operations.site_command import SiteCommand
+from apps.tuning.states import ACTIVE
+
+RUNS_SITE = "({} runs this site: it has the machine measured again and adds devices)"
+SHOWN = 10
+"""Names in an error."""
 
 
 class Command(SiteCommand):
     help = (
         "Makes an account with a password, which has its own networks and runs and nothing of others; the first one of a site "
         "may have the machine measured again. Gives it another password where it is there already, which signs it out "
-        "everywhere."
+        "everywhere. With --close it signs in no more."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="with which it signs in")
+        parser.add_argument("--close", action="store_true", help="signs it out everywhere, for good")
+        parser.add_argument("--next", metavar="OTHER", help="who runs the site when NAME, who does, is closed")
 
     def handle(self, *args: Any, name: str, **options: Any) -> None:
+        if options["close"]:
+            self._close(name, options["next"])
+            return
+        if options["next"]:
+            raise CommandError(f"--next {options['next']}: it goes with --close of who runs the site")
         accounts = get_user_model().objects
         name = get_user_model().normalize_username(name)  # as the form reads it
         user = accounts.filter(username=name).first()
@@ -44,11 +58,45 @@ class Command(SiteCommand):
         self.stdout.write(
             f"{name} {'is a new account' if made else 'has another password'}; it signs in on the site's pages"
         )
-        if made and keeper is not None and not keeper.has_usable_password():
+        if made and keeper is None:
+            self.stdout.write(RUNS_SITE.format(name))
+        elif made and keeper is not None and not keeper.has_usable_password():
             self.stdout.write(
                 f"({keeper}, whom `up` made, runs this site: it has the machine measured again and adds devices, {name} does "
                 f"not; `manage.py account {keeper}` gives it a password too)"
             )
+
+    def _close(self, name: str, follower: str | None) -> None:
+        """What it has stays, as far as it was not deleted before. The site is never without somebody who runs it."""
+        name = get_user_model().normalize_username(name)  # as the form reads it
+        with transaction.atomic():
+            accounts = {user.get_username(): user for user in get_user_model().objects.filter(is_active=True)}
+            user = accounts.pop(name, None)
+            if user is None:
+                raise CommandError(f"no account {name!r} is open; {_others(accounts)}")
+            runs_site = user.is_staff and not any(other.is_staff for other in accounts.values())
+            if not accounts:
+                raise CommandError(f"account {name} is the only one; make another first")
+            if runs_site and follower not in accounts:
+                raise CommandError(
+                    f"account {name} runs this site: say who does then with --next OTHER; {_others(accounts)}"
+                )
+            if follower and not runs_site:
+                raise CommandError(f"--next {follower}: account {name} does not run this site; leave it out")
+            get_user_model().objects.filter(pk=user.pk).update(is_active=False, is_staff=False)
+            if follower:
+                get_user_model().objects.filter(username=follower).update(is_staff=True)
+            networks, jobs = user.networks.count(), user.jobs.filter(state__in=ACTIVE).count()
+        left = f"; what it has stays (networks: {networks}, jobs that go on: {jobs})" if networks or jobs else ""
+        self.stdout.write(f"{name} is closed, and signed out everywhere{left}")
+        if follower:
+            self.stdout.write(RUNS_SITE.format(follower))
+
+
+def _others(accounts: Iterable[str]) -> str:
+    names = sorted(accounts)
+    shown = ", ".join(names[:SHOWN]) + (", ..." if names[SHOWN:] else "")
+    return f"open are {shown or 'none'}"
 
 
 def _password(name: str) -> str:
