@@ -75,6 +75,18 @@ def test_another_machine_s_directory_is_refused(tmp_path: Path) -> None:
         _of_this_machine(tmp_path, "there")
 
 
+@pytest.mark.parametrize(("kept", "code"), [('{"machine": "there", "seconds": {}, "sources": {}}', 2), ("{", 0)])
+def test_prices_of_another_machine_are_not_written_over_and_damaged_ones_are(
+    told_here: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str, code: int
+) -> None:
+    monkeypatch.setattr(landscape, "ask", lambda order: {"hardware": {"name": "here"}})
+    monkeypatch.setattr(landscape, "_calibrate", lambda out, hardware: 0)
+    (tmp_path / "costs.json").write_text(kept)
+    found, _, errors = told_here("landscape", "calibrate", "--out", tmp_path)
+    assert found == code, errors
+    assert ("of another machine (there, not here); name another one" in errors) == bool(code)
+
+
 @pytest.mark.parametrize("words", [("calibrate",), ("record", "nowhere.onnx", "--kind", "curve")])
 def test_a_directory_in_use_is_refused(told_here: Told, tmp_path: Path, words: tuple[str, ...]) -> None:
     with _alone(tmp_path):

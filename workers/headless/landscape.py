@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +64,15 @@ def _alone(out: Path) -> Iterator[None]:
 def _made(arguments: argparse.Namespace, out: Path) -> int:
     """See `run`."""
     if arguments.word == "calibrate":
-        return _calibrate(out, ask({"task": "hardware", "peak": False})["hardware"])
+        hardware = ask({"task": "hardware", "peak": False})["hardware"]
+        with suppress(LandscapeError):  # what is damaged is made anew
+            _of_this_machine(out, hardware["name"])
+        return _calibrate(out, hardware)
     spec, hardware = _spec(arguments)
-    _of_this_machine(out, hardware["name"])
+    try:
+        _of_this_machine(out, hardware["name"])
+    except LandscapeError as error:
+        raise UserMistake(str(error)) from None
     name = recording_name(Path(arguments.network).stem, arguments.method, hardware["name"], spec.threads)
     figure = arguments.trials if arguments.kind == "curve" else arguments.configurations
     work = out / "recording" / f"{name}-{content_hash(spec.network)[:8]}-{arguments.kind}-{figure}"
@@ -85,11 +91,9 @@ def _made(arguments: argparse.Namespace, out: Path) -> int:
 
 
 def _of_this_machine(out: Path, machine: str) -> None:
-    """Raises UserMistake when the directory's costs, which replays charge, are another machine's."""
-    try:
-        theirs = Costs.read(out / COSTS).machine if (out / COSTS).exists() else machine
-    except LandscapeError as error:
-        raise UserMistake(str(error)) from None
+    """Raises UserMistake when the directory's costs, which replays charge, are another machine's, and LandscapeError when
+    they are damaged."""
+    theirs = Costs.read(out / COSTS).machine if (out / COSTS).exists() else machine
     if theirs not in (machine, ""):
         raise UserMistake(
             f"--out {out} holds landscapes of another machine ({theirs}, not {machine}); name another one"
