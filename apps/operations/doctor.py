@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -30,7 +29,19 @@ Level = Literal["ok", "warn", "missing"]
 OLDEST = (3, 11)
 
 _PIN = re.compile(r"^([A-Za-z0-9_.\-]+)(?:\[[^\]]*\])?==([^\s;#]+)")
-_LEAST_DISK, _LEAST_MEMORY = 1 << 30, 4 << 30
+_LEAST_DISK, _LEAST_MEMORY = 1 << 30, 7 << 29
+"""Bytes; of a machine's 4 GiB its firmware and kernel keep some."""
+_LOADS = "import ctypes; ctypes.CDLL({!r})"
+_OF_GPUS = (
+    ("no compiler for it", "from cuda.bindings import nvrtc; nvrtc.nvrtcVersion()", CUDA),
+    ("no driver of NVIDIA's (libcuda.so.1)", _LOADS.format("libcuda.so.1"), "install it"),
+    (
+        "no runtime of CUDA 13 (libcudart.so.13)",
+        _LOADS.format("libcudart.so.13"),
+        "install CUDA's toolkit, or the wheel nvidia-cuda-runtime and name its folder in LD_LIBRARY_PATH",
+    ),
+)
+"""What lacks, where a process of its own cannot load it, and what to do."""
 _TVM = "import sys; sys.modules['torch'] = None; import tvm; print(tvm.__version__)"
 """Without torch, which TVM takes along where it finds it: as the workers load it, and half as long."""
 
@@ -201,10 +212,17 @@ def graphics(devices: Path = Path("/dev")) -> Iterator[Finding]:
     """Nothing where there is no NVIDIA GPU."""
     if not any(devices.glob("nvidia[0-9]*")):
         return
-    if find_spec("cuda") is not None and find_spec("cuda.bindings") is not None:
+    lacking = [(what, step) for what, code, step in _OF_GPUS if not _runs(code)]
+    for what, step in lacking:
+        yield Finding("warn", "GPU", f"NVIDIA's, and {what}", f"to tune for it: {step}")
+    if not lacking:
         yield Finding("ok", "GPU", "NVIDIA's; 'python -m workers.device --gpu' lets networks be tuned for it")
-    else:
-        yield Finding("warn", "GPU", "NVIDIA's, and no compiler for it", f"to tune for it: {CUDA}")
+
+
+def _runs(code: str) -> bool:
+    """In a process of its own: a library that does not fit may end it."""
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, check=False)
+    return done.returncode == 0
 
 
 def confinement() -> Iterator[Finding]:
@@ -230,11 +248,21 @@ def confinement() -> Iterator[Finding]:
         yield Finding("warn", "seccomp", text, f"a 64-bit x86 or ARM Linux built with CONFIG_SECCOMP_FILTER; {trust}")
 
 
+def torch_export() -> Iterator[Finding]:
+    """Nothing where the site takes no such files."""
+    offered = protection.offered()
+    if settings.ALLOW_TORCH_EXPORT and offered is not None and not (offered.scoped and offered.filtered):
+        text = "ALLOW_TORCH_EXPORT=1, and every .pt2 is refused: nothing here would hold back the code in it"
+        step = "Linux 6.12 or newer with landlock among its lsm and seccomp, or leave it out"
+        yield Finding("warn", "torch.export", text, step)
+
+
 def address() -> Finding:
     if running := lock.noted(Path(settings.DATA_DIR)):
         return Finding("ok", "address", f"the site runs at {running}")
     try:
         wanted = listening.configured()
+        listening.admit(wanted, _has_passwords)
         held, found = listening.listen(wanted)
     except listening.Refused as error:
         return Finding("missing", "address", str(error))
@@ -244,8 +272,17 @@ def address() -> Finding:
     return Finding("ok", "address", f"{found.host}:{found.port} is free")
 
 
+def _has_passwords() -> bool:
+    """No database, or one that `up` never filled, has no accounts."""
+    try:
+        return listening.has_passwords()
+    except DatabaseError:
+        return False
+
+
 CHECKS: tuple[Callable[[], Finding | Iterator[Finding]], ...] = (
-    python, packages, tvm, linker, database, queue_server, data_directory, machine, graphics, confinement, address,
+    python, packages, tvm, linker, database, queue_server, data_directory, machine, graphics, confinement, torch_export,
+    address,
 )  # fmt: skip
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 
 PORT = 8000
 TRIES = 50
@@ -71,6 +72,27 @@ def _exact(names: Iterable[str]) -> Iterator[str]:
 def configured() -> Address:
     """As BIND says; one that is empty is not set, here as in the settings. Raises Refused."""
     return parse(settings.BIND, named=bool(os.environ.get("BIND")))
+
+
+def has_passwords() -> bool:
+    """Whether somebody may sign in by one."""
+    return any(user.has_usable_password() for user in get_user_model().objects.filter(is_active=True))
+
+
+def admit(address: Address, passwords: Callable[[], bool] = has_passwords) -> None:
+    """Raises Refused for an address that others reach while the site is not ready for others."""
+    if address.loopback:
+        return
+    lacking = []
+    if not settings.EXTRA_HOSTS or "*" in settings.EXTRA_HOSTS:
+        lacking.append("the names it is reached by in ALLOWED_HOSTS")
+    if not passwords():
+        lacking.append("an account with a password (manage.py account NAME)")
+    if lacking:
+        raise Refused(
+            f"BIND {address.host}:{address.port} lets other machines in, and the site lacks {' and '.join(lacking)}; "
+            "add what is missing, or leave BIND out to stay on this machine"
+        )
 
 
 def listen(address: Address) -> tuple[socket.socket, Address]:

@@ -562,9 +562,73 @@ def test_doctor_says_what_a_gpu_lacks(tmp_path: Path, monkeypatch: pytest.Monkey
 
     assert not list(doctor.graphics(tmp_path))
     (tmp_path / "nvidia0").touch()
-    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
-    (found,) = doctor.graphics(tmp_path)
-    assert found.line().endswith("no compiler for it -> to tune for it: pip install cuda-bindings nvidia-cuda-nvrtc")
-    monkeypatch.setattr(doctor, "find_spec", lambda name: name)
+    none, here = "raise SystemExit(1)", "import ctypes"
+    for lacking in range(3):
+        needs = [
+            (what, none if place == lacking else here, step) for place, (what, _, step) in enumerate(doctor._OF_GPUS)
+        ]
+        monkeypatch.setattr(doctor, "_OF_GPUS", needs)
+        (found,) = doctor.graphics(tmp_path)
+        what, _, step = needs[lacking]
+        assert found.line() == f"warn    GPU: NVIDIA's, and {what} -> to tune for it: {step}"
+    monkeypatch.setattr(doctor, "_OF_GPUS", [(what, here, step) for what, _, step in needs])
     (found,) = doctor.graphics(tmp_path)
     assert found.level == "ok"
+
+
+def test_doctor_looks_for_all_that_a_gpu_is_started_with():
+    from apps.operations import doctor
+
+    compiler, driver, runtime = (code for _, code, _ in doctor._OF_GPUS)
+    assert "nvrtc.nvrtcVersion()" in compiler
+    assert ("libcuda.so.1" in driver, "libcudart.so.13" in runtime) == (True, True)
+    assert doctor._runs(doctor._LOADS.format("libc.so.6"))
+    assert not doctor._runs(doctor._LOADS.format("libnowhere.so.1"))
+
+
+@pytest.mark.parametrize(
+    ("environment", "lacking"),
+    [
+        ({"BIND": "0.0.0.0:8123", "EXTRA_HOSTS": []}, "ALLOWED_HOSTS and an account with a password"),
+        ({"BIND": "0.0.0.0:8123", "EXTRA_HOSTS": ["tuning.example.org"]}, "the site lacks an account with a password"),
+    ],
+)
+@pytest.mark.parametrize("tables", [True, False])
+@pytest.mark.django_db
+def test_doctor_sees_an_address_that_up_refuses(data_dir, settings, monkeypatch, environment, lacking, tables):
+    from django.db import OperationalError
+
+    from apps.operations import doctor, listening
+
+    def none():
+        raise OperationalError("no such table: auth_user")
+
+    for name, value in environment.items():
+        setattr(settings, name, value)
+    if not tables:
+        monkeypatch.setattr(listening, "has_passwords", none)
+    found = doctor.address()
+    assert found.level == "missing"
+    assert lacking in found.text
+
+
+def test_doctor_says_where_torch_export_files_would_be_refused(settings, monkeypatch):
+    from apps.core import protection
+    from apps.operations import doctor
+
+    for allowed, landlock, filtered, warns in (
+        (True, 5, True, 1), (True, 6, False, 1), (True, 6, True, 0), (False, 0, False, 0)
+    ):  # fmt: skip
+        settings.ALLOW_TORCH_EXPORT = allowed
+        known = protection.Protection(landlock, filtered)
+        monkeypatch.setattr(protection, "offered", lambda known=known: known)
+        assert len(list(doctor.torch_export())) == warns
+
+
+def test_doctor_takes_a_machine_of_four_gigabytes_as_large_enough(monkeypatch):
+    from apps.operations import doctor
+
+    for held, level in ((3.83, "ok"), (3.2, "warn")):
+        monkeypatch.setattr(doctor, "memory", lambda held=held: int(held * 2**30))
+        *_, found = doctor.machine()
+        assert (found.name, found.level) == ("memory", level)

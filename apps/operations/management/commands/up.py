@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 from django.db import connections
@@ -30,7 +29,7 @@ class Command(SiteCommand):
             held = lock.take(Path(settings.DATA_DIR))
             wanted = listening.configured()
             call_command("migrate", verbosity=0, interactive=False)
-            _admit(wanted)
+            listening.admit(wanted)
             socket, address = listening.listen(wanted)
         except (listening.Refused, lock.Busy) as error:
             raise CommandError(str(error)) from error
@@ -86,19 +85,3 @@ class Command(SiteCommand):
         with suppress(OSError, ValueError):  # nobody reads it any more, or its disk is full: that ends no site
             self.stderr.write(news)
             self.stderr.flush()
-
-
-def _admit(address: listening.Address) -> None:
-    """Raises Refused for an address that others reach while the site is not ready for others."""
-    if address.loopback:
-        return
-    lacking = []
-    if not settings.EXTRA_HOSTS or "*" in settings.EXTRA_HOSTS:
-        lacking.append("the names it is reached by in ALLOWED_HOSTS")
-    if not any(user.has_usable_password() for user in get_user_model().objects.filter(is_active=True)):
-        lacking.append("an account with a password (manage.py account NAME)")
-    if lacking:
-        raise listening.Refused(
-            f"BIND {address.host}:{address.port} lets other machines in, and the site lacks {' and '.join(lacking)}; "
-            "add what is missing, or leave BIND out to stay on this machine"
-        )
