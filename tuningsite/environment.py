@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import dj_database_url
 
 from apps.core.amounts import bytes_of, shown
+from workers.messages.linker import PIP
 from workers.messages.machine import THREADS, most_cores
 
 
@@ -121,7 +122,7 @@ def _check_driver(name: str) -> None:
         with suppress(ImportError):
             import_module(driver)
             return
-    raise _refused(name, "no driver for PostgreSQL is installed", 'pip install "psycopg[binary]"')
+    raise _refused(name, "no driver for PostgreSQL is installed", f'{PIP} "psycopg[binary]"')
 
 
 def queue(name: str) -> str:

@@ -21,6 +21,8 @@ EXAMPLES = {
     "resnet50": "ResNet-50, 103 MB",
 }
 """Those of `workers.networks.examples` that a page offers, the smallest first, with what it calls them."""
+EVERY = (*EXAMPLES, "alexnet", "vgg19")
+"""All of them: the largest are for the command line."""
 PATIENCE = 120.0  # s for a file to be made
 WAIT = 30.0  # s for another to be done
 PIECE = 1 << 20

@@ -21,12 +21,13 @@ from django.db import DatabaseError, connection
 from apps.core import protection
 from apps.operations import embedded, listening, lock, site
 from apps.operations.site_command import MAKES_NO_TABLES, UNREACHED
-from workers.messages.linker import ADVICE, CUDA, ZIG, find_linker
+from workers.messages.linker import ADVICE, CUDA, PIP, ZIG, find_linker
 from workers.messages.machine import memory, most_cores
 
 Level = Literal["ok", "warn", "missing"]
 
 OLDEST = (3, 11)
+INSTALL = f"{PIP} -r requirements.txt"
 
 _PIN = re.compile(r"^([A-Za-z0-9_.\-]+)(?:\[[^\]]*\])?==([^\s;#]+)")
 _LEAST_DISK, _LEAST_MEMORY = 1 << 30, 7 << 29
@@ -80,11 +81,10 @@ def packages() -> Iterator[Finding]:
             continue
         if found.partition("+")[0] != wanted:  # torch has its build behind the plus
             other.append(f"{name} {found} instead of {wanted}")
-    step = "pip install -r requirements.txt"
     if absent:
-        yield Finding("missing", "packages", ", ".join(absent), step)
+        yield Finding("missing", "packages", ", ".join(absent), INSTALL)
     if other:
-        yield Finding("warn", "packages", ", ".join(other), step)
+        yield Finding("warn", "packages", ", ".join(other), INSTALL)
     if not absent and not other:
         yield Finding("ok", "packages", f"{len(pins)}, all as pinned")
 
@@ -106,7 +106,7 @@ def tvm() -> Finding:
         return Finding("missing", "TVM", "did not load within two minutes", "look for what else keeps the machine busy")
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        return Finding("missing", "TVM", f"cannot be loaded: {last[:300]}", "pip install -r requirements.txt")
+        return Finding("missing", "TVM", f"cannot be loaded: {last[:300]}", INSTALL)
     return Finding("ok", "TVM", f"{done.stdout.strip().splitlines()[-1]} loads")
 
 

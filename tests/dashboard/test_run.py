@@ -18,6 +18,7 @@ from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.reconcile import PATIENCE
 from tests.apps.rows import Site, Told
 from workers.messages import Budget
+from workers.messages.names import WORKERS
 from workers.messages.orders import FUTILE
 
 SCRIPT = {"HX-Request": "true"}
@@ -287,6 +288,7 @@ def test_a_run_that_nobody_takes_says_what_to_do(site: Site, ada: Client, monkey
     page = page_of(ada, run)
     assert "No worker answers" in page
     assert "manage.py doctor" in page
+    assert all(f"<code>manage.py worker {name}</code>" in page for name in WORKERS)
 
 
 def test_with_what_a_run_is_made_is_said_as_soon_as_it_is_known(site: Site, ada: Client) -> None:

@@ -481,11 +481,12 @@ def test_control_says_where_nobody_hears_it(site):
     [
         (("reconcile", "--every", "0"), "0 is not a number greater than 0"),
         (("demo", "--minutes", "nan"), "nan is not a number greater than 0"),
+        (("demo", "--network", "squeeznet"), "invalid choice: 'squeeznet' (choose from 'squeezenet'"),
         (("viewer_cost", "--pairs", "1.5"), "1.5 is not a whole number"),
         (("viewer_cost", "--seconds", "soon"), "'soon' is no number"),
     ],
 )
-def test_a_number_that_makes_no_sense_is_refused(words, reason):
+def test_a_word_that_makes_no_sense_is_refused(words, reason):
     from django.core.management import CommandError, call_command
 
     with pytest.raises(CommandError, match=f"argument {words[1]}: {re.escape(reason)}"):
@@ -610,6 +611,19 @@ def test_doctor_sees_an_address_that_up_refuses(data_dir, settings, monkeypatch,
     found = doctor.address()
     assert found.level == "missing"
     assert lacking in found.text
+
+
+def test_doctor_names_the_python_that_lacks_a_package(monkeypatch):
+    from importlib.metadata import PackageNotFoundError
+
+    from apps.operations import doctor
+
+    def nowhere(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "version", nowhere)
+    (found,) = doctor.packages()
+    assert (found.level, found.step) == ("missing", f"{MANAGE[0]} -m pip install -r requirements.txt")
 
 
 def test_doctor_says_where_torch_export_files_would_be_refused(settings, monkeypatch):

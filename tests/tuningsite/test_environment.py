@@ -87,7 +87,7 @@ def test_a_missing_driver_is_said_with_how_to_have_it(monkeypatch: pytest.Monkey
     with pytest.raises(SystemExit) as refused:
         environment.database("SETTING")
     assert str(refused.value) == (
-        'SETTING: no driver for PostgreSQL is installed. Next step: pip install "psycopg[binary]".'
+        f'SETTING: no driver for PostgreSQL is installed. Next step: {sys.executable} -m pip install "psycopg[binary]".'
     )
 
 

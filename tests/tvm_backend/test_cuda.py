@@ -259,7 +259,7 @@ def test_the_compiler_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPat
         raise OSError
 
     monkeypatch.setattr(nvrtc, "_nvrtc", silent)
-    with pytest.raises(nvrtc.NoCudaCompiler, match=r"here \(OSError\): pip install"):
+    with pytest.raises(nvrtc.NoCudaCompiler, match=r"here \(OSError\): \S+ -m pip install"):
         nvrtc.check()
 
 

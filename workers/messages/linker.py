@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import platform
 import shutil
+import sys
 from importlib.util import find_spec
 
 COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 """Those that TVM's export tries, in its order."""
 ZIG = "ziglang"
-ADVICE = "install a compiler (apt install g++) or the wheel (pip install ziglang, 411 MB)"
+PIP = f"{sys.executable} -m pip install"
+"""For the Python that asks: a terminal's may be another."""
+WHEEL = f"the wheel ({PIP} ziglang, 411 MB)"
+ADVICE = f"install a compiler (apt install g++) or {WHEEL}"
 
-CUDA = "pip install cuda-bindings nvidia-cuda-nvrtc"
+CUDA = f"{PIP} cuda-bindings nvidia-cuda-nvrtc"
 """What makes a GPU's machine code."""
 
 
@@ -29,7 +33,7 @@ def advice(triple: str = "") -> str:
     if native(triple):
         return ADVICE
     package = f"gcc-{gnu(triple)}".replace("_", "-")
-    return f"install a compiler for it (apt install {package}) or the wheel (pip install ziglang, 411 MB)"
+    return f"install a compiler for it (apt install {package}) or {WHEEL}"
 
 
 def native(triple: str) -> bool:

@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import CommandError, CommandParser
 
 from apps.catalog import services as catalog
-from apps.catalog.examples import EXAMPLE, example_file
+from apps.catalog.examples import EVERY, EXAMPLE, example_file
 from apps.catalog.models import Network, Target
 from apps.operations.arguments import above_zero
 from apps.operations.site_command import SiteCommand
@@ -27,7 +27,7 @@ class Command(SiteCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--minutes", type=above_zero, default=3.0)
-        parser.add_argument("--network", default=EXAMPLE)
+        parser.add_argument("--network", choices=EVERY, default=EXAMPLE)
 
     def handle(self, *args: Any, **options: Any) -> None:
         owner = get_user_model().objects.filter(is_active=True).order_by("pk").first()
