@@ -17,6 +17,7 @@ from workers.messages.device import Address
 from workers.sandbox.spawn import ROOT
 from workers.supervision.switchboard import Unreached, dial
 
+SECRET = "of the shell that started it"
 SAID = re.compile(r"waiting on 127\.0\.0\.1:(\d+); the key is in (.+)")
 
 
@@ -28,7 +29,7 @@ class Running:
         self.start(0)
 
     def start(self, port: int) -> None:
-        own = {"PYTHONPATH": self.modules, "TMPDIR": str(self.folder)}
+        own = {"PYTHONPATH": self.modules, "TMPDIR": str(self.folder), "SHELL_TOKEN": SECRET}
         environment = os.environ | own | {"TUNINGSITE_MEASURE_LOCK": str(self.lock.with_name("measure.lock"))}
         said = self.folder / "said"
         with said.open("w") as output:

@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 
-from tests.device.running import Running, device
+from tests.device.running import SECRET, Running, device
 from tests.kernel import needs
 from tests.processes import alive, comes_true
-from workers.device.__main__ import bury, proven
+from workers.device.__main__ import bury, environment, proven
 from workers.messages.device import proofs
 from workers.sandbox.spawn import ROOT
+from workers.sandbox.tree import TREE_VARIABLE
 
 pytestmark = pytest.mark.tvm
 
@@ -58,6 +59,12 @@ for path in sys.argv[1:]:
         print(len(open(path).read()))
     except OSError as error:
         print(error.errno)
+"""
+ENVIRONMENT = """
+import os
+print(os.environ)
+for pid in (os.getpid(), os.getppid()):
+    print(open(f"/proc/{pid}/environ").read())
 """
 LIBRARY = """
 #include <errno.h>
@@ -121,6 +128,23 @@ def test_a_key_that_lies_where_modules_are_found_is_hidden(tmp_path: Path) -> No
         line = own.call()
         assert ran(line, READER, str(tmp_path / "other"), str(tmp_path / "key")).split() == ["0", str(errno.EACCES)]
         line.close()
+
+
+def test_a_script_learns_nothing_of_the_environment_that_the_device_was_started_in(line: Any) -> None:
+    """Whoever starts it may have tokens there, and the kernel keeps what a process was started with."""
+    said = ran(line, ENVIRONMENT)
+    assert said.count("PATH=") >= 2
+    assert SECRET not in said
+
+
+def test_of_its_environment_a_device_keeps_what_finds_cuda_and_what_it_is_ended_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = {"CUDA_HOME": "/cuda", "CUDA_VISIBLE_DEVICES": "1", "LD_LIBRARY_PATH": "/driver", TREE_VARIABLE: "/of"}
+    for name, value in (kept | {"OPENAI_API_KEY": SECRET}).items():
+        monkeypatch.setenv(name, value)
+    assert kept.items() <= environment().items()
+    assert SECRET not in environment().values()
 
 
 def test_what_leaves_its_group_goes_with_its_connection(line: Any) -> None:

@@ -24,7 +24,7 @@ from workers.messages.device import LEAST_KEY, PORT, keep_alive, proofs
 from workers.sandbox.confine import die_with_parent
 from workers.sandbox.landlock import SCOPED
 from workers.sandbox.protection import offered
-from workers.sandbox.spawn import ROOT
+from workers.sandbox.spawn import INHERITED, LOCALE, ROOT, scrubbed
 from workers.sandbox.tree import TREE_VARIABLE, Tree
 from workers.tvm_backend import runtime
 from workers.tvm_backend.worker import serve
@@ -41,6 +41,8 @@ PROBE = (
 )
 """What a process that ends at once asks for."""
 NEEDED = ("numpy", *runtime.LOADING)
+KEPT = (TREE_VARIABLE, "CUDA_HOME", "CUDA_PATH", "CUDA_DEVICE_ORDER")
+"""Of the environment, beside what every child keeps: by the first, what is started here is found and ended."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def main() -> int:
     parser.add_argument("--gpu", action="store_true", help="time on this machine's NVIDIA GPU, not on its processor")
     parser.add_argument("--key", type=Path, default=Path.home() / ".tuningsite-device-key", help="file of the key")
     arguments = parser.parse_args()
+    begin_anew()
     try:
         key = kept_key(arguments.key)
         server = opened(arguments.host, arguments.port)
@@ -97,6 +100,19 @@ def main() -> int:
         with suppress(KeyboardInterrupt):
             listen(server, key, arguments.gpu)
     return 0
+
+
+def begin_anew() -> None:
+    """Starts this program again where its environment holds more than it needs: what it was started with the kernel keeps
+    (/proc/self/environ), and programs of sites may read it, tokens and all."""
+    given = Path("/proc/self/environ").read_bytes().split(b"\0")
+    if {os.fsdecode(one.partition(b"=")[0]) for one in given if one} - {*INHERITED, *LOCALE, *KEPT}:
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment())
+
+
+def environment() -> dict[str, str]:
+    """That of a child, with what CUDA is found by."""
+    return scrubbed({name: os.environ[name] for name in KEPT if name in os.environ})
 
 
 def driver() -> bool:
