@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 
 from tests.device.running import SECRET, Running, device
+from tests.folders import deep
 from tests.kernel import needs
 from tests.processes import alive, comes_true
-from workers.device.__main__ import bury, environment, proven
+from workers.device.__main__ import bury, end, environment, proven
 from workers.messages.device import proofs
 from workers.sandbox.spawn import ROOT
 from workers.sandbox.tree import TREE_VARIABLE
@@ -168,6 +169,16 @@ def test_a_connection_ends_another_by_name_and_number_and_nobody_else(running: R
     line.ask("bury", 5.0, **process)
     assert line.ask("release", 5.0) == {}
     hung.close()
+
+
+def test_a_connection_that_leaves_folders_within_folders_ends_like_any_other(tmp_path: Path) -> None:
+    deep(tmp_path / "own", 1500)
+    process = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    folders = {process.pid: str(tmp_path / "own")}
+    end(process.pid, folders)
+    process.wait(0.0)
+    assert folders == {}
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("message", [b"", b"\xff", b"1", b"x y", b"1 x y", b"9" * 9000 + b" x", b"-1 x"])

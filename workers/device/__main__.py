@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from multiprocessing.connection import Connection, answer_challenge, deliver_cha
 from pathlib import Path
 
 from workers.messages.device import LEAST_KEY, PORT, keep_alive, proofs
+from workers.messages.folders import remove_tree
 from workers.sandbox.confine import die_with_parent
 from workers.sandbox.landlock import SCOPED
 from workers.sandbox.protection import offered
@@ -215,7 +215,7 @@ def end(pid: int, folders: dict[int, str]) -> None:
         if os.waitpid(pid, os.WNOHANG) == (0, 0):
             return
     del folders[pid]
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_tree(folder)
 
 
 def mark(folder: str) -> str:
@@ -232,7 +232,7 @@ def begin(
     try:
         pid = os.fork()
     except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         raise
     if pid:
         folders[pid] = folder
