@@ -49,6 +49,13 @@ def test_of_one_name_there_may_be_so_many_tries_from_wherever(site: Site) -> Non
     assert tried({**RIGHT, "username": "bob"}, REMOTE_ADDR="198.51.100.8") == 302
 
 
+def test_a_form_without_a_password_is_no_try(site: Site) -> None:
+    nothing = [{**WRONG, "password": ""}, {"username": "ada"}]
+    assert [tried(form) for form in nothing * 3] == [200] * 6
+    assert not SignIn.by_address._seen
+    assert not SignIn.by_name._seen
+
+
 def test_strangers_cannot_lock_a_browser_out_in_which_the_name_signed_in_before(site: Site) -> None:
     home = Client()
     assert tried(RIGHT, home) == 302

@@ -48,8 +48,8 @@ class SignIn(LoginView):
         return super().get(request, *args, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """429 for who tries too often."""
-        wait = self._wait()
+        """429 for who tries too often. Without a password nothing is tried."""
+        wait = self._wait() if request.POST.get("password") else 0
         if not wait:
             return super().post(request, *args, **kwargs)
         return _too_often(request, wait)
