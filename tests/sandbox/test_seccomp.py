@@ -69,10 +69,18 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
     assert {name: int(listed[name]) for name in ours if name in listed} == ours
 
 
+LEASED = """
+file = os.open(seccomp.__file__, os.O_RDONLY)
+held = [libc.fcntl(file, command, ctypes.c_long(0)) for command in (1024, 1040, 1026, 1, 3)]
+print(json.dumps([result >= 0 for result in held] + [ctypes.get_errno()]))
+"""
+"""A lease has all wait who open the file to write it, for as long as fs.lease-break-time; who may read it can have one."""
+
+
 def test_what_no_tuning_needs_is_refused() -> None:
     decided = {
         "socket", "socketpair", "clone", "kill", "seccomp", "prlimit64", "setpriority", "utimensat", "ioctl", "open",
-        "openat", "sched_setaffinity",
+        "openat", "sched_setaffinity", "fcntl",
     }  # fmt: skip
     numbers = {name: number for name, number in seccomp.NUMBERS[MACHINE].items() if name not in decided}
     answers = filtered(
@@ -85,6 +93,7 @@ def test_what_no_tuning_needs_is_refused() -> None:
         **dict.fromkeys(("fchmod", "fchown", "fsetxattr", "fremovexattr"), 0),
     }
     assert answers == {name: answered.get(name, EPERM) for name in numbers}
+    assert filtered(LEASED) == [False] * 3 + [True] * 2 + [EPERM]
 
 
 FAMILIES = """
@@ -316,6 +325,11 @@ def test_a_filter_without_prlimit_is_noticed() -> None:
     change = f"seccomp.NUMBERS[{MACHINE!r}]['prlimit64'] = 100000"
     program = "import resource; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE); print(0)"
     assert filtered(program, change=change) == 0
+
+
+@pytest.mark.mutation
+def test_a_filter_without_leases_is_noticed() -> None:
+    assert filtered(LEASED, change=f"seccomp.NUMBERS[{MACHINE!r}]['fcntl'] = 100000")[0]
 
 
 X32 = "print(call(0x40000000 | 41, 1, 1, 0))"

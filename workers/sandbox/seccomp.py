@@ -1,10 +1,10 @@
 """A filter on system calls: a process gives up, for itself and all it starts, what no tuning needs and an attack would.
 
 Above all sockets: Landlock leaves those of UNIX with a path open, and UDP. Then what reaches other processes of the same
-user (their limits, their priority, their shared memory) and what changes the modes, owners, attributes and times of files,
-which Landlock does not know either: by their paths it is refused, of open ones told as done and not done. Written as the
-kernel's classic BPF (Documentation/userspace-api/seccomp_filter.rst, include/uapi/linux/{seccomp,filter,audit}.h), for
-64-bit x86 and ARM.
+user (their limits, their priority, their shared memory), what has them wait for a file or tells which they use, and what
+changes the modes, owners, attributes and times of files, which Landlock does not know either: by their paths it is refused,
+of open ones told as done and not done. Written as the kernel's classic BPF (Documentation/userspace-api/seccomp_filter.rst,
+include/uapi/linux/{seccomp,filter,audit}.h), for 64-bit x86 and ARM.
 A refused call fails with EPERM, one that callers can do without with ENOSYS, so that they fall back.
 """
 
@@ -37,6 +37,7 @@ _ATTRIBUTES = (
     0x401C5820,
     0x40806685,
 )  # FS_IOC_SETFLAGS, for 32 bits, FSSETXATTR, ENABLE_VERITY
+_HOLDS = (1024, 1040, 1026)  # F_SETLEASE and F_SETDELEG, for which others wait who open the file; F_NOTIFY
 
 _SAME_EVERYWHERE = {
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
@@ -58,7 +59,7 @@ NUMBERS = {
         "mq_unlink": 241, "chmod": 90, "fchmodat": 268, "chown": 92, "lchown": 94, "fchownat": 260, "setxattr": 188,
         "lsetxattr": 189, "removexattr": 197, "lremovexattr": 198, "utime": 132, "utimes": 235, "futimesat": 261,
         "utimensat": 280, "ioctl": 16, "fchmod": 91, "fchown": 93, "fsetxattr": 190, "fremovexattr": 199,
-        "truncate": 76, "open": 2, "openat": 257, "sched_setaffinity": 203,
+        "truncate": 76, "open": 2, "openat": 257, "sched_setaffinity": 203, "fcntl": 72, "inotify_add_watch": 254,
     },
     "aarch64": _SAME_EVERYWHERE | {
         "socket": 198, "socketpair": 199, "clone": 220, "kill": 129, "setsid": 157, "ptrace": 117,
@@ -72,7 +73,7 @@ NUMBERS = {
         "semctl": 191, "semtimedop": 192, "msgsnd": 189, "msgrcv": 188, "msgctl": 187, "mq_unlink": 181,
         "fchmodat": 53, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15,
         "utimensat": 88, "ioctl": 29, "fchmod": 52, "fchown": 55, "fsetxattr": 7, "fremovexattr": 16,
-        "truncate": 45, "openat": 56, "sched_setaffinity": 122,
+        "truncate": 45, "openat": 56, "sched_setaffinity": 122, "fcntl": 25, "inotify_add_watch": 27,
     },
 }  # fmt: skip
 _AUDIT_NAMES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -153,6 +154,7 @@ def program(machine: str, network: bool, pins: bool = True, gpu: bool = False) -
         "open": _emptied(1),
         "openat": _emptied(2),
         "ioctl": [_argument(1), *(step for flags in _ATTRIBUTES for step in _when(flags, [_REFUSE])), _PERMIT],
+        "fcntl": [_argument(1), *(step for command in _HOLDS for step in _when(command, [_REFUSE])), _PERMIT],
         # Of an open file, which has no path here.
         "utimensat": [_argument(1), *_unless(0, [_REFUSE]), _argument(1, upper=True), *_when(0, [_PRETEND]), _REFUSE],
     }
