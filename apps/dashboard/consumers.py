@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
-from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from channels.generic.websocket import AsyncJsonWebsocketConsumer, AsyncWebsocketConsumer
 from django.http import Http404
 
 from apps.core.access import owned, user_of
@@ -168,6 +168,16 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
                 await asyncio.wait_for(self.room.wait(), SIGN_OF_LIFE)
             except TimeoutError:
                 await self._say({"seq": self.seq})
+
+
+class Nowhere(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """Says that there is nothing to hear where no run can be; a line like others, of which an address has so many."""
+
+    channel_layer_alias = None  # see `RunConsumer`
+
+    async def connect(self) -> None:
+        await self.accept()
+        await self.close(NOT_THERE if PACE.allows(address_of_socket(self.scope)) else CROWDED)
 
 
 def _number(text: str) -> int:

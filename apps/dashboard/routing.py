@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import path, re_path
 
-from apps.dashboard.consumers import RunConsumer
+from apps.dashboard.consumers import Nowhere, RunConsumer
 
-websocket_urlpatterns = [path("ws/runs/<uuid:run>/", RunConsumer.as_asgi())]
+websocket_urlpatterns = [path("ws/runs/<uuid:run>/", RunConsumer.as_asgi()), re_path("", Nowhere.as_asgi())]

@@ -16,6 +16,7 @@ from django.contrib.sessions.models import Session
 from django.db import close_old_connections
 from django.test import Client
 
+from apps.core.pace import Pace
 from apps.core.seats import Seats
 from apps.dashboard import consumers
 from apps.dashboard.routing import websocket_urlpatterns
@@ -175,6 +176,15 @@ async def closes(viewer: WebsocketCommunicator) -> int:
 async def test_others_and_strangers_are_told_that_there_is_no_such_run(story: Any, who: Callable[[Site], Any]) -> None:
     site, run, _, _ = story
     assert await closes(await line(run, who(site))) == consumers.NOT_THERE
+
+
+@pytest.mark.parametrize("path", ["/", "/ws/runs/x/", "/ws/runs/\0", "/elsewhere"])
+async def test_where_no_run_can_be_is_told_so_at_the_pace_of_other_lines(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "PACE", Pace(2, 60.0))
+    sites = URLRouter(websocket_urlpatterns)
+    assert [await closes(Viewer(sites, path)) for _ in range(3)] == [4404, 4404, 4429]
 
 
 async def closing(viewer: WebsocketCommunicator) -> int:
