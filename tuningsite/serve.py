@@ -18,7 +18,8 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tuningsite.settings")
 
-from daphne import http_protocol, ws_protocol
+from daphne import cli, http_protocol, ws_protocol
+from daphne.access import AccessLogGenerator
 from daphne.cli import CommandLineInterface
 from daphne.server import Server
 from django.conf import settings
@@ -26,6 +27,7 @@ from twisted.internet.threads import deferToThread
 
 from apps.core.amounts import shown
 from apps.core.errors import Refused
+from apps.core.log_lines import without_token
 from apps.core.seats import Seats
 from apps.core.session_cookie import session_of
 from apps.core.spooled_body import BODY
@@ -240,8 +242,16 @@ class SpoolingServer(Server):  # type: ignore[misc]
             await protocol.taken()
 
 
+class AccessLog(AccessLogGenerator):  # type: ignore[misc]
+    """Who asked for what, but for the tokens of links to sign in."""
+
+    def write_entry(self, host: Any, date: Any, request: str, **more: Any) -> None:
+        super().write_entry(host, date, without_token(request), **more)
+
+
 def main() -> None:
     raise_limit()
+    cli.AccessLogGenerator = AccessLog
     http_protocol.WebRequest, http_protocol.HTTPFactory.protocol = BoundedRequest, Connection
     ws_protocol.WebSocketFactory.protocol = Line
     CommandLineInterface.server_class = SpoolingServer

@@ -48,7 +48,7 @@ def served(folder, limit, change="pass", **environment):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("site"), 3 << 20) as found:
+    with served(tmp_path_factory.mktemp("site"), 3 << 20, PYTHONUNBUFFERED="1") as found:
         yield found
 
 
@@ -124,6 +124,14 @@ def spooled(site):
         except OSError:
             continue
     return total
+
+
+def test_the_log_tells_who_asked_for_what_but_no_token_of_a_link(site):
+    """A look ahead does not use it up, nor does a refusal, which Django writes down too."""
+    assert status(site, "/login/a-token/?next=x", [], [], "HEAD")[0] == 405
+    eventually(lambda: site.log("web").count("/login/.../") == 2, 10, "both lines")
+    assert '"HEAD /login/.../?next=x" 405' in site.log("web")
+    assert "a-token" not in site.log("web")
 
 
 def test_a_chunked_body_over_the_limit_is_refused_before_it_ends(site):
