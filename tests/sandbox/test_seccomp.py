@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.kernel import needs
-from workers.sandbox import seccomp, spawn
+from workers.sandbox import landlock, seccomp, spawn
 from workers.sandbox.spawn import Access
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +80,7 @@ print(json.dumps([result >= 0 for result in held] + [ctypes.get_errno()]))
 def test_what_no_tuning_needs_is_refused() -> None:
     decided = {
         "socket", "socketpair", "clone", "kill", "seccomp", "prlimit64", "setpriority", "utimensat", "ioctl", "open",
-        "openat", "sched_setaffinity", "fcntl",
+        "openat", "sched_setaffinity", "fcntl", "mmap",
     }  # fmt: skip
     numbers = {name: number for name, number in seccomp.NUMBERS[MACHINE].items() if name not in decided}
     answers = filtered(
@@ -275,6 +275,30 @@ def test_who_times_nothing_moves_nobody(pins: bool) -> None:
         assert (says(PINNED.replace("OTHER", str(other.pid)), Access(pins=pins)) == many) is not pins
 
 
+MAPPED = """
+import mmap, threading
+def tried(act):
+    try: act(); return True
+    except OSError: return False
+def of_a_file():
+    with open("shared", "wb+") as file:
+        file.truncate(4096)
+        mmap.mmap(file.fileno(), 4096)
+ways = [lambda: mmap.mmap(-1, 4096), lambda: open("/dev/zero", "rb")]
+kept = [lambda: mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), of_a_file, threading.Thread().start]
+print(json.dumps([[tried(way) for way in group] for group in (ways, kept)]))
+"""
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_who_shares_no_memory_holds_what_it_seems_to_hold(shares: bool, tmp_path: Path) -> None:
+    """What is unmapped of memory that is shared and no file's stays, and no process has it among what is resident."""
+    access = Access(write=(str(tmp_path),), shares=shares)
+    (anonymous, zero), kept = says(f"os.chdir({str(tmp_path)!r})\n{MAPPED}", access)
+    assert (anonymous, all(kept)) == (shares, True)
+    assert not zero or not landlock.supported()
+
+
 OPENED = """
 for path in PATHS:
     file = os.open(path, os.O_RDONLY)
@@ -376,7 +400,7 @@ def test_what_is_timed_is_not_slowed_down_against_spectre() -> None:
 def test_a_kernel_that_does_not_filter_stops_only_what_requires_it() -> None:
     for required, starts in ((0, True), (1, False)):
         nothing: dict[str, object] = {"listing": [], "reading": [], "writing": [], "required": required}
-        nothing |= {"network": False, "gpu": False, "pins": True}
+        nothing |= {"network": False, "gpu": False, "pins": True, "shares": True}
         program = (
             "from workers.sandbox import confine, landlock, seccomp\n"
             "seccomp.supported = lambda: False; landlock.supported = lambda: 0; landlock.restrict = lambda **_: 7\n"

@@ -295,7 +295,7 @@ def test_a_kernel_without_landlock_stops_only_what_requires_it(required: bool, s
     program = (
         "import json, sys; from workers.sandbox import confine, landlock\n"
         "landlock.supported = lambda: 0\n"
-        "access = {'listing': [], 'reading': [], 'writing': [], 'network': False, 'gpu': False, 'pins': True}\n"
+        "access = {'listing': [], 'reading': [], 'writing': [], 'network': False, 'gpu': False, 'pins': True, 'shares': True}\n"
         "access['required'] = sys.argv[1] == 'True'\n"
         "limits = dict.fromkeys(('address_space', 'cpu_seconds', 'file_size', 'processes', 'open_files'))\n"
         "print(confine.confine({'parent': None, 'nice': 0, 'limits': limits, 'access': access}).landlock)"

@@ -161,6 +161,16 @@ def test_what_tunes_has_no_end_for_its_whole_a_library_a_day_and_a_file_that_is_
         assert terms_of({**order, "task": "convert"}).deadlines.total < 180
 
 
+def test_who_reads_a_file_of_somebody_else_shares_no_memory_and_moves_nobody(tmp_path, work):
+    network = str(zoo.tiny(tmp_path))
+    order = {"network": network, "source": network, "spec": json.dumps({"network": network}), "work_dir": str(work)}
+    for task in ("inspect", "convert", "tune", "compile"):
+        if task == "convert" and landlock.supported() < landlock.SCOPED:
+            continue
+        access = terms_of({**order, "task": task}).access
+        assert access.shares is access.pins is (task in ("tune", "compile"))
+
+
 def test_every_task_has_a_bound_on_its_processes_where_the_kernel_has_one(tmp_path, work, monkeypatch):
     """Root has none; what it is for others follows from how many threads they have."""
     network = str(zoo.tiny(tmp_path))

@@ -98,10 +98,11 @@ def confine(policy: Mapping[str, Any]) -> Protection:
     access = policy["access"]
     if access is None:
         return Protection()
-    required, pins, gpu = (access.pop(name) for name in ("required", "pins", "gpu"))
+    required = access.pop("required")
+    calls = {name: access.pop(name) for name in ("pins", "gpu", "shares")}
     level = landlock.restrict(**access)
     _drop_capabilities()
-    protection = Protection(level, seccomp.restrict(network=access["network"], pins=pins, gpu=gpu))
+    protection = Protection(level, seccomp.restrict(network=access["network"], **calls))
     if lacking := protection.lacks(required):
         raise PermissionError(f"this work needs {lacking} (take a newer Linux, started with lsm=landlock)")
     return protection

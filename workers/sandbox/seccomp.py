@@ -37,6 +37,7 @@ _ATTRIBUTES = (
     0x401C5820,
     0x40806685,
 )  # FS_IOC_SETFLAGS, for 32 bits, FSSETXATTR, ENABLE_VERITY
+_NAMELESS = 0x21  # MAP_SHARED with MAP_ANONYMOUS
 _HOLDS = (1024, 1040, 1026)  # F_SETLEASE and F_SETDELEG, for which others wait who open the file; F_NOTIFY
 
 _SAME_EVERYWHERE = {
@@ -59,7 +60,7 @@ NUMBERS = {
         "mq_unlink": 241, "chmod": 90, "fchmodat": 268, "chown": 92, "lchown": 94, "fchownat": 260, "setxattr": 188,
         "lsetxattr": 189, "removexattr": 197, "lremovexattr": 198, "utime": 132, "utimes": 235, "futimesat": 261,
         "utimensat": 280, "ioctl": 16, "fchmod": 91, "fchown": 93, "fsetxattr": 190, "fremovexattr": 199,
-        "truncate": 76, "open": 2, "openat": 257, "sched_setaffinity": 203, "fcntl": 72, "inotify_add_watch": 254,
+        "truncate": 76, "open": 2, "openat": 257, "mmap": 9, "sched_setaffinity": 203, "fcntl": 72, "inotify_add_watch": 254,
     },
     "aarch64": _SAME_EVERYWHERE | {
         "socket": 198, "socketpair": 199, "clone": 220, "kill": 129, "setsid": 157, "ptrace": 117,
@@ -73,7 +74,7 @@ NUMBERS = {
         "semctl": 191, "semtimedop": 192, "msgsnd": 189, "msgrcv": 188, "msgctl": 187, "mq_unlink": 181,
         "fchmodat": 53, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15,
         "utimensat": 88, "ioctl": 29, "fchmod": 52, "fchown": 55, "fsetxattr": 7, "fremovexattr": 16,
-        "truncate": 45, "openat": 56, "sched_setaffinity": 122, "fcntl": 25, "inotify_add_watch": 27,
+        "truncate": 45, "openat": 56, "mmap": 222, "sched_setaffinity": 122, "fcntl": 25, "inotify_add_watch": 27,
     },
 }  # fmt: skip
 _AUDIT_NAMES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -81,7 +82,7 @@ _AUDIT_NAMES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # glibc starts threads with clone when there is no clone3, whose flags a filter cannot see; memory that only a
 # descriptor holds counts for nobody. What openat2 is to do lies in memory, too.
 _ABSENT = frozenset({"clone3", "memfd_create", "openat2"})
-_LEFT = frozenset({"seccomp", "sched_setaffinity"})  # a confined process may confine its own children further
+_LEFT = frozenset({"seccomp", "sched_setaffinity", "mmap"})  # a confined process may confine its own children further
 # Whoever may read a file of its user's may do these to it: they need no descriptor to write by. Linkers and archivers ask for
 # them of what they wrote, and break off where they are refused.
 _PRETENDED = frozenset({"fchmod", "fchown", "fsetxattr", "fremovexattr"})
@@ -134,7 +135,7 @@ def _emptied(flags: int) -> Steps:
     return [_argument(flags), _step(_AND, _EMPTY | _MODE), *others, _PERMIT]
 
 
-def program(machine: str, network: bool, pins: bool = True, gpu: bool = False) -> bytes:
+def program(machine: str, network: bool, pins: bool = True, gpu: bool = False, shares: bool = True) -> bytes:
     """The filter of one architecture; raises KeyError for one that it does not know."""
     numbers = NUMBERS[machine]
     steps = [_step(_LOAD, _ARCHITECTURE), *_unless(_AUDIT_NAMES[machine], [_REFUSE]), _step(_LOAD, _NUMBER)]
@@ -160,6 +161,8 @@ def program(machine: str, network: bool, pins: bool = True, gpu: bool = False) -
     }
     if not pins:
         by_arguments["sched_setaffinity"] = [_argument(0), *_when(0, [_PERMIT]), _PRETEND]
+    if not shares:  # what of it is not mapped any more stays, and is no process's
+        by_arguments["mmap"] = [_argument(3), _step(_AND, _NAMELESS), *_when(_NAMELESS, [_REFUSE]), _PERMIT]
     for name, block in by_arguments.items():
         if name in numbers:  # ARM has no open
             steps += _when(numbers[name], block)
@@ -180,16 +183,16 @@ def supported() -> bool:
     return os.uname().machine in NUMBERS and _seccomp(_GET_ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
-def restrict(*, network: bool, pins: bool = True, gpu: bool = False) -> bool:
+def restrict(*, network: bool, pins: bool = True, gpu: bool = False, shares: bool = True) -> bool:
     """Filters this process from now on; False where that cannot be. `network` True leaves it internet sockets, `gpu` True those
-    of CUDA, `pins` False of who runs where only its own say.
+    of CUDA, `pins` False of who runs where only its own say, `shares` False no memory that others may have too.
 
     It cannot leave its session either, so that whoever ends it finds all it started. The caller must have set
     PR_SET_NO_NEW_PRIVS. Raises OSError when a kernel that filters will not take this filter.
     """
     if not supported():
         return False
-    code = program(os.uname().machine, network, pins, gpu)
+    code = program(os.uname().machine, network, pins, gpu, shares)
     instructions = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a count, and at the next multiple of a pointer's size where the instructions are.
     header = struct.pack("@HP", len(code) // 8, ctypes.addressof(instructions))

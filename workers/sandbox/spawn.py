@@ -40,8 +40,15 @@ _SYSTEM_READ = (
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/nsswitch.conf", "/etc/OpenCL",
     "/dev/urandom", "/dev/random",
 )  # fmt: skip
-_SYSTEM_WRITE = ("/dev/null", "/dev/zero", "/dev/full")  # not /dev/shm: what is there is memory that nobody counts
-_GPU_WRITE = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*", "/dev/nvidia-caps", "/proc/self/task")
+_SYSTEM_WRITE = ("/dev/null", "/dev/full")  # neither /dev/shm nor /dev/zero: what is there is memory that nobody counts
+_GPU_WRITE = (
+    "/dev/zero",
+    "/dev/nvidia[0-9]*",
+    "/dev/nvidiactl",
+    "/dev/nvidia-uvm*",
+    "/dev/nvidia-caps",
+    "/proc/self/task",
+)
 """The last since CUDA names its threads there, and does not start without. It is of the process that is confined alone, which
 may so take back that the kernel ends it first when memory runs out."""
 
@@ -74,8 +81,9 @@ class Access:
     `read`. TMPDIR becomes the first of `write` unless the environment names another. `network` True leaves it TCP and
     UDP; sockets of other families are refused where system calls can be filtered. `required`: the least Landlock version
     without which, or without that filter, the process is not started; 0 requires neither. `hidden` stays closed where it
-    lies beneath what is added. `pins` False: it may not say on which processors others run. `gpu` True: it may use
-    CUDA, on a local socket of packets that the driver waits on; in what it starts CUDA does not start.
+    lies beneath what is added. `pins` False: it may not say on which processors others run. `shares` False: it gets
+    no memory that is shared and no file's, of which more stays than any process seems to hold. `gpu` True: it may use CUDA,
+    on a local socket of packets that the driver waits on; in what it starts CUDA does not start.
     """
 
     read: tuple[str, ...] = ()
@@ -85,6 +93,7 @@ class Access:
     required: int = 0
     hidden: tuple[str, ...] = ()
     pins: bool = True
+    shares: bool = True
 
 
 def scrubbed(additions: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -135,6 +144,7 @@ def _access_policy(access: Access, env: Mapping[str, str]) -> dict[str, Any]:
         "network": access.network,
         "gpu": access.gpu,
         "pins": access.pins,
+        "shares": access.shares,
         "required": access.required,
     }
 

@@ -124,7 +124,7 @@ def _inspect(order: Mapping[str, Any]) -> Terms:
             open_files=256,
             nice=5,
         ),
-        access=Access(read=(network,), write=(str(order["work_dir"]),), network=False, pins=False),
+        access=Access(read=(network,), write=(str(order["work_dir"]),), network=False, pins=False, shares=False),
         resident=min(int(RESIDENT_SHARE * memory()), 2 * GIB + 6 * size),
         disk=GIB,
         deadlines=Deadlines(total=VERDICT + more),
@@ -152,7 +152,12 @@ def _convert(order: Mapping[str, Any]) -> Terms:
             nice=5,
         ),
         access=Access(
-            read=(source,), write=(str(order["work_dir"]),), network=False, required=landlock.SCOPED, pins=False
+            read=(source,),
+            write=(str(order["work_dir"]),),
+            network=False,
+            required=landlock.SCOPED,
+            pins=False,
+            shares=False,
         ),
         resident=min(int(RESIDENT_SHARE * memory()), 4 * GIB + 8 * size),
         disk=2 * GIB + 4 * size,  # the checked copy, and what it becomes
