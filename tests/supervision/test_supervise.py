@@ -265,6 +265,27 @@ def test_memory_that_is_shared_is_looked_at_page_by_page_now_and_then_and_when_i
     assert looks == pytest.approx([0.0, 5.2, 10.4, 12.0, 17.2])
 
 
+CROWD = """
+import os, threading, time
+for _ in range(3):
+    if not os.fork(): os._exit(0)
+for _ in range(3): threading.Thread(target=time.sleep, args=(600,)).start()
+os.write(1, b"x")
+time.sleep(600)
+"""
+
+
+def test_a_tree_of_too_many_processes_and_threads_is_ended() -> None:
+    """Those that nobody waits for count: each has a number, of which a machine has so many."""
+    with spawn([sys.executable, "-c", CROWD], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.read(1)
+        Footprint(child.tree, Bounds(threads=7), time.monotonic).check()
+        with pytest.raises(Violation, match="had 7 processes and threads, more than the 6 allowed") as broken:
+            Footprint(child.tree, Bounds(threads=6), time.monotonic).check()
+    assert broken.value.cause == "processes"
+
+
 def litter(tmp_path: Path, total: float = 15.0, **order: Any) -> Ending:
     access = Access(read=(str(Path(__file__).parent),), write=(str(tmp_path),), network=False)
     return supervise(

@@ -172,7 +172,7 @@ def test_who_reads_a_file_of_somebody_else_shares_no_memory_and_moves_nobody(tmp
 
 
 def test_every_task_has_a_bound_on_its_processes_where_the_kernel_has_one(tmp_path, work, monkeypatch):
-    """Root has none; what it is for others follows from how many threads they have."""
+    """Root has none; what it is for others follows from how many threads they have. Whoever supervises counts for all."""
     network = str(zoo.tiny(tmp_path))
     tasks = ("inspect", "tune", "compile", "baseline", "landscape", "hardware")
     orders = [{"task": t, "network": network, "spec": json.dumps({"network": network})} for t in tasks]
@@ -180,7 +180,9 @@ def test_every_task_has_a_bound_on_its_processes_where_the_kernel_has_one(tmp_pa
         orders.append({"task": "convert", "source": network})
     for running in (None, 1000):
         monkeypatch.setattr(threads, "of_user", lambda running=running: running)
-        bounds = {o["task"]: terms_of({**o, "work_dir": str(work)}).limits.processes for o in orders}
+        terms = {o["task"]: terms_of({**o, "work_dir": str(work)}) for o in orders}
+        bounds = {task: found.limits.processes for task, found in terms.items()}
+        assert all(found.threads > 500 for found in terms.values())
         if running is None:
             assert set(bounds.values()) == {None}
         else:

@@ -103,6 +103,7 @@ class Tree:
         self._began = seen.began if seen is not None else -1
         self._known = {leader: self._began}  # pid -> start time
         self._groups: dict[int, int] = {}  # pid -> group, of those whose whole group is ours
+        self._threads = 1
 
     def refresh(self, *, thorough: bool = False) -> list[int]:
         """Looks for members anew and returns the pids of those alive; `thorough` also reads every environment."""
@@ -123,12 +124,17 @@ class Tree:
             inside |= children
             grew = bool(children)
         self._known = {pid: processes[pid].began for pid in inside}
+        self._threads = sum(max(1, processes[pid].threads) for pid in inside)  # a zombie has none, and its number
         self._groups = {
             pid: seen.group
             for pid in inside
             if (seen := processes[pid]).group in inside or number in (seen.session, seen.group)
         }
         return sorted(pid for pid in inside if processes[pid].alive)
+
+    def threads(self) -> int:
+        """Of the members seen at the last refresh, one for a zombie: what a kernel has numbers for."""
+        return self._threads
 
     def resident(self) -> int:
         """Bytes of memory held by the members seen at the last refresh; pages they share count once for each."""

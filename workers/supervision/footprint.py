@@ -24,7 +24,7 @@ class Violation(Exception):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bytes for the whole tree, None for no bound: `resident` of memory, `disk` of files beneath `directories`.
+    """For the whole tree, None for no bound: bytes `resident` of memory and `disk` of files beneath `directories`; `threads`.
 
     `shared`: pages that several have count once. Not for code that means harm, which could share them and write to them all
     between two looks.
@@ -34,6 +34,7 @@ class Bounds:
     shared: bool = False
     disk: int | None = None
     directories: tuple[str, ...] = ()
+    threads: int | None = None
 
 
 class Footprint:
@@ -49,11 +50,13 @@ class Footprint:
 
     def check(self) -> None:
         """Raises Violation for a tree beyond its bounds."""
-        if self._bounds.resident is None and self._bounds.disk is None:
+        if self._bounds.resident is self._bounds.disk is self._bounds.threads is None:
             return
         if self._clock() >= self._search_due:
             self._members = self._tree.refresh()
             self._search_due = self._clock() + _LOOK
+            if self._bounds.threads is not None:
+                self._check_threads(self._bounds.threads)
         if self._bounds.resident is not None:
             self._check_memory(self._bounds.resident)
         if self._bounds.disk is not None and self._clock() >= self._files_due:
@@ -64,6 +67,13 @@ class Footprint:
     def _rest(self, began: float) -> float:
         """Seconds until one may look again, after a look that began then."""
         return (self._clock() - began) / _SHARE
+
+    def _check_threads(self, most: int) -> None:
+        if (held := self._tree.threads()) > most:
+            raise Violation(
+                "processes",
+                f"it and its workers had {held:,} processes and threads, more than the {most:,} allowed; take another network",
+            )
 
     def _check_memory(self, most: int) -> None:
         held, began = self._tree.resident(), self._clock()

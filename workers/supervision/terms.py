@@ -54,6 +54,7 @@ class Terms:
     resident: int | None = None
     shared: bool = False
     disk: int | None = None
+    threads: int | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
     speech: Speech = field(default_factory=Speech)
     env: dict[str, str] = field(default_factory=dict)
@@ -79,6 +80,7 @@ class Terms:
                 resident=self.resident,
                 shared=self.shared,
                 disk=self.disk,
+                threads=self.threads,
                 env=env,
                 pass_fds=handed,
                 cwd=order["work_dir"],
@@ -101,7 +103,12 @@ def _scratch(work_dir: Path) -> Iterator[str]:
 def _processes(beyond: tuple[int, int]) -> int | None:
     """The kernel's bound counts all threads of a user; None where it cannot be told how many those are."""
     running = threads.of_user()
-    return None if running is None else running + beyond[0] + beyond[1] * (os.cpu_count() or 1)
+    return None if running is None else running + _threads(beyond)
+
+
+def _threads(beyond: tuple[int, int]) -> int:
+    """Of a child and all it starts, which are counted where the kernel has no bound, as for root and in containers."""
+    return beyond[0] + beyond[1] * (os.cpu_count() or 1)
 
 
 def terms_of(order: Mapping[str, Any]) -> Terms:
@@ -127,6 +134,7 @@ def _inspect(order: Mapping[str, Any]) -> Terms:
         access=Access(read=(network,), write=(str(order["work_dir"]),), network=False, pins=False, shares=False),
         resident=min(int(RESIDENT_SHARE * memory()), 2 * GIB + 6 * size),
         disk=GIB,
+        threads=_threads(FEW),
         deadlines=Deadlines(total=VERDICT + more),
         speech=READER,
     )
@@ -161,6 +169,7 @@ def _convert(order: Mapping[str, Any]) -> Terms:
         ),
         resident=min(int(RESIDENT_SHARE * memory()), 4 * GIB + 8 * size),
         disk=2 * GIB + 4 * size,  # the checked copy, and what it becomes
+        threads=_threads(FEW),
         deadlines=Deadlines(total=CONVERSION + more),
         speech=READER,
     )
@@ -198,6 +207,7 @@ def _compiling(read: tuple[str, ...], work_dir: str) -> Terms:
         resident=int(RESIDENT_SHARE * memory()),
         shared=True,  # measuring workers have what they were forked with
         disk=DISK,
+        threads=_threads(MANY),
         # Where there is no compiler, zig links, and keeps what it made; the home directory is closed to a child.
         # scikit-learn's joblib would warn that it finds no semaphores, which are in /dev/shm; nothing here needs them.
         env={"ZIG_GLOBAL_CACHE_DIR": str(Path(work_dir) / "zig"), "JOBLIB_MULTIPROCESSING": "0"},
