@@ -7,7 +7,9 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from multiprocessing import Pipe
@@ -22,8 +24,9 @@ from tests.device.running import SECRET, Running, device
 from tests.folders import deep
 from tests.kernel import needs
 from tests.processes import alive, comes_true
-from workers.device.__main__ import bury, end, environment, proven
+from workers.device.__main__ import Key, bury, end, end_full, environment, listen, proven
 from workers.messages.device import proofs
+from workers.sandbox import threads
 from workers.sandbox.spawn import ROOT
 from workers.sandbox.tree import TREE_VARIABLE
 
@@ -67,6 +70,7 @@ print(os.environ)
 for pid in (os.getpid(), os.getppid()):
     print(open(f"/proc/{pid}/environ").read())
 """
+BOUNDS = "import resource as r; print(*(r.getrlimit(kind)[0] for kind in (r.RLIMIT_FSIZE, r.RLIMIT_NPROC)))"
 LIBRARY = """
 #include <errno.h>
 #include <fcntl.h>
@@ -148,6 +152,13 @@ def test_of_its_environment_a_device_keeps_what_finds_cuda_and_what_it_is_ended_
     assert SECRET not in environment().values()
 
 
+def test_a_script_has_a_bound_on_a_file_and_on_processes(line: Any) -> None:
+    size, processes = map(int, ran(line, BOUNDS).split())
+    assert size == 16 * 2**30
+    running = threads.of_user()
+    assert running is None or running < processes < running + 100_000
+
+
 def test_what_leaves_its_group_goes_with_its_connection(line: Any) -> None:
     quiet = "process_group=0, stdout=s.DEVNULL, stderr=s.DEVNULL"
     left = int(ran(line, f"import subprocess as s\nprint(s.Popen(['sleep', '600'], {quiet}).pid)"))
@@ -179,6 +190,32 @@ def test_a_connection_that_leaves_folders_within_folders_ends_like_any_other(tmp
     process.wait(0.0)
     assert folders == {}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_connection_that_fills_the_disk_ends_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.device.__main__.DISK", 1 << 20)
+    processes = [subprocess.Popen(["sleep", "600"], start_new_session=True) for _ in range(2)]
+    folders = {}
+    for process, size in zip(processes, (500_000, 2_000_000), strict=True):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        (folder / "file").write_bytes(b"x" * size)
+        folders[process.pid] = str(folder)
+    before = time.monotonic()
+    assert end_full(folders) >= before + 5.0
+    assert list(folders.values()) == [str(tmp_path / "500000")] == [str(path) for path in tmp_path.iterdir()]
+    end(*folders, folders)
+    for process in processes:
+        process.wait(0.0)
+
+
+def test_what_connections_keep_is_looked_at_while_they_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked(folders: dict[int, str]) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("workers.device.__main__.end_full", looked)
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(KeyboardInterrupt):
+        listen(server, Key(bytearray(b"k" * 32), Path("key")))
 
 
 @pytest.mark.parametrize("message", [b"", b"\xff", b"1", b"x y", b"1 x y", b"9" * 9000 + b" x", b"-1 x"])

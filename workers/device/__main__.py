@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,9 +20,11 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
 from pathlib import Path
 
+from workers.device.room import DISK
 from workers.messages.device import LEAST_KEY, PORT, keep_alive, proofs
 from workers.messages.folders import remove_tree
 from workers.sandbox.confine import die_with_parent
+from workers.sandbox.files import kept
 from workers.sandbox.landlock import SCOPED
 from workers.sandbox.protection import offered
 from workers.sandbox.spawn import INHERITED, LOCALE, ROOT, scrubbed
@@ -31,6 +34,8 @@ from workers.tvm_backend.worker import serve
 
 MOST = 64
 """Connections at a time."""
+LOOK, SHARE = 5.0, 0.02
+"""Seconds between looks at what connections keep in files, and how much of the time these may take."""
 PROVES = 5
 """Seconds in which whoever connects shows that it has the key."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -173,6 +178,7 @@ def kept_key(path: Path) -> Key:
 def listen(server: socket.socket, key: Key, gpu: bool = False) -> None:
     """Until it is interrupted. Every connection's process goes with this one, and its directory, unless this one is killed."""
     folders: dict[int, str] = {}
+    due = 0.0
     server.setblocking(False)
     # Whole messages, and to nobody else: a socket for datagrams would reach whoever has a name.
     graves, buries = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -180,6 +186,8 @@ def listen(server: socket.socket, key: Key, gpu: bool = False) -> None:
         while True:
             for pid in [pid for pid in folders if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)]:
                 end(pid, folders)
+            if time.monotonic() >= due:
+                due = end_full(folders)
             if graves in wait([server, graves], 1.0):
                 bury(graves.recv(256), folders)
             try:
@@ -195,6 +203,8 @@ def listen(server: socket.socket, key: Key, gpu: bool = False) -> None:
     finally:
         for pid in list(folders):
             end(pid, folders)
+        for one in (graves, buries):
+            one.close()
 
 
 def bury(message: bytes, folders: dict[int, str]) -> None:
@@ -216,6 +226,19 @@ def end(pid: int, folders: dict[int, str]) -> None:
             return
     del folders[pid]
     remove_tree(folder)
+
+
+def end_full(folders: dict[int, str]) -> float:
+    """Ends those that keep more files than they may; when to look again."""
+    began = time.monotonic()
+    for pid, folder in list(folders.items()):
+        if kept([folder], Tree(pid, mark(folder)).refresh(), DISK) > DISK:
+            say(
+                f"a connection was ended: it kept more than {DISK / 2**30:.0f} GiB of files, or more than have room there"
+            )
+            end(pid, folders)
+    ended = time.monotonic()
+    return ended + max(LOOK, (ended - began) / SHARE)
 
 
 def mark(folder: str) -> str:

@@ -38,6 +38,7 @@ from typing import Any
 
 import tvm
 
+from workers.device.room import DISK, processes
 from workers.messages.device import PART, PROTOCOL
 from workers.sandbox.lock import MeasureLock, default_path
 from workers.sandbox.spawn import ROOT, Access, Limits, confine_here
@@ -78,7 +79,8 @@ class Device:
         access = Access(read, (str(self._folder),), network=False, gpu=self._gpu, hidden=tuple(map(str, hidden)))
         os.environ["TMPDIR"] = tempfile.tempdir = str(self._folder)
         # CUDA reserves terabytes of addresses, of which it uses few.
-        confine_here(Limits(address_space=None if self._gpu else address_space()), access)
+        addresses = None if self._gpu else address_space()
+        confine_here(Limits(address_space=addresses, file_size=DISK, processes=processes()), access)
 
     def hardware(self, peak: bool) -> Answer:
         hardware = self._detected()
