@@ -18,6 +18,7 @@ from django.db import DatabaseError
 
 from apps.core.errors import Refused
 from workers.messages.full_disk import NO_ROOM
+from workers.messages.whole import whole
 
 RESERVE = 32 << 20
 """Bytes: a few hundred deletions of SQLite at a time."""
@@ -48,13 +49,8 @@ def keep_reserve() -> None:
     path = _reserve()
     if path.exists() or shutil.disk_usage(path.parent).free < 4 * RESERVE:
         return
-    partial = path.with_name("reserve.partial")
-    try:
-        with partial.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, RESERVE)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole(path) as partial, partial.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, RESERVE)
 
 
 def with_reserve(deletes: Callable[P, R]) -> Callable[P, R]:

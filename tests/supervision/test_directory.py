@@ -50,7 +50,7 @@ def test_a_journal_grows_by_its_events_and_not_by_its_checkpoints(tmp_path: Path
 def test_a_checkpoint_that_finds_no_room_leaves_the_one_before_and_the_events(tmp_path: Path) -> None:
     with DirectoryJournal(tmp_path) as journal:
         journal.write([slot(1, {"state": 1})])
-        (tmp_path / "checkpoint.partial").mkdir()
+        (tmp_path / "checkpoint.json.partial").mkdir()
         journal.write([slot(2, {"state": 2})])
         assert journal.history().checkpoint == {"state": 1}
         assert journal.history().events == 2

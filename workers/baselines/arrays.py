@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,21 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.messages.whole import whole
+
 
 def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Writes the file whole or not at all. numpy's savez takes no array of the name "file", which a network's input may have.
 
     Names come from the network: as file names inside the archive they are never extracted.
     """
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    with whole(path) as partial, zipfile.ZipFile(partial, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def save_reference(path: Path, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:

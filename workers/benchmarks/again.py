@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.ours import OUT, Amount, ran, tuned
-from workers.headless.whole import write_whole
 from workers.messages.events import Event
 from workers.messages.orders import best_of
 from workers.messages.spec import RunSpec
+from workers.messages.whole import write_whole
 
 FIRST = "first"
 EARLY = "early.json"

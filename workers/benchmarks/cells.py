@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from workers.headless.whole import write_whole
+from workers.messages.whole import write_whole
 
 Cell = dict[str, Any]
 

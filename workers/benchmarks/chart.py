@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from workers.benchmarks.interval import Interval
+from workers.messages.whole import write_whole
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 900, 480, 70, 250, 40, 60
 COLOURS = (
@@ -260,6 +261,4 @@ def _write(path: Path, title: str, parts: Sequence[str]) -> None:
             "</svg>\n",
         ]
     )
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, text)

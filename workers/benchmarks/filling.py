@@ -18,7 +18,7 @@ from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key
 from workers.benchmarks.machine import Network
 from workers.benchmarks.ours import Incomplete
 from workers.benchmarks.progress import Progress
-from workers.headless.whole import write_whole
+from workers.messages.whole import write_whole
 
 
 class Part(Protocol):

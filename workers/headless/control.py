@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workers.headless.errors import UserMistake
 from workers.headless.run_directory import ARCHIVING, CONTROL, RUN
-from workers.headless.whole import write_whole
+from workers.messages.whole import write_whole
 from workers.supervision.directory import in_use
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from workers.headless.errors import Failure, UserMistake
 from workers.headless.machine import spec_fields, this_machine
 from workers.landscapes import Costs, CurveRecording, LandscapeError, SpaceRecording
 from workers.messages.spec import Budget, RunSpec
+from workers.messages.whole import whole
 
 COSTS = "costs.json"
 
@@ -130,8 +130,8 @@ def _keep(made: Path, out: Path, work: Path) -> None:
     except LandscapeError as error:
         raise Failure(str(error)) from None
     path = out / made.name
-    shutil.copy(made, path.with_name(path.name + ".partial"))
-    os.replace(path.with_name(path.name + ".partial"), path)
+    with whole(path) as partial:
+        shutil.copy(made, partial)
     Display.say(
         f"{path}: {len(recording.header['operators'])} operators, {path.stat().st_size / 1e6:.2f} MB, "
         f"noise {100 * recording.noise:.1f} %"

@@ -13,10 +13,10 @@ from typing import Any
 from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
 from workers.headless.terminal import visible
-from workers.headless.whole import write_whole
 from workers.messages.cores import usable_cores
 from workers.messages.device import Address
 from workers.messages.machine import fingerprint, memory, most_cores
+from workers.messages.whole import write_whole
 
 FIELDS = ("hardware", "peak", "versions")
 SIGN = "fingerprint"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from workers.headless.errors import UserMistake
-from workers.headless.whole import write_whole
 from workers.messages.known import Name, Point, encode_known, points_of, records
+from workers.messages.whole import write_whole
 from workers.supervision.directory import DamagedJournal, events_in
 
 

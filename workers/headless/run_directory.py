@@ -12,11 +12,11 @@ from typing import Any
 from workers.headless.content import content_hash
 from workers.headless.errors import UserMistake
 from workers.headless.records import keep_records
-from workers.headless.whole import write_whole
 from workers.messages.device import Address
 from workers.messages.orders import tune_order
 from workers.messages.spec import AUTO, Budget, RunSpec
 from workers.messages.tuning_log import FILE, encode_row, measurement_row
+from workers.messages.whole import write_whole
 from workers.supervision import DirectoryJournal, History
 from workers.supervision.directory import DamagedJournal, DirectoryBusy
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 from pathlib import Path
@@ -11,6 +10,7 @@ from workers.headless.ask import ask
 from workers.headless.content import content_hash
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.folders import passing_folder
+from workers.messages.whole import whole
 
 EXTENSION = ".pt2"
 
@@ -39,8 +39,5 @@ def _copy(made: Path, work: Path, kept: Path) -> None:
     """What the child names may be anything: a plain file of its own directory is taken."""
     if made.parent != work or not made.exists() or not stat.S_ISREG(made.lstat().st_mode):
         raise Failure(f"the converting process names a file outside of its directory: {made}; nothing is taken")
-    partial = kept.with_suffix(".partial")
-    shutil.copyfile(made, partial, follow_symlinks=False)
-    with partial.open("rb") as written:  # its name says what is in it, also after a power cut
-        os.fsync(written.fileno())
-    os.replace(partial, kept)
+    with whole(kept) as partial:  # its name says what is in it
+        shutil.copyfile(made, partial, follow_symlinks=False)

@@ -22,12 +22,12 @@ from workers.headless.heard import Listened
 from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
 from workers.headless.run_directory import DEFAULT_MINUTES, RunDirectory
-from workers.headless.whole import write_whole
 from workers.messages.device import Address
 from workers.messages.events import Event
 from workers.messages.folders import remove_tree
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MEASURED, Budget, RunSpec
+from workers.messages.whole import write_whole
 from workers.supervision import Ending, Journal, restart_until_progress_stops
 
 LONG = 600.0

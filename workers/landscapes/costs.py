@@ -22,6 +22,7 @@ from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import LandscapeError
 from workers.landscapes.parameters import resolved
 from workers.landscapes.sources import digests
+from workers.messages.whole import write_whole
 
 UNITS = {
     "explorer": ("step",),
@@ -90,10 +91,8 @@ class Costs:
         return hashlib.sha256(json.dumps(charged, sort_keys=True).encode()).hexdigest()[:16]
 
     def write(self, path: Path) -> None:
-        partial = path.with_name(path.name + ".partial")
         found = {"machine": self.machine, "seconds": self.seconds, "sources": self.sources}
-        partial.write_text(json.dumps(found, indent=1, sort_keys=True))
-        partial.replace(path)
+        write_whole(path, json.dumps(found, indent=1, sort_keys=True))
 
     @classmethod
     def read(cls, path: Path) -> Costs:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from workers.engine.space import SPACE_VERSION, Operator
 from workers.landscapes.landscape import LandscapeError
+from workers.messages.whole import whole
 
 FORMAT = 1
 
@@ -60,10 +61,8 @@ def described(operator: Operator) -> dict[str, Any]:
 def write(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Whole or not at all."""
     text = json.dumps({**header, "format": FORMAT, "space_version": SPACE_VERSION, "kind": kind}, sort_keys=True)
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
+    with whole(path) as partial, partial.open("wb") as file:
         np.savez_compressed(file, header=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
-    partial.replace(path)
 
 
 def read(path: Path, *kinds: str) -> tuple[dict[str, Any], Arrays]:

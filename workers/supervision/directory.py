@@ -19,6 +19,7 @@ from workers.messages.causes import UNBUILT
 from workers.messages.channel import Control
 from workers.messages.events import Event, decode, encode
 from workers.messages.orders import slot_taken_up
+from workers.messages.whole import whole
 from workers.supervision.ports import LeaseLost
 
 
@@ -158,13 +159,10 @@ class DirectoryJournal:
     def _keep(self, checkpoint: Any) -> None:
         """In place of the one before: a journal of all of them would grow by gigabytes a day. After the events it was told
         with, for it knows them; where there is no room the one before stays, and a resumed run folds more anew."""
-        partial = self.path / "checkpoint.partial"
-        with suppress(OSError):
+        state = {"size": self._size, "state": checkpoint}
+        with suppress(OSError), whole(self.path / "checkpoint.json") as partial:
             with partial.open("w", encoding="utf-8") as file:
-                json.dump({"size": self._size, "state": checkpoint}, file, separators=(",", ":"), allow_nan=False)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self.path / "checkpoint.json")
+                json.dump(state, file, separators=(",", ":"), allow_nan=False)
 
     def _checkpoint(self) -> Any:
         """None too where it knows more than the journal, which was put back to an earlier state."""

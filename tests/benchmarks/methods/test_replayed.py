@@ -131,6 +131,7 @@ HARMLESS = (
     "workers/headless/machine.py",  # the machine is in the cell's key
     "workers/messages/events.py",  # names
     "workers/messages/spec.py",
+    "workers/messages/whole.py",
     "workers/sandbox/lock.py",  # who waits for whom
     "workers/sandbox/spawn.py",
     "workers/supervision/directory.py",  # reads a journal

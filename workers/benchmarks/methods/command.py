@@ -28,9 +28,9 @@ from workers.benchmarks.progress import Progress
 from workers.benchmarks.text_table import NOTHING, aligned, number
 from workers.headless.display import human
 from workers.headless.errors import UserMistake
-from workers.headless.whole import write_whole
 from workers.messages.effects import BELIEVING, COMPARED
 from workers.messages.spec import ALL, COMPUTE
+from workers.messages.whole import write_whole
 
 FIGURES = "figures"
 

@@ -19,7 +19,7 @@ from workers.benchmarks.machine import Machine, Network
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
 from workers.benchmarks.tally import retold
-from workers.headless.whole import write_whole
+from workers.messages.whole import write_whole
 from workers.tvm_backend import runtime
 
 CLOCK = "clock"
