@@ -14,7 +14,9 @@ from workers.child.peers import ArtifactFailed, run_script
 from workers.headless.ask import Listener
 from workers.messages.events import Event
 from workers.messages.names import READING
-from workers.messages.spec import RunSpec
+from workers.messages.orders import compile_order
+from workers.messages.spec import AUTO, RunSpec
+from workers.messages.tuning_log import FILE
 from workers.supervision import Ending, supervise
 
 LONG = "x" * 300
@@ -31,14 +33,7 @@ def ended(order: dict[str, Any]) -> tuple[Ending, list[Event]]:
 
 
 def compiling(work_dir: Path) -> dict[str, Any]:
-    return {
-        "task": "compile",
-        "spec": SPEC.to_json(),
-        "work_dir": str(work_dir),
-        "name": "net",
-        "best": {},
-        "log": None,
-    }
+    return compile_order(SPEC.to_json(), work_dir, "net", AUTO, {}, None, work_dir / FILE, 0.0, None)
 
 
 def test_what_the_system_refuses_now_is_tried_again_and_says_why(tmp_path: Path) -> None:

@@ -73,7 +73,8 @@ def test_a_wrong_configuration_gives_way_to_the_fastest_that_is_right(faulty: Fa
 
 
 def test_without_a_right_one_the_operator_stays_plain_loops(faulty: Faulty) -> None:
-    kept, _ = mended(faulty.compiled.network, faulty.best, None, nullcontext)
+    faulty.log.write_text("")
+    kept, _ = mended(faulty.compiled.network, faulty.best, faulty.log, nullcontext)
     assert faulty.index not in kept
     assert faulty.error(kept) < 1e-4
 

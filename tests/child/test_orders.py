@@ -23,8 +23,9 @@ from workers.child.tasks import Task
 from workers.headless.ask import Listener, ask
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.channel import ControlReader
-from workers.messages.orders import best_of
-from workers.messages.spec import Budget, RunSpec
+from workers.messages.orders import best_of, compile_order
+from workers.messages.spec import AUTO, Budget, RunSpec
+from workers.messages.tuning_log import FILE
 from workers.supervision import DirectoryJournal, supervise
 
 pytestmark = pytest.mark.tvm
@@ -108,22 +109,13 @@ def test_tune_refuses_a_method_that_does_not_exist(zoo_cache: Path, tmp_path: Pa
     assert "lottery" in listener.events[-1]["reason"]
 
 
-def compile_order(tuned: tuple[Path, str], work: Path) -> dict[str, Any]:
+def compiling(tuned: tuple[Path, str], work: Path, clock: float = 0.0) -> dict[str, Any]:
     with DirectoryJournal(tuned[0]) as journal:
         operators = next(event["operators"] for event in journal.events() if event["kind"] == "operators")
         measurements = journal.history().measurements
-    log = work / "tuning_log.jsonl"
+    log = work / FILE
     log.write_text("".join(json.dumps({"kind": "measurement", **row}) + "\n" for row in measurements))
-    return {
-        "task": "compile",
-        "spec": tuned[1],
-        "work_dir": str(work),
-        "name": "tiny",
-        "layout": "auto",
-        "best": best_of(measurements, operators),
-        "latency": 1e-5,
-        "log": str(log),
-    }
+    return compile_order(tuned[1], work, "tiny", AUTO, best_of(measurements, operators), 1e-5, log, clock, None)
 
 
 @dataclass(frozen=True)
@@ -138,7 +130,7 @@ class Compiled:
 @pytest.fixture(scope="module")
 def compiled(tuned: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     """After an hour of tuning that found all configurations of an operator equally fast: the network decides."""
-    order = {**compile_order(tuned, tmp_path_factory.mktemp("compiled")), "clock": 3600.0}
+    order = compiling(tuned, tmp_path_factory.mktemp("compiled"), 3600.0)
     log = Path(order["log"])
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     equals = [{**row, "seconds": row["seconds"] and order["best"][str(row["operator"])]["seconds"]} for row in rows]
@@ -194,7 +186,7 @@ def test_a_network_with_a_scalar_for_input_and_names_of_savez_is_tuned_verified_
     (tmp_path / "run").mkdir()
     with DirectoryJournal(tmp_path / "run") as journal:
         supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path / "run")}, journal)
-    assert here(compile_artifact, compile_order((tmp_path / "run", spec), tmp_path / "run"))[-1]["passed"]
+    assert here(compile_artifact, compiling((tmp_path / "run", spec), tmp_path / "run"))[-1]["passed"]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +196,7 @@ def test_a_network_with_a_scalar_for_input_and_names_of_savez_is_tuned_verified_
 def test_compile_refuses_configurations_of_another_operator_or_version(
     tuned: tuple[Path, str], tmp_path: Path, what: str, said: str
 ) -> None:
-    order = compile_order(tuned, tmp_path)
+    order = compiling(tuned, tmp_path)
     assert len(order["best"]["0"][what]) == 16
     order["best"]["0"][what] = "0" * 16
     with pytest.raises(Failure, match=said):
@@ -343,7 +335,7 @@ def test_the_network_is_cleaned_once_for_library_and_description_and_need_not_be
         return cleaned(path, shapes)
 
     monkeypatch.setattr(network, "cleaned", watched)
-    order = compile_order(tuned, tmp_path)
+    order = compiling(tuned, tmp_path)
     del order["best"]["0"]
     heard = here(runs[task], order)
     assert len(seen) == 1

@@ -22,7 +22,9 @@ from workers.child.turn import TurnLock
 from workers.landscapes import SimulatedClock
 from workers.messages.channel import ControlReader
 from workers.messages.events import Event
-from workers.messages.spec import RunSpec
+from workers.messages.orders import compile_order
+from workers.messages.spec import AUTO, RunSpec
+from workers.messages.tuning_log import FILE
 from workers.sandbox.lock import MeasureLock
 
 BEAT = 10.0  # s between beats
@@ -166,7 +168,8 @@ def test_no_task_is_given_up_while_others_measure(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
 ) -> None:  # fmt: skip
     task, ended = prepared(monkeypatch, request), list[type[BaseException]]()
-    order = {"spec": RunSpec("net.onnx", {"kind": "llvm"}, 1, 1e11, 1e10).to_json(), "work_dir": str(tmp_path)}
+    spec = RunSpec("net.onnx", {"kind": "llvm"}, 1, 1e11, 1e10).to_json()
+    order = compile_order(spec, tmp_path, "net", AUTO, {}, None, tmp_path / FILE, 0.0, None)
     order |= {"kind": "costs", "hardware": {"name": "a machine"}}  # of a recording
     pulse.patience = math.inf
 

@@ -12,6 +12,7 @@ from tests import zoo
 from tests.folders import deep
 from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
+from workers.messages.tuning_log import FILE
 from workers.sandbox import landlock, seccomp, threads
 from workers.supervision import supervise
 from workers.supervision.ports import Speech
@@ -105,6 +106,7 @@ def test_a_child_reaches_its_network_and_its_directory_and_nothing_else(tmp_path
         "source": str(network),
         "spec": json.dumps({"network": str(network)}),
         "work_dir": str(work),
+        "log": str(work / FILE),
         "paths": paths,
         "server": str(tmp_path / "socket"),
     }
@@ -142,9 +144,14 @@ def test_nothing_is_converted_where_sockets_stay_open(tmp_path, work, monkeypatc
 
 def test_every_task_has_a_bound_on_all_its_files(tmp_path, work):
     network = str(zoo.tiny(tmp_path))
+    order = {
+        "network": network,
+        "spec": json.dumps({"network": network}),
+        "log": str(work / FILE),
+        "work_dir": str(work),
+    }
     for task in ("inspect", "tune", "compile", "baseline", "landscape", "hardware"):
-        order = {"task": task, "network": network, "spec": json.dumps({"network": network}), "work_dir": str(work)}
-        terms = terms_of(order)
+        terms = terms_of({**order, "task": task})
         assert terms.disk >= terms.limits.file_size
 
 
@@ -152,6 +159,7 @@ def test_what_tunes_has_no_end_for_its_whole_a_library_a_day_and_a_file_that_is_
     """A benchmark of hours may hold the measuring lock; what a file of somebody else says that it waits for is nothing."""
     network = str(zoo.tiny(tmp_path))
     order = {"network": network, "source": network, "spec": json.dumps({"network": network}), "work_dir": str(work)}
+    order["log"] = str(work / FILE)
     for task in ("tune", "landscape", "hardware"):
         assert terms_of({**order, "task": task}).deadlines.total is None
     for task in ("compile", "baseline"):
@@ -175,7 +183,8 @@ def test_every_task_has_a_bound_on_its_processes_where_the_kernel_has_one(tmp_pa
     """Root has none; what it is for others follows from how many threads they have. Whoever supervises counts for all."""
     network = str(zoo.tiny(tmp_path))
     tasks = ("inspect", "tune", "compile", "baseline", "landscape", "hardware")
-    orders = [{"task": t, "network": network, "spec": json.dumps({"network": network})} for t in tasks]
+    spec, log = json.dumps({"network": network}), str(work / FILE)
+    orders = [{"task": t, "network": network, "spec": spec, "log": log} for t in tasks]
     if landlock.supported() >= landlock.SCOPED:
         orders.append({"task": "convert", "source": network})
     for running in (None, 1000):
@@ -291,7 +300,7 @@ def test_a_child_takes_the_measuring_lock_and_can_do_nothing_else_where_that_lie
     lock = tmp_path / "none" / "measure.lock"
     monkeypatch.setenv("TUNINGSITE_MEASURE_LOCK", str(lock))
     spec = json.dumps({"network": str(zoo.tiny(tmp_path))})
-    order = {"task": task, "spec": spec, "work_dir": str(work)}
+    order = {"task": task, "spec": spec, "log": str(work / FILE), "work_dir": str(work)}
     terms_of(order)
     lock.with_name("others").write_bytes(bytes(2 << 20))
     ending, _ = attempt(order, argv=(sys.executable, "-c", LOCKING), disk=1 << 20)

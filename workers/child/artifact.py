@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 
 def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
-    """An order: {spec, layout, name, best: {operator: {key, sketch, choices, seconds}}, log: path | null, work_dir,
-    device: its address | null}.
+    """An order of `messages.orders.compile_order`.
 
     Tells `baseline` and `end_to_end` events and a result {passed, verdict, latency, onnxruntime, ratio, archive}; `archive` is
     null when the outputs differ: what is wrong is never offered. On a device elsewhere there may be no ONNX Runtime to be
@@ -45,7 +44,7 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     folder = work / "artifact"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    device = order.get("device")
+    device = order["device"]
     hardware = asked(peak=False)["hardware"] if device else None  # before: one that is gone is said at once
     pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
     rehearsal = _build(order, spec, folder, pulse, hardware)
@@ -72,7 +71,7 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
         seconds=ours.median,
         spread=half_range(ours),
         runs=ours.runs,
-        latency=order.get("latency"),
+        latency=order["latency"],
         verified=verdict.passed,
         error=verdict.reason,
     )
@@ -139,10 +138,10 @@ def _build(
     check_tools(target)
     cores, lock = runtime.spread_threads(), TurnLock(pulse)
     with lock.shared():
-        imported, inspection = import_cleaned(spec, target, order.get("layout") or spec.layout, spec.balance)
+        imported, inspection = import_cleaned(spec, target, order["layout"], spec.balance)
         network = Network.of(imported, target)
         best = configurations(order["best"], network, spec)
-    log = Path(order["log"]) if order.get("log") else None
+    log = Path(order["log"])
     if mending:
         chosen = _mended(network, best, log, lock, pulse)
         with lock.shared():
@@ -151,7 +150,7 @@ def _build(
         with lock.shared():
             chosen, built, rehearsal = best, network.compiled(best), None
     else:
-        tuned, latency = order.get("clock", 0.0), order.get("latency")
+        tuned, latency = order["clock"], order["latency"]
         chosen, built, rehearsal = rehearsed(network, best, log, tuned, latency, inspection, cores, pulse)
     with lock.shared():
         network.database(chosen, folder)
@@ -162,9 +161,7 @@ def _build(
     return told
 
 
-def _mended(
-    network: Network, best: Mapping[int, Timed], log: Path | None, lock: TurnLock, pulse: Pulse
-) -> dict[int, Timed]:
+def _mended(network: Network, best: Mapping[int, Timed], log: Path, lock: TurnLock, pulse: Pulse) -> dict[int, Timed]:
     """Says which it replaced."""
 
     def turn(name: str) -> AbstractContextManager[Any]:

@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workers.messages.orders import latest
-from workers.messages.tuning_log import measurements_in
+from workers.child.logged import fastest_first
 
 if TYPE_CHECKING:
     from workers.tvm_backend.library import Network, Timed
@@ -26,14 +25,15 @@ its like."""
 def mended(
     network: Network,
     best: Mapping[int, Timed],
-    log: Path | None,
+    log: Path,
     turn: Callable[[str], AbstractContextManager[Any]],
 ) -> tuple[dict[int, Timed], list[str]]:
     """Right configurations by operator, and the names of the operators that had a wrong one; an operator that none was found
     for is left out. Runs every operator as plain loops, which for a large network takes a minute, inside `turn` of its name."""
-    kept, wrong, logged = dict(best), [], _fastest(log) if log else {}
+    kept, wrong, logged = dict(best), [], fastest_first(log)
     for index, first in best.items():
-        name, others = network.extracted[index].name, [one for one in logged.get(index, ()) if one[:2] != first[:2]]
+        fastest = logged.get(index, [])[:TRIES]
+        name, others = network.extracted[index].name, [one for one in fastest if one[:2] != first[:2]]
         with turn(name):
             right = _right(network.workloads[index], [first, *others])
         if right == first:
@@ -55,12 +55,3 @@ def _right(workload: Workload, configurations: Sequence[Timed]) -> Timed | None:
             if plain.computes(*configuration[:2]):
                 return configuration
     return None
-
-
-def _fastest(log: Path) -> dict[int, list[Timed]]:
-    """By operator, the fastest TRIES in the tuning log, in order."""
-    found: dict[int, set[Timed]] = {}
-    for row in latest(measurements_in(log)):
-        configuration = (int(row["sketch"]), tuple(row["choices"]), float(row["seconds"]))
-        found.setdefault(int(row["operator"]), set()).add(configuration)
-    return {index: sorted(known, key=lambda one: one[2])[:TRIES] for index, known in found.items()}

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workers.baselines.inputs import seeded_inputs
+from workers.child.logged import fastest_first
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
-from workers.messages.orders import latest
-from workers.messages.tuning_log import measurements_in
 from workers.networks.inspect import Inspection
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class Rehearsal:
 def rehearsed(
     network: Network,
     best: Best,
-    log: Path | None,
+    log: Path,
     tuned: float,
     latency: float | None,
     inspection: Inspection,
@@ -98,7 +97,7 @@ def rehearsed(
         build = time.monotonic() - began
         turn = rehearsal.shortest_turns(latency) if latency else math.inf
         count = affordable(tuned, build, turn, inspection.parameter_bytes)
-        candidates = rivals(log, best, count) if log and count > 0 else {}
+        candidates = rivals(log, best, count) if count > 0 else {}
         try:
             builds += [network.compiled(variant) for variant in variants(best, candidates)]
         except (
@@ -139,16 +138,13 @@ def affordable(tuned: float, build: float, turns: float, weights: int) -> int:
 def rivals(log: Path, best: Best, count: int) -> dict[int, list[Timed]]:
     """By operator, its best and then its `count` fastest others in the tuning log at `log` that took at most WITHIN times
     the best; operators without a rival are left out."""
-    found: dict[int, set[Timed]] = {}
-    for row in latest(measurements_in(log)):
-        index = int(row["operator"])
-        if index in best and row["seconds"] <= WITHIN * best[index][2]:
-            found.setdefault(index, set()).add((int(row["sketch"]), tuple(row["choices"]), float(row["seconds"])))
     candidates = {}
-    for index, configurations in found.items():
-        others = sorted((c for c in configurations if c[:2] != best[index][:2]), key=lambda c: c[2])
+    for index, ranked in fastest_first(log).items():
+        if (first := best.get(index)) is None:
+            continue
+        others = [other for other in ranked if other[:2] != first[:2] and other[2] <= WITHIN * first[2]]
         if others:
-            candidates[index] = [best[index], *others[:count]]
+            candidates[index] = [first, *others[:count]]
     return candidates
 
 

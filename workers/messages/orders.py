@@ -106,7 +106,7 @@ def tune_order(
     operators: Iterable[Row],
     layout: str,
     known: Path | None,
-    device: Address | None = None,
+    device: Address | None,
 ) -> dict[str, Any]:
     """An attempt at a run: what its journal holds so far, its layout among it (AUTO before one was told), a file of what
     earlier runs found (messages.known), and the device that programs are timed on, where that is not this machine."""
@@ -134,11 +134,11 @@ def compile_order(
     best: Mapping[str, Row],
     latency: float | None,
     log: Path,
-    clock: float = 0.0,
-    device: Address | None = None,
+    clock: float,
+    device: Address | None,
 ) -> dict[str, Any]:
-    """The artifact of the best so far; `layout` is what the run was made with, "none" where it made no difference. `device` as
-    in `tune_order`."""
+    """The artifact of the `best_of` so far, and their `latency_of` where all have one; `layout` is what the run was made with,
+    "none" where it made no difference, `log` its tuning log, `clock` the seconds that it tuned. `device` as in `tune_order`."""
     return {
         "task": "compile",
         "spec": spec,
