@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import io
-import sys
-from functools import partial
 from typing import Any
 
 import pytest
@@ -12,8 +10,9 @@ from workers.benchmarks.latency_table import table as latency_table
 from workers.benchmarks.progress import Progress
 from workers.benchmarks.speed_blocks import blocks
 from workers.benchmarks.speed_table import table
-from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns
-from workers.child.peers import RUNS, TURNS, Peer
+from workers.benchmarks.turns import OURS
+from workers.child.peers import RUNS, TURNS
+from workers.messages.baselines import ONNX_RUNTIME
 
 
 def cell(arm: str, points: list[list[float]], seconds: float, seed: int = 0, **other: Any) -> Cell:
@@ -191,27 +190,6 @@ def test_a_void_cell_is_counted_named_and_in_no_figure(compared: list[Cell]) -> 
 def test_our_cells_stand_in_both_layouts(compared: list[Cell]) -> None:
     found = blocks([*compared, cell("stock", [[300.0, 9e-3]], 300.0, layout="free")])
     assert [(block.layout, len(block.cells)) for block in found] == [("free", 3), ("same", 4)]
-
-
-def test_libraries_take_turns_and_one_that_fails_is_left_out() -> None:
-    again = "import itertools, sys\nfor _ in itertools.chain([0], sys.stdin): print('loud'); print({}, flush=True)"
-    said = {
-        OURS: '{"seconds": [2.0, 2.0]}',
-        ONNX_RUNTIME: '{"seconds": [1.0, 1.0], "version": "1"}',
-        "torch.compile": '{"error": "no C++ compiler"}',
-    }
-    ticks: list[str] = []
-    libraries = {
-        name: partial(Peer, name, [sys.executable, "-c", again.format(repr(line))]) for name, line in said.items()
-    }
-    turns = in_turns(libraries, ticks.append)
-    assert ticks[3:7] == [f"turn {turn} of {TURNS}: {name}" for turn in (1, 2) for name in (OURS, ONNX_RUNTIME)]
-    assert turns.ratios(OURS, ONNX_RUNTIME) == [2.0] * TURNS
-    found = turns.to_json()
-    assert found["latencies"][OURS]["runs"] == 2 * TURNS
-    assert set(found["latencies"]) == {OURS, ONNX_RUNTIME}
-    assert found["errors"] == {"torch.compile": "torch.compile: no C++ compiler"}
-    assert turns.notes(ONNX_RUNTIME) == {"version": "1"}
 
 
 def latencies(name: str, ours: float, errors: dict[str, str], cpu: str = "A CPU", **more: float) -> Cell:

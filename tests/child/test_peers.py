@@ -12,7 +12,7 @@ import pytest
 from tests import zoo
 from tests.processes import eventually, stat_of
 from workers.child import peers
-from workers.child.peers import LEAST, TURNS, ArtifactFailed, Peer, turns, undisturbed
+from workers.child.peers import ArtifactFailed, Peer, undisturbed
 from workers.messages.machine import THREADS
 from workers.messages.spec import RunSpec
 
@@ -101,12 +101,6 @@ def test_the_quickest_quarter_of_the_turns_counts() -> None:
     assert undisturbed(blocks).runs == 4
     assert undisturbed(blocks[:1]).median == 7.0
     assert undisturbed([[3.0], [1.0], [2.0], [4.0], [5.0]]).runs == 3, "of one run nobody knows how it spreads"
-
-
-def test_a_slow_network_has_fewer_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list(turns()) == list(range(TURNS))
-    monkeypatch.setattr(peers, "LONGEST", -1.0)
-    assert list(turns()) == list(range(LEAST))
 
 
 def test_both_are_timed_on_as_many_threads_whatever_the_site_may_use_by_now(

@@ -21,12 +21,13 @@ from workers.benchmarks.latency_table import table
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
-from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns, pair
+from workers.benchmarks.turns import OURS, in_turns, pair
 from workers.child.peers import RUNS, TURN, Peer
 from workers.child.verification import verified
 from workers.engine.methods import METHODS
 from workers.headless.arguments import out_directory
 from workers.headless.errors import UserMistake
+from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from workers.benchmarks.cells import DONE, Cell
 from workers.benchmarks.text_table import NOTHING, aligned, milliseconds, number
-from workers.benchmarks.turns import ONNX_RUNTIME, OURS
+from workers.benchmarks.turns import OURS
+from workers.messages.baselines import ONNX_RUNTIME
 
 OTHERS = ("PyTorch", "torch.compile")
 SAME_OUTPUT = 1e-3

@@ -16,7 +16,7 @@ from workers.benchmarks.process import PartFailed, environment, lines
 from workers.benchmarks.tally import Tally
 from workers.messages.events import Event
 from workers.messages.spec import RunSpec
-from workers.supervision.directory import events_in
+from workers.supervision.directory import events_in, holds_journal
 
 OUT = "tune"
 
@@ -76,7 +76,7 @@ def run_tune(
     code = lines(argv, "", environment(threads, work), None, hear, tick)
     (work / "log").write_text("\n".join(said))
     run = out / "run"
-    return Told(code, said[-1], out, list(events_in(run)) if (run / "journal.jsonl").is_file() else [])
+    return Told(code, said[-1], out, list(events_in(run)) if holds_journal(run) else [])
 
 
 def tuned(

@@ -22,12 +22,13 @@ from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
 from workers.benchmarks.speed_blocks import AGAIN, THEIRS, blocks
 from workers.benchmarks.speed_table import table
-from workers.benchmarks.turns import ONNX_RUNTIME, OURS, in_turns, pair
+from workers.benchmarks.turns import OURS, in_turns, pair
 from workers.child.verification import verified
 from workers.engine.methods import METHODS
 from workers.headless.arguments import out_directory
 from workers.headless.display import human
 from workers.headless.errors import UserMistake
+from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 from workers.tvm_backend import runtime

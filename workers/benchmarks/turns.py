@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from workers.baselines.order import Latency
-from workers.child.peers import TURNS, ArtifactFailed, Peer, library, onnxruntime, turns, undisturbed
+from workers.child.peers import LEAST, LONGEST, TURNS, ArtifactFailed, Peer, library, onnxruntime, undisturbed
+from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.spec import RunSpec
 
-OURS, ONNX_RUNTIME = "TVM", "ONNX Runtime"
+OURS = "TVM"
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,15 @@ class Turns:
             "ratios": {name: self.ratios(name, ONNX_RUNTIME) for name in self.blocks if name != ONNX_RUNTIME},
             "errors": dict(self.errors),
         }
+
+
+def turns() -> Iterator[int]:
+    """Numbers of turns, until LONGEST seconds are over."""
+    end = time.monotonic() + LONGEST
+    for turn in range(TURNS):
+        if turn >= LEAST and time.monotonic() > end:
+            return
+        yield turn
 
 
 def in_turns(libraries: Mapping[str, Callable[[], Peer]], tick: Callable[[str], None]) -> Turns:

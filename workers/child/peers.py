@@ -136,12 +136,12 @@ def run_script(spec: RunSpec, folder: Path, *arguments: str) -> Peer:
 
 
 def library(spec: RunSpec, folder: Path) -> Peer:
-    """`run.py` in `folder`, to be timed in `turns`; raises ArtifactFailed."""
+    """`run.py` in `folder`, to be timed `in_turns`; raises ArtifactFailed."""
     return run_script(spec, folder, "--turns", "--runs", str(RUNS), "--seconds", str(TURN))
 
 
 def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS, scale: float = 1.0, positive: bool = False) -> Peer:
-    """To be timed in `turns` on as many threads as the library, or, with 0 runs, reference outputs for every seed under `work`,
+    """To be timed `in_turns` on as many threads as the library, or, with 0 runs, reference outputs for every seed under `work`,
     of inputs of that `scale`, and `positive` or not, for which a device's threads may be more than there are cores here; raises
     ArtifactFailed."""
     references = str(work / "references")
@@ -150,15 +150,6 @@ def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS, scale: float = 1.0,
         spec.network, references, dict(spec.inputs), scale, SEEDS, threads, runs, longest=TURN, positive=positive
     )
     return Peer(ONNX_RUNTIME, [sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json())
-
-
-def turns(count: int = TURNS) -> Iterator[int]:
-    """Numbers of turns, until LONGEST seconds are over."""
-    end = time.monotonic() + LONGEST
-    for turn in range(count):
-        if turn >= LEAST and time.monotonic() > end:
-            return
-        yield turn
 
 
 def in_turns(

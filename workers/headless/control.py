@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 from workers.headless.errors import UserMistake
-from workers.headless.run_directory import ARCHIVING, CONTROL, RUN
+from workers.headless.run_directory import ARCHIVING, RUN
 from workers.messages.whole import write_whole
-from workers.supervision.directory import in_use
+from workers.supervision.directory import CONTROL, holds_journal, in_use
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0 when the run was told; it obeys within seconds."""
     directory = Path(arguments.out) / RUN
-    if not (directory / "journal.jsonl").is_file():
+    if not holds_journal(directory):
         raise UserMistake(f"{arguments.out}: no run was started there; name the directory given as --out")
     if not in_use(directory):
         raise UserMistake(f"{arguments.out}: the run there is not under way: nobody would hear it")

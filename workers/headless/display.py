@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from workers.headless.heard import Listened
 from workers.headless.terminal import visible
 from workers.messages.baselines import UNTUNED
 from workers.messages.effects import effects_of
 from workers.messages.events import Event
 from workers.messages.spec import Budget
-from workers.supervision import Ending, Journal, Wish
+from workers.supervision import Ending, Journal
 
 
 class Display:
@@ -48,8 +49,8 @@ class Display:
             signal.signal(signal.SIGINT, before)
 
     def over(self, journal: Journal) -> Journal:
-        """The journal, with this display looking on."""
-        return _Shown(journal, self)
+        """The journal, with this display looking on: it shows what is kept, and an interrupt stops the run."""
+        return Listened(journal, self.hear, lambda: "stop" if self.stopping else journal.heartbeat())
 
     def hear(self, event: Event) -> None:
         kind = event["kind"]
@@ -106,21 +107,6 @@ class Display:
         sys.stderr.write(f"\r\033[K{text}" if self._terminal else f"{text}\n")
         self._moving = self._terminal
         sys.stderr.flush()
-
-
-class _Shown:
-    """A journal that shows what it has kept."""
-
-    def __init__(self, journal: Journal, display: Display) -> None:
-        self._journal, self._display = journal, display
-
-    def write(self, events: Sequence[Event]) -> None:
-        self._journal.write(events)
-        for event in events:
-            self._display.hear(event)
-
-    def heartbeat(self) -> Wish:
-        return "stop" if self._display.stopping else self._journal.heartbeat()
 
 
 def of_earlier(operators: Sequence[dict[str, Any]], what: str) -> int:

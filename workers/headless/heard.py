@@ -49,15 +49,15 @@ class Heard:
 
 
 class Listened:
-    """A journal with somebody listening to what it has kept."""
+    """A journal with somebody listening to what it has kept, who may say what is `wanted` in its place."""
 
-    def __init__(self, journal: Journal, hear: Callable[[Event], None]) -> None:
+    def __init__(
+        self, journal: Journal, hear: Callable[[Event], None], wanted: Callable[[], Wish] | None = None
+    ) -> None:
         self._journal, self._hear = journal, hear
+        self.heartbeat = wanted or journal.heartbeat
 
     def write(self, events: Sequence[Event]) -> None:
         self._journal.write(events)
         for event in events:
             self._hear(event)
-
-    def heartbeat(self) -> Wish:
-        return self._journal.heartbeat()

@@ -18,7 +18,7 @@ from workers.messages.spec import AUTO, Budget, RunSpec
 from workers.messages.tuning_log import FILE, encode_row, measurement_row
 from workers.messages.whole import write_whole
 from workers.supervision import DirectoryJournal, History
-from workers.supervision.directory import DamagedJournal, DirectoryBusy
+from workers.supervision.directory import CONTROL, DamagedJournal, DirectoryBusy
 
 RUN = "run"
 """The directory's name beneath --out."""
@@ -28,8 +28,8 @@ OF_MACHINE = ("target", "threads")
 """Fields of a spec that no word of `tune` sets."""
 DEFAULT_MINUTES = 5.0
 """Of tuning, for a new run that is given no limit."""
-CONTROL, ARCHIVING = "control", "archive"
-"""The file that `control` writes to, and what stands there while nobody reads it: the run makes its archive."""
+ARCHIVING = "archive"
+"""What stands where `control` writes while nobody reads it: the run makes its archive."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ from workers.messages.orders import slot_taken_up
 from workers.messages.whole import whole
 from workers.supervision.ports import LeaseLost
 
+JOURNAL, CONTROL = "journal.jsonl", "control"
+
 
 class DirectoryBusy(RuntimeError):
     """Another process writes to this directory."""
@@ -68,7 +70,7 @@ def events_in(path: Path, being_written: bool = True) -> Iterator[Event]:
 
     OSError when there is no journal, DamagedJournal for a broken line.
     """
-    with open(path / "journal.jsonl", "rb") as file:
+    with open(path / JOURNAL, "rb") as file:
         for number, line in enumerate(file, 1):
             if being_written and not line.endswith(b"\n"):
                 return
@@ -78,6 +80,11 @@ def events_in(path: Path, being_written: bool = True) -> Iterator[Event]:
                 raise DamagedJournal(
                     f"{file.name}, line {number}: {error}; somebody changed the file: restore it or start anew"
                 ) from error
+
+
+def holds_journal(path: Path) -> bool:
+    """Whether a run was started there."""
+    return (path / JOURNAL).is_file()
 
 
 def in_use(path: Path) -> bool:
@@ -108,7 +115,7 @@ class DirectoryJournal:
             raise DirectoryBusy(
                 f"{self.path} is in use by another run: wait for it, or name another directory"
             ) from None
-        self._file = os.open(self.path / "journal.jsonl", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = os.open(self.path / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._size = self._mend()
             _sync_directory(self.path)
@@ -178,7 +185,7 @@ class DirectoryJournal:
     def heartbeat(self) -> Control:
         """What stands in the control file; anything else than pause or stop is continue."""
         try:
-            word = (self.path / "control").read_text().strip()
+            word = (self.path / CONTROL).read_text().strip()
         except (FileNotFoundError, PermissionError):  # root's is not ours for a moment, see `headless.control`
             return "continue"
         return "pause" if word == "pause" else "stop" if word == "stop" else "continue"
@@ -193,7 +200,7 @@ class DirectoryJournal:
 
     def clear_control(self) -> None:
         """Forgets an earlier pause or stop."""
-        (self.path / "control").unlink(missing_ok=True)
+        (self.path / CONTROL).unlink(missing_ok=True)
 
     def events(self) -> Iterator[Event]:
         """Every event kept, oldest first."""
