@@ -2,6 +2,31 @@
 
 Every figure in a frame is absolute, so frames that are older than a snapshot do no harm: it may be drawn from rows that
 are newer than its `seq`, and ends up the same.
+
+A slot is [number, operator, began, ended, before, after, trials, rule]: began and ended on the clock, before and after what the
+operator's best took (s; null: nothing had run), trials its own, rule why it was chosen.
+A point is [clock, operator, seconds | null, cause]: of one configuration, whose cause is "" where it ran.
+
+A snapshot is what `_drawn` makes: `curve` of [clock, latency], `slots` of slots, `points` of points, `log` of events, and each
+operator's `spark` of [trials, best].
+
+Every event has `kind`, `clock` and `seq`, its number. The page gets started, phase and failed as the child told them
+(workers/messages/events.py), and of the others:
+
+operators    operators: [{index, name, weight, flops, work, configurations, known, alike, at_once}]
+batch        latency, trials, failures, spent: the run's, as they are now; points: [point], operators: {index: {best, trials,
+             failures}} of those that have one
+slot         slot: a slot, terms: its decision's (of a table of all operators its own entry), operator: {slots, seconds},
+             latency, expected: what was told last, or null
+end_to_end   seconds, spread, runs, latency, verified, error
+baseline     name, threads, seconds, spread
+log          level, text: also phases of what is done beside the run; uncompared (true: what the run is compared with was not
+             measured, and the page offers to do it again)
+finished     reason
+state        state, wanted, attempt, error, next_step: those of the run's job; again: when it is tried again (s since 1970) or
+             null, finished_reason
+artifact     state, and of "ready" and "rejected" id, size, sha256, verdict, latency, onnxruntime, ratio, of "failed" error and
+             next_step; of "queued" no more
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def _of_all(value: Any) -> bool:
 
 
 def slot_row(slot: Slot) -> list[Any]:
-    """As the page draws it."""
+    """As the page draws it; its columns are told in apps.tuning.live."""
     return [slot.number, slot.operator, slot.began, slot.ended, slot.before, slot.after, slot.trials, slot.rule]
 
 

@@ -2,7 +2,8 @@
 
 import { short } from "../format.js";
 import { clipped, fitted } from "./canvas.js";
-import { look, timeLabel, timeTicks } from "./look.js";
+import { look } from "./look.js";
+import { OTHERS } from "./state.js";
 
 const ROW = 18;
 
@@ -16,11 +17,11 @@ export class Lanes {
   rows() {
     const { operators, colours } = this.state;
     // Before the colours are given out the lanes stand empty.
-    if (!colours.size) return [...Array(8).fill(undefined), null];
+    if (!colours.size) return [...Array(OTHERS).fill(undefined), null];
     const rows = [];
     for (const operator of operators) {
       const colour = this.state.colour(operator.index);
-      if (colour < 8) rows[colour] = operator;
+      if (colour < OTHERS) rows[colour] = operator;
     }
     return rows.length < operators.length ? [...rows, null] : rows;
   }
@@ -41,7 +42,7 @@ export class Lanes {
     if (!area) return;
     this.#background(ctx, width, area);
     this.#slots(ctx, area);
-    this.#axis(ctx, area);
+    this.timeline.axis(ctx, this.rows().length * ROW + 4);
     this.timeline.cursor(ctx, { ...area, top: 0, bottom: this.rows().length * ROW });
   }
 
@@ -54,7 +55,7 @@ export class Lanes {
       ctx.fillStyle = colours.sunken;
       ctx.fillRect(area.left, y + 2, area.right - area.left, ROW - 4);
       if (operator === undefined) return;
-      const strong = operator ? operator.index === lit : lit !== null && this.state.colour(lit) === 8;
+      const strong = operator ? operator.index === lit : lit !== null && this.state.colour(lit) === OTHERS;
       ctx.fillStyle = strong ? colours.text : colours.soft;
       const room = width - area.right - 10;
       ctx.font = `${strong ? "600 " : ""}12px ${colours.font}`;
@@ -74,22 +75,10 @@ export class Lanes {
       const left = Math.max(area.left, timeline.pixel(began)), right = Math.min(area.right, timeline.pixel(ended));
       const mine = index === lit;
       ctx.globalAlpha = lit === null || mine ? 1 : 0.28;
-      ctx.fillStyle = mine && state.colour(index) === 8 ? colours.accent : colours.series[state.colour(index)];
+      ctx.fillStyle = mine && state.colour(index) === OTHERS ? colours.accent : colours.series[state.colour(index)];
       const wide = right - left;
       ctx.fillRect(left, lane * ROW + 2, Math.max(1, wide > 4 ? wide - 1 : wide), ROW - 4);
     }
     ctx.globalAlpha = 1;
-  }
-
-  #axis(ctx, area) {
-    const colours = look(), { from, to } = this.timeline, y = this.rows().length * ROW + 4;
-    ctx.font = `12px ${colours.font}`;
-    ctx.fillStyle = colours.soft;
-    ctx.textBaseline = "top";
-    for (const tick of timeTicks(from, to, Math.max(3, this.canvas.clientWidth / 130))) {
-      const x = this.timeline.pixel(tick);
-      ctx.textAlign = x > area.right - 20 ? "right" : x < area.left + 8 ? "left" : "center";
-      ctx.fillText(timeLabel(tick), x, y);
-    }
   }
 }

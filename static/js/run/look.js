@@ -1,5 +1,7 @@
 // Colours and ticks that all plots share.
 
+import { OTHERS } from "./state.js";
+
 let colours = null;
 
 /** The tokens of the present theme, read once a theme. */
@@ -8,7 +10,7 @@ export function look() {
     const style = getComputedStyle(document.documentElement);
     const value = (name) => style.getPropertyValue(`--${name}`).trim();
     colours = Object.fromEntries(["text", "soft", "grid", "accent", "page", "sunken", "band", "bad"].map((name) => [name, value(name)]));
-    colours.series = Array.from({ length: 9 }, (_, i) => value(`s${i}`));
+    colours.series = Array.from({ length: OTHERS + 1 }, (_, i) => value(`s${i}`));
     colours.font = value("sans");
   }
   return colours;

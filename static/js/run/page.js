@@ -13,7 +13,7 @@ import { Scatter } from "./scatter.js";
 import { Shares } from "./shares.js";
 import { Line } from "./socket.js";
 import { Spent } from "./spent.js";
-import { RunState } from "./state.js";
+import { OTHERS, RunState } from "./state.js";
 import { wired } from "./tables.js";
 import { Timeline, Tip } from "./timeline.js";
 
@@ -44,7 +44,7 @@ timeline.attach($("#scatter"), (time, y) => scatter.at(time, y));
 
 function slotOfOthers(time) {
   const slot = timeline.slotAt(time);
-  return slot && state.colour(slot[1]) === 8 ? slot[1] : null;
+  return slot && state.colour(slot[1]) === OTHERS ? slot[1] : null;
 }
 
 // Drawing is spread over frames, one part each, so that no task becomes long.

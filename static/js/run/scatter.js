@@ -1,8 +1,9 @@
 // Configurations tried, as multiples of the best of their operator; failures on a line of their own, when asked for.
 
 import { clipped, fitted } from "./canvas.js";
-import { look, timeLabel, timeTicks } from "./look.js";
+import { look } from "./look.js";
 import { duration, latency, ratio, short, significant } from "../format.js";
+import { OTHERS } from "./state.js";
 import { words } from "./words.js";
 
 const WORST = 10; // multiples above are drawn at the top
@@ -45,12 +46,7 @@ export class Scatter {
       ctx.fillText(multiple === WORST ? "≥ 10 x" : `${significant(multiple, 2)} x`, area.left - 8, y);
     }
     if (this.failures.checked) ctx.fillText("failed", area.left - 8, area.bottom + FAILED);
-    ctx.textBaseline = "top";
-    for (const tick of timeTicks(this.timeline.from, this.timeline.to, Math.max(3, this.canvas.clientWidth / 130))) {
-      const x = this.timeline.pixel(tick);
-      ctx.textAlign = x > area.right - 20 ? "right" : x < area.left + 8 ? "left" : "center";
-      ctx.fillText(timeLabel(tick), x, height - 16);
-    }
+    this.timeline.axis(ctx, height - 16);
     ctx.textAlign = "left";
     if (width - area.right > 120) ctx.fillText(clipped(ctx, "best of its operator", width - area.right - 10), area.right + 10, area.bottom - 6);
   }
@@ -64,7 +60,7 @@ export class Scatter {
         ctx.fillStyle = colours.bad;
         ctx.fillRect(x - 1, y - 5, 2, 10);
       } else {
-        ctx.fillStyle = mine && state.colour(index) === 8 ? colours.accent : colours.series[state.colour(index)];
+        ctx.fillStyle = mine && state.colour(index) === OTHERS ? colours.accent : colours.series[state.colour(index)];
         ctx.fillRect(x - 1.5, y - 1.5, 3, 3);
       }
     }

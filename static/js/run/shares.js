@@ -2,6 +2,7 @@
 
 import { percent, short } from "../format.js";
 import { look } from "./look.js";
+import { OTHERS } from "./state.js";
 import { svg } from "./svg.js";
 
 const ROW = 24;
@@ -46,7 +47,7 @@ export class Shares {
   }
 
   #row(row, y, { label, half, scale, colours }) {
-    const fill = row.index === null ? colours.series[8] : colours.series[this.state.colour(row.index)];
+    const fill = colours.series[row.index === null ? OTHERS : this.state.colour(row.index)];
     const bar = (x, share) => {
       const long = Math.max(share > 0 ? 1 : 0, (share / scale) * (half - 52));
       return [

@@ -1,7 +1,9 @@
-// What the page knows of a run: a snapshot, and every event after it folded in. Knows nothing of the document.
+// What the page knows of a run: a snapshot, and every event after it folded in. What they hold, and the columns of a slot and of a
+// point, stands in apps/tuning/live.py. Knows nothing of the document.
 
 import { monotone } from "./monotone.js";
 
+export const OTHERS = 8; // the colour, and the lane, of all operators that have none of their own
 const SPARK = 80;
 const POINTS = 6000;
 const LOG = 200;
@@ -103,7 +105,7 @@ export class RunState {
   }
 
   colour(index) {
-    return this.colours.get(index) ?? 8;
+    return this.colours.get(index) ?? OTHERS;
   }
 
   #count(slot) {
@@ -123,7 +125,7 @@ export class RunState {
     if (this.colours.size || !this.measured) return;
     const cost = (operator) => operator.weight * (operator.spark[0]?.[1] ?? operator.best ?? 0);
     const ranked = [...this.operators].sort((a, b) => cost(b) - cost(a));
-    ranked.forEach((operator, rank) => this.colours.set(operator.index, Math.min(rank, 8)));
+    ranked.forEach((operator, rank) => this.colours.set(operator.index, Math.min(rank, OTHERS)));
   }
 
   _batch(event) {

@@ -1,7 +1,7 @@
 // The time axis that curve, lanes and scatter share: its window, the pointer on it, zooming by dragging, keys or buttons.
 
 import { duration, latency, short } from "../format.js";
-import { horizon, look } from "./look.js";
+import { horizon, look, timeLabel, timeTicks } from "./look.js";
 
 const FINGER = 96; // px that what is told stands over a finger, which would cover it
 const SHORTEST = 0.5; // s of a window
@@ -48,6 +48,19 @@ export class Timeline {
     const whole = horizon(this.state), span = times * (this.to - this.from);
     const from = Math.min(whole - span, Math.max(0, time - span / 2));
     if (span > SHORTEST) this.show(span < whole ? [from, from + span] : null);
+  }
+
+  /** The times that are told under a plot, whose words begin at `y`. */
+  axis(ctx, y) {
+    const colours = look(), { area } = this;
+    ctx.font = `12px ${colours.font}`;
+    ctx.fillStyle = colours.soft;
+    ctx.textBaseline = "top";
+    for (const tick of timeTicks(this.from, this.to, Math.max(3, ctx.canvas.clientWidth / 130))) {
+      const x = this.pixel(tick);
+      ctx.textAlign = x > area.right - 20 ? "right" : x < area.left + 8 ? "left" : "center";
+      ctx.fillText(timeLabel(tick), x, y);
+    }
   }
 
   /** The pointer's line, and what is being dragged over, into a plot. */
