@@ -27,7 +27,7 @@ from workers.messages.events import Event
 from workers.messages.folders import remove_tree
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MEASURED, Budget, RunSpec
-from workers.messages.whole import write_whole
+from workers.messages.whole import whole, write_whole
 from workers.supervision import Ending, Journal, restart_until_progress_stops
 
 LONG = 600.0
@@ -221,9 +221,8 @@ def _move(made: Path, archive: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        partial = archive.with_suffix(".partial")
-        shutil.copyfile(made, partial)
-        os.replace(partial, archive)
+        with whole(archive) as partial:
+            shutil.copyfile(made, partial)
 
 
 def _conclude(
