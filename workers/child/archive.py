@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import stat
 import zipfile
@@ -17,6 +16,7 @@ from workers.baselines.verify import Verdict
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.spec import RunSpec
 from workers.messages.tuning_log import FILE
+from workers.messages.whole import whole
 from workers.networks.inspect import Inspection
 
 DRIVER = "NVIDIA's driver and CUDA's runtime of version 13 (libcudart.so.13) have to be there as well.\n"
@@ -75,18 +75,14 @@ def pack(
     metadata["verified"] = verdict.to_json()
     path.write_text(json.dumps(metadata, indent=1, sort_keys=True))
     (folder / "README.txt").write_text(_readme(metadata))
-    if order.get("log"):
-        shutil.copyfile(order["log"], folder / FILE)
-    archive, partial = work / "artifact.zip", work / "artifact.zip.partial"
-    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+    shutil.copyfile(order["log"], folder / FILE)
+    archive = work / "artifact.zip"
+    with whole(archive) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
         for file in sorted(folder.iterdir()):
             # Weights are noise to a compressor: VGG-19's took half a minute for a fourteenth less.
             packed.write(file, file.name, zipfile.ZIP_STORED if file.name == "model.so" else None)
             # The umask is for what lies here: who unpacks the archive may let others read it.
             packed.getinfo(file.name).external_attr = (stat.S_IFREG | 0o644) << 16
-    with partial.open("rb") as written:
-        os.fsync(written.fileno())
-    partial.replace(archive)
     return archive
 
 
