@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -293,3 +294,37 @@ def test_what_is_timed_on_a_gpu_is_called_once_more_a_batch_and_not_a_run() -> N
     assert calls() == 4, "a quick first call is made again"
     assert len(stopwatch.runs(499)) == 499
     assert calls() == 4 + 1 + 499
+
+
+@pytest.mark.parametrize("awake", [0.0, 0.05])
+def test_a_short_program_is_not_rejected_for_how_long_its_start_takes(awake: float) -> None:
+    """The interval of a single call begins with its start, 5 µs on an idle GPU."""
+    from workers.engine.evaluator import FixedEvaluator
+    from workers.tvm_backend.cuda.timer import _Stopwatch
+    from workers.tvm_backend.stopwatch import timed
+
+    faster, incumbent, start, evaluator = 0.8, 3e-6, 5e-6, FixedEvaluator()
+
+    def entry(number: int, repeat: int) -> Any:
+        return lambda: SimpleNamespace(results=[faster * incumbent + start / number] * repeat)
+
+    stopwatch = _Stopwatch(entry, (), awake, evaluator.shortest)
+    times, stopped = timed(stopwatch, evaluator, incumbent)
+    assert stopped == "complete"
+    assert evaluator.estimate(times)[0] == pytest.approx(faster * incumbent, rel=0.1)
+
+
+def test_what_takes_long_on_a_gpu_is_called_once_until_it_is_rejected() -> None:
+    from workers.engine.evaluator import FixedEvaluator
+    from workers.tvm_backend.cuda.timer import _Stopwatch
+    from workers.tvm_backend.stopwatch import timed
+
+    made = []
+
+    def entry(number: int, repeat: int) -> Any:
+        made.append((number, repeat))
+        return lambda: SimpleNamespace(results=[0.06] * repeat)
+
+    evaluator = FixedEvaluator()
+    assert timed(_Stopwatch(entry, (), 0.05, evaluator.shortest), evaluator, 1e-3) == ([0.06], "rejected")
+    assert made == [(1, 1)]

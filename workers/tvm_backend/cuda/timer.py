@@ -69,17 +69,18 @@ class _Stopwatch:
 
     def __init__(self, entry: Entry, arguments: Sequence[Any], awake: float, shortest: float) -> None:
         """Calls it once, which loads the program, and if that was quick for `awake` seconds more."""
-        self._entry, self._arguments, self._shortest = entry, arguments, shortest
-        self._number, self._called = 0, self._calls(1)[0]
-        if self._called < awake:
-            self._calls(math.ceil(awake / max(self._called, 1e-6)))
+        self._entry, self._arguments = entry, arguments
+        called = usual = self._calls(1)[0]
+        if called < awake:
+            usual = min(called, self._calls(math.ceil(awake / max(called, 1e-6)))[0])
+        self._number = max(1, min(MOST_CALLS, math.ceil(shortest / max(usual, 1e-7))))
+        # A hopeless one is not run again; a quick one is, several times a run: the seconds of a single call hold its start.
+        self._first = [called] if called >= QUICK else []
 
     def runs(self, count: int) -> list[float]:
-        if self._number:
-            return self._calls(self._number, count)
-        first = self._called if self._called >= QUICK else self._calls(1)[0]  # a hopeless one is not run again
-        self._number = max(1, min(MOST_CALLS, math.ceil(self._shortest / max(first, 1e-7))))
-        return [first, *(self.runs(count - 1) if count > 1 else ())]
+        first, self._first = self._first, []
+        left = count - len(first)
+        return [*first, *(self._calls(self._number, left) if left else ())]
 
     def _calls(self, number: int, runs: int = 1) -> list[float]:
         """Seconds a call, of each of `runs` of that many. TVM makes one more before all of them."""
