@@ -74,6 +74,7 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
         layout=_layout(run),
         known=_written(work_dir / "known.json", [encode_known(known)]) if known else None,
         device=run.target.device,
+        machine=str(run.hardware.get("name", "")),
     )
 
 
@@ -82,8 +83,9 @@ def _compile(run: TuningRun, work_dir: Path) -> dict[str, Any]:
     # What is told of the library is their sum: a run that goes on has a better one soon.
     latency = latency_of(chosen, operators) if len(chosen) == len(operators) else None
     log = _written(work_dir / FILE, map(encode_row, tuning_log(run)))
+    device, machine = run.target.device, str(run.hardware.get("name", ""))
     return compile_order(
-        run.spec(), work_dir, run.network.name, _layout(run), chosen, latency, log, run.clock, run.target.device
+        run.spec(), work_dir, run.network.name, _layout(run), chosen, latency, log, run.clock, device, machine
     )
 
 

@@ -23,7 +23,7 @@ import pytest
 from tests import zoo
 from tests.device.running import Running, device
 from tests.processes import alive, comes_true
-from tests.tvm_backend.local import THREADS, backend_over, local_backend, lock_in, spec_of, target
+from tests.tvm_backend.local import backend_over, local_backend, lock_in, spec_of, target
 from workers.child.__main__ import passing
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
@@ -57,7 +57,8 @@ def backend(
     for module in (compile_limit, pools):
         monkeypatch.setattr(module, "MOST", 60.0)
     spec = replace(spec_of(zoo.tiny(zoo_cache)), target=running.target())
-    pool = DevicePool(running.call, spec.target, THREADS, lock_in(tmp_path), plan=2, say=said.append)
+    threads = spec.target["num-cores"]
+    pool = DevicePool(running.call, spec.target, threads, lock_in(tmp_path), plan=2, say=said.append)
     made = backend_over(pool, spec, tmp_path)
     yield made
     made.close()
@@ -302,8 +303,9 @@ def test_another_machine_than_was_measured_is_said(running: Running, backend: An
 
     backend._pool._begun["target"] = {**running.target(), "num-cores": 96}
     line = running.call()
-    with pytest.raises(DeviceRefused, match="another machine than the one that was measured"):
+    with pytest.raises(DeviceRefused, match="another machine than the one that was measured") as refused:
         backend._pool._open(line)
+    assert "start another run" in refused.value.next_step
     line.close()
 
 

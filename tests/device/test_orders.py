@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import zoo
+from tests.tvm_backend.local import spec_of
 
 pytestmark = pytest.mark.tvm
 
@@ -54,3 +58,53 @@ def test_a_file_is_had_in_parts(device: Any, monkeypatch: pytest.MonkeyPatch) ->
 def test_no_order_ends_the_connection_that_it_came_by(device: Any, buried: list[tuple[int, str]]) -> None:
     assert device.bury(7, "own") == device.bury(7, "broken") == {}
     assert buried == [(7, "broken")]
+
+
+def test_a_device_times_nothing_that_was_made_for_another(device: Any) -> None:
+    found = device.hardware(peak=False)["hardware"]
+    order = {"target": found["target"], "threads": found["cores"], "evaluator": {}, "footprint": 0}
+    for other in ({"threads": found["cores"] + 1}, {"target": {**found["target"], "mcpu": "another"}}):
+        with pytest.raises(RuntimeError, match="another machine than the one that was measured; start another run"):
+            device.begin(**order | other)
+
+
+CARD: dict[str, Any] = {"name": "A card", "cores": 132, "target": {"kind": "cuda", "arch": "sm_90"}}
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"target": {"kind": "cuda", "arch": "sm_80"}}, "its target is another"),
+        ({"cores": 114}, "it has 114 cores or multiprocessors, not 132"),
+        ({"name": "Another card"}, "it is Another card, not A card"),
+    ],
+)
+def test_another_card_is_told_by_its_target_its_multiprocessors_and_its_name(other: dict[str, Any], said: str) -> None:
+    from workers.tvm_backend.remote.line import DeviceRefused
+    from workers.tvm_backend.remote.sameness import check_same
+
+    for name in ("A card", ""):
+        check_same(CARD, CARD["target"], 132, name)
+    with pytest.raises(DeviceRefused, match=said) as refused:
+        check_same(CARD | other, CARD["target"], 132, "A card")
+    assert "start another run" in refused.value.next_step
+
+
+def test_no_library_is_made_for_a_device_that_is_another_by_now(
+    tmp_path: Path, zoo_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.child import artifact
+    from workers.child.clock import RunClock
+    from workers.child.pulse import Pulse
+    from workers.messages.channel import ControlReader
+    from workers.tvm_backend.remote.line import DeviceRefused
+
+    spec = replace(spec_of(zoo.tiny(zoo_cache)), target=CARD["target"], threads=132)
+    order = {"spec": spec.to_json(), "work_dir": str(tmp_path), "device": "board", "machine": "A card"}
+    monkeypatch.setattr(artifact, "asked", lambda peak: {"hardware": CARD | {"name": "Another card"}})
+    pulse = Pulse(list[dict[str, Any]]().append, RunClock(0.0))
+    try:
+        with pytest.raises(DeviceRefused, match="it is Another card, not A card"):
+            artifact.compile_artifact(order, ControlReader(), pulse)
+    finally:
+        pulse.close()

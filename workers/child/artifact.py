@@ -45,7 +45,7 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     device = order["device"]
-    hardware = asked(peak=False)["hardware"] if device else None  # before: one that is gone is said at once
+    hardware = _same(spec, order["machine"]) if device else None  # before: one that is gone is said at once
     pulse.tell("phase", name="compiling", text="compiling the network with the best configurations")
     rehearsal = _build(order, spec, folder, pulse, hardware)
     lock = TurnLock(pulse)
@@ -86,6 +86,15 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
         rehearsal=rehearsal,
         archive=archive and str(archive),
     )
+
+
+def _same(spec: RunSpec, name: str) -> dict[str, Any]:
+    """The device's hardware; raises DeviceRefused as `check_same` does."""
+    from workers.tvm_backend.remote.sameness import check_same
+
+    hardware: dict[str, Any] = asked(peak=False)["hardware"]
+    check_same(hardware, spec.target, spec.threads, name)
+    return hardware
 
 
 def _verified(spec: RunSpec, folder: Path, work: Path, pulse: Pulse) -> Verdict:

@@ -101,9 +101,10 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         from workers.tvm_backend.remote.line import call
         from workers.tvm_backend.remote.pool import DevicePool
 
-        pool = DevicePool(
-            call, *common, say=lambda text: pulse.tell("log", level="warning", text=text), waiting=pulse.waiting
-        )
+        def say(text: str) -> None:
+            pulse.tell("log", level="warning", text=text)
+
+        pool = DevicePool(call, *common, say=say, waiting=pulse.waiting, name=order.get("machine", ""))
         cache = pool.first_cache
     else:
         pool = Pool(*common)

@@ -113,8 +113,9 @@ class Device:
         return {}
 
     def begin(self, target: dict[str, Any], threads: int, evaluator: dict[str, Any], footprint: int) -> Answer:
-        if target != self._detected().target:
-            raise RuntimeError("this is another machine than the one that was measured; have it tested again")
+        found = self._detected()
+        if (target, threads) != (found.target, found.cores):
+            raise RuntimeError("this is another machine than the one that was measured; start another run")
         if self._gpu:
             self._timer: Timer = CudaTimer()
         else:

@@ -107,9 +107,11 @@ def tune_order(
     layout: str,
     known: Path | None,
     device: Address | None,
+    machine: str = "",
 ) -> dict[str, Any]:
     """An attempt at a run: what its journal holds so far, its layout among it (AUTO before one was told), a file of what
-    earlier runs found (messages.known), and the device that programs are timed on, where that is not this machine."""
+    earlier runs found (messages.known), the device that programs are timed on, where that is not this machine, and the name
+    of the `machine` that was measured."""
     return {
         "task": "tune",
         "spec": spec,
@@ -123,6 +125,7 @@ def tune_order(
         "layout": _settled(layout),
         "known": None if known is None else str(known),
         "device": device and device.to_json(),
+        "machine": machine,
     }
 
 
@@ -136,9 +139,11 @@ def compile_order(
     log: Path,
     clock: float,
     device: Address | None,
+    machine: str = "",
 ) -> dict[str, Any]:
     """The artifact of the `best_of` so far, and their `latency_of` where all have one; `layout` is what the run was made with,
-    "none" where it made no difference, `log` its tuning log, `clock` the seconds that it tuned. `device` as in `tune_order`."""
+    "none" where it made no difference, `log` its tuning log, `clock` the seconds that it tuned. `device` and `machine` as in
+    `tune_order`."""
     return {
         "task": "compile",
         "spec": spec,
@@ -150,6 +155,7 @@ def compile_order(
         "log": str(log),
         "clock": clock,
         "device": device and device.to_json(),
+        "machine": machine,
     }
 
 

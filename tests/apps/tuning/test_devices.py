@@ -61,7 +61,7 @@ def test_a_run_for_it_has_its_address_and_no_baselines_of_this_machine(site: Any
     held = services.claim(run.job_id, "worker")
     assert held is not None
     order = held.order()
-    assert order["device"] == board.device.to_json()
+    assert (order["device"], order["machine"]) == (board.device.to_json(), "Cortex-A72")
     assert KEY not in order["spec"], "which is kept and told"
 
 

@@ -18,6 +18,7 @@ from workers.tvm_backend.members import Dead, Member, Task
 from workers.tvm_backend.nursery import PoolError
 from workers.tvm_backend.pool import ANSWER_TIMEOUT, Pool
 from workers.tvm_backend.remote.line import BROKEN, DeviceGone, Line, call_again
+from workers.tvm_backend.remote.sameness import check_same
 
 BEGIN_TIMEOUT = 60.0
 HOLD_TIMEOUT, HOLD_AGAIN = 600.0, 30.0
@@ -43,11 +44,13 @@ class DevicePool(Pool):
         plan: int | None = None,
         say: Callable[[str], None] = lambda text: None,
         waiting: Waiting = lambda turn: turn,
+        name: str = "",
     ) -> None:
-        """`call` reaches the device, whose the `threads` are. `say` is told what is the matter with it; `waiting` enters and
-        leaves a turn for which others may have one wait. Raises DeviceGone, DeviceRefused."""
+        """`call` reaches the device, whose the `threads` are, and the `name`, as in `check_same`. `say` is told what is the
+        matter with it; `waiting` enters and leaves a turn for which others may have one wait. Raises DeviceGone,
+        DeviceRefused."""
         self._call, self._say, self._waiting = call, say, waiting
-        self._threads, self._target = threads, target
+        self._threads, self._target, self._name = threads, target, name
         self._line = call()
         self.first_cache: int | None = self._line.greeting["cache"]
         self._due = deque[Task]()
@@ -109,6 +112,8 @@ class DevicePool(Pool):
         """Ready for programs, as the one before it was, and held, within `hold` seconds, where that is wanted."""
         if hold is not None:
             line.ask("hold", hold)
+        found = line.ask("hardware", BEGIN_TIMEOUT, peak=False)["hardware"]
+        check_same(found, self._begun["target"], self._begun["threads"], self._name)
         line.ask("begin", BEGIN_TIMEOUT, **self._begun)
         return line
 
