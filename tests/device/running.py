@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,9 @@ SAID = re.compile(r"waiting on 127\.0\.0\.1:(\d+); the key is in (.+)")
 class Running:
     """`address` as a site has it."""
 
-    def __init__(self, folder: Path, modules: str) -> None:
+    def __init__(self, folder: Path, modules: str, program: Sequence[str]) -> None:
         self.folder, self.lock, self.modules = folder, folder / "locks" / "device.lock", modules
+        self.program = program
         self.start(0)
 
     def start(self, port: int) -> None:
@@ -34,7 +35,7 @@ class Running:
         said = self.folder / "said"
         with said.open("w") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "workers.device", "--port", str(port), "--key", str(self.folder / "key")],
+                [sys.executable, *self.program, "--port", str(port), "--key", str(self.folder / "key")],
                 stdout=output, env=environment,
             )  # fmt: skip
         found = eventually(lambda: SAID.search(said.read_text()), 30.0, "the device")
@@ -68,8 +69,8 @@ class Running:
 
 
 @contextmanager
-def device(folder: Path, modules: str = ROOT) -> Iterator[Running]:
-    running = Running(folder, modules)
+def device(folder: Path, modules: str = ROOT, program: Sequence[str] = ("-m", "workers.device")) -> Iterator[Running]:
+    running = Running(folder, modules, program)
     try:
         yield running
     finally:

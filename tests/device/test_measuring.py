@@ -298,6 +298,28 @@ def test_two_sites_do_not_time_at_once(backend: Any, running: Running, tmp_path:
     assert backend.spent()["wait"] > 0.8
 
 
+SOON = """
+import sys
+from workers.device import __main__, orders
+orders.SILENCE = 1.0
+sys.exit(__main__.main())
+"""
+
+
+def test_a_site_that_holds_the_device_and_falls_silent_loses_it(tmp_path: Path) -> None:
+    """Its connection is still there, as through a tunnel whose other end vanished."""
+    from workers.tvm_backend.remote.line import DeviceGone
+
+    with device(tmp_path, program=("-c", SOON)) as own:
+        silent, other = own.call(), own.call()
+        silent.ask("hold", 5.0)
+        assert other.ask("hold", 10.0)["waited"] < 5.0
+        with pytest.raises(DeviceGone, match="ended the device's process, or the connection broke"):
+            silent.ask("drop", 5.0)
+        for line in (silent, other):
+            line.close()
+
+
 def test_another_machine_than_was_measured_is_said(running: Running, backend: Any) -> None:
     from workers.tvm_backend.remote.line import DeviceRefused
 

@@ -60,6 +60,16 @@ def test_no_order_ends_the_connection_that_it_came_by(device: Any, buried: list[
     assert buried == [(7, "broken")]
 
 
+def test_silence_ends_only_who_holds_the_device(device: Any) -> None:
+    from workers.device.orders import SILENCE
+
+    assert device.silence == 0.0
+    device.hold()
+    assert device.silence == SILENCE
+    device.release()
+    assert device.silence == 0.0
+
+
 def test_a_device_times_nothing_that_was_made_for_another(device: Any) -> None:
     found = device.hardware(peak=False)["hardware"]
     order = {"target": found["target"], "threads": found["cores"], "evaluator": {}, "footprint": 0}

@@ -297,7 +297,7 @@ def served(taken: socket.socket, key: Key, gpu: bool, folder: Path, buries: sock
         2,
     ):  # of a shell, perhaps: programs could read what is typed there. Until here errors are told there
         os.dup2(nowhere, standard)
-    serve(connection, device, VERBS)
+    serve(connection, device, VERBS, lambda: device.silence)
 
 
 def proven(connection: Connection, key: bytearray) -> bool:

@@ -56,6 +56,9 @@ Answer = dict[str, Any]
 VERBS = ("hardware", "bury", "hold", "release", "begin", "run", "drop", "put", "get", "script", "compared")
 NAME = re.compile(r"[A-Za-z0-9_-]{1,60}(\.[a-z0-9]{1,10})?")
 """Of files that are put here: none of them leaves the connection's directory."""
+SILENCE = 600.0
+"""Seconds without an order after which who holds this device loses it: through a tunnel a site that vanished looks like one
+that compiles, and a batch's programs are compiled in less."""
 SAID = 1 << 16
 """Letters of what a program said that are told: the last ones."""
 
@@ -69,6 +72,7 @@ class Device:
         # Not this machine's own: a site on the same one holds that while it builds what is timed here.
         self._lock = MeasureLock(default_path().with_name("device.lock"))
         self._held = ExitStack()
+        self.silence = 0.0  # as `worker.serve` asks for it
         self._loaded = 0
         self._loads = False  # whether any library was loaded yet
 
@@ -106,10 +110,13 @@ class Device:
         return {}
 
     def hold(self) -> Answer:
-        return {"waited": self._held.enter_context(self._lock.exclusive())}
+        waited = self._held.enter_context(self._lock.exclusive())
+        self.silence = SILENCE
+        return {"waited": waited}
 
     def release(self) -> Answer:
         self._held.close()
+        self.silence = 0.0
         return {}
 
     def begin(self, target: dict[str, Any], threads: int, evaluator: dict[str, Any], footprint: int) -> Answer:

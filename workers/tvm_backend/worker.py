@@ -216,8 +216,11 @@ class Parent:
         return {"status": self.statuses[pid]}
 
 
-def serve(connection: Connection, one: object, names: Iterable[str]) -> None:
-    """Answers orders until the other side closes. An order may say within how many seconds, after which this process ends."""
+def serve(
+    connection: Connection, one: object, names: Iterable[str], silence: Callable[[], float] = lambda: 0.0
+) -> None:
+    """Answers orders until the other side closes. An order may say within how many seconds, after which this process ends; so
+    it does when `silence` seconds, asked after each order, go by without another (0: there may be none for ever)."""
     verbs: dict[str, Callable[..., Answer]] = {name: getattr(one, name) for name in names}
     while True:
         try:
@@ -233,7 +236,7 @@ def serve(connection: Connection, one: object, names: Iterable[str]) -> None:
             answer = {"error": f"{kind}: {text[-300:]}", "taken": time.perf_counter() - began}
             if any(sign in f"{kind}: {text}" for sign in EXHAUSTED):
                 answer["cause"] = "memory"
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.setitimer(signal.ITIMER_REAL, silence())
         connection.send_bytes(json.dumps(answer).encode())
 
 
