@@ -324,11 +324,9 @@ def test_another_machine_than_was_measured_is_said(running: Running, backend: An
     from workers.tvm_backend.remote.line import DeviceRefused
 
     backend._pool._begun["target"] = {**running.target(), "num-cores": 96}
-    line = running.call()
     with pytest.raises(DeviceRefused, match="another machine than the one that was measured") as refused:
-        backend._pool._open(line)
+        backend._pool._begin()
     assert "start another run" in refused.value.next_step
-    line.close()
 
 
 def test_what_it_ends_with_leaves_nothing(tmp_path: Path) -> None:

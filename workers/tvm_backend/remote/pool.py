@@ -56,13 +56,15 @@ class DevicePool(Pool):
         self._due = deque[Task]()
         self._best: dict[int, float] = {}
         self._begun: dict[str, Any] = {}
-        self._holds = False
         super().__init__(target, usable_cores(), lock, thrift, plan, exports=True)
 
     def _loaded(self, evaluator: dict[str, Any], footprint: int) -> None:
         self._begun = {"target": self._target, "threads": self._threads, "evaluator": evaluator, "footprint": footprint}
         self._line.close()
-        self._line = self._open(self._call())
+        self._line = self._call()
+        with self._waiting(self._held()) as waited:
+            self.spent["wait"] += waited
+            self._begin()
 
     def measure(
         self, candidates: Sequence[Candidate], seen: set[tuple[int, str]], incumbents: dict[int, float]
@@ -86,21 +88,18 @@ class DevicePool(Pool):
 
     @contextmanager
     def _held(self) -> Iterator[float]:
-        """The device, for one batch; yields the seconds waited. Taken before the local lock: who has that waits for no
-        device."""
+        """The device, to ready it or for one batch; yields the seconds waited. Taken before the local lock: who has that waits
+        for no device."""
         began = time.monotonic()
         try:
             self._line.ask("hold", HOLD_TIMEOUT)
         except DeviceGone:
             self._call_again(HOLD_TIMEOUT)
-        self._holds = True
         try:
             yield time.monotonic() - began
         except BaseException:
             self._line.close()
             raise
-        finally:
-            self._holds = False
         try:
             for verb in ("drop", "release"):
                 self._line.send(verb, ANSWER_TIMEOUT)
@@ -108,21 +107,20 @@ class DevicePool(Pool):
         except Dead:  # with its process the device is free, and the next batch calls again
             self._line.close()
 
-    def _open(self, line: Line, hold: float | None = None) -> Line:
-        """Ready for programs, as the one before it was, and held, within `hold` seconds, where that is wanted."""
-        if hold is not None:
-            line.ask("hold", hold)
-        found = line.ask("hardware", BEGIN_TIMEOUT, peak=False)["hardware"]
+    def _begin(self) -> None:
+        """Readies the device for programs, with it in hand: this fills memory, which others' timings would feel."""
+        found = self._line.ask("hardware", BEGIN_TIMEOUT, peak=False)["hardware"]
         check_same(found, self._begun["target"], self._begun["threads"], self._name)
-        line.ask("begin", BEGIN_TIMEOUT, **self._begun)
-        return line
+        self._line.ask("begin", BEGIN_TIMEOUT, **self._begun)
 
-    def _call_again(self, hold: float | None = None) -> None:
+    def _call_again(self, hold: float = HOLD_AGAIN) -> None:
+        """A line as the one before it was, which holds the device within `hold` seconds."""
         broken = self._line
         broken.close()
         self._line = call_again(self._call, self._say)
         self._line.ask("bury", ANSWER_TIMEOUT, **broken.greeting["process"])
-        self._open(self._line, HOLD_AGAIN if self._holds else hold)
+        self._line.ask("hold", hold)
+        self._begin()
 
     def _advance(self, member: Member, answer: dict[str, Any], seen: set[tuple[int, str]]) -> list[Task]:
         if fault := answer.get("fault"):
