@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.engine.ports import Candidate, Outcome
+from workers.engine.start import Machine
 from workers.engine.thrift import Thrift
 from workers.messages.cores import usable_cores
 from workers.sandbox.lock import MeasureLock
@@ -52,7 +53,7 @@ class DevicePool(Pool):
         self._call, self._say, self._waiting = call, say, waiting
         self._threads, self._target, self._name = threads, target, name
         self._line = call()
-        self.first_cache: int | None = self._line.greeting["cache"]
+        self.first_cache: int = self._line.greeting["cache"] or Machine.cache  # this machine's is another's
         self._due = deque[Task]()
         self._best: dict[int, float] = {}
         self._begun: dict[str, Any] = {}
