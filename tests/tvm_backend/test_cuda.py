@@ -328,3 +328,24 @@ def test_what_takes_long_on_a_gpu_is_called_once_until_it_is_rejected() -> None:
     evaluator = FixedEvaluator()
     assert timed(_Stopwatch(entry, (), 0.05, evaluator.shortest), evaluator, 1e-3) == ([0.06], "rejected")
     assert made == [(1, 1)]
+
+
+def test_a_peak_is_taken_once_the_clock_of_the_gpu_is_up() -> None:
+    loaded()
+    from workers.tvm_backend.cuda.peak import REPEATS, _quickest
+    from workers.tvm_backend.cuda.timer import AWAKE
+
+    worked, made = 0.0, []
+
+    def entry(number: int, repeat: int) -> Any:
+        def call(*arguments: str) -> Any:
+            nonlocal worked
+            seconds = 1e-3 if worked < AWAKE else 5e-4
+            worked += seconds * number * repeat
+            made.append((repeat, arguments))
+            return SimpleNamespace(results=[seconds] * repeat)
+
+        return call
+
+    assert _quickest(entry, "source", "sink") == 5e-4
+    assert made == [(repeat, ("source", "sink")) for repeat in (1, 1, REPEATS)]
