@@ -37,3 +37,12 @@ def test_programs_of_one_module_have_the_longest_of_their_limits_and_what_the_ot
     assert limit.together([2, 0]) == limit.together([0, 2]) == pytest.approx(3.2 + 2 * 0.05)
     assert limit.together([0, 1, 2]) == pytest.approx(4.0 + 2 * 0.8 + 2 * 0.05), "of the second nothing is known"
     assert limit.together([1, 3]) == 2 * 4.0, "as without a limit"
+
+
+def test_a_gpus_programs_may_take_longer() -> None:
+    limit = CompileLimit(gpu=True)
+    assert limit.most == limit.of(0) == 8.0
+    assert limit.together([0, 1]) == 16.0
+    for _ in range(150):
+        limit.took(0, 5.0)
+    assert limit.of(0) == 8.0

@@ -226,6 +226,58 @@ def test_the_sources_of_a_network_need_no_headers(tmp_path: Path) -> None:
     assert without_headers(source) is not None
 
 
+def source_of(dtype: str, value: str) -> str:
+    """Of a kernel that gives this `value` of each number of `a`, four at once."""
+    tvm = loaded()
+    from tvm.script import tirx
+
+    lines = [
+        "@T.prim_func(s_tir=True)",
+        f"def main(a: T.Buffer((1024,), '{dtype}'), b: T.Buffer((1024,), '{dtype}')):",
+        "    T.func_attr({'tirx.noalias': True})",
+        "    for thread in T.thread_binding(256, thread='threadIdx.x'):",
+        "        for lane in T.vectorized(4):",
+        f"            b[thread * 4 + lane] = {value.replace('a[]', 'a[thread * 4 + lane]')}",
+    ]
+    main = tvm.script.from_source("\n".join(lines), {"T": tirx})
+    with tvm.target.Target(TARGET) as target:
+        built = tvm.tirx.build(tvm.IRModule({"main": main}), target=target)
+    return str(next(iter(built.imports)).inspect_source())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "name"),
+    [
+        ("float32", "T.max(a[], T.float32('-inf'))", "CUDART_INF_F"),
+        ("float32", "a[] + T.float32('nan')", "CUDART_NAN_F"),
+        ("float64", "T.max(a[], T.float64('inf'))", "CUDART_INF"),
+        ("float64", "a[] * T.float64('nan')", "CUDART_NAN"),
+        ("int8", "a[] + T.int8(1)", "signed char"),
+    ],
+)
+def test_what_is_not_finite_and_bytes_at_once_need_no_headers(dtype: str, value: str, name: str) -> None:
+    """Those would take seconds, and TVM's own way fast math."""
+    from workers.tvm_backend.nvrtc import without_headers
+
+    source = source_of(dtype, value)
+    assert name in source
+    lean = without_headers(source)
+    assert lean is not None
+    assert "#include" not in lean
+    assert lean.endswith(source[source.index("#ifdef _WIN32") :])
+    assert {used for used in re.findall(r"CUDART_\w+", lean)} == set(re.findall(r"#define (CUDART_\w+) ", lean))
+
+
+def test_products_of_bytes_at_once_keep_their_header() -> None:
+    from workers.tvm_backend.nvrtc import without_headers
+
+    source = source_of("int8", "a[] + T.int8(1)")
+    assert "int __dp4a(" in source, "TVM declares some of its own"
+    called = source.replace("  int __1;", "  int __1 = __dp4a(1, 2, 3);", 1)
+    assert called != source
+    assert without_headers(called) is None
+
+
 def test_a_network_is_compiled_for_a_gpu_with_its_configurations(tmp_path: Path) -> None:
     """As far as its sources: a machine without NVIDIA's driver has nothing that makes code of them."""
     tvm = loaded()

@@ -47,8 +47,7 @@ def backend(zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 def limited(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """What a program may take to compile at most."""
-    for room in ("workers.engine.compile_limit", "workers.tvm_backend.pool"):
-        monkeypatch.setattr(f"{room}.MOST", seconds)
+    monkeypatch.setattr("workers.engine.compile_limit.MOST", seconds)
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 MOST = 4.0
 """Seconds. Most candidates compile in 0.1; one that takes forty times as long is code unrolled beyond any instruction cache."""
+MOST_OF_GPU = 8.0
+"""The same of a GPU's: what draws in headers, as half precision does, takes 2.3 to 3.2 on a core of its own."""
 LEAST = 1.0
 """What another worker in its place takes, 0.1 to 0.3, with what is compiled anew, half a second to a whole one."""
 FACTOR = 10.0
@@ -27,7 +29,8 @@ KNOWN = 20
 class CompileLimit:
     """Seconds: a late one ends its worker, and what that had compiled."""
 
-    def __init__(self) -> None:
+    def __init__(self, gpu: bool = False) -> None:
+        self.gpu = gpu
         self._lately = deque[float](maxlen=LATELY)
         self._quickest = dict[int, float]()
 
@@ -35,16 +38,21 @@ class CompileLimit:
         self._lately.append(seconds)
         self._quickest[operator] = min(seconds, self._quickest.get(operator, math.inf))
 
+    @property
+    def most(self) -> float:
+        """Whatever is known."""
+        return MOST_OF_GPU if self.gpu else MOST
+
     def of(self, operator: int) -> float:
-        """For its next program; MOST until one of its programs compiled."""
+        """For its next program; the most until one of its programs compiled."""
         if operator not in self._quickest or len(self._lately) < KNOWN:
-            return MOST
+            return self.most
         usual = max(FACTOR * statistics.median(self._lately), OWN * self._quickest[operator])
-        return min(MOST, max(LEAST, usual))
+        return min(self.most, max(LEAST, usual))
 
     def together(self, operators: Sequence[int]) -> float:
         """For programs of these in one module: the longest of their limits, and what the others usually take, but for none of
-        them more than MOST."""
+        them more than the most."""
         one, *others = sorted(operators, key=self.of, reverse=True)
-        usual = (min(MOST, USUALLY * self._quickest.get(operator, MOST)) for operator in others)
+        usual = (min(self.most, USUALLY * self._quickest.get(operator, self.most)) for operator in others)
         return self.of(one) + sum(usual)

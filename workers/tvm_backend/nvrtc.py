@@ -19,9 +19,22 @@ INTEGERS = (
     "typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef unsigned short uint16_t;\n"
     "typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t; typedef unsigned long long uint64_t;\n"
 )
-PLAIN = frozenset({"cuda/std/cstdint", "cuda/std/type_traits", "cstdint", "type_traits", "cuda.h"})
-"""Headers that TVM draws in whatever a kernel uses."""
+NOT_FINITE = (
+    "#define CUDART_INF_F __int_as_float(0x7f800000)\n#define CUDART_NAN_F __int_as_float(0x7fffffff)\n"
+    "#define CUDART_INF __longlong_as_double(0x7ff0000000000000LL)\n"
+    "#define CUDART_NAN __longlong_as_double(0x7ff8000000000000LL)\n"
+)
+"""What TVM names of math_constants.h; the compiler knows these functions by itself."""
+PLAIN = frozenset(
+    {
+        "cuda/std/cstdint", "cuda/std/type_traits", "cstdint", "type_traits", "cuda.h", "math_constants.h",
+        "sm_61_intrinsics.h",
+    }
+)  # fmt: skip
+"""Headers that TVM draws in whatever a kernel uses, and whose names there are few of: the last is for four bytes at once."""
 _INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"].*$", re.MULTILINE)
+_DOT = re.compile(r"(?<!int )__dp[24]a")
+"""A call of what that header declares: TVM draws it in for any vector of bytes, and declares more of the kind itself."""
 _USING = re.compile(r"^[ \t]*using cuda::std::\w+;[ \t]*$", re.MULTILINE)
 MOST_SAID = 2000
 """Letters of what the compiler says of a source that it refuses."""
@@ -72,10 +85,10 @@ def machine_code(source: str, arch: str) -> bytes:
 
 
 def without_headers(source: str) -> str | None:
-    """`source` with the names of integers in place of its headers; None where it needs more of them."""
-    if not set(_INCLUDED.findall(source)) <= PLAIN:
+    """`source` with few names in place of its headers; None where it needs more of them."""
+    if not set(_INCLUDED.findall(source)) <= PLAIN or _DOT.search(source):
         return None
-    return INTEGERS + _USING.sub("", _INCLUDED.sub("", source))
+    return INTEGERS + NOT_FINITE + _USING.sub("", _INCLUDED.sub("", source))
 
 
 def _nvrtc() -> Any:

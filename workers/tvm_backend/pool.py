@@ -18,7 +18,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from workers.engine.compile_limit import MOST, CompileLimit
+from workers.engine.compile_limit import CompileLimit
 from workers.engine.evaluator.estimate import LONGEST_TIMING, TURNS
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.thrift import Thrift
@@ -66,7 +66,7 @@ class Pool:
         self.thrift = thrift or Thrift(math.inf)
         self.spent: dict[str, float] = defaultdict(float)
         self.made, self.lost = time.monotonic(), 0.0
-        self.limit = CompileLimit()
+        self.limit = CompileLimit(gpu=target["kind"] == "cuda")
         self.tasks: list[Task] = []
         self.members: list[Member] = []
         self._size = min(threads, plan or threads)
@@ -125,7 +125,7 @@ class Pool:
     def apart(self) -> Iterator[None]:
         """What is learned of compiling meanwhile is forgotten: it is of operators that may not be tuned."""
         kept = self.thrift, self.limit
-        self.thrift, self.limit = Thrift(math.inf), CompileLimit()
+        self.thrift, self.limit = Thrift(math.inf), CompileLimit(self.limit.gpu)
         try:
             yield
         finally:
@@ -182,7 +182,7 @@ class Pool:
         # A repetition compiled once: what took long then is no worse for it.
         hurried = self.thrift.limits and all(task.candidate.round == 0 for task in hand)
         operators = [task.candidate.operator for task in hand]
-        member.send(verb, self.limit.together(operators) if hurried else MOST * len(hand), programs=programs)
+        member.send(verb, self.limit.together(operators) if hurried else self.limit.most * len(hand), programs=programs)
 
     def _worth(self, task: Task, seen: set[tuple[int, str]]) -> bool:
         """Asked when its turn has come: what is compiled before it has been paid for then. What was compiled already and is
