@@ -208,9 +208,10 @@ def machine() -> Iterator[Finding]:
     )
 
 
-def graphics(devices: Path = Path("/dev")) -> Iterator[Finding]:
-    """Nothing where there is no NVIDIA GPU."""
-    if not any(devices.glob("nvidia[0-9]*")):
+def graphics(devices: Path = Path("/dev"), lent: Path = Path("/usr/lib/wsl/lib/libcuda.so.1")) -> Iterator[Finding]:
+    """Nothing where there is no NVIDIA GPU: no card, no Jetson's, and none that Windows lends with the driver `lent`."""
+    own = any(any(devices.glob(name)) for name in ("nvidia[0-9]*", "nvmap"))
+    if not own and not ((devices / "dxg").exists() and lent.exists()):
         return
     lacking = [(what, step) for what, code, step in _OF_GPUS if not _runs(code)]
     for what, step in lacking:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from workers.device.__main__ import driver
+from workers.device.__main__ import driver, without_confined_gpu
 from workers.sandbox.spawn import ROOT
 
 pytestmark = pytest.mark.tvm
@@ -44,6 +46,42 @@ def test_a_gpu_is_not_waited_for_without_its_driver(tmp_path: Path) -> None:
     assert done.stderr.endswith(
         "error: --gpu: there is no NVIDIA driver here (libcuda.so.1); leave it out to time on the processor\n"
     )
+
+
+def found() -> None:
+    """A GPU."""
+
+
+def lost() -> None:
+    raise RuntimeError("CUDA: unknown error\nno device is to be opened")
+
+
+def ended() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "said"), [(found, ""), (lost, "no device is to be opened"), (ended, "its process was ended by signal 9")]
+)
+def test_whether_a_gpu_is_there_for_who_is_held_back_is_asked_of_such_a_process(
+    lock_of_its_own: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuda: Callable[[], None], said: str
+) -> None:
+    from workers.device import orders
+
+    held = list[tuple[Path, ...]]()
+
+    def confine(device: orders.Device, *hidden: Path) -> None:
+        held.append(hidden)
+
+    monkeypatch.setattr(orders.Device, "confine", confine)
+
+    def hardware(device: orders.Device, peak: bool) -> None:
+        assert held == [(tmp_path / "key",)]
+        cuda()
+
+    monkeypatch.setattr(orders.Device, "hardware", hardware)
+    assert without_confined_gpu(tmp_path / "key") == said
+    assert not held, "this process is as it was"
 
 
 def test_packages_that_are_missing_are_said_with_what_installs_them(tmp_path: Path) -> None:

@@ -558,6 +558,18 @@ def test_news_that_nobody_can_read_ends_no_site(error):
     Command(stderr=Gone())._say("a worker was started again\n")
 
 
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [(("nvidia0",), 1), (("nvmap",), 1), (("dxg", "libcuda.so.1"), 1), (("dxg",), 0), (("nvidiactl",), 0)],
+)
+def test_doctor_sees_cards_boards_and_what_windows_lends(made: tuple[str, ...], found: int, tmp_path: Path) -> None:
+    from apps.operations import doctor
+
+    for name in made:
+        (tmp_path / name).touch()
+    assert len(list(doctor.graphics(tmp_path, tmp_path / "libcuda.so.1"))) == found
+
+
 def test_doctor_says_what_a_gpu_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from apps.operations import doctor
 

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +283,13 @@ print(json.dumps([own, done.stdout.strip() == "True"]))
 
 
 @needs("landlock")
+def test_a_gpus_process_may_write_to_the_devices_of_cards_and_boards(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/nvhost-gpu", "/dev/nvgpu", "/dev/sda")
+    monkeypatch.setattr(spawn.glob, "glob", lambda pattern: [one for one in devices if fnmatch(one, pattern)])
+    opened = [set(spawn._access_policy(Access(gpu=gpu), {})["writing"]) for gpu in (False, True)]
+    assert opened[1] - opened[0] == {*devices[:-1]}
+
+
 @pytest.mark.parametrize("gpu", [False, True])
 def test_a_gpus_process_names_its_threads_and_nothing_that_it_starts_does(gpu: bool) -> None:
     source = NAMED.split("inner")[0]

@@ -38,6 +38,8 @@ LOOK, SHARE = 5.0, 0.02
 """Seconds between looks at what connections keep in files, and how much of the time these may take."""
 PROVES = 5
 """Seconds in which whoever connects shows that it has the key."""
+STARTS = 60
+"""Seconds for CUDA."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DRIVER = "libcuda.so.1"
 PROBE = (
@@ -85,7 +87,7 @@ def main() -> int:
         if arguments.gpu and (lacking := without_gpu()):
             parser.error(f"--gpu: {lacking}; leave it out to time on the processor")
         if arguments.gpu:
-            runtime.load_cuda()
+            load_gpu(key.path)
         port = server.getsockname()[1]
         say(
             f"waiting on {arguments.host}:{port}; the key is "
@@ -137,6 +139,35 @@ def without_gpu() -> str:
     done = subprocess.run([sys.executable, "-c", PROBE], cwd=ROOT, capture_output=True, text=True, check=False)
     *_, said = ["", *done.stderr.strip().splitlines()]
     return said if done.returncode else ""
+
+
+def load_gpu(hidden: Path) -> None:
+    """What every connection is forked with; says where that does not do once it is held back."""
+    runtime.load_cuda()
+    if lacking := without_confined_gpu(hidden):
+        say(f"programs of sites, which are held back, may find no GPU: {lacking}")
+
+
+def without_confined_gpu(hidden: Path) -> str:
+    """Why CUDA does not start where a connection's process is held back, "" where it does: in one that is as they are."""
+    from workers.device.orders import Device
+
+    reading, writing = os.pipe()
+    with tempfile.TemporaryDirectory(prefix="tuningsite-device-") as folder, os.fdopen(reading) as said:
+        if not (pid := os.fork()):
+            try:
+                signal.alarm(STARTS)
+                device = Device(Path(folder), lambda pid, name: None, gpu=True)
+                device.confine(hidden)
+                device.hardware(peak=False)
+            except Exception as error:  # TVM raises whatever its C++ throws
+                os.write(writing, (str(error).strip() or type(error).__name__).encode())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        *_, told = ["", *said.read().splitlines()]
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return told or (f"its process was ended by signal {-status}" if status else "")
 
 
 def leave(number: int, frame: object) -> None:

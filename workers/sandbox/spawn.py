@@ -42,15 +42,14 @@ _SYSTEM_READ = (
 )  # fmt: skip
 _SYSTEM_WRITE = ("/dev/null", "/dev/full")  # neither /dev/shm nor /dev/zero: what is there is memory that nobody counts
 _GPU_WRITE = (
-    "/dev/zero",
-    "/dev/nvidia[0-9]*",
-    "/dev/nvidiactl",
-    "/dev/nvidia-uvm*",
-    "/dev/nvidia-caps",
+    "/dev/zero", "/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*", "/dev/nvidia-caps",
+    "/dev/dxg",
+    "/dev/nvmap", "/dev/nvhost-*", "/dev/nvgpu",
     "/proc/self/task",
-)
-"""The last since CUDA names its threads there, and does not start without. It is of the process that is confined alone, which
-may so take back that the kernel ends it first when memory runs out."""
+)  # fmt: skip
+"""Of cards, of those that Windows lends (WSL2), and of Jetson's boards. The last since CUDA names its threads there, and does
+not start without. It is of the process that is confined alone, which may so take back that the kernel ends it first when memory
+runs out."""
 
 
 class SpawnError(RuntimeError):
