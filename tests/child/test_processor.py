@@ -27,7 +27,7 @@ def test_an_older_run_neither_goes_on_nor_compiles_on_another_processor(task: Ta
     pulse = Pulse(lambda event: None, RunClock(0.0))
     try:
         with pytest.raises(OtherProcessor, match=f"x86-64.* than this machine's .*{target()['mcpu']}"):
-            task({"spec": spec, "work_dir": str(tmp_path), "best": {}}, ControlReader(), pulse)
+            task({"spec": spec, "work_dir": str(tmp_path), "best": {}, "device": None}, ControlReader(), pulse)
     finally:
         pulse.close()
 

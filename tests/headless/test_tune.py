@@ -172,7 +172,7 @@ def test_a_second_run_begins_with_the_best_of_the_first(tuned: Path, second: tup
         mine = [row for row in before if row["operator"] == operator and row["seconds"]]
         best = min(mine, key=lambda row: float(row["seconds"]))
         begun = next(row for row in after if row["operator"] == operator)
-        assert (begun["choices"], begun["origin"]) == (best["choices"], "start")
+        assert (begun["choices"], begun["origin"]) == (best["choices"], "known")
 
 
 def test_only_convolutions_and_dense_layers_get_slots_and_the_network_is_whole(second: tuple[Path, str]) -> None:

@@ -103,8 +103,8 @@ class GuidedProposer:
         starts = self._unused_starts()
         # Alone: what earlier runs found is at hand after a slot of each operator, and searching makes slots long.
         proven = [start for start in starts if start in self._proven]
-        origin = KNOWN if proven else "start"
-        self._take(plan, [self._new(start, origin) for start in (proven or starts)[: count - len(plan)]])
+        first = [self._new(one, KNOWN) for one in proven] or [self._new(one, "start") for one in starts]
+        self._take(plan, first[: count - len(plan)])
         while not proven and len(plan) < count and (shares := self._shares.of(count - len(plan))):
             found: list[Candidate] = []
             for sketch, share in shares:

@@ -147,7 +147,7 @@ class EvolutionaryProposer:
         """At most `count` new candidates; none when `exhausted`."""
         plan, self._again = self._again[:count], self._again[count:]
         for start in self._unused_starts()[: count - len(plan)]:
-            plan.append(self._new(start, KNOWN if start in self._proven else "start"))
+            plan.append(self._new(start, KNOWN) if start in self._proven else self._new(start, "start"))
         while len(plan) < count:
             if not self._ready and not self._evolved():
                 break
