@@ -8,6 +8,7 @@ const SPEAK = 10000; // ms between two announcements of the big number
 const TICK = 250; // ms
 const STEADY = 0.05; // of a baseline: a larger spread is said
 const MORE = 1.005; // times: less is none
+const SETTLING = 600; // ms in which a double click's second half may come
 
 export class Headline {
   constructor(root, state) {
@@ -18,6 +19,8 @@ export class Headline {
     this.skew = Number(root.dataset.now) - Date.now() / 1000; // s, of the server's clock before ours
     this.clock = new Clock();
     this.live = false; // whether the server is heard
+    this.changed = -Infinity; // when buttons came or went, in ms as events have it
+    root.querySelector(".controls").addEventListener("click", (event) => this.#settling(event), true);
     this.draw();
     setInterval(() => this.#elapsed(), TICK);
   }
@@ -141,12 +144,26 @@ export class Headline {
     const { state, wanted } = this.state.run;
     const active = ["running", "queued", "interrupted"].includes(state);
     const used = document.activeElement;
-    this.part("pause").hidden = !active || wanted === "pause";
-    this.part("resume").hidden = !(state === "paused" || state === "failed" || (state === "running" && wanted === "pause"));
-    this.part("stop").hidden = !(active || state === "paused");
-    this.part("keep").hidden = this.part("stop").hidden || !this.state.measured;
+    const shown = {
+      pause: active && wanted !== "pause",
+      resume: state === "paused" || state === "failed" || (state === "running" && wanted === "pause"),
+      stop: active || state === "paused",
+    };
+    shown.keep = shown.stop && this.state.measured;
+    for (const [name, is] of Object.entries(shown)) {
+      if (this.part(name).hidden !== is) continue;
+      this.part(name).hidden = !is;
+      this.changed = performance.now();
+    }
     // Who works without a mouse stays where the button was.
     if (used?.closest("[data-part][hidden]")) used.closest(".controls")?.focus();
+  }
+
+  /** A button that came under the pointer is not what the press was meant for; of a key it is, and `detail` is 0. */
+  #settling(event) {
+    if (!event.detail || event.timeStamp - this.changed > SETTLING) return;
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   #trouble() {
