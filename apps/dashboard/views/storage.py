@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from uuid import UUID
 
 from django.conf import settings
@@ -55,5 +56,6 @@ def delete_network(request: HttpRequest, pk: UUID) -> HttpResponse:
 def delete_library(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = Artifact.objects.filter(run__owner_id=request.user.pk, pk=pk).select_related("run").first()
     if found is not None:
-        services.remove_library(found, request.user)
+        with suppress(Refused):  # its run was deleted meanwhile, and it with it
+            services.remove_library(found, request.user)
     return redirect("storage")

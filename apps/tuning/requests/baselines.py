@@ -21,10 +21,7 @@ def find_baselines(run: TuningRun) -> None:
     Runtime is asked with the library, if at all."""
     if run.target.device:
         return
-    if lines := _known(run):
-        TuningRun.objects.filter(pk=run.pk).update(baselines=lines)
-        run.baselines = lines
-    else:
+    if not taken_meanwhile(run):
         enqueue(Job.Task.BASELINE, run.owner, run=run, network=run.network, target=run.target)
 
 
@@ -60,12 +57,13 @@ def waiting_for(job: Job) -> QuerySet[Job]:
 
 
 def taken_meanwhile(run: TuningRun) -> bool:
-    """Inside a transaction: gives it the lines that were taken since it was asked for; False where there are none."""
+    """Inside a transaction: gives it the lines that another run has by now; False where there are none."""
     lines = _known(run)
     for line in lines:
         tell(run, "baseline", **line)
     if lines:  # told first: whoever saves a run holds its numbers
         TuningRun.objects.filter(pk=run.pk).update(baselines=lines)
+        run.baselines = lines
     return bool(lines)
 
 

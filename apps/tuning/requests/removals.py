@@ -10,8 +10,10 @@ from apps.catalog.models import Network
 from apps.core.errors import Refused
 from apps.core.full_disk import with_reserve
 from apps.tuning.models import Artifact, Job, TuningRun
+from apps.tuning.requests.queue import locked
 from apps.tuning.states import ACTIVE
 from apps.tuning.sweep import forget
+from apps.tuning.transitions import tell
 
 
 @with_reserve
@@ -36,8 +38,10 @@ def remove_network(network: Network, owner: Any) -> None:
 
 @with_reserve
 def remove_library(artifact: Artifact, owner: Any) -> None:
-    """Deletes a compiled library; its run can be compiled again."""
+    """Deletes a compiled library, which its run's pages are told; it can be compiled again. Raises Refused."""
     if artifact.run.owner_id != owner.pk:
         raise Refused(artifact.pk, "there is no such library", "choose one of yours")
     with transaction.atomic():
+        locked(artifact.run, owner)
+        tell(artifact.run, "artifact", state="deleted")
         forget(Artifact.objects.filter(pk=artifact.pk))

@@ -669,6 +669,8 @@ def test_baselines_are_of_the_same_work_and_machine(site: Any, model: Any, chang
     site.target.refresh_from_db()
     later = site.run()
     assert later.baselines == (lines(1.0) if taken else [])
+    told = later.events.filter(kind="baseline").order_by("seq").values_list("payload", flat=True)
+    assert [(line["name"], line["seconds"]) for line in told] == [(name, 1.0) for name in BASELINES if taken]
     assert Job.objects.filter(run=later, task="baseline").exists() is not taken
 
 

@@ -330,7 +330,9 @@ def test_a_deleted_library_makes_room_and_its_run_stays(site: Site) -> None:
     made = library(run, 100)
     with pytest.raises(Refused, match="no such library"):
         services.remove_library(made, site.bob)
+    assert not run.events.filter(kind="artifact").exists()
     services.remove_library(made, site.ada)
+    assert run.events.get(kind="artifact").payload["state"] == "deleted", "its page offers it no more"
     assert quota.used(site.ada) == quota.Used(START, 0)
     assert TuningRun.objects.filter(pk=run.pk).exists()
 
