@@ -75,8 +75,12 @@ def add(request: HttpRequest) -> HttpResponse:
 
 @by_button
 def remove(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Back to the list, as for what a click before has removed."""
+    target = Target.objects.filter(pk=pk).first()
+    if target is None:
+        return redirect("targets")
     try:
-        services.remove_device(_target(pk), request.user)
+        services.remove_device(target, request.user)
     except Refused as error:
         messages.error(request, error.sentence)
     return redirect("targets")

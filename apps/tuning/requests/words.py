@@ -54,7 +54,7 @@ def _resume(job: Job) -> bool:
 
 
 def _stop(job: Job) -> bool:
-    if job.state == State.STOPPING:
+    if job.state == State.STOPPING or _stopped(job):
         return True
     if not _end(job):
         return False
@@ -82,7 +82,12 @@ def _keep(job: Job) -> bool:
     if _end(job):
         compile_if_measured(TuningRun.objects.get(job=job))
         return True
-    return False
+    return _stopped(job) and Job.objects.filter(run__job=job, task=Job.Task.COMPILE, state__in=ACTIVE).exists()
+
+
+def _stopped(job: Job) -> bool:
+    """Whether an earlier request ended it."""
+    return job.state == State.DONE and TuningRun.objects.filter(job=job, finished_reason="stopped").exists()
 
 
 _AFRESH: dict[str, Any] = {"lease_until": None, "error": "", "next_step": ""}

@@ -331,6 +331,36 @@ def test_stop_in_every_state(site: Any) -> None:
     assert (job_of(running).state, running.finished_reason) == ("done", "stopped")
 
 
+@pytest.mark.parametrize("state", ["queued", "paused", "running"])
+def test_a_stop_that_is_asked_for_twice_is_no_mistake(site: Any, state: str) -> None:
+    run, held, _ = site.claimed() if state == "running" else (site.run(), None, None)
+    if state == "paused":
+        services.request(run, site.ada, "pause")
+    services.request(run, site.ada, "stop")
+    if held:
+        services.conclude(held, "stopped")
+    services.request(run, site.ada, "stop")
+    with pytest.raises(services.Refused, match="it is done"):
+        services.request(run, site.ada, "keep")  # nothing is compiled
+
+
+def test_a_stop_of_what_ended_by_itself_is_refused(site: Any) -> None:
+    run, held, _ = site.claimed()
+    services.conclude(held, "finished", last={"reason": "trials"})
+    with pytest.raises(services.Refused, match="it is done"):
+        services.request(run, site.ada, "stop")
+
+
+def test_a_library_that_is_asked_for_twice_is_made_once(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    services.request(run, site.ada, "pause")
+    services.conclude(held, "paused")
+    for _ in range(2):
+        services.request(run, site.ada, "keep")
+    assert Job.objects.filter(task="compile", run=run).count() == 1
+
+
 def test_three_attempts_without_a_measurement_fail(site: Any) -> None:
     run = site.run()
     for number in range(3):
