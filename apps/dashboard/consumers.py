@@ -80,7 +80,8 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             return
         self._seat = run.owner_id
         self.seq = _number(parse_qs(self.scope["query_string"].decode(errors="replace")).get("after", ["0"])[0])
-        if await _missed(run, self.seq, MOST):
+        # A number that was never told is of a database that a backup took the place of.
+        if self.seq > run.job.last_seq or await _missed(run, self.seq, MOST):
             await self.close(BEHIND)
             return
         self.ear = Ear(run.pk, self._rung)

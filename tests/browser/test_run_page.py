@@ -1043,9 +1043,9 @@ def test_a_baseline_far_over_all_else_leaves_the_curve_its_room(site: Site, brow
 
 
 def test_a_page_too_many_says_so_and_goes_on_when_there_is_room(site: Site, browser: Any, run: str) -> None:
-    site.tell("tell", run=run, slots=14)
+    last = site.tell("tell", run=run, slots=14)["seq"]
     open_run(browser, site, run)
-    browser.execute_script(CROWD, f"/ws/runs/{run}/?after=999999", SOCKETS)
+    browser.execute_script(CROWD, f"/ws/runs/{run}/?after={last}", SOCKETS)
     until(lambda: browser.execute_script("return window.crowd.some((s) => s.readyState === WebSocket.CLOSED)"))
     crowd = browser.current_window_handle
     browser.switch_to.new_window("tab")

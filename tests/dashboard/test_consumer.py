@@ -375,3 +375,14 @@ async def test_who_missed_much_draws_the_run_anew(story: Any, monkeypatch: pytes
     await viewer.connect()
     assert await gather(viewer, numbers[-1]) == numbers[1:]
     await viewer.disconnect()
+
+
+async def test_who_is_ahead_of_a_database_that_was_restored_draws_the_run_anew(story: Any) -> None:
+    site, run, held, told = story
+    last = (await known(run))[-1]
+    assert await closes(await line(run, site.ada, last + 1)) == consumers.BEHIND
+    viewer = await line(run, site.ada, last)
+    await viewer.connect()
+    await write(held, [told.batch(0.004)])
+    assert await gather(viewer, last + 1) == (await known(run))[-1:]
+    await viewer.disconnect()
