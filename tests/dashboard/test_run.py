@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -59,6 +60,22 @@ def test_a_run_that_is_over_leads_to_its_result_and_on(site: Site, ada: Client) 
         assert 'id="compare"' not in page  # with nothing
     ended(site)
     assert f'id="compare" href="{reverse("compared", args=[run.network_id])}"' in page_of(ada, run)
+
+
+def test_the_top_of_a_page_is_not_older_than_what_is_drawn(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, snapshot = site.run(), runs.snapshot
+
+    def paused_meanwhile(found: TuningRun) -> Any:
+        services.request(run, site.ada, "pause")
+        return snapshot(found)
+
+    monkeypatch.setattr(runs, "snapshot", paused_meanwhile)
+    page = page_of(ada, run)
+    assert 'data-part="state" data-state="paused"' in page
+    assert 'data-part="pause" hidden' in page
+    assert 'data-part="resume" hidden' not in page
 
 
 def further(ada: Client, run: TuningRun) -> str:

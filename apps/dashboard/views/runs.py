@@ -126,9 +126,10 @@ def _started(request: HttpRequest, form: NewRun) -> TuningRun:
 
 @require_GET
 def run(request: HttpRequest, pk: UUID) -> HttpResponse:
-    found = _run(request, pk)
+    drawn = snapshot(_run(request, pk))
+    found = _run(request, pk)  # read after it: what is later than the snapshot is told again, what is earlier never is
     title = methods.titled(found.method, found.parts)
-    context = {"run": found, "snapshot": snapshot(found), "method": title, "words": words.PAGE}
+    context = {"run": found, "snapshot": drawn, "method": title, "words": words.PAGE}
     context |= {"controls": _controls(found), "command": repeated.command(found)}
     return render(request, "dashboard/run.html", context | _standing(found) | _left(found))
 
