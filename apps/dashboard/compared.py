@@ -234,7 +234,8 @@ def _alike(run: TuningRun, known: Known) -> str:
     """What was asked for, of what machine, as it was then, and what was known of the operators at the start."""
     limits = [run.budget_seconds, run.budget_trials, run.budget_latency, run.budget_gain]
     asked = [run.method, run.parts, run.operators_asked, run.layout, run.shapes, run.reuse, known, limits]
-    return json.dumps([*asked, str(run.target_id), run.machine["tvm"], run.machine["threads"]], sort_keys=True)
+    machine = [str(run.target_id), run.machine_name, run.machine["tvm"], run.machine["threads"]]
+    return json.dumps([*asked, *machine], sort_keys=True)
 
 
 def _start(run: TuningRun, known: Known) -> str:

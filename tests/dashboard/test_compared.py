@@ -94,7 +94,9 @@ def test_a_line_that_is_too_long_for_its_label_still_says_of_which_operators_it_
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("change", [{"threads": 4}, {"tvm": {"kind": "llvm", "mcpu": "znver5"}}])
+@pytest.mark.parametrize(
+    "change", [{"threads": 4}, {"tvm": {"kind": "llvm", "mcpu": "znver5"}}, {"name": "AMD EPYC 9655"}]
+)
 def test_runs_before_and_after_their_machine_changed_are_lines_of_their_own(site: Site, change: dict[str, Any]) -> None:
     ended(site, [1.0, 0.5])
     Target.objects.filter(pk=site.target.pk).update(**change)

@@ -78,7 +78,8 @@ def _known(run: TuningRun) -> list[dict[str, Any]]:
 
 def _work(run: TuningRun) -> tuple[Any, ...]:
     """What a baseline's time depends on; a peak that was measured anew changes nothing."""
-    return run.shapes, run.machine["threads"], run.machine["tvm"], run.machine.get("versions")
+    machine = run.machine_name, run.machine["threads"], run.machine["tvm"], run.machine.get("versions")
+    return run.shapes, *machine
 
 
 def _whole(run: TuningRun) -> bool:
