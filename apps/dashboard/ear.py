@@ -15,6 +15,7 @@ from apps.core.queue_server import PATIENCE
 from apps.tuning.doorbell import group
 
 AGAIN = 30.0  # s until a server that refused is asked again
+NOBODY = group("nobody")
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,8 @@ class Ear:
                 await self._while_idle(asyncio.sleep(AGAIN))
 
     async def _hear(self, layer: Any) -> None:
+        # A server that is away is to refuse this: of a channel that it refuses the layer keeps the queue for ever.
+        await layer.group_send(NOBODY, {"type": "run.doorbell", "seq": 0})
         channel = await layer.new_channel()
         try:
             await layer.group_add(self._group, channel)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from channels.layers import get_channel_layer
 
 from apps.core import queue_server
 from apps.dashboard import consumers, ear
@@ -21,6 +22,11 @@ __all__ = ["signed_in", "story"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def layers(address: str) -> dict[str, Any]:
+    hosts = {"hosts": [{"address": address, "socket_timeout": None}]}
+    return {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": hosts}}
+
+
 @pytest.fixture
 def hung(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     monkeypatch.setattr(consumers, "UNASKED", 60.0)
@@ -28,12 +34,7 @@ def hung(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iter
     running = Running(tmp_path / "site")
     (running.data / "queue_password").write_text("word")
     server, address = running.server(), url_of(socket_path(running.data), "word")
-    settings.CHANNEL_LAYERS = {
-        "default": {
-            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            "CONFIG": {"hosts": [{"address": address, "socket_timeout": None}]},
-        }
-    }
+    settings.CHANNEL_LAYERS = layers(address)
     server.send_signal(signal.SIGSTOP)
     try:
         yield server
@@ -72,3 +73,17 @@ async def test_who_left_meanwhile_is_not_rung_for_when_the_server_answers(
     await asyncio.wait_for(asyncio.wait(left), 20)
     with queue_server.client(settings.CHANNEL_LAYERS["default"]["CONFIG"]["hosts"][0]["address"]) as client:
         assert client.pubsub_channels() == []
+
+
+async def test_of_a_server_that_is_away_no_try_leaves_a_queue(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(ear, "AGAIN", 0.0)
+    settings.CHANNEL_LAYERS = layers(f"unix://{tmp_path}/nobody")
+    listening = ear.Ear("a run", lambda seq: None)
+    async with asyncio.timeout(20):
+        while len(caplog.records) < 3:
+            await asyncio.sleep(0)
+    await listening.close()
+    layer: Any = get_channel_layer()
+    assert (layer.channels, layer.groups) == ({}, {})

@@ -28,10 +28,10 @@ export function wire(section, { name, columns, rows, canvases, drawing, table, a
 
 /** At once, then at most once in `REFILL`, the last time not left out. */
 function seldom(act) {
-  let last = 0, later = null;
-  const now = () => { later = null; last = Date.now(); act(); };
+  let last = -Infinity, later = null;
+  const now = () => { later = null; last = performance.now(); act(); };
   return () => {
-    const left = last + REFILL - Date.now();
+    const left = last + REFILL - performance.now();
     if (left <= 0 && later === null) now();
     else later ??= setTimeout(now, left);
   };
