@@ -480,8 +480,11 @@ def test_everything_is_reached_and_read_without_a_mouse(site: Site, browser: Any
     until(lambda: "ms" in browser.find_element("css selector", ".tip").text)
     canvas.send_keys("+")
     until(lambda: browser.find_element("css selector", "[data-reset-zoom]").is_displayed())
+    pointed = lambda: browser.execute_script("return document.querySelector('[data-pointed]').textContent")  # noqa: E731
+    assert re.fullmatch(r"Shown is .*\d s to .*\d (s|min)", pointed())
     canvas.send_keys(Keys.ESCAPE)
     until(lambda: not browser.find_element("css selector", "[data-reset-zoom]").is_displayed())
+    assert pointed() == "All is shown"
     for summary in browser.find_elements("css selector", "details.as-table > summary"):
         if summary.is_displayed():
             summary.send_keys(Keys.ENTER)

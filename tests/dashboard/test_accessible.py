@@ -52,6 +52,8 @@ class Read(HTMLParser):
             self.fields.append(given.get("id", given.get("name", tag)))
         if given.get("tabindex") == "0" and not any(name in given for name in NAMES):
             self.wrong.append(f"a {tag} that the keyboard stops at has no name")
+        if given.get("tabindex") == "0" and given.get("role") == "img":
+            self.wrong.append(f"of a {tag} that is a picture the keys do not come to the page")
         if tag == "th" and "scope" not in given:
             self.wrong.append("a heading of no column or row")
         self.headings += tag == "h1"
@@ -166,6 +168,7 @@ def test_every_page_can_be_read_aloud(site: Site, ada: Client) -> None:
         ("<th>Name</th>", "a heading of no column or row"), ("<input name='x'>", "x has no label"),
         ("<p id='x'></p><p id='x'></p>", "x is there twice"), ("<h1></h1>", "2 headings of the page"),
         ("<div tabindex='0'>", "a div that the keyboard stops at has no name"),
+        ("<canvas tabindex='0' role='img' aria-label='x'>", "of a canvas that is a picture the keys do not come to the page"),
         ("<input aria-label='x' aria-describedby='y'>", "y is referred to and not there"),
     ],
 )  # fmt: skip

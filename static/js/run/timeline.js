@@ -22,7 +22,7 @@ export class Timeline {
       button.addEventListener("click", () => { this.#zoom(Number(button.dataset.zoom)); this.#leave(); });
       button.addEventListener("blur", (event) => this.#blur(event));
     }
-    this.told = document.querySelector("[data-pointed]"); // what the keys point at, for who has the page read
+    this.told = document.querySelector("[data-pointed]"); // what the keys point at, and what is shown, for who has the page read
     // What a finger points at stays until the next one is put elsewhere; a zoom goes there.
     document.addEventListener("pointerdown", ({ pointerType, target }) => {
       if (pointerType !== "touch" || target.closest("[data-zoom]")) return;
@@ -40,6 +40,7 @@ export class Timeline {
   show(range) {
     this.zoom = range && range[1] - range[0] > SHORTEST ? range : null;
     if (this.reset) this.reset.hidden = !this.zoom;
+    this.told.textContent = this.zoom ? `Shown is ${duration(this.from)} to ${duration(this.to)}` : "All is shown";
     this.onWindow();
   }
 
