@@ -16,6 +16,7 @@ from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.waiting import Wait
 from tests.apps.rows import Site
+from workers.engine.ports import KNOWN
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ export class Headline {
     this.skew = Number(root.dataset.now) - Date.now() / 1000; // s, of the server's clock before ours
     this.clock = new Clock();
     this.live = false; // whether the server is heard
-    this.changed = -Infinity; // when buttons came or went, in ms as events have it
     root.querySelector(".controls").addEventListener("click", (event) => this.#settling(event), true);
     this.draw();
+    this.changed = -Infinity; // what was there from the beginning came under nobody's pointer
     setInterval(() => this.#elapsed(), TICK);
   }
 
