@@ -49,7 +49,7 @@ class Pace:
                 self._expire(tries, now)
             fewest = sorted(self._seen, key=lambda key: _spent(self._seen[key]))
             gone = [self._seen.pop(key) for key in fewest[: max(1, self._keys // 10)]]  # to look through all is slow
-            self._forgotten = max(self._forgotten, gone[-1], key=_spent)
+            self._forgotten = max(gone[-1], self._forgotten, key=_spent)  # of equals the newer
         tries = self._forgotten.copy()
         while tries and _spent(tries) > most:
             tries.popleft()

@@ -86,7 +86,7 @@ CAUSES = {
 """Why a configuration has no latency."""
 
 ORIGINS = {
-    "start": "the rules that a search begins with",
+    "start": "what a search begins with: rules, and of older runs what earlier ones found",
     "known": "an earlier run, of whose fastest it was",
     "explorer": "the explorer",
     "random": "chance",

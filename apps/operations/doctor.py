@@ -222,7 +222,10 @@ def graphics(devices: Path = Path("/dev"), lent: Path = Path("/usr/lib/wsl/lib/l
 
 def _runs(code: str) -> bool:
     """In a process of its own: a library that does not fit may end it."""
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, check=False)
+    try:
+        done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        return False
     return done.returncode == 0
 
 

@@ -26,7 +26,7 @@ finished     reason
 state        state, wanted, attempt, error, next_step: those of the run's job; again: when it is tried again (s since 1970) or
              null, finished_reason
 artifact     state, and of "ready" and "rejected" id, size, sha256, verdict, latency, onnxruntime, ratio, of "failed" error and
-             next_step; of "queued" no more
+             next_step; of "queued" and "deleted" no more
 """
 
 from __future__ import annotations

@@ -248,12 +248,13 @@ def test_lengths_reach_as_far_in_open_sizes_as_in_fixed_ones(tmp_path: Path) -> 
     assert max(lengths("time")) > 100
 
 
-def test_what_is_found_in_any_order_is_compared_in_falling_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [1, None], ids=["fixed", "unnamed"])
+def test_what_is_found_in_any_order_is_compared_in_falling_order(rows: int | None, tmp_path: Path) -> None:
     nodes = [helper.make_node("TopK", ["x", "k"], ["y", "places"], sorted=0)]
     path = tmp_path / "network.onnx"
-    model = model_of(nodes, {"x": [1, 1000]}, {"y": [1, 20]}, [constant("k", np.array([20]))])
+    model = model_of(nodes, {"x": [rows, 1000]}, {"y": [rows, 20]}, [constant("k", np.array([20]))])
     path.write_bytes(model.SerializeToString())
-    order = Order(str(path), str(tmp_path / "out"), seeds=(0,), runs=0)
+    order = Order(str(path), str(tmp_path / "out"), shapes={"x": [1, 1000]}, seeds=(0,), runs=0)
     inputs, outputs = load_reference(next(measured(order))["references"]["0"])
     assert np.array_equal(outputs["y"], -np.sort(-inputs["x"])[:, :20])
 

@@ -372,6 +372,13 @@ def test_rows_of_nearly_the_same_score_may_come_in_either_order() -> None:
     assert "either order" in compare(swapped, wanted, RANKED).sentence
 
 
+@pytest.mark.parametrize(("first", "passed"), [([1, 0], True), ([999, 1], False), ([4, 3, 2, 1, 0], False)])
+def test_of_few_places_two_neighbours_may_change_and_none_be_another(first: list[int], passed: bool) -> None:
+    wanted = np.arange(10)
+    found = np.asarray([*first, *wanted[len(first) :]])
+    assert compare({"y": found}, {"y": wanted}, {"y": replace(SINGLE, labels=True, ranked=0)}).passed is passed
+
+
 @pytest.mark.parametrize("wrong", ["shuffled", "another few", "scaled", "one column of another row", "infinite"])
 def test_rows_that_are_others_are_wrong_in_any_order(wrong: str) -> None:
     rng = np.random.default_rng(0)
@@ -393,6 +400,7 @@ def test_rows_that_are_others_are_wrong_in_any_order(wrong: str) -> None:
 @pytest.mark.mutation
 def test_rows_from_anywhere_would_let_any_order_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "NEAR", 300)
+    monkeypatch.setattr(verify, "MOVED", 1.0)
     wanted = 640 * np.random.default_rng(0).random((1, 300, 6), np.float32)
     assert compare({"y": wanted[:, ::-1].copy()}, {"y": wanted}, RANKED).passed
 

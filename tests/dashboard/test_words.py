@@ -83,7 +83,7 @@ def test_every_rule_of_a_scheduler_has_its_words_and_no_other() -> None:
 
 def test_every_origin_of_a_configuration_has_its_words_and_no_other() -> None:
     files = [path for room in ("engine", "pipeline", "tvm_backend") for path in (WORKERS / room).glob("*.py")]
-    made = r'(?:\b_new|\bCandidate)\(.*, "([a-z]+)"[,)]|\borigin="([a-z]+)"'
+    made = r'(?:\b_new|\bCandidate)\(.*?, "([a-z]+)"[,)]|\borigin="([a-z]+)"'
     texts = [path.read_text().replace("KNOWN", f'"{KNOWN}"') for path in files]
     assert {one or other for text in texts for one, other in re.findall(made, text)} == set(words.ORIGINS)
 

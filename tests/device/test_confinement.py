@@ -145,7 +145,13 @@ def test_a_script_learns_nothing_of_the_environment_that_the_device_was_started_
 def test_of_its_environment_a_device_keeps_what_finds_cuda_and_what_it_is_ended_by(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kept = {"CUDA_HOME": "/cuda", "CUDA_VISIBLE_DEVICES": "1", "LD_LIBRARY_PATH": "/driver", TREE_VARIABLE: "/of"}
+    kept = {
+        "DATA_DIR": "/opt/data",
+        "CUDA_HOME": "/cuda",
+        "CUDA_VISIBLE_DEVICES": "1",
+        "LD_LIBRARY_PATH": "/driver",
+        TREE_VARIABLE: "/of",
+    }
     for name, value in (kept | {"OPENAI_API_KEY": SECRET}).items():
         monkeypatch.setenv(name, value)
     assert kept.items() <= environment().items()
@@ -207,6 +213,20 @@ def test_a_connection_that_fills_the_disk_ends_and_no_other(tmp_path: Path, monk
     end(*folders, folders)
     for process in processes:
         process.wait(0.0)
+
+
+def test_a_connection_of_too_many_threads_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of root and in containers the kernel counts none."""
+    process = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    (tmp_path / "own").mkdir()
+    folders = {process.pid: str(tmp_path / "own")}
+    monkeypatch.setattr(threads, "MANY", (1, 0))
+    end_full(folders)
+    assert folders
+    monkeypatch.setattr(threads, "MANY", (0, 0))
+    end_full(folders)
+    assert folders == {}
+    process.wait(0.0)
 
 
 def test_what_connections_keep_is_looked_at_while_they_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

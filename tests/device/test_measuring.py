@@ -50,12 +50,10 @@ def backend(
     running: Running, said: list[str], tmp_path: Path, zoo_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:
     from workers.engine import compile_limit
-    from workers.tvm_backend import pool as pools
     from workers.tvm_backend.remote.pool import DevicePool
 
     # The device is this machine: while it starts anew, and other tests run, compiling may take longer than a limit allows.
-    for module in (compile_limit, pools):
-        monkeypatch.setattr(module, "MOST", 60.0)
+    monkeypatch.setattr(compile_limit, "MOST", 60.0)
     spec = replace(spec_of(zoo.tiny(zoo_cache)), target=running.target())
     threads = spec.target["num-cores"]
     pool = DevicePool(running.call, spec.target, threads, lock_in(tmp_path), plan=2, say=said.append)

@@ -15,6 +15,7 @@ import pytest
 from workers.headless import control
 from workers.headless.errors import UserMistake
 from workers.headless.run_directory import DEFAULT_MINUTES, RunDirectory
+from workers.messages.device import Address
 from workers.messages.spec import Budget, RunSpec
 
 SPEC = RunSpec("a.onnx", {"kind": "llvm"}, 2, peak_flops=1e11, bandwidth=1e10, budget=Budget(trials=40))
@@ -134,6 +135,19 @@ def test_a_second_run_is_refused_unless_it_says_that_it_goes_on(directory: RunDi
     directory.journal.write(told(ROW))
     with pytest.raises(UserMistake, match=f"{tmp_path} holds a run already.*--resume"):
         directory.begin(SPEC, (), resume=False)
+
+
+def test_a_run_goes_on_with_the_device_that_it_began_with(directory: RunDirectory) -> None:
+    """Two cards of one architecture have one target."""
+    device = Address("127.0.0.1", 9190, "k" * 32)
+    began = replace(directory, device=device, machine="NVIDIA H100")
+    began.begin(SPEC, (), resume=False)
+    directory.journal.write(told(ROW))
+    assert began.begin(SPEC, (), resume=True) == SPEC
+    assert began.order(SPEC, directory.journal.history())["machine"] == "NVIDIA H100"
+    assert directory.order(SPEC, directory.journal.history())["machine"] == ""
+    with pytest.raises(UserMistake, match="was begun on NVIDIA H100, and the device is NVIDIA H200"):
+        replace(began, machine="NVIDIA H200").begin(SPEC, (), resume=True)
 
 
 def test_a_directory_in_use_is_the_users_mistake(directory: RunDirectory, tmp_path: Path) -> None:

@@ -173,7 +173,19 @@ def test_rows_are_ranked_behind_a_topk_alone() -> None:
     inputs = {"scores": [900], "boxes": [4, 900]}
     outputs = {"found": [4, 300], "best": [300], "sum": [], "plain": [4, 900]}
     found = tolerances(model_of(nodes, inputs, outputs, [constant("k", np.array([300]))]))
-    assert {name: one.ranked for name, one in found.items()} == {"found": 1, "best": 0, "sum": None, "plain": None}
+    assert {name: one.ranked for name, one in found.items()} == {"found": 1, "best": None, "sum": None, "plain": None}
+
+
+@pytest.mark.parametrize(("places", "size", "ranked"), [(2, 2, None), (8, 8, 1), (8, 9, None), (16, 16, 1)])
+def test_neither_a_batch_nor_a_gate_of_two_experts_is_ranked(places: int, size: int, ranked: int | None) -> None:
+    nodes = [
+        helper.make_node("TopK", ["x", "k"], ["best", "chosen"]),
+        helper.make_node("Cast", ["chosen"], ["real"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["real", "w"], ["y"]),
+    ]
+    weights = [constant("k", np.array([places])), constant("w", np.ones((places, size), np.float32))]
+    (found,) = tolerances(model_of(nodes, {"x": [8, 100]}, {"y": [8, size]}, weights)).values()
+    assert found.ranked == ranked
 
 
 def test_integers_are_measurements_only_behind_a_quantisation() -> None:

@@ -165,12 +165,13 @@ def viewing(site, archive, query="", run=""):
 
 
 TOLD = """
-from apps.tuning.models import Event
+from apps.tuning.models import Event, Job
 run = TuningRun.objects.get()
 told = ({{"kind": "log", "seq": seq, "text": "x" * {0}}} for seq in range(1000, 1000 + {1}))
 Event.objects.bulk_create(
     [Event(run=run, seq=one["seq"], kind="log", payload=one, digest=str(one["seq"])) for one in told], 500
 )
+Job.objects.filter(pk=run.job_id).update(last_seq=999 + {1})
 """
 
 
@@ -178,6 +179,7 @@ def test_what_a_viewer_acknowledges_and_does_not_take_is_not_held_for_it(site, a
     site.ask(TOLD.format(4000, 12_000))
     before = memory(site, "VmRSS")
     with viewing(site, archive, "?after=999") as viewer:
+        eventually(lambda: connected(site) == 1, 20, "the line")
 
         def ended():
             with suppress(ConnectionError):

@@ -282,7 +282,6 @@ print(json.dumps([own, done.stdout.strip() == "True"]))
 """
 
 
-@needs("landlock")
 def test_a_gpus_process_may_write_to_the_devices_of_cards_and_boards(monkeypatch: pytest.MonkeyPatch) -> None:
     devices = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/nvhost-gpu", "/dev/nvgpu", "/dev/sda")
     monkeypatch.setattr(spawn.glob, "glob", lambda pattern: [one for one in devices if fnmatch(one, pattern)])
@@ -290,6 +289,7 @@ def test_a_gpus_process_may_write_to_the_devices_of_cards_and_boards(monkeypatch
     assert opened[1] - opened[0] == {*devices[:-1]}
 
 
+@needs("landlock")
 @pytest.mark.parametrize("gpu", [False, True])
 def test_a_gpus_process_names_its_threads_and_nothing_that_it_starts_does(gpu: bool) -> None:
     source = NAMED.split("inner")[0]

@@ -172,6 +172,7 @@ def test_what_tunes_has_no_end_for_its_whole_a_library_a_day_and_a_file_that_is_
 def test_who_reads_a_file_of_somebody_else_shares_no_memory_and_moves_nobody(tmp_path, work):
     network = str(zoo.tiny(tmp_path))
     order = {"network": network, "source": network, "spec": json.dumps({"network": network}), "work_dir": str(work)}
+    order["log"] = str(work / FILE)
     for task in ("inspect", "convert", "tune", "compile"):
         if task == "convert" and landlock.supported() < landlock.SCOPED:
             continue

@@ -98,8 +98,9 @@ def test_weights_too_large_to_move_are_filled_once_for_all_operators() -> None:
 
     made = Arguments(4 * MOVED, handover())
 
-    def weights(operator: int, size: int) -> Any:
-        shapes = [((1, 16), "float32"), ((size // 64, 16), "float32"), ((1, size // 64), "float32")]
+    def weights(operator: int, size: int, dtype: str = "float32") -> Any:
+        each = 4 if dtype == "float32" else 1
+        shapes = [((1, 16), "float32"), ((size // each,), dtype), ((1, 16), "float32")]
         given = made.of(operator, shapes, (1,))
         first, second = (tensors[1].data_ptr() for tensors in islice(given.calls, 2))
         assert first == second
@@ -108,6 +109,7 @@ def test_weights_too_large_to_move_are_filled_once_for_all_operators() -> None:
     one = weights(0, 4 * MOVED)
     assert weights(1, 3 * MOVED) == weights(0, 4 * MOVED) == one
     assert weights(1, 5 * MOVED) == weights(0, 4 * MOVED) != one
+    assert weights(2, 6 * MOVED + 1, "uint8") == weights(0, 4 * MOVED), "bytes that are no whole number of floats"
 
 
 @pytest.mark.mutation

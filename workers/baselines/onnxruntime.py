@@ -65,7 +65,8 @@ def _session(order: Order, inspection: Inspection, model: ModelProto) -> OnnxRun
     never alike."""
     exact = not order.runs
     unnamed = any(d.symbol is None for d in inspection.dynamic) or any(port.shape is None for port in inspection.inputs)
-    if unnamed or (exact and sort_topk(model)):
+    resorted = exact and sort_topk(model)
+    if unnamed or resorted:
         return OnnxRuntimeSession(model.SerializeToString(), order.threads, exact=exact)
     sizes = {d.symbol: order.shapes[d.input][d.axis] for d in inspection.dynamic if d.symbol}
     return OnnxRuntimeSession(order.network, order.threads, sizes=sizes, exact=exact)

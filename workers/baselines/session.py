@@ -97,7 +97,7 @@ def refusal(network: str) -> str:
         OnnxRuntimeSession(network, 1)
     except _REFUSALS as error:
         return _PLACE.sub("", str(error)).strip()
-    except (RuntimeError, MemoryError):
+    except (states.RuntimeException, RuntimeError, MemoryError):
         pass
     return ""
 

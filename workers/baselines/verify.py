@@ -24,9 +24,9 @@ ELEMENTS = 8
 """Fewer span no steps to tell right from wrong by: how large they are says that."""
 HALFWAY = 0.5
 """Of a quantisation step: nearer to the reference than this is the reference's own step."""
-NEAR, OTHERS = 4, 0.01
-"""Places that a row may be from its own where rows are in the order of their scores, and the share of them that may be others,
-one of eight at least: what is last but for a rounding is not there."""
+NEAR, MOVED, LAST = 4, 0.2, 0.01
+"""Places that a row may be from its own where rows are in the order of their scores, the share of them that may be in another,
+and of the last ones, one at least, that are not looked at: what is last but for a rounding is not there."""
 FLOOR = 1e-30
 """Probabilities below are the same: float32 holds those down to 1e-38, the last of them coarsely, float16 to 6e-5."""
 MASK = 1e30
@@ -142,8 +142,8 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
 
 
 def _in_rank(found: NDArray[Any], wanted: NDArray[Any], axis: int) -> NDArray[Any]:
-    """`found` with each row from the place, of those about its own, where it is most like the reference's, but of the rows that
-    are unlike any as many as may be others."""
+    """`found` with each row from the place, of those about its own, where it is most like the reference's, and the last ones as
+    the reference's; as it is where too many rows are in other places."""
     rows, theirs = (np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1) for array in (found, wanted))
     count = len(rows)
     y, ref = (np.nan_to_num(np.asarray(array, np.float64)) for array in (rows, theirs))
@@ -153,9 +153,10 @@ def _in_rank(found: NDArray[Any], wanted: NDArray[Any], axis: int) -> NDArray[An
         there = np.clip(places + distance, 0, count - 1)
         apart = np.abs(y[there] - ref).max(axis=1, initial=0.0)
         best, off = np.where(apart < off, there, best), np.minimum(apart, off)
-    taken = rows[best]
-    others = np.argsort(off)[count - max(count >= ELEMENTS, int(OTHERS * count)) :]
-    taken[others] = theirs[others]
+    if np.mean(best != places) > MOVED:
+        return found
+    taken, last = rows[best], count - max(1, int(LAST * count))
+    taken[last:] = theirs[last:]
     order = [found.shape[axis], *(size for place, size in enumerate(found.shape) if place != axis)]
     return np.moveaxis(taken.reshape(order), 0, axis)
 

@@ -20,11 +20,11 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
 from pathlib import Path
 
-from workers.device.room import DISK
 from workers.messages.device import LEAST_KEY, PORT, keep_alive, proofs
 from workers.messages.folders import remove_tree
+from workers.sandbox import threads
 from workers.sandbox.confine import die_with_parent
-from workers.sandbox.files import kept
+from workers.sandbox.files import DISK, kept
 from workers.sandbox.landlock import SCOPED
 from workers.sandbox.protection import offered
 from workers.sandbox.spawn import INHERITED, LOCALE, ROOT, scrubbed
@@ -48,8 +48,14 @@ PROBE = (
 )
 """What a process that ends at once asks for."""
 NEEDED = ("numpy", *runtime.LOADING)
-KEPT = (TREE_VARIABLE, "CUDA_HOME", "CUDA_PATH", "CUDA_DEVICE_ORDER")
-"""Of the environment, beside what every child keeps: by the first, what is started here is found and ended."""
+ANEW = "TUNINGSITE_DEVICE_BEGAN_ANEW"
+KEPT = (
+    TREE_VARIABLE, ANEW, "DATA_DIR",
+    "CUDA_HOME", "CUDA_PATH", "CUDA_DEVICE_ORDER", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY",
+    "LD_PRELOAD", "OPENBLAS_CORETYPE", "PYTHONHOME", "PYTHONUSERBASE",
+)  # fmt: skip
+"""Of the environment, beside what every child keeps: by the first, what is started here is found and ended; a site's data
+stay closed to who is held back; the others are how CUDA is found and how numpy and Python start on some boards."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +119,9 @@ def begin_anew() -> None:
     """Starts this program again where its environment holds more than it needs: what it was started with the kernel keeps
     (/proc/self/environ), and programs of sites may read it, tokens and all."""
     given = Path("/proc/self/environ").read_bytes().split(b"\0")
-    if {os.fsdecode(one.partition(b"=")[0]) for one in given if one} - {*INHERITED, *LOCALE, *KEPT}:
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment())
+    more = {os.fsdecode(one.partition(b"=")[0]) for one in given if one} - {*INHERITED, *LOCALE, *KEPT}
+    if more and ANEW not in os.environ:  # once: a Python that is started by a script may always have more
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**environment(), ANEW: "1"})
 
 
 def environment() -> dict[str, str]:
@@ -260,14 +267,18 @@ def end(pid: int, folders: dict[int, str]) -> None:
 
 
 def end_full(folders: dict[int, str]) -> float:
-    """Ends those that keep more files than they may; when to look again."""
+    """Ends those that keep more files or run more threads than they may; when to look again."""
     began = time.monotonic()
     for pid, folder in list(folders.items()):
-        if kept([folder], Tree(pid, mark(folder)).refresh(), DISK) > DISK:
-            say(
-                f"a connection was ended: it kept more than {DISK / 2**30:.0f} GiB of files, or more than have room there"
-            )
-            end(pid, folders)
+        tree = Tree(pid, mark(folder))
+        if kept([folder], tree.refresh(), DISK) > DISK:
+            most = f"kept more than {DISK / 2**30:.0f} GiB of files, or more than have room there"
+        elif tree.threads() > threads.beyond(threads.MANY):
+            most = f"ran more than {threads.beyond(threads.MANY):,} threads"
+        else:
+            continue
+        say(f"a connection was ended: it {most}")
+        end(pid, folders)
     ended = time.monotonic()
     return ended + max(LOOK, (ended - began) / SHARE)
 

@@ -38,8 +38,9 @@ from typing import Any
 
 import tvm
 
-from workers.device.room import DISK, processes
 from workers.messages.device import PART, PROTOCOL
+from workers.sandbox import threads
+from workers.sandbox.files import DISK
 from workers.sandbox.lock import MeasureLock, default_path
 from workers.sandbox.spawn import ROOT, Access, Limits, confine_here
 from workers.tvm_backend import runtime
@@ -84,7 +85,7 @@ class Device:
         os.environ["TMPDIR"] = tempfile.tempdir = str(self._folder)
         # CUDA reserves terabytes of addresses, of which it uses few.
         addresses = None if self._gpu else address_space()
-        confine_here(Limits(address_space=addresses, file_size=DISK, processes=processes()), access)
+        confine_here(Limits(address_space=addresses, file_size=DISK, processes=threads.processes(threads.MANY)), access)
 
     def hardware(self, peak: bool) -> Answer:
         hardware = self._detected()

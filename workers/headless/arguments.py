@@ -24,9 +24,11 @@ READ = (".onnx", EXTENSION)
 """Files by what their names end with."""
 
 
-def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile, device: Address | None = None) -> RunSpec:
-    """The run that the words of `tune` ask for, without a limit where they name none: inspects the network, converts it into
-    `out` where it has to be, and measures this machine where no run did before, or the `device`."""
+def spec_of(
+    arguments: argparse.Namespace, out: Path, profile: Profile, device: Address | None = None
+) -> tuple[RunSpec, str]:
+    """The run that the words of `tune` ask for, without a limit where they name none, and its machine's name: inspects the
+    network, converts it into `out` where it has to be, and measures this machine where no run did before, or the `device`."""
     parts = dict(pair(text, "--part") for text in arguments.part)
     check_method(arguments.method, parts, stored=arguments.resume)
     _check_numbers(arguments)
@@ -37,7 +39,7 @@ def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile, device: 
     inputs = input_shapes(inspection, dict(pair(text, "--shape") for text in arguments.shape))
     with profile.accounts.spending("command/machine"):
         machine = device_machine(device) if device else this_machine(arguments.measure_again)
-    return RunSpec(
+    spec = RunSpec(
         network=network,
         **spec_fields(machine),
         inputs=inputs,
@@ -48,6 +50,7 @@ def spec_of(arguments: argparse.Namespace, out: Path, profile: Profile, device: 
         layout=arguments.layout,
         seed=arguments.seed,
     )
+    return spec, str(machine["hardware"]["name"])
 
 
 def device_of(arguments: argparse.Namespace) -> Address | None:

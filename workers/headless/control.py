@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workers.headless.errors import UserMistake
 from workers.headless.run_directory import ARCHIVING, RUN
-from workers.messages.whole import write_whole
+from workers.messages.whole import whole
 from workers.supervision.directory import CONTROL, holds_journal, in_use
 
 
@@ -30,8 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
             f"{arguments.out}: the run there is over and its archive is being made; Ctrl-C where it runs ends that, and "
             "tune --resume makes the archive then"
         )
-    write_whole(control, arguments.word)
-    if os.geteuid() == 0:  # for whoever may do all: the run's own user must read it
-        owner = directory.stat()
-        os.chown(control, owner.st_uid, owner.st_gid)
+    with whole(control) as partial, partial.open("w", encoding="utf-8") as file:
+        file.write(arguments.word)
+        if os.geteuid() == 0:  # for whoever may do all: the run's own user must read it
+            owner = directory.stat()
+            os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
     return 0

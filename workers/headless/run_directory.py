@@ -39,17 +39,19 @@ class RunDirectory:
     journal: DirectoryJournal
     device: Address | None = None
     """That programs are timed on, where that is not this machine."""
+    machine: str = ""
+    """Its name, which tells cards of one architecture apart."""
 
     @classmethod
     @contextmanager
-    def opened(cls, out: Path, device: Address | None = None) -> Iterator[RunDirectory]:
+    def opened(cls, out: Path, device: Address | None = None, machine: str = "") -> Iterator[RunDirectory]:
         """That of `out`, alone; raises UserMistake where another process writes to it or the journal is damaged."""
         try:
             journal = DirectoryJournal(out / RUN)
         except (DirectoryBusy, DamagedJournal) as error:
             raise UserMistake(str(error)) from None
         with journal:
-            yield cls(journal, device)
+            yield cls(journal, device, machine)
 
     @property
     def path(self) -> Path:
@@ -78,6 +80,7 @@ class RunDirectory:
             )
         before = _read(path) if resume and path.exists() else {}
         if under_way and before:
+            self._check_device()
             spec = self._continued(before, spec, content)
         if not under_way:
             self.journal.clear()  # another network's operators may be in it
@@ -86,6 +89,8 @@ class RunDirectory:
         if spec.budget == Budget():
             usual = {"seconds": 60 * DEFAULT_MINUTES}
             spec = replace(spec, budget=Budget(**before.get("budget", usual)))
+        if self.device:
+            write_whole(self._device, self.machine)
         write_whole(self._network, content)
         write_whole(path, spec.to_json())
         return spec
@@ -98,6 +103,24 @@ class RunDirectory:
     def _network(self) -> Path:
         """The SHA-256 of the network's file, which may be moved or renamed before the run goes on."""
         return self.path / "network.sha256"
+
+    @property
+    def told_machine(self) -> str:
+        """In orders: this machine's needs no telling."""
+        return self.machine if self.device else ""
+
+    @property
+    def _device(self) -> Path:
+        """The name of the device that was measured."""
+        return self.path / "device.txt"
+
+    def _check_device(self) -> None:
+        before = self._device.read_text() if self.device and self._device.exists() else self.machine
+        if before != self.machine:
+            raise UserMistake(
+                f"the run in {self.path.parent} was begun on {before}, and the device is {self.machine}: give it that one, or "
+                "name another directory"
+            )
 
     def _continued(self, before: dict[str, Any], spec: RunSpec, content: str) -> RunSpec:
         """The spec with the peaks of `before`, the fields of the one that the run began with."""
@@ -137,6 +160,7 @@ class RunDirectory:
             layout=layout,
             known=self.known if self.known.exists() else None,
             device=self.device,
+            machine=self.told_machine,
         )
 
     def work_dir(self) -> Path:

@@ -22,7 +22,6 @@ from workers.headless.heard import Listened
 from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
 from workers.headless.run_directory import DEFAULT_MINUTES, RunDirectory
-from workers.messages.device import Address
 from workers.messages.events import Event
 from workers.messages.folders import remove_tree
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
@@ -101,10 +100,11 @@ def run(arguments: argparse.Namespace) -> int:
     profile = Profile(memory=arguments.profile)
     out = out_directory(arguments.out)
     device = device_of(arguments)
-    spec = spec_of(arguments, out, profile, device)
+    spec, machine = spec_of(arguments, out, profile, device)
     display = Display(spec.budget)
     try:
-        return _tuned(arguments, out, spec, device, profile, display)
+        with profile.accounts.spending("command/journal"), RunDirectory.opened(out, device, machine) as directory:
+            return _tuned(arguments, spec, directory, profile, display)
     finally:
         display.end()
         if arguments.profile and profile.told:
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tuned(
-    arguments: argparse.Namespace, out: Path, spec: RunSpec, device: Address | None, profile: Profile, display: Display
+    arguments: argparse.Namespace, spec: RunSpec, directory: RunDirectory, profile: Profile, display: Display
 ) -> int:
     """The run's directory is held to the end: what compiles works in it too."""
     spending = profile.accounts.spending
@@ -124,42 +124,48 @@ def _tuned(
         with profile.process(TUNING, order["clock"]) as hear:
             return confined(order, Listened(display.over(directory.journal), hear), GRACE)
 
-    with spending("command/journal"), RunDirectory.opened(out, device) as directory:
-        with display.stops_on_interrupt():
-            new = not directory.under_way()
-            spec = directory.begin(spec, arguments.records, arguments.resume)
-            display.budget = spec.budget
-            if new and arguments.resume:
-                Display.say(f"--resume: no run that measured anything is in {out} yet; a new one begins")
-            if new and device is None and _takes_long(spec.budget):
-                with spending("command/check"):
-                    _check_import(
-                        spec, arguments.network, directory.work_dir(), display, display.over(directory.journal)
-                    )
-            ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
-            history = directory.journal.history()
-            operators, layout = directory.facts()
-            log = directory.tuning_log()
+    with display.stops_on_interrupt():
+        new = not directory.under_way()
+        spec = directory.begin(spec, arguments.records, arguments.resume)
+        display.budget = spec.budget
+        if new and arguments.resume:
+            Display.say(f"--resume: no run that measured anything is in {directory.path.parent} yet; a new one begins")
+        if new and directory.device is None and _takes_long(spec.budget):
+            with spending("command/check"):
+                _check_import(spec, arguments.network, directory.work_dir(), display, display.over(directory.journal))
+        ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
+        history = directory.journal.history()
+        operators, layout = directory.facts()
+        log = directory.tuning_log()
+    display.end()
+    if ending.kind == "paused":
+        Display.say(f"paused after {human(history.clock)}; go on with --resume")
+        return 0
+    best = _best(ending, history.measurements, operators)
+    name = Path(arguments.network).stem
+    latency = latency_of(best, operators) if len(best) == len(operators) else None
+    if arguments.no_archive:
+        sum_of_operators = f"{1e3 * latency:.3f} ms" if latency else "not every operator works"
+        Display.say(f"{sum_of_operators} after {human(history.clock)}; --resume makes the archive")
+        return 0
+    order = compile_order(
+        spec.to_json(),
+        directory.work_dir(),
+        name,
+        layout,
+        best,
+        latency,
+        log,
+        history.clock,
+        directory.device,
+        directory.told_machine,
+    )
+    with directory.archiving():
+        with profile.process(ARTIFACT, history.clock, display.hear) as hear:
+            result = ask(order, hear)
         display.end()
-        if ending.kind == "paused":
-            Display.say(f"paused after {human(history.clock)}; go on with --resume")
-            return 0
-        best = _best(ending, history.measurements, operators)
-        name = Path(arguments.network).stem
-        latency = latency_of(best, operators) if len(best) == len(operators) else None
-        if arguments.no_archive:
-            sum_of_operators = f"{1e3 * latency:.3f} ms" if latency else "not every operator works"
-            Display.say(f"{sum_of_operators} after {human(history.clock)}; --resume makes the archive")
-            return 0
-        order = compile_order(
-            spec.to_json(), directory.work_dir(), name, layout, best, latency, log, history.clock, device
-        )
-        with directory.archiving():
-            with profile.process(ARTIFACT, history.clock, display.hear) as hear:
-                result = ask(order, hear)
-            display.end()
-            with spending("command/archive"):
-                return _conclude(out / f"{name}.zip", directory, ending, result, operators)
+        with spending("command/archive"):
+            return _conclude(directory.path.parent / f"{name}.zip", directory, ending, result, operators)
 
 
 def _takes_long(budget: Budget) -> bool:

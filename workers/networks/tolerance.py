@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 from workers.networks.graph import HANDING_ON, Array, attribute
 from workers.networks.halves import computes_in_halves
 from workers.networks.precision import ROUNDING, WEIGHTS_ONLY, precision
-from workers.networks.shape import TensorShape
+from workers.networks.shape import Dimension, TensorShape, shape_of
 from workers.networks.shapes import tensor_shapes
 
 _SUMMING = frozenset({"ConvInteger", "MatMulInteger"})
@@ -21,6 +21,8 @@ _WHOLE = frozenset(
     {TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16, TensorProto.UINT32, TensorProto.INT32}
 ) | {TensorProto.UINT64, TensorProto.INT64}
 _MOST = 20.0  # of an exponent: what it comes to is all there is, and a number still
+MANY = 8
+"""Places of a TopK."""
 LARGEST = 1 << 16
 """Elements of a scale: one a channel at most."""
 
@@ -131,6 +133,7 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
     makers = {name: node for node in model.graph.node for name in node.output}
     times = _times(model) if quantised else {}
     ranks = _ranks(model, shapes)
+    batches = {(shape_of(value).dims or (None,))[0] for value in model.graph.input}
     found = {}
     for value in model.graph.output:
         dtype = shapes[value.name].dtype if value.name in shapes else value.type.tensor_type.elem_type
@@ -144,23 +147,29 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
             found[value.name] = (
                 BLOCKS if blocks else HALF if half else ROUNDED if dtype == TensorProto.FLOAT16 else SINGLE
             )
-        if ranks.get(value.name) and (shape := shapes.get(value.name)):
-            ranked = next((axis for axis, size in enumerate(shape.dims or ()) if size in ranks[value.name]), None)
-            found[value.name] = replace(found[value.name], ranked=ranked)
+        ranked = _axis(ranks.get(value.name, frozenset()), shapes.get(value.name), batches)
+        found[value.name] = replace(found[value.name], ranked=ranked)
     return found
 
 
+def _axis(places: frozenset[int], shape: TensorShape | None, batches: Set[Dimension]) -> int | None:
+    """Where the rows are that were ordered; not in the batch."""
+    sizes = list(enumerate(shape.dims or ())) if shape is not None else []
+    return next((axis for axis, size in sizes if size in places and not (axis == 0 and size in batches)), None)
+
+
 def _ranks(model: ModelProto, shapes: Mapping[str, TensorShape]) -> dict[str, frozenset[int]]:
-    """By tensor, how many places the TopKs had to give whose order it may have."""
+    """By tensor, how many places the TopKs had to give whose order it may have. The values that a TopK finds are in order
+    whatever is nearly alike, and of few places hardly two are."""
     found: dict[str, frozenset[int]] = {}
     for node in model.graph.node:
         here = frozenset[int]().union(*(found.get(name, ()) for name in node.input))
-        shape = shapes.get(node.output[0]) if node.op_type == "TopK" else None
+        found |= dict.fromkeys(filter(None, node.output), here) if here else {}
+        shape = shapes.get(node.output[1]) if node.op_type == "TopK" else None
         if shape is not None and shape.dims:
             places = shape.dims[attribute(node, "axis", -1)]
-            here |= {places} if isinstance(places, int) and places > 1 else frozenset()
-        if here:
-            found |= dict.fromkeys(filter(None, node.output), here)
+            if isinstance(places, int) and places >= MANY:
+                found[node.output[1]] = here | {places}
     return found
 
 

@@ -237,7 +237,8 @@ class TuningLoop:
         length = self._method.rhythm.slot_seconds
         while True:
             plan = self._searches.propose(operator, self._room(self._method.rhythm.plan))
-            lent = self._searches.borrowed(self._tuned, self._room(2 * self._method.rhythm.plan) - len(plan))
+            most = len(plan) or self._method.rhythm.plan
+            lent = self._searches.borrowed(self._tuned, self._room(len(plan) + most) - len(plan))
             self._measure([*plan, *lent], self._slot)
             over = length is None or self._undisturbed() - undisturbed >= length
             if not plan or over or self._over(self._end_of_slots()):

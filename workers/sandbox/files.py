@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 
+DISK = 16 * 2**30
+"""Bytes of files that a tuning, a compilation or a device's connection may keep."""
 LEAST = 64 << 10
 """Bytes that any name counts for: so a bound on the bytes is one on the number too, and on the time a look takes."""
 _GONE = (FileNotFoundError, NotADirectoryError, ProcessLookupError)

@@ -5,8 +5,22 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+Beyond = tuple[int, int]
+FEW, MANY = (512, 8), (4096, 80)
+"""Threads that an order's child may have beyond what the user has now, and more for every processor: pools are as large."""
 _FIRST_NAMESPACE = 0xEFFFFFFC
 """Inode of the first namespace of processes (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h)."""
+
+
+def beyond(most: Beyond) -> int:
+    """Of a child and all it starts, which are counted where the kernel has no bound, as for root and in containers."""
+    return most[0] + most[1] * (os.cpu_count() or 1)
+
+
+def processes(most: Beyond) -> int | None:
+    """The kernel's bound counts all threads of a user; None where it cannot be told how many those are."""
+    running = of_user()
+    return None if running is None else running + beyond(most)
 
 
 def of_user() -> int | None:

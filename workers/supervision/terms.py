@@ -14,19 +14,18 @@ from workers.messages.device import SWITCHBOARD, Address
 from workers.messages.folders import passing_folder, remove_tree
 from workers.messages.machine import memory
 from workers.sandbox import landlock, protection, threads
+from workers.sandbox.files import DISK
 from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import Access, Limits
+from workers.sandbox.threads import FEW, MANY
 from workers.supervision.ports import Deadlines, Ending, Journal, Speech
 from workers.supervision.supervisor import supervise
 from workers.supervision.switchboard import switchboard
 
 GIB = 2**30
-DISK = 16 * GIB  # of files that one tuning or compilation may keep
 RESIDENT_SHARE = 0.8  # of the machine's memory; the rest is for the web process, the queue and the system
 VERDICT, PROCESSOR = 20.0, 10.0  # s on the clock and of processor time for an inspection
 BYTES_A_SECOND = 100e6  # that both grow by with the file
-FEW, MANY = (512, 8), (4096, 80)
-"""Threads that an order's child may have beyond what the user has now, and more for every processor: pools are as large."""
 READER = Speech(events=1000, bytes=4 * 2**20)
 """Of a child that code of an uploaded file may speak for; ours says a dozen events, of some kilobytes."""
 SCRATCH = "passing-"
@@ -100,17 +99,6 @@ def _scratch(work_dir: Path) -> Iterator[str]:
         yield path
 
 
-def _processes(beyond: tuple[int, int]) -> int | None:
-    """The kernel's bound counts all threads of a user; None where it cannot be told how many those are."""
-    running = threads.of_user()
-    return None if running is None else running + _threads(beyond)
-
-
-def _threads(beyond: tuple[int, int]) -> int:
-    """Of a child and all it starts, which are counted where the kernel has no bound, as for root and in containers."""
-    return beyond[0] + beyond[1] * (os.cpu_count() or 1)
-
-
 def terms_of(order: Mapping[str, Any]) -> Terms:
     """For an order of any task. Raises KeyError for an unknown task, OSError for a network that is gone or
     a lock in a shared directory, Unconfined for a conversion where the kernel cannot confine it."""
@@ -127,14 +115,14 @@ def _inspect(order: Mapping[str, Any]) -> Terms:
             address_space=12 * GIB + 6 * size,
             cpu_seconds=round(PROCESSOR + more),
             file_size=GIB,
-            processes=_processes(FEW),
+            processes=threads.processes(FEW),
             open_files=256,
             nice=5,
         ),
         access=Access(read=(network,), write=(str(order["work_dir"]),), network=False, pins=False, shares=False),
         resident=min(int(RESIDENT_SHARE * memory()), 2 * GIB + 6 * size),
         disk=GIB,
-        threads=_threads(FEW),
+        threads=threads.beyond(FEW),
         deadlines=Deadlines(total=VERDICT + more),
         speech=READER,
     )
@@ -155,7 +143,7 @@ def _convert(order: Mapping[str, Any]) -> Terms:
             address_space=24 * GIB + 12 * size,
             cpu_seconds=round(4 * (CONVERSION + more)),  # torch takes several cores
             file_size=GIB + 2 * size,
-            processes=_processes(FEW),
+            processes=threads.processes(FEW),
             open_files=256,
             nice=5,
         ),
@@ -169,7 +157,7 @@ def _convert(order: Mapping[str, Any]) -> Terms:
         ),
         resident=min(int(RESIDENT_SHARE * memory()), 4 * GIB + 8 * size),
         disk=2 * GIB + 4 * size,  # the checked copy, and what it becomes
-        threads=_threads(FEW),
+        threads=threads.beyond(FEW),
         deadlines=Deadlines(total=CONVERSION + more),
         speech=READER,
     )
@@ -209,12 +197,12 @@ def _compiling(read: tuple[str, ...], work_dir: str) -> Terms:
     they wait, and one that hangs falls silent (workers.child.pulse). Of the lock they have its files, to open and no more:
     where they could write, one could fill the disk there, or put something else in its place."""
     return Terms(
-        limits=Limits(file_size=DISK, processes=_processes(MANY)),
+        limits=Limits(file_size=DISK, processes=threads.processes(MANY)),
         access=Access(read=(*read, *MeasureLock().files()), write=(str(work_dir),), network=False),
         resident=int(RESIDENT_SHARE * memory()),
         shared=True,  # measuring workers have what they were forked with
         disk=DISK,
-        threads=_threads(MANY),
+        threads=threads.beyond(MANY),
         # Where there is no compiler, zig links, and keeps what it made; the home directory is closed to a child.
         # scikit-learn's joblib would warn that it finds no semaphores, which are in /dev/shm; nothing here needs them.
         env={"ZIG_GLOBAL_CACHE_DIR": str(Path(work_dir) / "zig"), "JOBLIB_MULTIPROCESSING": "0"},

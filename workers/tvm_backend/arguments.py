@@ -201,9 +201,10 @@ class _Ring:
 
 def _aligned(values: NDArray[np.float32], size: int) -> NDArray[np.float32]:
     """`size` bytes of `values` over and over that begin where a vector may."""
-    room = np.empty(size // 4 + ALIGNED // 4, np.float32)
+    numbers = -(-size // 4)
+    room = np.empty(numbers + ALIGNED // 4, np.float32)
     begin = -room.ctypes.data % ALIGNED // 4
-    storage = room[begin : begin + size // 4]
+    storage = room[begin : begin + numbers]
     for at in range(0, len(storage), len(values)):
         part = storage[at : at + len(values)]
         part[:] = values[: len(part)]
