@@ -22,10 +22,13 @@ def test_who_unpacks_an_archive_may_let_others_read_it(tmp_path: Path) -> None:
             '{"network": "n", "hardware": "h", "threads": 2, "target": {"kind": "llvm"}, '
             '"versions": {"apache-tvm": "1", "apache-tvm-ffi": "2"}}'
         )
-        archive = pack({}, folder, tmp_path, Latency(1.0, 1.0, 1.0, 0.0, 3), None, Verdict(()))
+        (tmp_path / "log").write_bytes(b"{}")
+        archive = pack(
+            {"log": str(tmp_path / "log")}, folder, tmp_path, Latency(1.0, 1.0, 1.0, 0.0, 3), None, Verdict(())
+        )
     finally:
         os.umask(before)
     with zipfile.ZipFile(archive) as packed:
         modes = {member.filename: member.external_attr >> 16 for member in packed.infolist()}
         assert packed.testzip() is None
-    assert modes == dict.fromkeys(("README.txt", "metadata.json", "model.so"), stat.S_IFREG | 0o644)
+    assert modes == dict.fromkeys(("README.txt", "metadata.json", "model.so", "tuning_log.jsonl"), stat.S_IFREG | 0o644)
