@@ -216,11 +216,6 @@ def test_an_operator_that_nothing_works_for_is_named_and_keeps_nobody_from_what_
         browser.refresh()
         reaches(browser, told["seq"])
         until(lambda: empty() == never)
-    told = site.tell("events", run=run, told=[tried(0, 8.0, 1.0)])
-    for _ in range(2):
-        reaches(browser, told["seq"])
-        assert browser.execute_script(FIGURES)["colours"] == [2, 1, 0]
-        browser.refresh()
     assert complaints(browser) == []
     site.tell("end", run=run)
 

@@ -92,11 +92,17 @@ def story(drawn: Mapping[str, Any], colours: Mapping[int, int]) -> Story | None:
 
 
 def coloured(operators: Sequence[Told]) -> dict[int, int]:
-    """As static/js/run/state.js: a colour for each of those with the most work, as soon as all were measured."""
+    """As static/js/run/state.js: a colour for each of the dearest when all were measured for the first time. Those of which
+    nothing ran come last."""
     open_ = any(not one["best"] and not futile(one["trials"], one["configurations"]) for one in operators)
     if open_ or not any(operator["best"] for operator in operators):
         return {}
-    ranked = sorted(operators, key=lambda one: (-one["weight"] * one["work"], one["index"]))
+
+    def cost(operator: Told) -> float:
+        first: float = operator["spark"][0][1] if operator["spark"] else operator["best"] or 0.0
+        return float(operator["weight"]) * first
+
+    ranked = sorted(operators, key=cost, reverse=True)
     return {operator["index"]: rank for rank, operator in enumerate(ranked[:COLOURS])}
 
 

@@ -1,4 +1,4 @@
-// Slots on the curve's time axis: a lane for each of the eight operators of the most work, one for all others, labelled directly.
+// Slots on the curve's time axis: a lane for each of the eight dearest operators, one for all others, labelled directly.
 
 import { short } from "../format.js";
 import { clipped, fitted } from "./canvas.js";

@@ -119,12 +119,12 @@ export class RunState {
     return true;
   }
 
-  // A colour is given once, when all operators were measured, by their work, which is known from the beginning: it must not
-  // wander while the run goes on, nor differ after a reload, when one of which nothing ran may have a time.
+  // A colour is given once, by what the operators cost when all of them were measured for the first time: it must not
+  // wander while the run goes on, nor differ after a reload. Those of which nothing ran come last.
   #colour() {
     if (this.colours.size || !this.measured) return;
-    const cost = (operator) => operator.weight * operator.work;
-    const ranked = [...this.operators].sort((a, b) => cost(b) - cost(a) || a.index - b.index);
+    const cost = (operator) => operator.weight * (operator.spark[0]?.[1] ?? operator.best ?? 0);
+    const ranked = [...this.operators].sort((a, b) => cost(b) - cost(a));
     ranked.forEach((operator, rank) => this.colours.set(operator.index, Math.min(rank, OTHERS)));
   }
 
@@ -160,6 +160,7 @@ export class RunState {
     // Not with operator.best: a snapshot's is newer than its spark when a batch was kept while it was made.
     if (figures.best !== null && figures.best !== operator.spark.at(-1)?.[1]) {
       operator.spark.push([figures.trials, figures.best]);
+      // The first stays: the colour hangs on it.
       if (operator.spark.length > SPARK) operator.spark = operator.spark.filter((_, i) => i % 2 === 0 || i === operator.spark.length - 1);
     }
     Object.assign(operator, figures);
