@@ -31,7 +31,7 @@ def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, A
     """
     model = load(order.network)
     inspection = inspect_model(model)
-    if inspection.dynamic or any(port.shape is None for port in inspection.inputs):
+    if inspection.dynamic or _without_rank(inspection):
         drop_unused_inputs(model)
         set_static_shapes(
             model, {port.name: order.shapes[port.name] for port in inspection.inputs if port.name in order.shapes}
@@ -59,12 +59,16 @@ def _references(order: Order, inputs: dict[int, dict[str, Any]], session: OnnxRu
     return {seed: str(path) for seed, path in references.items()}
 
 
+def _without_rank(inspection: Inspection) -> bool:
+    return any(port.shape is None for port in inspection.inputs)
+
+
 def _session(order: Order, inspection: Inspection, model: ModelProto) -> OnnxRuntimeSession:
     """With the sizes that the network is compiled for: ONNX Runtime is told them by name; what has none is set in a copy,
     `model`. As everybody runs it where it is timed, exact where it is the reference, whose TopKs sort, for in any order two are
     never alike."""
     exact = not order.runs
-    unnamed = any(d.symbol is None for d in inspection.dynamic) or any(port.shape is None for port in inspection.inputs)
+    unnamed = any(d.symbol is None for d in inspection.dynamic) or _without_rank(inspection)
     resorted = exact and sort_topk(model)
     if unnamed or resorted:
         return OnnxRuntimeSession(model.SerializeToString(), order.threads, exact=exact)

@@ -144,8 +144,8 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
 def _in_rank(found: NDArray[Any], wanted: NDArray[Any], axis: int) -> NDArray[Any]:
     """`found` with each row from the place, of those about its own, where it is most like the reference's, and the last ones as
     the reference's; as it is where too many rows are in other places."""
-    rows, theirs = (np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1) for array in (found, wanted))
-    count = len(rows)
+    moved, count = np.moveaxis(found, axis, 0), found.shape[axis]
+    rows, theirs = moved.reshape(count, -1), np.moveaxis(wanted, axis, 0).reshape(count, -1)
     y, ref = (np.nan_to_num(np.asarray(array, np.float64)) for array in (rows, theirs))
     places = np.arange(count)
     off, best = np.full(count, np.inf), places.copy()
@@ -157,8 +157,7 @@ def _in_rank(found: NDArray[Any], wanted: NDArray[Any], axis: int) -> NDArray[An
         return found
     taken, last = rows[best], count - max(1, int(LAST * count))
     taken[last:] = theirs[last:]
-    order = [found.shape[axis], *(size for place, size in enumerate(found.shape) if place != axis)]
-    return np.moveaxis(taken.reshape(order), 0, axis)
+    return np.moveaxis(taken.reshape(moved.shape), 0, axis)
 
 
 def _mask(dtype: np.dtype[Any]) -> float:

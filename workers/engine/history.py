@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from workers.engine.evaluator.estimate import TURNS
+from workers.engine.evaluator.estimate import timed_again
 from workers.engine.known import LUCK, NOTHING, Known
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
@@ -139,8 +139,7 @@ class History:
         if _seconds(second) - _seconds(first) > max(error, LUCK * _seconds(first)):
             return []
         # The second may have been cut after a run; this time it is timed to the end, as the first was.
-        turns = 1 if first.candidate.in_turns else TURNS
-        cost = first.build_seconds + second.build_seconds + 2 * turns * first.measure_seconds
+        cost = first.build_seconds + second.build_seconds + 2 * timed_again(first)
         if self._repeating + cost > share * self._seconds:
             return []
         asked = [outcome.candidate for outcome in (first, second)]

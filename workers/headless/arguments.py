@@ -27,8 +27,9 @@ READ = (".onnx", EXTENSION)
 def spec_of(
     arguments: argparse.Namespace, out: Path, profile: Profile, device: Address | None = None
 ) -> tuple[RunSpec, str]:
-    """The run that the words of `tune` ask for, without a limit where they name none, and its machine's name: inspects the
-    network, converts it into `out` where it has to be, and measures this machine where no run did before, or the `device`."""
+    """The run that the words of `tune` ask for, without a limit where they name none, and the `device`'s name, "" without one:
+    inspects the network, converts it into `out` where it has to be, and measures this machine where no run did before, or the
+    device."""
     parts = dict(pair(text, "--part") for text in arguments.part)
     check_method(arguments.method, parts, stored=arguments.resume)
     _check_numbers(arguments)
@@ -50,7 +51,7 @@ def spec_of(
         layout=arguments.layout,
         seed=arguments.seed,
     )
-    return spec, str(machine["hardware"]["name"])
+    return spec, str(machine["hardware"]["name"]) if device else ""
 
 
 def device_of(arguments: argparse.Namespace) -> Address | None:

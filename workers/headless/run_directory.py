@@ -40,7 +40,7 @@ class RunDirectory:
     device: Address | None = None
     """That programs are timed on, where that is not this machine."""
     machine: str = ""
-    """Its name, which tells cards of one architecture apart."""
+    """The device's name, which tells cards of one architecture apart."""
 
     @classmethod
     @contextmanager
@@ -105,11 +105,6 @@ class RunDirectory:
         return self.path / "network.sha256"
 
     @property
-    def told_machine(self) -> str:
-        """In orders: this machine's needs no telling."""
-        return self.machine if self.device else ""
-
-    @property
     def _device(self) -> Path:
         """The name of the device that was measured."""
         return self.path / "device.txt"
@@ -160,7 +155,7 @@ class RunDirectory:
             layout=layout,
             known=self.known if self.known.exists() else None,
             device=self.device,
-            machine=self.told_machine,
+            machine=self.machine,
         )
 
     def work_dir(self) -> Path:

@@ -158,7 +158,7 @@ def _tuned(
         log,
         history.clock,
         directory.device,
-        directory.told_machine,
+        directory.machine,
     )
     with directory.archiving():
         with profile.process(ARTIFACT, history.clock, display.hear) as hear:

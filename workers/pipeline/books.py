@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from workers.engine.evaluator.estimate import TURNS
+from workers.engine.evaluator.estimate import timed_again
 from workers.engine.known import LUCK
 from workers.engine.ports import Candidate, Clock, Outcome, Progress
 from workers.engine.space import Configuration, Operator
@@ -116,8 +116,7 @@ class Books:
             else:
                 self._figures[operator][asked.configuration] = outcome.seconds
                 if asked.round == 0:
-                    turns = 1 if asked.in_turns else TURNS
-                    self._taken[operator][asked.configuration] = outcome.build_seconds + turns * outcome.measure_seconds
+                    self._taken[operator][asked.configuration] = outcome.build_seconds + timed_again(outcome)
                 if outcome.seconds < self.best[operator]:
                     self._unbuilt[operator] = 0
                 self._believed[operator].add(asked.configuration, outcome.seconds, asked.round)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workers.engine.ports import Outcome
 
 SHORTEST_RUN = 200e-6
 """What a run takes at least (s), unless an evaluator says otherwise: a measuring process repeats shorter programs inside one
@@ -18,6 +22,11 @@ TURNS = 3
 """In which a program is timed that is measured once more: with those that it is compared with it meets the same moments."""
 _MAD_TO_SIGMA = 1.4826
 _MEDIAN_TO_MEAN_ERROR = math.sqrt(math.pi / 2)
+
+
+def timed_again(outcome: Outcome) -> float:
+    """Seconds that its program would be timed for in another round: in turns, as what is known was the first time."""
+    return outcome.measure_seconds * (1 if outcome.candidate.in_turns else TURNS)
 
 
 def estimate(times: Sequence[float], statistic: str = "median") -> tuple[float, float]:

@@ -62,7 +62,9 @@ def rescue(going: Sequence[Progress], limit: int) -> Decision | None:
     longest = most * seconds / slots if slots else math.inf
 
     def may(one: Progress) -> bool:
-        return one.slots < most and one.seconds <= longest and not (found and one.slots > 0 == slots)
+        if found and not slots:  # nobody knows yet how long a slot is
+            return one.slots == 0 and most > 0
+        return one.slots < most and one.seconds <= longest
 
     lost = [one for one in going if not math.isfinite(one.best) and may(one)]
     if not lost:
