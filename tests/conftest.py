@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pwd
@@ -81,9 +82,20 @@ def machine_cache(lock_of_its_own: None, tmp_path_factory: pytest.TempPathFactor
     return cache
 
 
+@pytest.fixture
+def postgres_url(postgres_folder: str, request: pytest.FixtureRequest) -> str:
+    """A new, empty database of its own for each test."""
+    import psycopg
+
+    name = f"t{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]}"
+    with psycopg.connect(host=postgres_folder, user="tests", dbname="postgres", autocommit=True) as own:
+        own.execute(f"CREATE DATABASE {name}")
+    return f"postgres://tests@{postgres_folder.replace('/', '%2F')}/{name}"
+
+
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """A PostgreSQL server of our own on a unix socket. Where there is none: skipped, in CI an error."""
+def postgres_folder() -> Iterator[str]:
+    """Where a PostgreSQL server of our own has its unix socket. Where there is no PostgreSQL: skipped, in CI an error."""
     programs = {name: _program(name) for name in ("initdb", "postgres")}
     if None in programs.values():
         reason = "PostgreSQL's initdb and postgres are not installed"
@@ -112,7 +124,7 @@ def postgres_url() -> Iterator[str]:
             server = subprocess.Popen([programs["postgres"], "-D", cluster, *quick], stdout=log, stderr=log, **options)
         try:
             _wait(folder, server)
-            yield f"postgres://tests@{folder.replace('/', '%2F')}/postgres"
+            yield folder
         finally:
             server.terminate()
             server.wait(30)

@@ -5,9 +5,11 @@ Every function takes that directory and returns the path of an .onnx file.
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -270,15 +272,24 @@ class _Calibration:
         return self._left.pop() if self._left else None
 
 
+@contextmanager
+def _errors_alone() -> Iterator[None]:
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+
+
 def _quantised(path: Path, form: str, per_channel: bool) -> bytes:
-    import logging
     import tempfile
 
     from onnxruntime import quantization as quantising
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    logging.getLogger().setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), _errors_alone():
         warnings.simplefilter("ignore")
         prepared, made = Path(folder, "prepared.onnx"), Path(folder, "made.onnx")
         quant_pre_process(path, prepared, skip_symbolic_shape=True)

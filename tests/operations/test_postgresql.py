@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from urllib.parse import unquote, urlsplit
 
 import psycopg
 import pytest
@@ -23,10 +22,8 @@ except CommandError as error:
 
 
 @pytest.mark.postgres
-def test_a_user_who_may_make_no_tables_is_seen_and_told_what_to_do(postgres_url, tmp_path):
-    with psycopg.connect(
-        host=unquote(urlsplit(postgres_url).hostname), user="tests", dbname="postgres", autocommit=True
-    ) as own:
+def test_a_user_who_may_make_no_tables_is_seen_and_told_what_to_do(postgres_url, postgres_folder, tmp_path):
+    with psycopg.connect(host=postgres_folder, user="tests", dbname="postgres", autocommit=True) as own:
         own.execute("CREATE ROLE guest LOGIN")
     environment = {
         **os.environ,
