@@ -103,6 +103,14 @@ def test_an_operator_is_reached_and_read_without_a_mouse(site: Site, browser: An
     tables = until(lambda: len(found := browser.find_elements("css selector", OPENED)) == 3 and found)
     assert all(table.find_elements("css selector", "tr") for table in tables)
     assert browser.find_element("css selector", "details[open] svg.chart.wide polygon").rect["width"] > 100
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    for kind in ("png", "csv"):
+        browser.find_element("css selector", f"#{kind}-the-chain").send_keys(Keys.ENTER)
+    until(lambda: len(list(tmp_path.glob("squeezenet-operator-*-chain.???"))) == 2)
+    heading, *steps = next(tmp_path.glob("*-chain.csv")).read_text().splitlines()
+    assert heading == "step,slowest_tenth_s,slowest_quarter_s,median_s,fastest_quarter_s,fastest_tenth_s"
+    assert steps
+    assert all(0 < float(cell) < 1 for step in steps for cell in step.split(",")[1:])
     browser.refresh()
     both(browser, tmp_path, "operator")
     assert complaints(browser) == []

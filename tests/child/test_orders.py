@@ -146,6 +146,8 @@ def test_compile_verifies_and_packs(compiled: Compiled) -> None:
     assert result["latency"]["median"] > 0
     end_to_end = next(event for event in heard if event["kind"] == "end_to_end")
     assert end_to_end["verified"]
+    packing = next(place for place, event in enumerate(heard) if event.get("name") == "packing")
+    assert heard[packing + 1]["text"].startswith("the library is ready: ")
     baseline = next(event for event in heard if event["kind"] == "baseline")
     assert (baseline["name"], baseline["threads"]) == ("ONNX Runtime", THREADS)
 

@@ -427,7 +427,7 @@ def test_the_chain_of_the_last_fit_is_a_fan_on_the_operator_s_page_alone(site: S
     assert re.findall(r">(step \d+)<", text) == ["step 50", "step 57"] * 2
     assert text.count("<polygon") == 4
     assert "median 6.81 ms" in text
-    assert text.count('<td class="num">57</td>') == 1
+    assert text.count(">57</td>") == 1
     assert run.slots.get(number=2).decision["chain"] == CHAIN
     assert set(run.operators.get().last_terms) == {"decided_by_belief", "belief"}
 
