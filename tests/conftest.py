@@ -58,7 +58,7 @@ def zoo_cache() -> Path:
     return Path(os.environ.get("ZOO_CACHE", Path(tempfile.gettempdir()) / f"network-zoo-{os.getuid()}"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def lock_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """These runs neither wait for other runs on this machine nor make them wait."""
     with pytest.MonkeyPatch.context() as patch:

@@ -24,7 +24,7 @@ from workers.headless.ask import Listener, ask
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.channel import ControlReader
 from workers.messages.orders import best_of, compile_order
-from workers.messages.spec import AUTO, Budget, RunSpec
+from workers.messages.spec import AUTO, COMPUTE, Budget, RunSpec
 from workers.messages.tuning_log import FILE
 from workers.supervision import DirectoryJournal, supervise
 
@@ -107,6 +107,15 @@ def test_tune_refuses_a_method_that_does_not_exist(zoo_cache: Path, tmp_path: Pa
     ending = supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path)}, listener)
     assert ending.kind == "failed"
     assert "lottery" in listener.events[-1]["reason"]
+
+
+def test_a_network_without_products_has_nothing_to_tune_alone(tmp_path: Path) -> None:
+    path = tmp_path / "sum.onnx"
+    model = zoo.model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [4, 16]}, {"y": [4, 16]}, [])
+    path.write_bytes(model.SerializeToString())
+    order = {"task": "tune", "spec": spec_of(path, operators=COMPUTE).to_json(), "work_dir": str(tmp_path)}
+    with pytest.raises(UserMistake, match="products to tune alone; tune all its operators"):
+        ask(order)
 
 
 def compiling(tuned: tuple[Path, str], work: Path, clock: float = 0.0) -> dict[str, Any]:

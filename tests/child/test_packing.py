@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workers.baselines.order import Latency
 from workers.baselines.verify import Verdict
-from workers.child.archive import pack
+from workers.child.archive import needed, pack
 
 
 def test_who_unpacks_an_archive_may_let_others_read_it(tmp_path: Path) -> None:
@@ -32,3 +32,9 @@ def test_who_unpacks_an_archive_may_let_others_read_it(tmp_path: Path) -> None:
         modes = {member.filename: member.external_attr >> 16 for member in packed.infolist()}
         assert packed.testzip() is None
     assert modes == dict.fromkeys(("README.txt", "metadata.json", "model.so", "tuning_log.jsonl"), stat.S_IFREG | 0o644)
+
+
+def test_a_library_asks_of_a_processor_what_its_code_is_made_of() -> None:
+    flags = ["avx2", "clwb", "fma", "pni", "rdseed", "sse4_1", "xsaves"]
+    assert needed({"flags": flags, "machine": "x86_64"}) == ["avx2", "fma", "pni", "sse4_1"]
+    assert needed({"flags": ["asimd", "atomics"], "machine": "aarch64"}) == ["asimd", "atomics"]

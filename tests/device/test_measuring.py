@@ -285,14 +285,12 @@ def test_a_device_that_stays_away_ends_the_attempt_and_no_program(
 
 def test_two_sites_do_not_time_at_once(backend: Any, running: Running, tmp_path: Path) -> None:
     with MeasureLock(running.lock).exclusive():
-        began = time.monotonic()
         other = threading.Thread(target=backend.measure, args=(convolutions(backend, seed=8, count=2), {}))
         other.start()
         time.sleep(1.0)
         assert other.is_alive()
     other.join(20.0)
     assert not other.is_alive()
-    assert time.monotonic() - began > 1.0
     assert backend.spent()["wait"] > 0.8
 
 

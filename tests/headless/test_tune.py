@@ -186,7 +186,10 @@ def test_only_convolutions_and_dense_layers_get_slots_and_the_network_is_whole(s
     assert any("pool" in name for name in names.values())
 
 
-def test_a_directory_with_a_run_is_refused_and_resume_goes_on(told: Told, tuned: Path, zoo_cache: Path) -> None:
+def test_a_directory_with_a_run_is_refused_and_resume_goes_on(
+    told: Told, tuned: Path, zoo_cache: Path, tmp_path: Path
+) -> None:
+    tuned = shutil.copytree(tuned, tmp_path / "out")
     arguments = ("tune", zoo.tiny(zoo_cache), "--out", tuned)
     code, _, errors = told(*arguments, "--trials", 40)
     assert code == 2

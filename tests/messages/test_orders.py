@@ -43,6 +43,7 @@ def test_an_operator_of_few_configurations_is_given_up_after_all_of_them() -> No
     rows = [measured(0, 0.2), measured(1, None, 0)]
     assert [one["index"] for one in unfinished(rows, operators)] == [1]
     assert unfinished([*rows, measured(1, None, 1)], operators) == []
+    assert unfinished([*rows, {**measured(1, None, 1), "cause": "duplicate"}], operators) == []
 
 
 def test_a_layout_that_made_no_difference_is_left_open(tmp_path: Path) -> None:

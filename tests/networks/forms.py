@@ -212,4 +212,68 @@ RECURRENT: dict[str, Callable[[], ModelProto]] = {
     "GRU of PyTorch": lambda: recurrent("GRU", "Y_h", direction="bidirectional", linear_before_reset=1),
     "RNN": lambda: recurrent("RNN", direction="reverse"),
 }
-FORMS = {**OLD, **EMPTY_SCALES, **PADDED, **SQUEEZED, **FUSED, **DEFINED, **RECURRENT}
+
+
+def decoded() -> ModelProto:
+    """As of a U-Net: what a convolution makes is laid out with its channels last, and a transposed one reads it."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("ConvTranspose", ["r", "v"], ["u"], strides=[2, 2]),
+        helper.make_node("Conv", ["u", "t"], ["y"]),
+    ]
+    weights = [constant("w", drawn(8, 4, 3, 3)), constant("v", drawn(8, 4, 2, 2)), constant("t", drawn(8, 4, 3, 3))]
+    return model_of(nodes, {"x": IMAGE}, {"y": None}, weights)
+
+
+SCATTERED: dict[str, Callable[[], ModelProto]] = {
+    "ScatterElements": lambda: one(
+        "ScatterElements", [3, 4], 18, integers(*[2, 0, 3, 1] * 3).reshape(3, 4), drawn(3, 4), axis=1
+    ),
+    "ScatterElements of a part": lambda: one(
+        "ScatterElements", [2, 3, 4], 18, integers(3, 0, -1, 2, 1, 1).reshape(2, 1, 3), drawn(2, 1, 3), axis=-1
+    ),
+    "ScatterElements of a part, first axis": lambda: one(
+        "ScatterElements", [5, 3], 18, integers(4, 0, 4).reshape(3, 1), drawn(3, 1), axis=0, reduction="add"
+    ),
+}
+
+
+def masked(kind: str, scale: float, dtype: int, **attributes: Any) -> ModelProto:
+    """The place of the extreme in rows that hold nothing else than their type's bound, as masks do."""
+    nodes = [
+        helper.make_node("Mul", ["x", "n"], ["o"]),
+        helper.make_node("Add", ["o", "b"], ["a"]),
+        helper.make_node("Cast", ["a"], ["c"], to=dtype),
+        helper.make_node(kind, ["c"], ["p"], axis=1, **attributes),
+        helper.make_node("Cast", ["p"], ["y"], to=TensorProto.FLOAT),
+    ]
+    return model_of(nodes, {"x": [3, 5]}, {"y": None}, [constant("n", floats(0.0)), constant("b", floats(scale))], 13)
+
+
+def last_of_equals() -> ModelProto:
+    nodes = [
+        helper.make_node("ArgMax", ["x"], ["p"], axis=0, select_last_index=1),
+        helper.make_node("Cast", ["p"], ["y"], to=TensorProto.FLOAT),
+    ]
+    return model_of(nodes, {"x": [2, 4, 9]}, {"y": None}, [], 13)
+
+
+EXTREME: dict[str, Callable[[], ModelProto]] = {
+    "ArgMax of the last": last_of_equals,
+    "ArgMax of zeros": lambda: masked("ArgMax", 0.0, TensorProto.UINT8),
+    "ArgMax of zeros, last": lambda: masked("ArgMax", 0.0, TensorProto.UINT8, select_last_index=1),
+    "ArgMin of infinity": lambda: masked("ArgMin", float("inf"), TensorProto.FLOAT, keepdims=0),
+}
+FORMS = {
+    **OLD,
+    **EMPTY_SCALES,
+    **PADDED,
+    **SQUEEZED,
+    **FUSED,
+    **DEFINED,
+    **RECURRENT,
+    **SCATTERED,
+    **EXTREME,
+    "Conv, decoded": decoded,
+}

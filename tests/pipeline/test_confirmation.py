@@ -246,6 +246,14 @@ def test_a_run_paused_in_its_last_turn_goes_on_with_it(tmp_path: Path) -> None:
     assert second.events[-1]["latency"] == whole.events[-1]["latency"]
 
 
+@pytest.mark.parametrize("fewer", [0, 1, 3])
+def test_a_last_turn_stays_within_the_trials(fewer: int) -> None:
+    trials = last_turn().events[-1]["trials"] - fewer
+    run = last_turn(budget=Budget(seconds=SECONDS, trials=trials))
+    assert (run.events[-1]["reason"], run.events[-1]["trials"]) == ("seconds", trials)
+    assert sum(measurement["round"] > 0 for measurement in run.measurements) >= 3
+
+
 @pytest.mark.parametrize(
     ("reason", "fields", "turn"),
     [

@@ -56,14 +56,16 @@ class Compiled:
                 break
         return found
 
-    def run(self, best: dict[int, tuple[int, tuple[int, ...], float]], x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The network's output on x, compiled with these configurations."""
+    def run(
+        self, best: dict[int, tuple[int, tuple[int, ...], float]] | None, x: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, Any]:
+        """The network's output on x, compiled with these configurations; None: untuned."""
         import tvm
         from tvm import relax
 
         from workers.tvm_backend.library import compile_network
 
-        built = self.network.compiled(best) if best else compile_network(self.imported, None, self.target)
+        built = self.network.compiled(best) if best is not None else compile_network(self.imported, None, self.target)
         machine = relax.VirtualMachine(built, tvm.cpu())
         output = machine["main"](tvm.runtime.tensor(x))
         return np.asarray((output if hasattr(output, "numpy") else output[0]).numpy())
@@ -81,7 +83,7 @@ def compiled_right(model: onnx.ModelProto, folder: Path, seeds: int = 2, toleran
     one = compiled(model, folder)
     x = drawn_input(one.shape)
     wanted = reference(folder / "network.onnx", x)
-    for best in ({}, *(one.drawn(np.random.default_rng(seed)) for seed in range(seeds))):
+    for best in (None, *(one.drawn(np.random.default_rng(seed)) for seed in range(seeds))):
         np.testing.assert_allclose(one.run(best, x), wanted, rtol=tolerance, atol=tolerance)
     return one
 

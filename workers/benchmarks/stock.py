@@ -207,7 +207,7 @@ def _compile(
     folder = Path(order["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     if order["layout"] == "same":
-        executable = compile_network(module, database, target)
+        executable = compile_network(module, database, target, target)
     else:
         with target, database:
             executable = tvm.compile(relax.transform.MetaScheduleApplyDatabase(enable_warning=True)(module.mod), target)

@@ -40,6 +40,12 @@ class OtherVersion(ValueError):
     next_step = "start another run; what this one found can still be read"
 
 
+class NothingToTune(ValueError):
+    """A network without what a run is of."""
+
+    next_step = "tune all its operators"
+
+
 def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order of `messages.orders.tune_order`."""
     spec = RunSpec.from_json(order["spec"])
@@ -53,9 +59,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         _check_same(order.get("operators", ()), operators, spaces)
         tuned = None if spec.operators == ALL else [operator.index for operator in operators if operator.computes]
         if tuned == []:
-            raise ValueError(
-                "the network has no convolutions and matrix products to tune alone; tune all its operators"
-            )
+            raise NothingToTune("the network has no convolutions and matrix products to tune alone")
         known = _known(order, operators, spaces)
         rows = [_described(o, space, known.get(o.index)) for o, space in zip(operators, spaces, strict=True)]
         pulse.tell("operators", operators=rows)

@@ -12,7 +12,7 @@ from workers.supervision import Ending, Journal, Wish
 from workers.supervision.terms import terms_of
 
 GRACE = 20.0  # s for the work in hand of a run that is paused or stopped: what it measures is kept
-MISTAKES = frozenset({"NetworkError", "ImportFailed", "NoLinker", "NoCudaCompiler"})
+MISTAKES = frozenset({"NetworkError", "ImportFailed", "NoLinker", "NoCudaCompiler", "NothingToTune"})
 
 
 def refusal(failed: Event) -> UserMistake | Failure:

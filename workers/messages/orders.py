@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.messages.believed import Believed
-from workers.messages.causes import UNBUILT
+from workers.messages.causes import DUPLICATE, UNBUILT
 from workers.messages.device import Address
 from workers.messages.spec import AUTO
 
@@ -45,18 +45,24 @@ def best_of(measurements: Iterable[Row], operators: Sequence[Row]) -> dict[str, 
 
 def unfinished(measurements: Iterable[Row], operators: Iterable[Row]) -> list[Row]:
     """Operators without a configuration that ran, of which too few were tried to say that there is none."""
-    tried, ran = Counter[int](), set[int]()
+    tried, repeated, ran = Counter[int](), Counter[int](), set[int]()
     for found in measurements:
         tried[found["operator"]] += found["cause"] not in UNBUILT
+        repeated[found["operator"]] += found["cause"] == DUPLICATE
         if found["seconds"] is not None:
             ran.add(found["operator"])
     without = (operator for operator in operators if operator["index"] not in ran)
-    return [o for o in without if not futile(tried[o["index"]], o.get("configurations", math.inf))]
+    return [
+        operator
+        for operator in without
+        if not futile(tried[operator["index"]], operator.get("configurations", math.inf), repeated[operator["index"]])
+    ]
 
 
-def futile(tried: int, configurations: float) -> bool:
-    """Whether an operator of so many `configurations` is given up, of which so many were `tried` and none ran."""
-    return tried >= min(FUTILE, configurations)
+def futile(tried: int, configurations: float, repeated: int = 0) -> bool:
+    """Whether an operator of so many `configurations` is given up, of which so many were `tried` and none ran, and so many
+    more made programs that were among these: all of them may be one."""
+    return tried >= FUTILE or tried + repeated >= configurations
 
 
 def latest(measurements: Iterable[Row]) -> list[Row]:

@@ -13,6 +13,7 @@ from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
 from workers.networks.errors import one_line
+from workers.networks.extremes import extremes_within
 from workers.networks.folding import batch_norms_to_products, fold_batch_norms, fold_constants
 from workers.networks.graph import operator_types, prune
 from workers.networks.halves import halves_to_singles
@@ -39,6 +40,7 @@ from workers.networks.rewriting import (
     squeezed_axes_from_the_front,
     sums_to_additions,
 )
+from workers.networks.scattering import scattered_by_places
 from workers.networks.shapes import set_static_shapes
 from workers.networks.shuffling import shuffles_with_channels_last
 from workers.without import without
@@ -78,6 +80,8 @@ PASSES: tuple[Pass, ...] = (
     shuffles_with_channels_last,
     constants_to_full_rank,
     bounded_indices,
+    scattered_by_places,
+    extremes_within,
 )
 SKIPPED = (
     "fuse_attention", "fuse_gelu", "fuse_gqa", "fuse_lp_normalization", "fuse_rms_norm", "fuse_rope",

@@ -3,6 +3,7 @@ the luckiest (winner's curse)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 from workers.engine.ports import Candidate
@@ -23,7 +24,7 @@ class LastTurn:
     """`share` of the budget's seconds are left for it, `reserve` (s), and it is of the operators that are `tuned`."""
 
     def __init__(self, books: Books, tuned: Collection[int], share: float, budget: Budget) -> None:
-        self._books, self._tuned, self._share = books, tuned, share
+        self._books, self._tuned, self._share, self._trials = books, tuned, share, budget.trials
         seconds = budget.seconds or 0.0
         self.reserve = min(share * seconds, max(LAST * len(tuned), LONG * seconds))
 
@@ -32,15 +33,16 @@ class LastTurn:
         return self._share > 0 and reason in UNHURRIED
 
     def plan(self, left: float) -> list[Candidate]:
-        """Its next batch, by doubt, of operators whose programs should be timed in the seconds that are `left`; from outcomes
-        alone otherwise, so that a resumed run goes on in it."""
+        """Its next batch, by doubt, of operators whose programs should be timed in the seconds that are `left`, none where the
+        run's trials are not enough for one; from outcomes alone otherwise, so that a resumed run goes on in it."""
         plan: list[Candidate] = []
+        room = math.inf if self._trials is None else self._trials - self._books.trials
         for operator in self._books.by_doubt():
             if len(plan) >= AT_ONCE:
                 break
             if operator in self._tuned:
                 doubted = self._books.doubted(operator)
-                if (seconds := sum(map(self._books.again, doubted))) <= left:
+                if (seconds := sum(map(self._books.again, doubted))) <= left and len(plan) + len(doubted) <= room:
                     plan += doubted
                     left -= seconds
         return plan

@@ -29,7 +29,10 @@ from workers.tvm_backend import (
 )
 from workers.tvm_backend.hardware import is_gpu, vector_lanes
 
-NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
+NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"], "relax.nn.conv2d_transpose": ["NCHW", "IOHW"]}
+"""What is not named here goes along, and TVM has no program for a transposed convolution in NHWC."""
+
+COMPUTING = ("relax.nn.", "relax.image.", "relax.vision.")
 
 
 class ImportFailed(Exception):
@@ -141,7 +144,7 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         relax.transform.AttachAttrLayoutFreeBuffers(),
     ]
     with target:
-        lowered = layout_free.settle(tvm.transform.Sequential(passes)(mod))
+        lowered = layout_free.settle(_whole(tvm.transform.Sequential(passes)(mod)))
     lowered = transpositions.tiled(rows.flattened(concatenation.in_vectors(lowered)), target)
     return reductions.marked(lowered, int(target.attrs["num-cores"]))
 
@@ -149,7 +152,23 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
 def _lower_for_gpu(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     """Without what a processor's caches and vectors ask for."""
     with target:
-        return tvm.transform.Sequential([*_simplified(), *_fused({})])(mod)
+        return _whole(tvm.transform.Sequential([*_simplified(), *_fused({})])(mod))
+
+
+def _whole(mod: tvm.IRModule) -> tvm.IRModule:
+    """Raises ValueError for an operator that has no program: TVM leaves it as it is, and cannot compile it."""
+    left = set[str]()
+
+    def visit(expr: Any) -> None:
+        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op) and expr.op.name.startswith(COMPUTING):
+            left.add(f"{expr.op.name} of {expr.args[0].ty}")
+
+    for function in mod.functions.values():
+        if isinstance(function, relax.Function):
+            relax.analysis.post_order_visit(function, visit)
+    if left:
+        raise ValueError(f"TVM has no program for {', '.join(sorted(left))}")
+    return mod
 
 
 def _simplified() -> list[tvm.transform.Pass]:

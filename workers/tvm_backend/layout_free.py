@@ -46,9 +46,11 @@ class _Reads:
 
     def alike(self, buffer: Any) -> bool:
         """Whether one order of the elements serves all reads: there is one, or each goes element by element. What a block
-        without a reduction writes of it may be inlined, so that its readers count too."""
+        without a reduction writes of it may be inlined, so that its readers count too, and it has to go by element itself: of
+        a transposed convolution's weights, which a block turns round, the first one stood for all."""
         reads = self._found[buffer]
-        if len(reads) > 1 and not all(_by_element(block, indices) for block, indices in reads):
+        moved = [block for block, indices in reads if not _by_element(block, indices)]
+        if moved and (len(reads) > 1 or moved[0].init is None):
             return False
         inlined = [block for block, _ in reads if block.init is None]
         return all(self.alike(write.source) for block in inlined for write in block.writes if write.source != buffer)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import tvm
-from tvm import relax
+from tvm import relax, s_tir, tirx
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.schedule import Trace
+from tvm_ffi import structural_walk
 
 from workers.tvm_backend.hardware import is_gpu
 from workers.tvm_backend.importer import Imported
@@ -32,12 +33,28 @@ def _json_database(directory: Path) -> ms.Database:
     return ms.database.JSONDatabase(work_dir=str(directory))
 
 
+def _apart(mod: tvm.IRModule) -> tuple[tvm.IRModule, tvm.IRModule]:
+    """What is one block of TensorIR, as TVM scatters elements, by itself: the pass that packs weights looks within one."""
+    functions = dict(mod.functions_items())
+    opaque = {variable: function for variable, function in functions.items() if _opaque(function)}
+    others = {variable: function for variable, function in functions.items() if variable not in opaque}
+    return tvm.IRModule(others, attrs=mod.attrs), tvm.IRModule(opaque)
+
+
+def _opaque(function: Any) -> bool:
+    found: list[Any] = []
+    if isinstance(function, tirx.PrimFunc):
+        structural_walk(function.body, [(s_tir.SBlock, found.append)])
+    return isinstance(function, tirx.PrimFunc) and len(found) < 2
+
+
 def compile_network(
     imported: Imported, records: ms.Database | None, target: tvm.target.Target, code: tvm.target.Target | None = None
 ) -> relax.VMExecutable:
     """The whole network; an operator without a record stays a naive serial loop, or on a GPU TVM's plain schedule: TVM untuned.
 
-    `code`: what machine code is made for, where that is not the `target` of the records.
+    `code`: what machine code is made for, where that is not the `target` of the records. At LLVM's third level its vectoriser
+    breaks plain loops here and there ("instruction does not dominate all uses").
     """
     mod = imported.mod
     if records is not None:
@@ -54,8 +71,11 @@ def compile_network(
     ]
     config = {**COMMON_LEFT, GRAPH: True} if is_gpu(target) else COMMON_LEFT
     with target, tvm.transform.PassContext(config=config):
-        mod = tvm.transform.Sequential(passes if records is not None else [])(mod)
-        return tvm.compile(marked(mod), target=code or target, tir_pipeline=PIPELINE)
+        if records is not None:
+            mod, opaque = _apart(mod)
+            mod = tvm.transform.Sequential(passes)(mod)
+            mod.update(opaque)
+        return tvm.compile(marked(mod), target=code or quickly(target), tir_pipeline=PIPELINE)
 
 
 @dataclass(frozen=True)
@@ -79,7 +99,7 @@ class Network:
         return {task.name: index for index, task in enumerate(self.extracted)}
 
     def compiled(self, configurations: Mapping[int, Timed]) -> relax.VMExecutable:
-        return compile_network(self.imported, self.database(configurations), self.target, quickly(self.target))
+        return compile_network(self.imported, self.database(configurations), self.target)
 
     def database(self, configurations: Mapping[int, Timed], directory: Path | None = None) -> ms.Database:
         """MetaSchedule's, with one record an operator: in memory, or as TVM's two JSON files in `directory`."""

@@ -15,7 +15,7 @@ from apps.tuning.requests.limits import check_jobs
 from apps.tuning.requests.queue import enqueue, locked
 from apps.tuning.states import ACTIVE, HELD, WAITING, State
 from apps.tuning.transitions import tell
-from workers.messages.causes import UNBUILT
+from workers.messages.causes import DUPLICATE, UNBUILT
 from workers.messages.orders import futile
 
 
@@ -65,9 +65,10 @@ def _missing(run: TuningRun) -> tuple[str, str]:
 def _open(run: TuningRun) -> int:
     """Operators of which too few configurations were tried to say that none works."""
     without = dict(run.operators.filter(best_seconds=None).values_list("index", "configurations"))
-    built = run.measurements.filter(operator__in=without).exclude(cause__in=UNBUILT)
-    tried = dict(built.values_list("operator").annotate(count=Count("pk")))
-    return sum(not futile(tried.get(index, 0), configurations) for index, configurations in without.items())
+    found = run.measurements.filter(operator__in=without).values_list("operator")
+    tried = dict(found.exclude(cause__in=UNBUILT).annotate(count=Count("pk")))
+    repeated = dict(found.filter(cause=DUPLICATE).annotate(count=Count("pk")))
+    return sum(not futile(tried.get(index, 0), most, repeated.get(index, 0)) for index, most in without.items())
 
 
 def _compiling(run: TuningRun, does: Collection[State]) -> Job:

@@ -48,7 +48,7 @@ export class RunState {
     return !operator.best && operator.trials >= Math.min(this.futile, operator.configurations);
   }
 
-  /** Whether there is a best of each operator that has one; apps/tuning/requests/artifacts.py decides by the same rule. */
+  /** Whether there is a best of each operator that has one; apps/tuning/requests/artifacts.py decides, by the same rule and by programs that were the same. */
   get measured() {
     return this.operators.some(({ best }) => best) && this.operators.every((operator) => operator.best || this.without(operator));
   }

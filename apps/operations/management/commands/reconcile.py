@@ -31,8 +31,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         leave = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: leave.set())
+        if not options["once"]:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: leave.set())
         sweep_due = time.monotonic()
         while True:
             self._look()
