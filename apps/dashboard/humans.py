@@ -75,6 +75,20 @@ def ratio(value: float | None) -> str:
     return f"{significant(value)} x" if value and _number(value) else NONE
 
 
+def slower(times: float | None) -> bool:
+    """Whether what is so many times as fast takes longer, by more than rounding hides."""
+    return times is not None and times < 0.995
+
+
+def faster(times: float | None, digits: int = 3) -> str:
+    """1.15 x faster; of what takes longer the inverse, 1.05 x slower."""
+    if not times or not _number(times):
+        return NONE
+    if slower(times):
+        return f"{significant(1 / times, digits)} x slower"
+    return f"{significant(max(1.0, times), digits)} x faster"
+
+
 def _scaled(value: float | None, unit: str) -> str:
     if not _number(value):
         return NONE

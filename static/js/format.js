@@ -40,6 +40,15 @@ export function ratio(value) {
   return value && Number.isFinite(value) ? `${significant(value)} x` : NONE;
 }
 
+/** Whether what is so many times as fast takes longer, by more than rounding hides. */
+export const slower = (times) => times < 0.995;
+
+/** 1.15 x faster; of what takes longer the inverse, 1.05 x slower. */
+export function faster(times, digits = 3) {
+  if (!times || !Number.isFinite(times)) return NONE;
+  return slower(times) ? `${significant(1 / times, digits)} x slower` : `${significant(Math.max(1, times), digits)} x faster`;
+}
+
 /** 12 345, with narrow spaces. */
 export function whole(value) {
   if (!Number.isFinite(value)) return NONE;

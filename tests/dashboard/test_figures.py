@@ -50,13 +50,13 @@ def test_a_ratio_is_called_one_of_the_sum_until_the_network_was_verified(site: S
     report = reverse("run-file", args=[run.pk, "report.html"])
     for whole in ([], [{"clock": 1.0, "seconds": 0.005, "verified": False}]):
         rows.update(end_to_end=whole)
-        assert 'title="The whole network is timed with the library">2.00 x</td>' in ada.get("/").content.decode()
-        assert "operators alone, against ONNX Runtime" in b"".join(ada.get(report)).decode()
+        assert 'title="The whole network is timed with the library"><span class="brief">2.00 x</span>' in ada.get("/").content.decode()
+        assert "than ONNX Runtime, operators alone" in b"".join(ada.get(report)).decode()
     rows.update(end_to_end=[{"clock": 2.0, "seconds": 0.005, "verified": True}])
     page = ada.get("/").content.decode()
     assert "4.00 x" in page
     assert "sum of operators" not in page
-    assert "against ONNX Runtime</dt>" in b"".join(ada.get(report)).decode()
+    assert "<dt>than ONNX Runtime</dt><dd>4.00 x faster</dd>" in b"".join(ada.get(report)).decode()
 
 
 def test_a_list_says_the_latency_that_its_ratios_are_of(site: Site) -> None:

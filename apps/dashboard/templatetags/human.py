@@ -18,8 +18,8 @@ from apps.dashboard.plot import monotone
 
 register = template.Library()
 _NAMES = (
-    "latency", "duration", "ratio", "count", "size", "flops", "rate", "bandwidth", "whole", "percent", "short",
-    "shortened",
+    "latency", "duration", "ratio", "faster", "slower", "count", "size", "flops", "rate", "bandwidth", "whole", "percent",
+    "short", "shortened",
 )  # fmt: skip
 for _name in _NAMES:
     register.filter(_name, getattr(humans, _name))

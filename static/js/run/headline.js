@@ -1,6 +1,6 @@
 // The line of facts, the big number, the controls and what went wrong.
 
-import { duration, latency, percent, ratio, significant, whole } from "../format.js";
+import { duration, faster, latency, percent, ratio, significant, slower, whole } from "../format.js";
 import { Clock } from "./clock.js";
 import { stateWord } from "./words.js";
 
@@ -121,20 +121,24 @@ export class Headline {
     const box = this.part("gains"), parts = [];
     if (library) {
       if (!whole) parts.push([`library of ${duration(library.clock)}, end to end: `, latency(library.seconds), ""]);
-      for (const line of baselines) parts.push(["", ratio(line.seconds / library.seconds), ` against ${named(line)}`]);
+      for (const line of baselines) {
+        const times = line.seconds / library.seconds;
+        parts.push(["", faster(times), ` than ${named(line)}`, slower(times) ? "warn" : ""]);
+      }
     }
     if (!whole && run.latency && curve[0]?.[1] > MORE * run.latency) parts.push(["", ratio(curve[0][1] / run.latency), " since first measured, sum of operators"]);
     if (whole && run.latency) parts.push(["sum of operators ", latency(run.latency), `; end to end is ${ratio(seconds / run.latency)} that`]);
     if (seconds && !library && baselines.length) {
-      const under = baselines.map((line) => `${apart(line.seconds / seconds)} ${named(line)}`).join(" and ");
-      parts.push([`operators alone ${under}; the whole network is timed with the library`, "", ""]);
+      const told = baselines.map((line) => `${faster(line.seconds / seconds, 2)} than ${named(line)}`).join(" and ");
+      parts.push([`operators alone ${told}; the whole network is timed with the library`, "", ""]);
     }
     const text = JSON.stringify(parts);
     if (this.gains === text) return;
     this.gains = text;
-    box.replaceChildren(...parts.map(([before, strong, after]) => {
+    box.replaceChildren(...parts.map(([before, strong, after, mark]) => {
       const span = document.createElement("span"), bold = document.createElement("b");
       bold.textContent = strong;
+      if (mark) bold.className = mark;
       span.append(before, ...(strong ? [bold] : []), after);
       return span;
     }));
@@ -185,10 +189,6 @@ export class Headline {
     const told = seconds ? `${latency(seconds)}, ${whole ? "end to end" : "sum of operators"}` : "";
     this.#set("spoken", [changed && word, told].filter(Boolean).join(": "));
   }
-}
-
-function apart(times) {
-  return times < 1 ? `${significant(1 / times, 2)} x over` : `${significant(times, 2)} x under`;
 }
 
 /** A baseline, with its figure where that is not steady. */
