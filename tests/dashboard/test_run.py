@@ -189,7 +189,7 @@ def test_a_run_that_stands_still_says_what_each_part_changed(site: Site, ada: Cl
         assert "<p>Explorer: 610 of 640 candidates reached by walking.</p>" in page
         assert "<p>Sampler: 0 of 640 candidates chosen against greedy. " in page
         assert '<span class="warn">The sampler changed nothing: it chose as greedy would have.</span>' in page
-        assert "<p>Evaluator: 5760 runs in 640 timings, 640 to their end.</p>" in page
+        assert "<p>Evaluator: 5\u202f760 runs in 640 timings, 640 to their end.</p>" in page
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ WALKED = "explorer: 610 of 640 candidates reached by walking"
 SLOTS = "slots: 41, 6 decided by the belief, 40 unlike round-robin"
 CHOSEN = "sampler: 120 of 640 candidates chosen against greedy"
 NONE_CHOSEN = "sampler: 0 of 640 candidates chosen against greedy"
-TIMED = "evaluator: 5760 runs in 640 timings, 40 to their end, 400 until they agreed, 200 ended as hopeless"
+TIMED = "evaluator: 5\u202f760 runs in 640 timings, 40 to their end, 400 until they agreed, 200 ended as hopeless"
 NO_SLOT = {"slots": 0, "decided_by_belief": 0, "differs_from_round_robin": 0}
 
 
@@ -93,7 +93,7 @@ def test_a_part_that_changed_nothing_is_said_to(changed: dict[str, Any], place: 
         ),
         (
             {"parts": {"evaluator": "fixed"}, "timings": {"runs": 15000, "stopped": {"complete": 30}}},
-            [SLOTS, WALKED, CHOSEN, "evaluator: 15000 runs in 30 timings, 30 to their end"],
+            [SLOTS, WALKED, CHOSEN, "evaluator: 15\u202f000 runs in 30 timings, 30 to their end"],
         ),
         (
             {**NO_SLOT, "search": {"evaluations": 0, "explorer": 0}, "timings": {}},

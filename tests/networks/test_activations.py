@@ -37,7 +37,7 @@ def test_they_compute_what_they_computed(node: NodeProto) -> None:
     before = result(model)
     assert before.min() <= 0, "values below the bounds"
     assert before.max() >= 1, "and above"
-    assert hard_activations_to_clips(model) == "1 hard activations were written with Clip"
+    assert hard_activations_to_clips(model) == "1 hard activation was written with Clip"
     assert clips_to_relus(model)
     assert {"Conv", "Relu", "Add"} <= {one.op_type for one in model.graph.node} <= {"Conv", "Relu", "Add", "Sub", "Mul"}
     np.testing.assert_allclose(result(model), before, rtol=1e-6, atol=1e-6)

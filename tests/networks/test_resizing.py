@@ -56,7 +56,7 @@ def test_some_axes_become_all(inputs: Any, whole: list[int]) -> None:
     (node,) = model.graph.node
     assert attribute(node, "axes") is None
     assert Weights(model.graph).get(node.input[len(inputs)]).tolist() == whole
-    assert "1 Resizes got the sizes of all their axes" in report
+    assert "1 Resize got the sizes of all its axes" in report
 
 
 def behind_a_quantised_sum(*inputs: Any, **attributes: Any) -> ModelProto:
@@ -80,7 +80,7 @@ def test_axes_become_all_behind_quantised_operators_too() -> None:
     model, report = clean(behind_a_quantised_sum(None, floats(2, 3), axes=[2, 3]), {}, simplifier=lambda model: model)
     (node,) = [node for node in model.graph.node if node.op_type == "Resize"]
     assert Weights(model.graph).get(node.input[2]).tolist() == [1, 1, 2, 3]
-    assert "1 Resizes got the sizes of all their axes" in report
+    assert "1 Resize got the sizes of all its axes" in report
 
 
 def test_parts_of_pixels_are_refused_behind_quantised_operators_too() -> None:

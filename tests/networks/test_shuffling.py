@@ -71,7 +71,7 @@ def axes(model: ModelProto) -> list[list[int]]:
 def test_they_compute_what_they_computed(joined: bool, divided: bool, groups: int) -> None:
     model = shuffling(joined, divided, groups)
     before = results(model)
-    assert shuffles_with_channels_last(model) == "1 shuffles of channels were written with the channels last"
+    assert shuffles_with_channels_last(model) == "1 shuffle of channels was written with the channels last"
     assert [0, 1, 2, 4, 3] in axes(model)
     assert axes(model).count(LAST) == 1 + joined, "what is concatenated comes with the channels last too"
     for found, wanted in zip(results(model), before, strict=True):

@@ -67,16 +67,21 @@ def effects_of(report: Mapping[str, Any]) -> list[Effect]:
     return [effect for effect in found if effect is not None]
 
 
+def _whole(count: int) -> str:
+    """As the site writes it: with narrow spaces."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
 def _scheduler(report: Mapping[str, Any], name: str | None) -> Effect | None:
     counted = ("slots", "decided_by_belief", "differs_from_round_robin")
     slots, believed, differs = (int(report.get(key, 0)) for key in counted)
     if "slots" not in report:
         return None
-    text = f"slots: {slots}"
+    text = f"slots: {_whole(slots)}"
     if name is None or name in BELIEVING:
-        text += f", {believed} decided by the belief"
+        text += f", {_whole(believed)} decided by the belief"
     if name is None or name in COMPARED:
-        text += f", {differs} unlike round-robin"
+        text += f", {_whole(differs)} unlike round-robin"
     if slots and name in COMPARED and not differs and report.get("operators", 2) > 1:
         return Effect(text, "The scheduler changed nothing: every slot went where it would have gone in turn.")
     if slots and name in BELIEVING and not believed:
@@ -93,10 +98,10 @@ def _explorer(report: Mapping[str, Any], search: Mapping[str, Any], name: str | 
         return None
     chosen, reached, whole = (int(search.get(key, 0)) for key in ("explorer", "reached", "enumerated"))
     if 0 < chosen == whole:
-        return Effect(f"explorer: {whole} candidates of sketches scored whole, no walk")
-    text = f"explorer: {reached} of {chosen - whole} candidates reached by walking"
+        return Effect(f"explorer: {_whole(whole)} candidates of sketches scored whole, no walk")
+    text = f"explorer: {_whole(reached)} of {_whole(chosen - whole)} candidates reached by walking"
     if whole:
-        text += f", {whole} more of sketches scored whole"
+        text += f", {_whole(whole)} more of sketches scored whole"
     return Effect(text, "" if reached else "The explorer changed nothing: it found what it began with.")
 
 
@@ -105,9 +110,9 @@ def _sampler(search: Mapping[str, Any], name: str | None) -> Effect | None:
     changed = unlike or left_out
     if not chosen or name == "greedy" or (name is None and not changed):
         return None
-    text = f"sampler: {unlike} of {chosen} candidates chosen against greedy"
+    text = f"sampler: {_whole(unlike)} of {_whole(chosen)} candidates chosen against greedy"
     if left_out:
-        text += f", {left_out} left out as superfluous"
+        text += f", {_whole(left_out)} left out as superfluous"
     return Effect(text, "" if changed else "The sampler changed nothing: it chose as greedy would have.")
 
 
@@ -116,8 +121,8 @@ def _evaluator(timings: Mapping[str, Any], name: str | None) -> Effect | None:
     timed = sum(stopped.values())
     if not timed:
         return None
-    ends = ", ".join(f"{count} {ENDS.get(why, why)}" for why, count in sorted(stopped.items()))
-    text = f"evaluator: {int(timings.get('runs', 0))} runs in {timed} timings, {ends}"
+    ends = ", ".join(f"{_whole(count)} {ENDS.get(why, why)}" for why, count in sorted(stopped.items()))
+    text = f"evaluator: {_whole(int(timings.get('runs', 0)))} runs in {_whole(timed)} timings, {ends}"
     changed = name not in ADAPTING or any(stopped.get(why) for why in EARLY)
     return Effect(text, "" if changed else "The evaluator changed nothing: every timing went on to its end.")
 

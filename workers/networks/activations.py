@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, rewrite
+from workers.networks.graph import Weights, attribute, has_convolutions, rewrite, told
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
@@ -29,7 +29,7 @@ def hard_activations_to_clips(model: ModelProto) -> str | None:
         return (_hard_sigmoid if node.op_type == "HardSigmoid" else _hard_swish)(node, weights)
 
     rewritten = rewrite(graph, clipped)
-    return f"{rewritten} hard activations were written with Clip" if rewritten else None
+    return told(rewritten, "hard activation was written with Clip", "hard activations were written with Clip")
 
 
 def _hard_sigmoid(node: NodeProto, weights: Weights) -> list[NodeProto]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import ModelProto
 
-from workers.networks.graph import Weights, has_convolutions
+from workers.networks.graph import Weights, has_convolutions, told
 from workers.networks.shapes import tensor_shapes
 
 COMBINING = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "PRelu"})
@@ -35,4 +35,8 @@ def constants_to_full_rank(model: ModelProto) -> str | None:
                     values = weights.get(name)
                     lifted[name] = weights.put(f"{name}__full", values.reshape((1,) * (IMAGE - rank) + values.shape))
                 node.input[place] = lifted[name]
-    return f"{len(lifted)} constants were given as many axes as what they are combined with" if lifted else None
+    return told(
+        len(lifted),
+        "constant was given as many axes as what it is combined with",
+        "constants were given as many axes as what they are combined with",
+    )

@@ -15,7 +15,7 @@ from workers.networks.concatenation import pool_before_concatenation, split_conv
 from workers.networks.errors import one_line
 from workers.networks.extremes import extremes_within
 from workers.networks.folding import batch_norms_to_products, fold_batch_norms, fold_constants
-from workers.networks.graph import operator_types, prune
+from workers.networks.graph import operator_types, prune, told
 from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
 from workers.networks.normalizations import whole_skip_normalizations
@@ -126,10 +126,11 @@ def clean(
     for step in PASSES:
         _apply(step, model, report)
     operators, weights = prune(model)
-    if operators:
-        report.append(f"{operators} operators that nothing reads were dropped")
-    if weights:
-        report.append(f"{weights} constants that nothing reads were dropped")
+    unread = (
+        told(operators, "operator that nothing reads was dropped", "operators that nothing reads were dropped"),
+        told(weights, "constant that nothing reads was dropped", "constants that nothing reads were dropped"),
+    )
+    report += filter(None, unread)
     # An input that was read for its shape alone has lost its last reader.
     _apply(drop_unused_inputs, model, report)
     return model, report

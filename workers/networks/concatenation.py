@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, replace_nodes, rewired, uses
+from workers.networks.graph import Weights, attribute, replace_nodes, rewired, told, uses
 from workers.networks.padding import CHANNELWISE
 
 MOST = 4
@@ -31,7 +31,9 @@ def pool_before_concatenation(model: ModelProto) -> str | None:
         after = helper.make_node("Concat", [pool.output[0] for pool in pools], [node.output[0]], axis=1)
         written[node.output[0]] = [*pools, after]
         gone.add(joined.output[0])
-    return _written(model, written, gone, "poolings were moved before a concatenation")
+    return _written(
+        model, written, gone, "pooling was moved before a concatenation", "poolings were moved before a concatenation"
+    )
 
 
 def split_convolutions(model: ModelProto) -> str | None:
@@ -64,7 +66,8 @@ def split_convolutions(model: ModelProto) -> str | None:
         for node in reading:
             written[node.output[0]] = _split(node, joined.input, sizes, weights)
         gone.add(joined.output[0])
-    return _written(model, written, gone, "convolutions were split, each part reading what was concatenated for them")
+    what = "split, each part reading what was concatenated for"
+    return _written(model, written, gone, f"convolution was {what} it", f"convolutions were {what} them")
 
 
 def _joins_channels(node: NodeProto) -> bool:
@@ -113,7 +116,7 @@ def _split(node: NodeProto, parts: Sequence[str], sizes: Sequence[int], weights:
     return made
 
 
-def _written(model: ModelProto, written: dict[str, list[NodeProto]], gone: set[str], what: str) -> str | None:
+def _written(model: ModelProto, written: dict[str, list[NodeProto]], gone: set[str], one: str, many: str) -> str | None:
     """Puts the new operators where the old ones stood."""
     if not written:
         return None
@@ -122,4 +125,4 @@ def _written(model: ModelProto, written: dict[str, list[NodeProto]], gone: set[s
         model.graph,
         [one for node in nodes for one in (written.get(node.output[0], [node]) if node.output else [node])],
     )
-    return f"{len(written)} {what}"
+    return told(len(written), one, many)

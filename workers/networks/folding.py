@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Array, Weights, attribute, operator_types, replace_nodes, uses
+from workers.networks.graph import Array, Weights, attribute, operator_types, replace_nodes, told, uses
 from workers.networks.inference import evaluate, shape_value
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
@@ -38,7 +38,7 @@ def fold_constants(model: ModelProto) -> str | None:
         for name, value in zip(node.output, values, strict=True):
             weights.put(name, value)
     replace_nodes(model.graph, kept)
-    return f"{folded} operators with constant results were folded" if folded else None
+    return told(folded, "operator with constant results was folded", "operators with constant results were folded")
 
 
 def _value(
@@ -72,7 +72,11 @@ def fold_batch_norms(model: ModelProto) -> str | None:
         _fold(node, conv, weights)
         folded.add(node.output[0])
     replace_nodes(graph, [n for n in graph.node if not (n.op_type == "BatchNormalization" and n.output[0] in folded)])
-    return f"{len(folded)} BatchNormalizations were folded into convolutions" if folded else None
+    return told(
+        len(folded),
+        "BatchNormalization was folded into a convolution",
+        "BatchNormalizations were folded into convolutions",
+    )
 
 
 def batch_norms_to_products(model: ModelProto) -> str | None:
@@ -100,7 +104,11 @@ def batch_norms_to_products(model: ModelProto) -> str | None:
         kept.append(helper.make_node("Add", [scaled, constants[1]], [name]))
         written += 1
     replace_nodes(model.graph, kept)
-    return f"{written} BatchNormalizations were written as products and sums" if written else None
+    return told(
+        written,
+        "BatchNormalization was written as a product and a sum",
+        "BatchNormalizations were written as products and sums",
+    )
 
 
 def _constant(norm: NodeProto, weights: Weights) -> bool:

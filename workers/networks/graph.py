@@ -135,6 +135,11 @@ def rewrite(graph: GraphProto, change: Callable[[NodeProto], Sequence[NodeProto]
     return count
 
 
+def told(number: int, one: str, many: str) -> str | None:
+    """So many of what was done, as a sentence; None where nothing was."""
+    return f"{number} {one if number == 1 else many}" if number else None
+
+
 def prune(model: ModelProto) -> tuple[int, int]:
     """Drops operators, weights and intermediate shapes nobody reads; how many operators and weights went."""
     graph = model.graph

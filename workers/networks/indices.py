@@ -11,7 +11,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
 from workers.networks.errors import NetworkError, shown
-from workers.networks.graph import Array, Weights, attribute, replace_nodes
+from workers.networks.graph import Array, Weights, attribute, replace_nodes, told
 from workers.networks.inspect import opset
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.subgraphs import nested
@@ -39,7 +39,11 @@ def bounded_indices(model: ModelProto) -> str | None:
     bounding = _Bounding(model)
     # Those inside of an operator first: replacing it takes along what it holds.
     bounded = sum(bounding.bounded(graph) for graph in reversed(graphs))
-    return f"{bounded} computed indices were kept within what they are read from" if bounded else None
+    return told(
+        bounded,
+        "computed index was kept within what it is read from",
+        "computed indices were kept within what they are read from",
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, operator_types, rewrite, uses
+from workers.networks.graph import Weights, operator_types, rewrite, told, uses
 
 SKIPPING = "SkipLayerNormalization"
 GAMMA, BETA, BIAS = 2, 3, 4
@@ -28,7 +28,11 @@ def whole_skip_normalizations(model: ModelProto) -> str | None:
         return [] if fits or node.input[GAMMA] not in weights else _whole(node, weights, read)
 
     written = rewrite(model.graph, written_whole)
-    return f"{written} normalisations were written with all their inputs" if written else None
+    return told(
+        written,
+        "normalisation was written with all its inputs",
+        "normalisations were written with all their inputs",
+    )
 
 
 def _whole(node: NodeProto, weights: Weights, read: Counter[str]) -> list[NodeProto]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, replace_nodes, uses
+from workers.networks.graph import Weights, attribute, replace_nodes, told, uses
 
 LANES = 16
 """float32 of the widest vectors in use. Accumulators of a part of a vector do not stay in registers."""
@@ -39,7 +39,11 @@ def pad_channels(model: ModelProto) -> str | None:
     if not behind:
         return None
     replace_nodes(graph, [one for node in graph.node for one in (node, *_following(node, behind))])
-    return f"{len(behind)} convolutions were padded to whole vectors of channels"
+    return told(
+        len(behind),
+        "convolution was padded to whole vectors of channels",
+        "convolutions were padded to whole vectors of channels",
+    )
 
 
 class _Chain(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from onnx import ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import attribute, set_attributes
+from workers.networks.graph import attribute, set_attributes, told
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
@@ -27,7 +27,7 @@ def explicit_pads(model: ModelProto) -> str | None:
     rounded = [node for node in model.graph.node if node.op_type == "LpPool" and attribute(node, "ceil_mode", 0)]
     shapes = tensor_shapes(model) if nodes or rounded else {}
     written = sum(_write(node, shapes) for node in nodes) + sum(_fill(node, shapes) for node in rounded)
-    return f"{written} operators got their padding in numbers" if written else None
+    return told(written, "operator got its padding in numbers", "operators got their padding in numbers")
 
 
 def _asks(node: NodeProto) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, operator_types, rewrite
+from workers.networks.graph import Weights, operator_types, rewrite, told
 from workers.networks.shapes import tensor_shapes
 
 _REAL = frozenset({int(TensorProto.FLOAT), int(TensorProto.DOUBLE)})
@@ -23,7 +23,11 @@ def powers_of_one_type(model: ModelProto) -> str | None:
         return _raised(node, types, weights) if known and not (types[0] in _REAL and types[0] == types[1]) else []
 
     written = rewrite(model.graph, raised)
-    return f"{written} powers were written with a base and an exponent of one type of real numbers" if written else None
+    return told(
+        written,
+        "power was written with a base and an exponent of one type of real numbers",
+        "powers were written with a base and an exponent of one type of real numbers",
+    )
 
 
 def _raised(node: NodeProto, types: list[int], weights: Weights) -> list[NodeProto]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, attribute, rewrite
+from workers.networks.graph import Weights, attribute, rewrite, told
 from workers.networks.precision import INTEGER_OPERATORS
 
 _ONE = {
@@ -37,7 +37,11 @@ def operators_to_pairs(model: ModelProto) -> str | None:
     written = rewrite(
         model.graph, lambda node: _Written(node, weights).nodes if node.op_type in INTEGER_OPERATORS else []
     )
-    return f"{written} operators on quantised integers were written as real ones" if written else None
+    return told(
+        written,
+        "operator on quantised integers was written as a real one",
+        "operators on quantised integers were written as real ones",
+    )
 
 
 class _Written:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Array, Weights, attribute, rewrite
+from workers.networks.graph import Array, Weights, attribute, rewrite, told
 from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
 from workers.networks.shapes import tensor_shapes
@@ -33,7 +33,11 @@ def recurrences_to_steps(model: ModelProto) -> str | None:
         return _Steps(node, weights, found.static).nodes
 
     written = rewrite(model.graph, stepwise)
-    return f"{written} recurrent operators were written out step by step" if written else None
+    return told(
+        written,
+        "recurrent operator was written out step by step",
+        "recurrent operators were written out step by step",
+    )
 
 
 def _plain(node: NodeProto, steps: int, weights: Weights) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Array, Weights, attribute, set_attributes
+from workers.networks.graph import Array, Weights, attribute, set_attributes, told
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
@@ -34,7 +34,7 @@ def drop_empty_resize_inputs(model: ModelProto) -> str | None:
             if place and name in weights and not weights.get(name).size:
                 node.input[place] = ""
                 dropped += 1
-    return f"{dropped} empty inputs of Resizes were dropped" if dropped else None
+    return told(dropped, "empty input of a Resize was dropped", "empty inputs of Resizes were dropped")
 
 
 def whole_resizes(model: ModelProto) -> str | None:
@@ -48,7 +48,7 @@ def whole_resizes(model: ModelProto) -> str | None:
     written = sum(_write_axes(node, weights, shapes) for node in nodes)
     for node in nodes:
         _refuse_parts_of_pixels(node, weights, shapes)
-    return f"{written} Resizes got the sizes of all their axes" if written else None
+    return told(written, "Resize got the sizes of all its axes", "Resizes got the sizes of all their axes")
 
 
 def _resizes(model: ModelProto) -> list[NodeProto]:

@@ -17,6 +17,7 @@ from workers.networks.graph import (
     rename,
     replace_nodes,
     rewrite,
+    told,
     uses,
 )
 from workers.networks.inspect import opset
@@ -32,24 +33,24 @@ def drop_weight_inputs(model: ModelProto) -> str | None:
     """Weights that are listed as inputs too become constants."""
     weights = {tensor.name for tensor in model.graph.initializer}
     return _drop_inputs(
-        model, weights, "weights were no longer listed as inputs", "weight was no longer listed as an input"
+        model, weights, "weight was no longer listed as an input", "weights were no longer listed as inputs"
     )
 
 
 def drop_unused_inputs(model: ModelProto) -> str | None:
     """Inputs that nothing reads go; the network is then fed without them."""
     unused = {value.name for value in model.graph.input} - uses(model).keys()
-    return _drop_inputs(model, unused, "inputs that nothing reads were dropped", "input that nothing reads was dropped")
+    return _drop_inputs(model, unused, "input that nothing reads was dropped", "inputs that nothing reads were dropped")
 
 
-def _drop_inputs(model: ModelProto, names: set[str], many: str, one: str) -> str | None:
+def _drop_inputs(model: ModelProto, names: set[str], one: str, many: str) -> str | None:
     inputs = model.graph.input
     gone = [index for index, value in enumerate(inputs) if value.name in names]
     for index in reversed(gone):
         del inputs[index]
     # Before version 4 every weight had to be an input too.
     model.ir_version = max(4, model.ir_version)
-    return f"{len(gone)} {one if len(gone) == 1 else many}" if gone else None
+    return told(len(gone), one, many)
 
 
 def drop_unread_outputs(model: ModelProto) -> str | None:
@@ -60,7 +61,7 @@ def drop_unread_outputs(model: ModelProto) -> str | None:
         while len(node.output) > 1 and node.output[-1] not in read and _optional(node, version):
             node.output.pop()
             dropped += 1
-    return f"{dropped} outputs that nothing reads were left out" if dropped else None
+    return told(dropped, "output that nothing reads was left out", "outputs that nothing reads were left out")
 
 
 def _optional(node: NodeProto, version: int) -> bool:
@@ -96,7 +97,7 @@ def drop_identities(model: ModelProto) -> str | None:
             gone.add(index)
     replace_nodes(graph, [node for index, node in enumerate(graph.node) if index not in gone])
     rename(graph, names)
-    return f"{len(gone)} Identity or Dropout operators were removed" if gone else None
+    return told(len(gone), "Identity or Dropout operator was removed", "Identity or Dropout operators were removed")
 
 
 def _passes_on(node: NodeProto, weights: Weights, readers: dict[str, int]) -> bool:
@@ -120,7 +121,7 @@ def sort_topk(model: ModelProto) -> str | None:
     ]
     for found in unsorted:
         found.i = 1
-    return f"{len(unsorted)} TopKs were made to sort what they find" if unsorted else None
+    return told(len(unsorted), "TopK was made to sort what it finds", "TopKs were made to sort what they find")
 
 
 def one_sided_infinities(model: ModelProto) -> str | None:
@@ -146,7 +147,7 @@ def one_sided_infinities(model: ModelProto) -> str | None:
             found = kept
     if rewritten:
         replace_nodes(model.graph, nodes)
-    return f"{rewritten} IsInfs of one sign ask for the sign too" if rewritten else None
+    return told(rewritten, "IsInf of one sign asks for the sign too", "IsInfs of one sign ask for the sign too")
 
 
 def _dtype(shapes: Mapping[str, TensorShape], name: str) -> Any:
@@ -171,7 +172,7 @@ def scalar_depths(model: ModelProto) -> str | None:
         if depth.ndim or depth.dtype.kind not in "iu":
             node.input[1] = weights.put(f"{node.output[0]}__depth", depth.astype(np.int64).reshape(()))
             rewritten += 1
-    return f"{rewritten} OneHots were given their depth as a number" if rewritten else None
+    return told(rewritten, "OneHot was given its depth as a number", "OneHots were given their depth as a number")
 
 
 HALF_PIXELS = 16
@@ -199,7 +200,11 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
         nodes.append(node)
     if rewritten:
         replace_nodes(model.graph, nodes)
-    return f"{rewritten} RoiAligns had their regions moved by the half pixel that TVM scales" if rewritten else None
+    return told(
+        rewritten,
+        "RoiAlign had its regions moved by the half pixel that TVM scales",
+        "RoiAligns had their regions moved by the half pixel that TVM scales",
+    )
 
 
 def sums_to_additions(model: ModelProto) -> str | None:
@@ -207,7 +212,7 @@ def sums_to_additions(model: ModelProto) -> str | None:
     rewritten = rewrite(
         model.graph, lambda node: _chain(node) if node.op_type == "Sum" and node.domain in ("", "ai.onnx") else []
     )
-    return f"{rewritten} Sums were written as Adds" if rewritten else None
+    return told(rewritten, "Sum was written as Adds", "Sums were written as Adds")
 
 
 def _chain(node: NodeProto) -> list[NodeProto]:
@@ -236,7 +241,11 @@ def clips_to_relus(model: ModelProto) -> str | None:
         return [] if bounds is None or bounds[0] != 0.0 or not _plain(bounds[1]) else _relus(node, bounds[1], weights)
 
     rewritten = rewrite(graph, rectified)
-    return f"{rewritten} Clips from 0 were written with Relu, through which a layout passes" if rewritten else None
+    return told(
+        rewritten,
+        "Clip from 0 was written with Relu, through which a layout passes",
+        "Clips from 0 were written with Relu, through which a layout passes",
+    )
 
 
 def _plain(upper: float) -> bool:
@@ -282,7 +291,7 @@ def squeezed_axes_from_the_front(model: ModelProto) -> str | None:
             continue
         node.input[1] = weights.put(f"{node.output[0]}__axes", weights.get(name) % len(shape.dims))
         counted += 1
-    return f"{counted} Squeezes name their axes from the front" if counted else None
+    return told(counted, "Squeeze names its axes from the front", "Squeezes name their axes from the front")
 
 
 def fix_reshapes(model: ModelProto) -> str | None:
@@ -305,4 +314,4 @@ def fix_reshapes(model: ModelProto) -> str | None:
         name = weights.put(f"{node.output[0]}__shape", wanted)
         node.CopyFrom(helper.make_node("Reshape", [node.input[0], name], list(node.output), name=node.name))
         fixed += 1
-    return f"{fixed} Reshapes were given static shapes" if fixed else None
+    return told(fixed, "Reshape was given a static shape", "Reshapes were given static shapes")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, replace_nodes, set_attributes, uses
+from workers.networks.graph import Weights, attribute, has_convolutions, replace_nodes, set_attributes, told, uses
 from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
@@ -61,7 +61,11 @@ def shuffles_with_channels_last(model: ModelProto) -> str | None:
             for one in (written.get(node.output[0], []) if node.output and node.output[0] in gone else [node])
         ],
     )
-    return f"{len(written)} shuffles of channels were written with the channels last" if written else None
+    return told(
+        len(written),
+        "shuffle of channels was written with the channels last",
+        "shuffles of channels were written with the channels last",
+    )
 
 
 def _shuffle(
