@@ -60,7 +60,7 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
         verdict = verified(spec, folder, work)
     if not verdict.passed:
         pulse.tell("log", level="error", text=WRONG.format(verdict.reason))
-    pulse.tell("phase", name="baseline", text="measuring both in turns")
+    pulse.tell("phase", name="baseline", text="measuring ONNX Runtime and the untuned network in turns")
     with ExitStack() as held:
         with lock.exclusive():
             peer, ours = held.enter_context(onnxruntime(spec, work)), held.enter_context(library(spec, folder))
