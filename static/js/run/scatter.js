@@ -92,7 +92,8 @@ export class Scatter {
 
   #told([clock, index, seconds, cause]) {
     const { name, best } = this.state.byIndex.get(index);
-    const found = seconds === null ? `failed: ${words.causes[cause] ?? cause}` : `${latency(seconds)}, ${ratio(seconds / best)} its best`;
+    const beside = seconds < best ? "before its best was measured again" : `${ratio(seconds / best)} its best`;
+    const found = seconds === null ? `failed: ${words.causes[cause] ?? cause}` : `${latency(seconds)}, ${beside}`;
     return `${duration(clock)}: #${index} ${short(name)}\n${found}`;
   }
 }
