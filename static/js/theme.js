@@ -1,12 +1,13 @@
-// Runs before the page is painted: the theme chosen here, else the system's.
+// Runs before the page is painted: the theme chosen here, else the system's. What is printed is light.
 (() => {
   const root = document.documentElement;
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const chosen = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
-  const apply = () => {
-    root.dataset.theme = chosen() || (system.matches ? "dark" : "light");
+  const show = (theme) => {
+    root.dataset.theme = theme;
     document.dispatchEvent(new Event("themechange"));
   };
+  const apply = () => show(chosen() || (system.matches ? "dark" : "light"));
   apply();
   system.addEventListener("change", apply);
   document.addEventListener("click", (event) => {
@@ -14,7 +15,9 @@
     if (!button) return;
     const next = root.dataset.theme === "dark" ? "light" : "dark";
     try { localStorage.setItem("theme", next); } catch { /* private mode: lasts until the next page */ }
-    root.dataset.theme = next;
-    document.dispatchEvent(new Event("themechange"));
+    show(next);
   });
+  let before;
+  window.addEventListener("beforeprint", () => { before = root.dataset.theme; show("light"); });
+  window.addEventListener("afterprint", () => show(before));
 })();

@@ -11,7 +11,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser import journal
-from tests.browser.chromium import complaints, size, until
+from tests.browser.chromium import complaints, dark, size, until
 from tests.browser.run_page import begun, open_run, part, reaches
 from tests.browser.site import Site
 
@@ -42,6 +42,14 @@ NOTICE = """
 const notice = document.querySelector('#no-curve > span'), style = getComputedStyle(notice);
 const {left, right, top, bottom} = notice.getBoundingClientRect();
 return {left, right, top, bottom, background: style.backgroundColor, text: notice.textContent};
+"""
+LINE = """
+const [line] = window.run.state.baselines, chart = window.Chart.getChart('curve');
+return line && chart.canvas.getBoundingClientRect().top + chart.scales.y.getPixelForValue(line.seconds);
+"""
+THEMES = """
+window.themes = [];
+document.addEventListener('themechange', () => window.themes.push(document.documentElement.dataset.theme));
 """
 WINDOW = "const {min, max} = window.Chart.getChart('curve').scales.x; return [min, max]"
 LINES = """
@@ -153,6 +161,27 @@ def test_no_words_are_printed_over_others_and_the_best_has_its_own(
     assert heights[-1] <= box["height"]
 
 
+def test_a_dot_from_before_its_best_was_measured_again_says_that(site: Site, browser: Any, single: str) -> None:
+    site.tell("events", run=single, told=[measured(4.0, 1, 0.010), measured(10.0, 1, 0.011, again=1)])
+    open_run(browser, site, single)
+    browser.find_element("css selector", "#tried > summary").click()
+    pointed = lambda: browser.find_element("css selector", "[data-pointed]").get_attribute("textContent")  # noqa: E731
+    browser.find_element("css selector", "#scatter").send_keys(Keys.ARROW_LEFT)
+    until(lambda: pointed().endswith("11.0 ms, 1.00 x its best"))
+    browser.find_element("css selector", "#scatter").send_keys(Keys.PAGE_UP * 8)
+    until(lambda: pointed().endswith("10.0 ms, before its best was measured again"))
+
+
+def test_what_is_printed_is_light(site: Site, browser: Any, run: str) -> None:
+    dark(browser, True)
+    site.tell("tell", run=run, slots=14)
+    open_run(browser, site, run)
+    browser.execute_script(THEMES)
+    browser.execute_cdp_cmd("Page.printToPDF", {})
+    assert browser.execute_script("return window.themes") == ["light", "dark"]
+    assert complaints(browser) == []
+
+
 @pytest.mark.parametrize("width", [320, 1280])
 def test_why_there_is_no_curve_is_said_within_its_field(site: Site, browser: Any, run: str, width: int) -> None:
     size(browser, width, 844)
@@ -162,6 +191,9 @@ def test_why_there_is_no_curve_is_said_within_its_field(site: Site, browser: Any
     for side, sign in (("left", 1), ("top", 1), ("right", -1), ("bottom", -1)):
         assert sign * notice[side] >= sign * field[side], side
     assert notice["background"] not in ("rgba(0, 0, 0, 0)", "transparent")
+    site.tell("events", run=run, told=[baseline("ONNX Runtime", 0.01)])
+    line = until(lambda: browser.execute_script(LINE))
+    assert width < 700 or line < notice["top"], "a lone baseline is seen"
     # A line ends with a word, of a name too.
     lines = browser.execute_script(LINES)
     text = "".join(notice["text"].split())
