@@ -103,12 +103,13 @@ class Line:
 @dataclass(frozen=True)
 class Drawn:
     """A line in an SVG: `points` and `band` (lowest and highest of several) as its polygons have them, the place of a mark
-    for what was measured again, and the height of its words."""
+    for what was measured again, where it ends, and the height of its words, which stand beside the field."""
 
     line: Line
     points: str
     band: str
     mark: tuple[float, float] | None
+    end: tuple[float, float]
     label: float
 
 
@@ -320,10 +321,12 @@ def _drawn(line: Line, plot: Plot) -> Mapping[str, Any]:
         band = plot.path(stepped(upper)) + " " + plot.path(stepped(lower)[::-1])
     last = line.points[-1]
     mark = (plot.x(last.clock), plot.y(line.latency)) if line.again else None
+    end = mark or (plot.x(last.clock), plot.y(last.latency))
     return {
         "line": line,
         "points": plot.path(stepped([(point.clock, point.latency) for point in line.points])),
         "band": band,
         "mark": mark,
-        "label": mark[1] if mark else plot.y(last.latency),
+        "end": end,
+        "label": end[1],
     }

@@ -89,7 +89,7 @@ def test_a_line_that_is_too_long_for_its_label_still_says_of_which_operators_it_
     ended(site, [1.0, 0.5], operators="compute")
     ended(site, [1.0, 0.5], operators="compute", parts={"scheduler": "round_robin", "sampler": "diverse"})
     page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
-    assert sorted(re.findall(r"●</tspan> (.*?): 500 ms<", page)) == [
+    assert sorted(re.findall(r"●</tspan> \d (.*?): 500 ms<", page)) == [
         "Recommended", "Recommended with sch…products only", "Recommended, convolu…products only",
     ]  # fmt: skip
 
@@ -120,6 +120,7 @@ def test_a_line_ends_where_what_a_run_would_have_found_is_unknown(site: Site, re
     (line,) = drawn().wide.lines
     ends = [float(point.split(",")[0]) for point in line.points.split()]
     assert (max(ends) > drawn().wide.plot.right - 1) is whole
+    assert line.end == pytest.approx((max(ends), line.label), abs=0.1), "from there a leader goes to its words"
     assert len(line.points.split()) > 1
 
 
@@ -136,7 +137,7 @@ def test_a_line_that_is_cut_says_what_its_runs_had_come_to_there(site: Site, ada
     page = ada.get(address).content.decode()
     assert ends in page
     assert re.search(
-        rf'<td class="num">625 ms</td>.*<td class="num">{humans.duration(short.clock)}</td></tr></tbody>', page
+        rf"sum of operators </span>625 ms</td>.*after </span>{humans.duration(short.clock)}</td></tr></tbody>", page
     )
     assert ": 625 ms<" in page
 
@@ -225,6 +226,7 @@ def test_what_was_measured_again_raises_no_line_and_is_marked(site: Site, ada: C
     height = float(line.points.split()[-1].split(",")[1])
     assert line.mark is not None
     assert line.mark[1] == line.label < height  # slower is higher
+    assert line.end == line.mark
     page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
     assert "measured again 750 ms</title>" in page
     assert "A circle is what bests came to that were measured again." in page
@@ -356,6 +358,21 @@ def test_older_runs_are_chosen_beside_the_latest(site: Site, ada: Client, monkey
     ]  # fmt: skip
     assert f'href="?run={runs[0].pk}&amp;page=3">Older</a>' in page
     assert "the latest first" not in page
+
+
+def test_the_page_asks_again_while_a_run_on_it_goes_on(site: Site, ada: Client) -> None:
+    address, asks = (
+        reverse("compared", args=[site.network.pk]),
+        f'hx-get="{reverse("compared", args=[site.network.pk])}',
+    )
+    over = ended(site, [1.0, 0.5])
+    assert asks not in ada.get(address).content.decode()
+    _, held, told = site.claimed()
+    assert f'{asks}"' in ada.get(address).content.decode(), "its line comes with its first latency"
+    assert asks not in ada.get(address, {"run": str(over.pk)}).content.decode()
+    services.write(held, [told.batch()])
+    services.conclude(held, "finished", last={"kind": "finished", "clock": told.clock, "reason": "trials"})
+    assert asks not in ada.get(address).content.decode()
 
 
 def test_beside_the_sum_stands_what_the_libraries_take_and_how_much_faster_they_are(site: Site, ada: Client) -> None:

@@ -50,13 +50,20 @@ def test_a_ratio_is_called_one_of_the_sum_until_the_network_was_verified(site: S
     report = reverse("run-file", args=[run.pk, "report.html"])
     for whole in ([], [{"clock": 1.0, "seconds": 0.005, "verified": False}]):
         rows.update(end_to_end=whole)
-        assert 'title="The whole network is timed with the library"><span class="brief">2.00 x</span>' in ada.get("/").content.decode()
+        assert (
+            'title="The whole network is timed with the library"><span class="brief">2.00 x<'
+            in ada.get("/").content.decode()
+        )
         assert "than ONNX Runtime, operators alone" in b"".join(ada.get(report)).decode()
     rows.update(end_to_end=[{"clock": 2.0, "seconds": 0.005, "verified": True}])
     page = ada.get("/").content.decode()
     assert "4.00 x" in page
     assert "sum of operators" not in page
     assert "<dt>than ONNX Runtime</dt><dd>4.00 x faster</dd>" in b"".join(ada.get(report)).decode()
+    rows.update(end_to_end=[{"clock": 2.0, "seconds": 0.025, "verified": True}])
+    page = ada.get("/").content.decode()
+    assert 'warn" title="Slower"><span class="brief">0.800 x</span><span class="unit">1.25 x slower than' in page
+    assert '<dt>than ONNX Runtime</dt><dd class="warn">1.25 x slower</dd>' in b"".join(ada.get(report)).decode()
 
 
 def test_a_list_says_the_latency_that_its_ratios_are_of(site: Site) -> None:

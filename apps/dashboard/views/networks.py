@@ -26,6 +26,7 @@ from apps.dashboard.latest import latest
 from apps.dashboard.listed import listed
 from apps.tuning import quota, services
 from apps.tuning.models import TuningRun
+from apps.tuning.states import ACTIVE
 from workers.messages.names import READING
 
 RUNS = 10
@@ -131,6 +132,7 @@ def compared(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = owned(Network.objects.all(), request.user, pk=pk)
     told = _to_compare(request, found)
     shown = {"network": found, "picture": picture(told["drawn"]), "most": COMPARED}
+    shown["active"] = any(run.job.state in ACTIVE for run in told["drawn"])
     return render(request, "dashboard/compared.html", shown | told)
 
 
