@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import shutil
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,17 +16,17 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key
-from workers.benchmarks.machine import Network
 from workers.benchmarks.ours import Incomplete
 from workers.benchmarks.progress import Progress
+from workers.headless.errors import UserMistake
 from workers.messages.whole import write_whole
 
 
 class Part(Protocol):
-    """What a cell is of; `label` is for the line of progress."""
+    """What a cell is of; `name` is the network's, `label` is for the line of progress."""
 
     @property
-    def network(self) -> Network: ...
+    def name(self) -> str: ...
     @property
     def key(self) -> Key: ...
     @property
@@ -47,6 +48,30 @@ def add_cell_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", action="store_true", help="run nothing, print what is there")
 
 
+def named_networks(arguments: argparse.Namespace) -> list[str]:
+    """The files to be opened; raises UserMistake."""
+    files: list[str] = arguments.networks
+    if not files:
+        raise UserMistake("name one or more ONNX files, or --table for what is there")
+    return files
+
+
+def filled(cells: Cells, kind: str, out: Path) -> list[Cell]:
+    """All cells of a kind; raises UserMistake where there are none."""
+    found = cells.all(kind)
+    if not found:
+        raise UserMistake(f"--out {out} holds no cells yet; name networks to fill them")
+    return found
+
+
+def missing(parts: Sequence[P], is_open: Callable[[P], bool]) -> list[P]:
+    """Those that have to be run; how many have not is told."""
+    found = [part for part in parts if is_open(part)]
+    if len(found) < len(parts):
+        sys.stderr.write(f"{len(parts) - len(found)} of {len(parts)} cells are there already\n")
+    return found
+
+
 def fill(
     parts: Sequence[P],
     cells: Cells,
@@ -58,16 +83,16 @@ def fill(
     """How many cells broke off. `make` is given an empty directory, or what an earlier attempt left there, and ends as
     `attempt` lets it; `told` says of a kept cell in a line what it found. "wall" is the seconds it took. What another process
     is at is left to it."""
-    broken, before = 0, [cells.find(part.key, part.network.name) for part in parts]
+    broken, before = 0, [cells.find(part.key, part.name) for part in parts]
     for part, found in zip(parts, before, strict=True):
         progress.begin(part.label)
         with claimed(out / "begun" / part.key.digest) as mine:
-            if not mine or cells.find(part.key, part.network.name) != found:
+            if not mine or cells.find(part.key, part.name) != found:
                 progress.end("left to another process")
                 continue
             began, work = progress.now(), out / "work" / part.key.digest
             cell = attempt(work, partial(make, part, work, progress))
-            cells.keep(part.key, part.network.name, {**cell, "wall": progress.now() - began})
+            cells.keep(part.key, part.name, {**cell, "wall": progress.now() - began})
             if cell["state"] == FAILED:
                 broken += 1
             else:

@@ -15,7 +15,7 @@ from typing import Any
 from workers.baselines.order import WARM_UP
 from workers.benchmarks import ours
 from workers.benchmarks.cells import Cell, Cells, Key, is_open
-from workers.benchmarks.filling import add_cell_arguments, fill, tuned_once, verdict
+from workers.benchmarks.filling import add_cell_arguments, fill, filled, missing, named_networks, tuned_once, verdict
 from workers.benchmarks.identity import TUNED, product_version
 from workers.benchmarks.latency_table import table
 from workers.benchmarks.machine import Machine, Network, all_opened
@@ -48,12 +48,16 @@ class Part:
     factory: str | None
 
     @property
-    def label(self) -> str:
+    def name(self) -> str:
         return self.network.name
+
+    @property
+    def label(self) -> str:
+        return self.name
 
     def is_open(self, cells: Cells, again_void: bool) -> bool:
         """Whether it has to be run: missing, or measured beside another module."""
-        found = cells.find(self.key, self.network.name)
+        found = cells.find(self.key, self.name)
         beside = found and found.get("torch")  # a budget that was too small says nothing of a module
         stale = bool(beside and self.factory and beside["factory"] != self.factory)
         failed = bool(found and self.factory and {EAGER, COMPILED} & found.get("errors", {}).keys())
@@ -77,21 +81,15 @@ def run(arguments: argparse.Namespace) -> int:
     out = out_directory(arguments.out)
     cells = Cells(out / "cells")
     broken = 0 if arguments.table else _fill(arguments, cells, out)
-    found = cells.all(KIND)
-    if not found:
-        raise UserMistake(f"--out {out} holds no cells yet; name networks to fill them")
-    sys.stdout.write(table(found))
+    sys.stdout.write(table(filled(cells, KIND, out)))
     return min(1, broken)
 
 
 def _fill(arguments: argparse.Namespace, cells: Cells, out: Path) -> int:
     """Runs what is missing; how many cells broke off."""
-    parts = planned(arguments)
-    missing = [part for part in parts if part.is_open(cells, arguments.again_void)]
-    if len(missing) < len(parts):
-        sys.stderr.write(f"{len(parts) - len(missing)} of {len(parts)} cells are there already\n")
-    progress = Progress([part.amount.seconds + OVERHEAD for part in missing])
-    return fill(missing, cells, out, progress, _cell, lambda cell: cell["reason"] or "done")
+    parts = missing(planned(arguments), lambda part: part.is_open(cells, arguments.again_void))
+    progress = Progress([part.amount.seconds + OVERHEAD for part in parts])
+    return fill(parts, cells, out, progress, _cell, lambda cell: cell["reason"] or "done")
 
 
 def planned(arguments: argparse.Namespace) -> list[Part]:
@@ -111,14 +109,13 @@ def planned(arguments: argparse.Namespace) -> list[Part]:
 
 
 def _checked(arguments: argparse.Namespace) -> tuple[list[Network], dict[str, str]]:
-    if not arguments.networks:
-        raise UserMistake("name one or more ONNX files, or --table for what is there")
+    files = named_networks(arguments)
     if arguments.method not in METHODS:
         raise UserMistake(f"--method {arguments.method}: unknown; there are {', '.join(METHODS)}")
     amounts = (60 * arguments.minutes, 1 if arguments.trials is None else arguments.trials)
     if arguments.seed < 0 or not all(0 < amount < math.inf for amount in amounts):
         raise UserMistake("--seed must be 0 or more, --minutes and --trials finite and greater than 0")
-    networks = all_opened(arguments.networks)
+    networks = all_opened(files)
     names = [network.name for network in networks]
     factories: dict[str, str] = {}
     for text in arguments.torch:

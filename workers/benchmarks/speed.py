@@ -15,7 +15,16 @@ from typing import Any
 from workers.benchmarks import again, chart, ours
 from workers.benchmarks.cells import DONE, VOID, Cell, Cells, Key, is_open
 from workers.benchmarks.curve import Curve
-from workers.benchmarks.filling import add_cell_arguments, claimed, fill, tuned_once, verdict
+from workers.benchmarks.filling import (
+    add_cell_arguments,
+    claimed,
+    fill,
+    filled,
+    missing,
+    named_networks,
+    tuned_once,
+    verdict,
+)
 from workers.benchmarks.identity import IMPORT, RECORDS, STOCK, TUNED, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
@@ -50,8 +59,12 @@ class Part:
     """Trials an operator of an arm of TVM's, the budget of one of ours."""
 
     @property
+    def name(self) -> str:
+        return self.network.name
+
+    @property
     def label(self) -> str:
-        return f"{self.network.name} {self.key.arm} seed {self.key.seed} ({self.key.layout})"
+        return f"{self.name} {self.key.arm} seed {self.key.seed} ({self.key.layout})"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,8 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def checked(arguments: argparse.Namespace) -> tuple[list[Network], list[int], list[str]]:
     """Networks, seeds and arms; raises UserMistake."""
-    if not arguments.networks:
-        raise UserMistake("name one or more ONNX files, or --table for what is there")
+    files = named_networks(arguments)
     arms = [arm for arm in arguments.arms.split(",") if arm]
     for arm in arms:
         if arm not in (*THEIRS, AGAIN, *METHODS):
@@ -103,7 +115,7 @@ def checked(arguments: argparse.Namespace) -> tuple[list[Network], list[int], li
             "--arms must name one at least, --seeds be 0 or more, --minutes, --trials and --trials-per-operator finite and "
             "greater than 0"
         )
-    return all_opened(arguments.networks), seeds, arms
+    return all_opened(files), seeds, arms
 
 
 def planned(arguments: argparse.Namespace) -> list[Part]:
@@ -135,16 +147,14 @@ def _part(network: Network, arm: str, seed: int, arguments: argparse.Namespace, 
 
 def _fill(parts: list[Part], cells: Cells, out: Path, again_void: bool) -> int:
     """Runs what is missing; how many cells broke off."""
-    missing = [part for part in parts if is_open(cells.find(part.key, part.network.name), again_void)]
-    if len(missing) < len(parts):
-        sys.stderr.write(f"{len(parts) - len(missing)} of {len(parts)} cells are there already\n")
-    progress = Progress([_estimate(part, cells.all(KIND)) for part in missing])
+    parts = missing(parts, lambda part: is_open(cells.find(part.key, part.name), again_void))
+    progress = Progress([_estimate(part, cells.all(KIND)) for part in parts])
 
     def told(cell: Cell) -> str:
         _draw(cells, out)
         return _told(cell)
 
-    return fill(missing, cells, out, progress, _cell, told)
+    return fill(parts, cells, out, progress, _cell, told)
 
 
 def _estimate(part: Part, known: list[Cell]) -> float:
@@ -152,7 +162,7 @@ def _estimate(part: Part, known: list[Cell]) -> float:
     if isinstance(part.amount, ours.Amount):
         return part.amount.seconds * (2 if part.key.arm == AGAIN else 1) + OVERHEAD
     same_arm = [cell for cell in known if cell["key"]["arm"] == part.key.arm and cell["state"] == DONE]
-    same = [cell for cell in same_arm if cell["name"] == part.network.name] or same_arm
+    same = [cell for cell in same_arm if cell["name"] == part.name] or same_arm
     return sum(cell["wall"] for cell in same) / len(same) if same else GUESS[part.key.arm]
 
 
@@ -196,7 +206,7 @@ def _theirs(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
         "layout": part.key.layout,
         "spec": part.spec.to_json(),
         "trials": part.amount,
-        "name": part.network.name,
+        "name": part.name,
         "work_dir": str(work),
         "folder": str(work / "library"),
     }
@@ -269,8 +279,6 @@ def _drawn(cells: Cells, out: Path) -> None:
 
 
 def _report(cells: Cells, out: Path) -> None:
-    found = cells.all(KIND)
-    if not found:
-        raise UserMistake(f"--out {out} holds no cells yet; name networks to fill them")
+    found = filled(cells, KIND, out)
     _draw(cells, out)
     sys.stdout.write(table(found))

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
-import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from workers.benchmarks.cells import DONE, FAILED, Cell, Cells
-from workers.benchmarks.filling import claimed
+from workers.benchmarks.cells import DONE, Cell, Cells
+from workers.benchmarks.filling import claimed, fill
 from workers.benchmarks.methods.arms import arm_named
 from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import older_prices, summary, versions_apart
@@ -94,26 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _fill(parts: Sequence[Part], cells: Cells, out: Path) -> int:
     """Runs what is missing and no other process is at: the same command, started twice, shares the work. How many broke off."""
     missing = [part for part in parts if cells.find(part.key, part.name) is None]
-    progress, broken = Progress([part.estimate for part in missing]), 0
-    for part in missing:
-        progress.begin(part.label)
-        with claimed(out / "begun" / part.key.digest) as mine:
-            if not mine or cells.find(part.key, part.name) is not None:
-                progress.end("left to another process")
-                continue
-            began = time.monotonic()
-            try:
-                figures = part.run(progress)
-            except Exception as error:  # hours of other cells are still to come
-                broken += 1
-                told = {"reason": str(error) or type(error).__name__, "failure": traceback.format_exc()}
-                cells.keep(part.key, part.name, {"state": FAILED, **told})
-                progress.end(f"failed: {told['reason']}")
-                continue
-            took = round(time.monotonic() - began, 2)
-            cells.keep(part.key, part.name, {"state": DONE, "reason": "", "took": took, **figures})
-        progress.end(_reached(figures))
-    return broken
+    progress = Progress([part.estimate for part in missing])
+    return fill(missing, cells, out, progress, _cell, _told)
+
+
+def _cell(part: Part, work: Path, progress: Progress) -> Cell:
+    return {"state": DONE, "reason": "", **part.run(progress)}
 
 
 def _timed_anew(missing: Sequence[Clock], out: Path) -> int:
@@ -132,11 +116,13 @@ def _timed_anew(missing: Sequence[Clock], out: Path) -> int:
     return broken
 
 
-def _reached(figures: Mapping[str, Any]) -> str:
-    if "probe" in figures:
-        return ", ".join(f"{name} {value:.3g}" for name, value in figures["probe"].items())
-    reached = f"{1e3 * figures['latency']:.3f} ms" if figures["latency"] else "not every operator measured"
-    return f"{reached} after {human(figures['seconds'])}"
+def _told(cell: Cell) -> str:
+    if cell["state"] != DONE:
+        return f"{cell['state']}: {cell['reason']}"
+    if "probe" in cell:
+        return ", ".join(f"{name} {value:.3g}" for name, value in cell["probe"].items())
+    reached = f"{1e3 * cell['latency']:.3f} ms" if cell["latency"] else "not every operator measured"
+    return f"{reached} after {human(cell['seconds'])}"
 
 
 def _draw(source: Source, out: Path) -> None:
