@@ -141,7 +141,7 @@ class Storyteller:
         processor = time.process_time() - busy - writes.plain
         took = {"seconds": time.monotonic() - began, "processor": processor, "plain": writes.plain}
         assert ending.kind == "finished", (ending, ending.log)
-        return {**took, "events": ending.events, "writes": writes.count, **self.figures(run)}
+        return {**took, "events": writes.events, "writes": writes.count, **self.figures(run)}
 
     def resume(self, run: str) -> dict[str, Any]:
         """The order for another attempt: seconds to make it and to write it as text, its bytes, this process's peak."""
@@ -230,14 +230,15 @@ class Storyteller:
 
 
 class _Counted:
-    """A journal that counts its writes, and the processor's seconds that their events take as JSON alone."""
+    """A journal that counts its writes and their events, and the processor's seconds that their events take as JSON alone."""
 
     def __init__(self, journal: DatabaseJournal) -> None:
-        self._journal, self.count, self.plain = journal, 0, 0.0
+        self._journal, self.count, self.events, self.plain = journal, 0, 0, 0.0
 
     def write(self, events: Any) -> None:
         self.count += 1
         self._journal.write(events)
+        self.events += len(events)
         began = time.process_time()
         for event in events:
             decode(encode(event))

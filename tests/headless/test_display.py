@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 from types import SimpleNamespace
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_a_run_that_was_compared_before_it_began_says_how_much_faster_than_untun
 def test_a_child_that_was_killed_when_stopped_leaves_the_figures_of_what_it_saved(paused: bool) -> None:
     before = [finished(5.0, 24, "paused", build=4.0, search=1.0)] if paused else []
     events = [batch(4.0, 24, 0.004, build=4.0), *before, SLOT, batch(40.0, 60, 0.002, build=30.0, search=10.0), STILL]
-    ending = Ending("stopped", forced=True)
+    ending = Ending("stopped", exit_code=-signal.SIGKILL)
     found = told(events, ending)
     assert (found["seconds"], found["trials"], found["sum_of_operators"]) == (40.0, 60, 0.002)
     assert found["share"] == {"build": 0.75, "search": 0.25}

@@ -95,7 +95,7 @@ def test_time_in_which_others_measure_is_no_silence_and_not_the_childs_and_it_ca
         assert waiting.is_alive()
     waiting.join(20)
     assert waiting.ending is not None
-    assert (waiting.ending.kind, waiting.ending.events) == ("finished", 4)
+    assert (waiting.ending.kind, len(waiting.journal.events)) == ("finished", 4)
 
 
 def test_a_child_that_goes_on_while_others_measure_is_ended(tmp_path: Path) -> None:

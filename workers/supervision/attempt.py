@@ -46,12 +46,12 @@ class Attempt:
         self._began = clock()
         self._beat_due = self._began
         self._kill_due = float("inf")
-        self._forced = False
         self._left: Sequence[int] = ()
 
     def watch(self) -> Ending:
         """Until the child has ended or was ended. Raises LeaseLost and what else the journal raises."""
         violation: Violation | None = None
+        forced = False
         try:
             while not self._process.exited():
                 self._slices.check(_TICK)
@@ -62,11 +62,11 @@ class Attempt:
                     self._batch.flush()
                 self._beat()
                 if self._clock() >= self._kill_due:
-                    self._forced = True
+                    forced = True
                     break
         except Violation as broken:
             violation = broken
-        self._left = self._process.tree.end(0.5 if self._forced else 0.0)
+        self._left = self._process.tree.end(0.5 if forced else 0.0)
         if violation is None or violation.cause != "protocol":
             violation = self._drain() or violation
         self._batch.flush()
@@ -144,7 +144,7 @@ class Attempt:
         return None
 
     def _so_far(self, kind: EndingKind, detail: str = "", code: int | None = None) -> Ending:
-        log, events = self._wires.log.text(), self._batch.kept
+        log = self._wires.log.text()
         if self._left:
             log += f"\nnot to be ended: processes {', '.join(map(str, self._left))}; look at them with ps, and end them"
-        return Ending(kind, "", detail, code, self._forced, log, self._last, events)
+        return Ending(kind, "", detail, code, log, self._last)

@@ -12,7 +12,7 @@ BATCH_BYTES = 4 << 20
 
 
 class Batch:
-    """Gathers events for at most `seconds`; `due` is when they have to be written, `kept` how many were."""
+    """Gathers events for at most `seconds`; `due` is when they have to be written."""
 
     def __init__(self, journal: Journal, clock: Callable[[], float], seconds: float) -> None:
         self._journal = journal
@@ -21,7 +21,6 @@ class Batch:
         self._events: list[Event] = []
         self._bytes = 0
         self.due = float("inf")
-        self.kept = 0
 
     def add(self, event: Event, size: int) -> None:
         """Takes one more, of `size` bytes; writes when it is full."""
@@ -37,4 +36,3 @@ class Batch:
         events, self._events, self._bytes, self.due = self._events, [], 0, float("inf")
         if events:
             self._journal.write(events)
-            self.kept += len(events)

@@ -63,18 +63,12 @@ class Ending:
     """How an attempt ended. `last` is the `finished` or `failed` event, if one came.
 
     `cause` of a crash: "signal", "exit", "cpu", "memory", "disk", "processes", "silent", "protocol", "time", "start"; else "".
-    `detail` is for the user. `forced`: a child that was asked to end had to be killed. `exit_code` is as subprocess gives
-    it; `log` the tail of what it printed; `events` how many were kept; `level` the Landlock version it ran under,
-    `filtered` whether its system calls were.
+    `detail` is for the user. `exit_code` is as subprocess gives it; `log` the tail of what it printed.
     """
 
     kind: EndingKind
     cause: str = ""
     detail: str = ""
     exit_code: int | None = None
-    forced: bool = False
     log: str = ""
     last: Event | None = None
-    events: int = 0
-    level: int = 0
-    filtered: bool = False

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from workers.messages.channel import Wish
 from workers.messages.events import Event
-from workers.sandbox.protection import Protection
 from workers.sandbox.spawn import Process, SpawnError
 from workers.supervision.footprint import Violation
 from workers.supervision.ports import Ending, EndingKind
@@ -21,13 +20,13 @@ def verdict(known: Ending, process: Process, wanted: Wish, violation: Violation 
 
     `complaint` is the last error that the child told of: why it left, where it left by itself.
     """
-    protection, problem = Protection(), ""
+    problem = ""
     try:
-        protection = process.protection()
+        process.protection()
     except SpawnError as error:
         problem = str(error)
     code = process.end(0.0)
-    found = replace(known, exit_code=code, level=protection.landlock, filtered=protection.filtered)
+    found = replace(known, exit_code=code)
     if violation is not None:
         return replace(found, kind="crashed", cause=violation.cause, detail=violation.detail)
     if known.last is not None:
