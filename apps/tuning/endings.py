@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from apps.tuning.models import Job
 from apps.tuning.states import State
-from workers.messages import Event
+from workers.messages.events import Event
 from workers.messages.names import ATTEMPTS
 
 PAUSES = (timedelta(seconds=10), timedelta(seconds=60))

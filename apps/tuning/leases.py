@@ -26,8 +26,8 @@ from apps.tuning.requests.baselines import being_taken, taken_meanwhile, waiting
 from apps.tuning.states import HELD, OVER, State
 from apps.tuning.sweep import discard
 from apps.tuning.transitions import move, tell
-from workers.messages import Event
 from workers.messages.channel import Wish
+from workers.messages.events import Event
 from workers.messages.names import ATTEMPTS, QUEUE_OF, READING, TASKS_OF
 
 LEASE = timedelta(seconds=30)

@@ -18,8 +18,7 @@ from apps.catalog.models import Network, Target
 from apps.core import clock
 from apps.core.ids import new_id
 from apps.tuning.states import State
-from workers.messages import Budget, RunSpec
-from workers.messages.spec import ALL, AUTO
+from workers.messages.spec import ALL, AUTO, Budget, RunSpec
 
 
 class Job(models.Model):

@@ -14,7 +14,7 @@ from apps.core.ids import new_id
 from apps.tuning import services
 from apps.tuning.journal.inserting import insert
 from apps.tuning.models import Measurement, TuningRun
-from workers.messages import Budget
+from workers.messages.spec import Budget
 
 
 def plan_of(query: str) -> str:

@@ -29,8 +29,8 @@ from apps.tuning import services  # noqa: E402
 from apps.tuning.models import Artifact, Job, TuningRun  # noqa: E402
 from tests.browser import journal  # noqa: E402
 from workers.actors.journal import DatabaseJournal  # noqa: E402
-from workers.messages import Budget  # noqa: E402
 from workers.messages.events import decode, encode  # noqa: E402
+from workers.messages.spec import Budget  # noqa: E402
 from workers.supervision import batch as supervision_batch  # noqa: E402
 from workers.supervision import supervise  # noqa: E402
 

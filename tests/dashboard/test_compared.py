@@ -23,7 +23,7 @@ from apps.tuning import services
 from apps.tuning.live import snapshot
 from apps.tuning.models import Operator, TuningRun
 from tests.apps.rows import Site, Told
-from workers.messages import Budget
+from workers.messages.spec import Budget
 
 
 def ended(site: Site, latencies: list[float], reason: str = "trials", first: float = 0.0, **asked: Any) -> TuningRun:

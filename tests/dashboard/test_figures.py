@@ -12,7 +12,7 @@ from apps.dashboard import figures
 from apps.tuning import services
 from apps.tuning.models import Slot, TuningRun
 from tests.apps.rows import Site
-from workers.messages import Budget
+from workers.messages.spec import Budget
 
 SLOTS = 1000
 

@@ -19,7 +19,7 @@ from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.reconcile import PATIENCE
 from tests.apps.rows import Site
-from workers.messages import Budget
+from workers.messages.spec import Budget
 
 COLUMNS = [name.partition("__")[2] or name for name in LONG]
 

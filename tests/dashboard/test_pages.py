@@ -27,7 +27,7 @@ from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, TuningRun
 from tests.apps.rows import Site, Told
 from workers.engine.methods import method
-from workers.messages import Budget, RunSpec
+from workers.messages.spec import Budget, RunSpec
 from workers.networks.examples import EXAMPLES
 
 RUN_PAGES = ("run", "snapshot", "downloads")

@@ -18,7 +18,7 @@ from apps.tuning.models import TuningRun
 from tests.apps.rows import Site
 from workers.headless.arguments import check_method, input_shapes, pair
 from workers.headless.tune import add_arguments
-from workers.messages import Budget
+from workers.messages.spec import Budget
 
 EVERYTHING = {
     "method": "dynatune",

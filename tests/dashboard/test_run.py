@@ -18,9 +18,9 @@ from apps.tuning import services
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.reconcile import PATIENCE
 from tests.apps.rows import Site, Told
-from workers.messages import Budget
 from workers.messages.names import WORKERS
 from workers.messages.orders import FUTILE
+from workers.messages.spec import Budget
 
 SCRIPT = {"HX-Request": "true"}
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from workers.messages import Budget, RunSpec
+from workers.messages.spec import Budget, RunSpec
 
 SPEC = RunSpec("net.onnx", {"kind": "llvm"}, 2, 1e11, 1e10, budget=Budget(seconds=60.0, min_gain=0.01))
 

@@ -33,7 +33,7 @@ from apps.catalog.services import create_network
 from apps.tuning import services, dispatch
 from apps.tuning.models import Checkpoint, Event, Job, Measurement, Outbox, Slot, TuningRun
 from apps.tuning.states import State
-from workers.messages import Budget
+from workers.messages.spec import Budget
 names = dict(globals())
 for line in sys.stdin:
     try:

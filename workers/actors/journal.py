@@ -14,8 +14,9 @@ from django.db import DatabaseError, InterfaceError, OperationalError, close_old
 
 from workers.actors import site  # noqa: F401
 from workers.actors.lease import renewed
+from workers.messages.channel import Wish
 from workers.messages.events import Event
-from workers.supervision import LeaseLost, Wish
+from workers.supervision import LeaseLost
 
 from apps.core import clock  # isort: skip
 from apps.core.full_disk import is_full  # isort: skip

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from workers.headless.errors import Failure, UserMistake
+from workers.messages.channel import Wish
 from workers.messages.events import Event
 from workers.messages.folders import passing_folder
-from workers.supervision import Ending, Journal, Wish
+from workers.supervision import Ending, Journal
 from workers.supervision.terms import terms_of
 
 GRACE = 20.0  # s for the work in hand of a run that is paused or stopped: what it measures is kept

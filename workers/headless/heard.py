@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from workers.messages.channel import Wish
 from workers.messages.events import Event
-from workers.supervision import Journal, Wish
+from workers.supervision import Journal
 
 IMPORTS, LOAD, IMPORT = "process/imports", "start/load", "start/import"
 STEPS = {

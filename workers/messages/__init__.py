@@ -1,6 +1,5 @@
 """What the web process and the workers say to each other: standard library only, so that both sides may import it."""
 
-from workers.messages.events import Event, decode, encode
-from workers.messages.spec import Budget, RunSpec
+from workers.messages.spec import Budget
 
-__all__ = ["Budget", "Event", "RunSpec", "decode", "encode"]
+__all__ = ["Budget"]

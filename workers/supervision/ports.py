@@ -10,8 +10,6 @@ from typing import Literal, Protocol
 from workers.messages.channel import Wish
 from workers.messages.events import Event
 
-__all__ = ["Deadlines", "Ending", "EndingKind", "Journal", "LeaseLost", "Speech", "Wish"]
-
 EndingKind = Literal["finished", "paused", "stopped", "failed", "crashed", "lost"]
 
 

@@ -16,7 +16,7 @@ from apps.tuning.journal.archives import Archives
 from apps.tuning.journal.recorder import Recorder
 from apps.tuning.leases import Claim
 from apps.tuning.models import Job
-from workers.messages import Event as Told
+from workers.messages.events import Event as Told
 from workers.messages.machine import fingerprint
 
 LARGEST = 1 << 18

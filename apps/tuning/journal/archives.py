@@ -14,7 +14,7 @@ from apps.tuning import quota
 from apps.tuning.files import LIMIT, TooMuch, keep_archive
 from apps.tuning.leases import Claim
 from apps.tuning.models import Artifact, Job, TuningRun
-from workers.messages import Event as Told
+from workers.messages.events import Event as Told
 
 Archives = Mapping[int, Stored]
 """Kept files by the place of their answer in the batch."""

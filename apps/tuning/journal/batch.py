@@ -16,7 +16,7 @@ from apps.tuning.journal.tune import TuneRecorder
 from apps.tuning.leases import Claim
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.quota import NoRoom
-from workers.messages import Event as Told
+from workers.messages.events import Event as Told
 
 MALFORMED = (
     KeyError, TypeError, ValueError, OverflowError, AttributeError, DataError, IntegrityError, ProgrammingError,

@@ -10,7 +10,7 @@ from apps.tuning.journal.recorder import RunRecorder
 from apps.tuning.journal.rows import artifact_row, baseline, measured_whole, said
 from apps.tuning.models import Artifact, Job
 from apps.tuning.sweep import forget
-from workers.messages import Event as Told
+from workers.messages.events import Event as Told
 
 
 class BesideRecorder(RunRecorder):

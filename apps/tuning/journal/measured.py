@@ -11,7 +11,7 @@ from apps.core.ids import digest
 from apps.tuning.journal.inserting import insert
 from apps.tuning.models import Measurement, TuningRun
 from apps.tuning.rounds import believed
-from workers.messages import Event as Told
+from workers.messages.events import Event as Told
 
 Identity = tuple[int, str, int]
 """Operator, digest of the configuration, round."""

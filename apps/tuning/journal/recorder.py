@@ -13,7 +13,7 @@ from apps.tuning.journal.inserting import insert
 from apps.tuning.leases import Claim
 from apps.tuning.models import Event, TuningRun
 from apps.tuning.transitions import Numbers
-from workers.messages import Event as Told
+from workers.messages.events import Event as Told
 
 _COLUMNS = ("run", "seq", "kind", "clock", "payload", "digest")
 

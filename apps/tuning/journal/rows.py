@@ -7,8 +7,8 @@ from typing import Any
 
 from apps.tuning.journal.measured import finite, text
 from apps.tuning.models import Artifact, Slot, TuningRun
-from workers.messages import Event as Told
 from workers.messages.baselines import ONNX_RUNTIME
+from workers.messages.events import Event as Told
 
 
 def own_terms(terms: Any, operator: int) -> Any:

@@ -11,8 +11,8 @@ from apps.tuning.journal.recorder import RunRecorder
 from apps.tuning.journal.rows import baseline, measured_whole, own_terms, said, slot_row
 from apps.tuning.leases import Claim
 from apps.tuning.models import Checkpoint, Operator, Slot, TuningRun
-from workers.messages import Event as Told
 from workers.messages.causes import UNBUILT
+from workers.messages.events import Event as Told
 from workers.messages.orders import WAITED, own_seconds
 
 FIGURES = ("best_seconds", "trials", "failures", "slots", "seconds", "last_rule", "last_terms")

@@ -22,9 +22,8 @@ from apps.tuning.requests.baselines import find_baselines
 from apps.tuning.requests.limits import check_active
 from apps.tuning.states import OVER
 from apps.tuning.transitions import announce
-from workers.messages import Budget
 from workers.messages.baselines import PACKAGES
-from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS
+from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, Budget
 
 MAX_TRIALS = 10_000_000
 SHOWN = ("name", "system", "machine", "flags")

@@ -28,11 +28,11 @@ from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import LEGAL, IllegalTransition, State, step
 from tests.apps.rows import Site
 from tests.apps.threads import in_threads
-from workers.messages import Budget, RunSpec
 from workers.messages.baselines import BASELINES, PACKAGES
 from workers.messages.machine import fingerprint
 from workers.messages.names import TASKS_OF, THREADS
 from workers.messages.orders import FUTILE
+from workers.messages.spec import Budget, RunSpec
 
 MINUTE = timedelta(minutes=1)
 

@@ -16,8 +16,8 @@ from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.transitions import Numbers
 from tests.apps.rows import Site, Told, measure, plan_of
 from tests.tries import quickest, seconds_of
-from workers.messages import Budget
 from workers.messages.known import HAIR, POINTS
+from workers.messages.spec import Budget
 
 
 def finished(site: Site, *seconds: float | None, space: str = "s", owner: Any = None, **changes: Any) -> TuningRun:

@@ -13,7 +13,7 @@ from apps.tuning.models import Job, TuningRun
 from apps.tuning.reconcile import reconcile
 from apps.tuning.turns import LATE, MEASURING, TURN, next_of
 from tests.apps.rows import Site
-from workers.messages import Budget
+from workers.messages.spec import Budget
 
 SECOND = timedelta(seconds=1)
 LONG, SHORT = Budget(seconds=86400), Budget(seconds=60)

@@ -15,7 +15,7 @@ from apps.tuning.reconcile import PATIENCE
 from apps.tuning.turns import END, TURN
 from apps.tuning.waiting import Wait, waits
 from tests.apps.rows import Site
-from workers.messages import Budget
+from workers.messages.spec import Budget
 
 LATER = timedelta(seconds=1)
 

@@ -16,7 +16,7 @@ from apps.operations.arguments import above_zero
 from apps.operations.site_command import SiteCommand
 from apps.tuning import services
 from apps.tuning.models import TuningRun
-from workers.messages import Budget
+from workers.messages.spec import Budget
 
 PATIENCE = 600.0  # s for the machine to be measured and the network to be read
 

@@ -23,7 +23,7 @@ from apps.operations.site_command import SiteCommand
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import ACTIVE
-from workers.messages import Budget
+from workers.messages.spec import Budget
 
 PATIENCE = 1800.0
 """s that an idle site, or a run's end, is waited for."""
