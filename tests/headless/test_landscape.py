@@ -117,6 +117,14 @@ def test_what_the_parts_cost_is_measured(told_here: Told, tmp_path: Path, monkey
         assert found.of("explorer", one)["step"] > 0
 
 
+def test_a_network_whose_inputs_have_open_sizes_is_refused(told_here: Told, zoo_cache: Path, tmp_path: Path) -> None:
+    code, _, errors = told_here(
+        "landscape", "record", zoo.tiny_residual(zoo_cache), "--kind", "curve", "--out", tmp_path
+    )
+    assert code == 2
+    assert "input x has dynamic dimensions ['N', 16, 14, 14]: record a network without" in errors
+
+
 @pytest.mark.parametrize(
     "words",
     [

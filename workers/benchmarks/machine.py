@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.headless.arguments import network_file
+from workers.headless.arguments import input_shapes, network_file
 from workers.headless.content import content_hash
 from workers.headless.errors import UserMistake
 from workers.headless.machine import this_machine
@@ -63,14 +63,7 @@ def opened(file: str) -> Network:
         inspection = inspect(path)
     except NetworkError as error:
         raise UserMistake(f"{file}: {error.value}: {error.reason}; {error.next_step}") from None
-    inputs: dict[str, list[int]] = {}
-    for port in inspection.inputs:
-        sizes = [size for size in port.shape or () if isinstance(size, int)]
-        if port.shape is None or len(sizes) < len(port.shape):
-            raise UserMistake(
-                f"{file}: input {port.name} has dynamic dimensions {port.shape}; export the network with fixed sizes"
-            )
-        inputs[port.name] = sizes
+    inputs = input_shapes(inspection.to_json(), {}, f"export {file} with fixed sizes")
     return Network(path, path.stem, content_hash(path), inputs)
 
 

@@ -142,17 +142,17 @@ def pair(text: str, option: str) -> tuple[str, str]:
     return name, value
 
 
-def input_shapes(inspection: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, list[int]]:
-    """Sizes of every input: those of `given` ("1,3,224,224", by the input's name), else the network's own."""
+def input_shapes(inspection: Mapping[str, Any], given: Mapping[str, str], step: str = "") -> dict[str, list[int]]:
+    """Sizes of every input: those of `given` ("1,3,224,224", by the input's name), else the network's own. Raises UserMistake
+    where some stay open, with the next `step`: to give them, where none is named."""
     shapes: dict[str, list[int]] = {}
     for port in inspection["inputs"]:
         name, shape = port["name"], port["shape"]
         if name in given:
             shape = _sizes(name, given[name], None if shape is None else len(shape))
         if shape is None or not all(isinstance(size, int) for size in shape):
-            raise UserMistake(
-                f"input {name} has dynamic dimensions {shape}: give its sizes with --shape {name}=1,3,224,224"
-            )
+            step = step or f"give its sizes with --shape {name}=1,3,224,224"
+            raise UserMistake(f"input {name} has dynamic dimensions {shape}: {step}")
         shapes[name] = shape
     for name in given:
         if name not in shapes:

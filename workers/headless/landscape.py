@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from workers.headless.arguments import check_method, network_file, out_directory
+from workers.headless.arguments import check_method, input_shapes, network_file, out_directory
 from workers.headless.ask import GRACE, Listener, ask, confined
 from workers.headless.content import content_hash
 from workers.headless.display import Display
@@ -161,14 +161,7 @@ def _spec(arguments: argparse.Namespace) -> tuple[RunSpec, dict[str, Any]]:
     spec = RunSpec(
         network=str(network),
         **spec_fields(machine),
-        inputs=_shapes(inspection),
+        inputs=input_shapes(inspection, {}, "record a network without"),
         method=arguments.method,
     )
     return spec, machine["hardware"]
-
-
-def _shapes(inspection: dict[str, Any]) -> dict[str, list[int]]:
-    for port in inspection["inputs"]:
-        if port["shape"] is None or not all(isinstance(size, int) for size in port["shape"]):
-            raise UserMistake(f"input {port['name']} has dynamic dimensions {port['shape']}; record a network without")
-    return {port["name"]: port["shape"] for port in inspection["inputs"]}
