@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from workers.headless.errors import Failure, UserMistake
@@ -74,3 +77,12 @@ def ask(
     if result is None:
         raise Failure(f"the {order['task']} process ended early: {ending.detail}\n{ending.log[-2000:]}")
     return result
+
+
+def made_in(work: Path, named: str, process: str) -> Path:
+    """The file that a child says it made. It may name anything: Failure for what is no plain file of its directory."""
+    made = Path(named)
+    with suppress(OSError, ValueError):
+        if stat.S_ISREG(made.lstat().st_mode) and made.resolve().is_relative_to(work.resolve()):
+            return made.resolve()
+    raise Failure(f"the {process} process names no file of its directory: {made}; nothing is taken")

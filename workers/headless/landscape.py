@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.headless.arguments import check_method, input_shapes, network_file, out_directory
-from workers.headless.ask import GRACE, Listener, ask, confined
+from workers.headless.ask import GRACE, Listener, ask, confined, made_in
 from workers.headless.content import content_hash
 from workers.headless.display import Display
 from workers.headless.errors import Failure, UserMistake
@@ -86,7 +86,7 @@ def _made(arguments: argparse.Namespace, out: Path) -> int:
     if made is None:
         Display.say("stopped; what was measured is kept, the same command goes on")
         return 130
-    _keep(made, out, work)
+    _keep(made_in(work, made, "recording"), out)
     return 0 if (out / COSTS).exists() else _calibrate(out, hardware)
 
 
@@ -109,22 +109,21 @@ def recording_name(network: str, method: str, machine: str, threads: int) -> str
     return f"{network}-{method}-{words}-{threads}-threads"
 
 
-def _recorded(order: dict[str, Any]) -> Path | None:
+def _recorded(order: dict[str, Any]) -> str | None:
     display, listener = Display(Budget()), Listener()
     with display.stops_on_interrupt():
         ending = confined(order, display.over(listener), GRACE)
     display.end()
     if (result := listener.result()) is not None:
-        return Path(result["path"]) if result["path"] else None
+        path: str | None = result["path"]
+        return path
     if display.stopping:
         return None
     raise Failure(f"the recording ended early: {ending.detail}; the same command goes on\n{ending.log[-2000:]}")
 
 
-def _keep(made: Path, out: Path, work: Path) -> None:
+def _keep(made: Path, out: Path) -> None:
     """Into the directory of landscapes, once it reads as one."""
-    if not made.resolve().is_relative_to(work.resolve()):
-        raise Failure(f"the recording process names a file outside of its directory: {made}")
     try:
         recording = CurveRecording.read(made) if ".curve." in made.name else SpaceRecording.read(made)
     except LandscapeError as error:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import stat
 from pathlib import Path
 
-from workers.headless.ask import ask
+from workers.headless.ask import ask, made_in
 from workers.headless.content import content_hash
-from workers.headless.errors import Failure, UserMistake
+from workers.headless.errors import UserMistake
 from workers.messages.folders import passing_folder
 from workers.messages.whole import whole
 
@@ -31,13 +30,7 @@ def as_onnx(network: Path, out: Path, allowed: bool) -> Path:
     if not kept.exists():
         with passing_folder("convert-", out) as work:
             order = {"task": "convert", "source": str(network.absolute()), "allowed": True, "work_dir": work}
-            _copy(Path(ask(order)["onnx"]), Path(work), kept)
+            made = made_in(Path(work), ask(order)["onnx"], "converting")
+            with whole(kept) as partial:  # its name says what is in it
+                shutil.copyfile(made, partial, follow_symlinks=False)
     return kept
-
-
-def _copy(made: Path, work: Path, kept: Path) -> None:
-    """What the child names may be anything: a plain file of its own directory is taken."""
-    if made.parent != work or not made.exists() or not stat.S_ISREG(made.lstat().st_mode):
-        raise Failure(f"the converting process names a file outside of its directory: {made}; nothing is taken")
-    with whole(kept) as partial:  # its name says what is in it
-        shutil.copyfile(made, partial, follow_symlinks=False)

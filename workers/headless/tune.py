@@ -15,7 +15,7 @@ from typing import Any
 
 from workers.engine.methods import METHODS, REGISTRIES
 from workers.headless.arguments import device_of, out_directory, percentage, spec_of
-from workers.headless.ask import GRACE, ask, confined, refusal
+from workers.headless.ask import GRACE, ask, confined, made_in, refusal
 from workers.headless.display import Display, human, summary
 from workers.headless.errors import Failure
 from workers.headless.heard import Listened
@@ -236,12 +236,7 @@ def _conclude(
 ) -> int:
     """The archive first: whatever breaks behind it, what the run was for is there."""
     if result["passed"]:
-        made = Path(result["archive"]).resolve()
-        if not made.is_relative_to(directory.work_dir().resolve()):
-            raise Failure(
-                f"the compiling process names an archive outside of its directory: {made}; nothing is offered"
-            )
-        _move(made, archive)
+        _move(made_in(directory.work_dir(), result["archive"], "compiling"), archive)
         remove_tree(directory.work_dir())  # what the archive holds lies there once more
     figures = summary(directory.journal.events(), ending, result, operators)
     write_whole(archive.parent / "summary.json", json.dumps(figures["figures"], indent=1, sort_keys=True))
