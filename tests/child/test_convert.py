@@ -221,7 +221,7 @@ def test_code_of_a_hostile_file_is_refused_and_reaches_nothing_where_it_is_loade
     terms = terms_of(order)
     ending = supervise(
         order, Listener(), argv=(sys.executable, "-c", LOAD), limits=terms.limits, access=terms.access,
-        resident=terms.resident, deadlines=terms.deadlines, cwd=work,
+        bounds=terms.bounds, deadlines=terms.deadlines, cwd=work,
     )  # fmt: skip
     assert ending.last is not None, ending.log
     found = ending.last["found"]

@@ -64,7 +64,7 @@ class Later(MemoryJournal):
 
 
 def run(journal: Any, vice: str, deadlines: Deadlines = PATIENT, **order: Any) -> Ending:
-    options = {name: order.pop(name) for name in ("limits", "resident", "env", "speech") if name in order}
+    options = {name: order.pop(name) for name in ("limits", "bounds", "env", "speech") if name in order}
     return supervise({"vice": vice, **order}, journal, argv=TOY, deadlines=deadlines, **options)
 
 
@@ -214,7 +214,7 @@ def test_the_user_does_not_wait_for_the_grace_of_a_turn(word: str) -> None:
 
 
 def test_memory_of_the_whole_tree_is_watched() -> None:
-    ending = run(MemoryJournal(), "hoarding", resident=300 << 20)
+    ending = run(MemoryJournal(), "hoarding", bounds=Bounds(resident=300 << 20))
     assert (ending.kind, ending.cause) == ("crashed", "memory")
     assert "300 MiB allowed" in ending.detail
 
@@ -289,7 +289,7 @@ def test_a_tree_of_too_many_processes_and_threads_is_ended() -> None:
 def litter(tmp_path: Path, total: float = 15.0, **order: Any) -> Ending:
     access = Access(read=(str(Path(__file__).parent),), write=(str(tmp_path),), network=False)
     return supervise(
-        {"vice": "littering", **order}, MemoryJournal(), argv=TOY, access=access, disk=20 << 20, cwd=tmp_path,
+        {"vice": "littering", **order}, MemoryJournal(), argv=TOY, access=access, bounds=Bounds(disk=20 << 20), cwd=tmp_path,
         deadlines=Deadlines(heartbeat=0.05, batch=0.05, total=total),
     )  # fmt: skip
 

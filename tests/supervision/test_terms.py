@@ -15,6 +15,7 @@ from workers.headless.errors import UserMistake
 from workers.messages.tuning_log import FILE
 from workers.sandbox import landlock, protection, seccomp, threads
 from workers.supervision import supervise
+from workers.supervision.footprint import Bounds
 from workers.supervision.ports import Speech
 from workers.supervision.terms import Unconfined, terms_of
 
@@ -43,7 +44,7 @@ def work(tmp_path):
 def attempt(order, **options):
     memory, terms = Memory(), terms_of(order)
     under = {
-        "limits": terms.limits, "access": terms.access, "resident": terms.resident, "disk": terms.disk,
+        "limits": terms.limits, "access": terms.access, "bounds": terms.bounds,
         "env": terms.env, "cwd": order["work_dir"], "deadlines": terms.deadlines, "speech": terms.speech,
     }  # fmt: skip
     ending = supervise(order, memory, **(under | options))
@@ -151,7 +152,7 @@ def test_every_task_has_a_bound_on_all_its_files(tmp_path, work):
     }
     for task in ("inspect", "tune", "compile", "baseline", "landscape", "hardware"):
         terms = terms_of({**order, "task": task})
-        assert terms.disk >= terms.limits.file_size
+        assert terms.bounds.disk >= terms.limits.file_size
 
 
 def test_what_tunes_has_no_end_for_its_whole_a_library_a_day_and_a_file_that_is_read_seconds(tmp_path, work):
@@ -191,7 +192,7 @@ def test_every_task_has_a_bound_on_its_processes_where_the_kernel_has_one(tmp_pa
         monkeypatch.setattr(threads, "of_user", lambda running=running: running)
         terms = {o["task"]: terms_of({**o, "work_dir": str(work)}) for o in orders}
         bounds = {task: found.limits.processes for task, found in terms.items()}
-        assert all(found.threads > 500 for found in terms.values())
+        assert all(found.bounds.threads > 500 for found in terms.values())
         if running is None:
             assert set(bounds.values()) == {None}
         else:
@@ -303,7 +304,7 @@ def test_a_child_takes_the_measuring_lock_and_can_do_nothing_else_where_that_lie
     order = {"task": task, "spec": spec, "log": str(work / FILE), "work_dir": str(work)}
     terms_of(order)
     lock.with_name("others").write_bytes(bytes(2 << 20))
-    ending, _ = attempt(order, argv=(sys.executable, "-c", LOCKING), disk=1 << 20)
+    ending, _ = attempt(order, argv=(sys.executable, "-c", LOCKING), bounds=Bounds(disk=1 << 20))
     assert ending.last is not None, ending
     assert ending.last["found"] == ["taken"]
 

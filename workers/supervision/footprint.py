@@ -24,7 +24,8 @@ class Violation(Exception):
 
 @dataclass(frozen=True)
 class Bounds:
-    """For the whole tree, None for no bound: bytes `resident` of memory and `disk` of files beneath `directories`; `threads`.
+    """For the whole tree, None for no bound: bytes `resident` of memory and `disk` of files beneath `directories`, which
+    `supervise` fills in; `threads`.
 
     `shared`: pages that several have count once. Not for code that means harm, which could share them and write to them all
     between two looks.

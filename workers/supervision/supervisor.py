@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from workers.messages.channel import EVENTS_VARIABLE
@@ -51,10 +52,7 @@ def supervise(
     argv: Sequence[str] = (sys.executable, "-m", "workers.child"),
     limits: Limits | None = None,
     access: Access | None = None,
-    resident: int | None = None,
-    shared: bool = False,
-    disk: int | None = None,
-    threads: int | None = None,
+    bounds: Bounds | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
     pass_fds: Sequence[int] = (),
@@ -65,15 +63,14 @@ def supervise(
 ) -> Ending:
     """Starts `argv`, gives it the order, relays its events until it is over; leaves no process behind.
 
-    `resident`: bytes of memory for the child and all it starts, what they share counted once where `shared`, `disk`: of
-    files in the directories it may write, `threads`: how many all have together, None for no watch. `speech`: what it may
-    say, anything without it. `lock`: the child, which need not know of it, computes under it and is stopped while others
-    measure.
+    `bounds`: what the child and all it starts may take together, files in the directories it may write. `speech`: what it
+    may say, anything without it. `lock`: the child, which need not know of it, computes under it and is stopped while
+    others measure.
     Every event is written to the journal once and in order. An exception of the journal other than LeaseLost,
     KeyboardInterrupt and SIGTERM (main thread) end the child and go on to the caller.
     """
     line = json.dumps(order, allow_nan=False).encode()
-    bounds = Bounds(resident, shared, disk, access.write if access is not None else (), threads)
+    bounds = replace(bounds or Bounds(), directories=access.write if access is not None else ())
     with _termination_raises(), ExitStack() as held:
         reading, writing = os.pipe()
         held.callback(os.close, reading)

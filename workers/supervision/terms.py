@@ -18,6 +18,7 @@ from workers.sandbox.files import DISK
 from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import Access, Limits
 from workers.sandbox.threads import FEW, MANY
+from workers.supervision.footprint import Bounds
 from workers.supervision.ports import Deadlines, Ending, Journal, Speech
 from workers.supervision.supervisor import supervise
 from workers.supervision.switchboard import switchboard
@@ -50,10 +51,7 @@ class Terms:
 
     access: Access
     limits: Limits = field(default_factory=Limits)
-    resident: int | None = None
-    shared: bool = False
-    disk: int | None = None
-    threads: int | None = None
+    bounds: Bounds = field(default_factory=Bounds)
     deadlines: Deadlines = field(default_factory=Deadlines)
     speech: Speech = field(default_factory=Speech)
     env: dict[str, str] = field(default_factory=dict)
@@ -76,10 +74,7 @@ class Terms:
                 journal,
                 limits=self.limits,
                 access=self.access,
-                resident=self.resident,
-                shared=self.shared,
-                disk=self.disk,
-                threads=self.threads,
+                bounds=self.bounds,
                 env=env,
                 pass_fds=handed,
                 cwd=order["work_dir"],
@@ -120,9 +115,11 @@ def _inspect(order: Mapping[str, Any]) -> Terms:
             nice=5,
         ),
         access=Access(read=(network,), write=(str(order["work_dir"]),), network=False, pins=False, shares=False),
-        resident=min(int(RESIDENT_SHARE * memory()), 2 * GIB + 6 * size),
-        disk=GIB,
-        threads=threads.beyond(FEW),
+        bounds=Bounds(
+            resident=min(int(RESIDENT_SHARE * memory()), 2 * GIB + 6 * size),
+            disk=GIB,
+            threads=threads.beyond(FEW),
+        ),
         deadlines=Deadlines(total=VERDICT + more),
         speech=READER,
     )
@@ -155,9 +152,11 @@ def _convert(order: Mapping[str, Any]) -> Terms:
             pins=False,
             shares=False,
         ),
-        resident=min(int(RESIDENT_SHARE * memory()), 4 * GIB + 8 * size),
-        disk=2 * GIB + 4 * size,  # the checked copy, and what it becomes
-        threads=threads.beyond(FEW),
+        bounds=Bounds(
+            resident=min(int(RESIDENT_SHARE * memory()), 4 * GIB + 8 * size),
+            disk=2 * GIB + 4 * size,  # the checked copy, and what it becomes
+            threads=threads.beyond(FEW),
+        ),
         deadlines=Deadlines(total=CONVERSION + more),
         speech=READER,
     )
@@ -199,10 +198,12 @@ def _compiling(read: tuple[str, ...], work_dir: str) -> Terms:
     return Terms(
         limits=Limits(file_size=DISK, processes=threads.processes(MANY)),
         access=Access(read=(*read, *MeasureLock().files()), write=(str(work_dir),), network=False),
-        resident=int(RESIDENT_SHARE * memory()),
-        shared=True,  # measuring workers have what they were forked with
-        disk=DISK,
-        threads=threads.beyond(MANY),
+        bounds=Bounds(
+            resident=int(RESIDENT_SHARE * memory()),
+            shared=True,  # measuring workers have what they were forked with
+            disk=DISK,
+            threads=threads.beyond(MANY),
+        ),
         # Where there is no compiler, zig links, and keeps what it made; the home directory is closed to a child.
         # scikit-learn's joblib would warn that it finds no semaphores, which are in /dev/shm; nothing here needs them.
         env={"ZIG_GLOBAL_CACHE_DIR": str(Path(work_dir) / "zig"), "JOBLIB_MULTIPROCESSING": "0"},
