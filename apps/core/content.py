@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from workers.messages.whole import sync_directory
+
 
 class TooLarge(Exception):
     """More bytes than allowed."""
@@ -43,7 +45,7 @@ def keep(chunks: Iterable[bytes], folder: Path, ending: str, limit: int | None =
         _named(partial, folder / f"{digest.hexdigest()}{ending}")
     finally:
         Path(partial).unlink(missing_ok=True)
-    _sync(folder)
+    sync_directory(folder)
     return Stored(digest.hexdigest(), size)
 
 
@@ -59,11 +61,3 @@ def _named(partial: str, final: Path) -> None:
         if not final.exists():
             os.replace(partial, final)
         os.utime(final)  # no sweep takes what came just now
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -31,3 +31,12 @@ def write_whole(path: Path, text: str) -> None:
     """In place of what was there; OSError where there is no room, and then what was there stays."""
     with whole(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def sync_directory(path: Path) -> None:
+    """Names that were given or taken in it are so after a power cut too."""
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

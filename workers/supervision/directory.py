@@ -19,7 +19,7 @@ from workers.messages.causes import UNBUILT
 from workers.messages.channel import Control
 from workers.messages.events import Event, decode, encode
 from workers.messages.orders import slot_taken_up
-from workers.messages.whole import whole
+from workers.messages.whole import sync_directory, whole
 from workers.supervision.ports import LeaseLost
 
 JOURNAL, CONTROL = "journal.jsonl", "control"
@@ -49,14 +49,6 @@ class History:
     def trials(self) -> int:
         """Measurements kept of what was built."""
         return sum(measurement.get("cause") not in UNBUILT for measurement in self.measurements)
-
-
-def _sync_directory(path: Path) -> None:
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def _write_all(file: int, content: bytes) -> None:
@@ -118,7 +110,7 @@ class DirectoryJournal:
         self._file = os.open(self.path / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._size = self._mend()
-            _sync_directory(self.path)
+            sync_directory(self.path)
             self.clear_control()
             self.trials = self.history().trials
         except BaseException:
@@ -193,7 +185,7 @@ class DirectoryJournal:
     def clear(self) -> None:
         """Forgets every event."""
         (self.path / "checkpoint.json").unlink(missing_ok=True)  # first: it would know what is in no journal
-        _sync_directory(self.path)
+        sync_directory(self.path)
         os.ftruncate(self._file, 0)
         os.fsync(self._file)
         self._size = self.trials = 0

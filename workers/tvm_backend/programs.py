@@ -22,6 +22,7 @@ from tvm_ffi.serialization import from_json_graph_str
 
 from workers.engine.gpu import Bounds
 from workers.engine.space import Sketch
+from workers.messages.whole import write_whole
 from workers.tvm_backend.groups import channels_of_a_group
 from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
@@ -241,9 +242,7 @@ def save_workloads(workloads: list[Workload], path: Path) -> None:
         {"mod": tvm.ir.save_json(w.mod), "traces": [json.dumps(_plain(t.as_json())) for t in w.traces]}
         for w in workloads
     ]
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(rows))
-    partial.replace(path)
+    write_whole(path, json.dumps(rows))
 
 
 def load_workloads(path: Path, target: tvm.target.Target) -> list[Workload]:
