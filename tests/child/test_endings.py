@@ -33,7 +33,7 @@ def ended(order: dict[str, Any]) -> tuple[Ending, list[Event]]:
 
 
 def compiling(work_dir: Path) -> dict[str, Any]:
-    return compile_order(SPEC.to_json(), work_dir, "net", AUTO, {}, None, work_dir / FILE, 0.0, None)
+    return compile_order(SPEC.to_json(), work_dir, "net", AUTO, {}, None, work_dir / FILE, 0.0, None, "")
 
 
 def test_what_the_system_refuses_now_is_tried_again_and_says_why(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def compiling(tuned: tuple[Path, str], work: Path, clock: float = 0.0) -> dict[s
         measurements = journal.history().measurements
     log = work / FILE
     log.write_text("".join(json.dumps({"kind": "measurement", **row}) + "\n" for row in measurements))
-    return compile_order(tuned[1], work, "tiny", AUTO, best_of(measurements, operators), 1e-5, log, clock, None)
+    return compile_order(tuned[1], work, "tiny", AUTO, best_of(measurements, operators), 1e-5, log, clock, None, "")
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ def test_no_task_is_given_up_while_others_measure(
 ) -> None:  # fmt: skip
     task, ended = prepared(monkeypatch, request), list[type[BaseException]]()
     spec = RunSpec("net.onnx", {"kind": "llvm"}, 1, 1e11, 1e10).to_json()
-    order = compile_order(spec, tmp_path, "net", AUTO, {}, None, tmp_path / FILE, 0.0, None)
+    order = compile_order(spec, tmp_path, "net", AUTO, {}, None, tmp_path / FILE, 0.0, None, "")
     order |= {"kind": "costs", "hardware": {"name": "a machine"}}  # of a recording
     pulse.patience = math.inf
 

@@ -48,7 +48,7 @@ def test_an_operator_of_few_configurations_is_given_up_after_all_of_them() -> No
 
 def test_a_layout_that_made_no_difference_is_left_open(tmp_path: Path) -> None:
     made = {
-        layout: compile_order("{}", tmp_path, "n", layout, {}, None, tmp_path / "log", 0.0, None)
+        layout: compile_order("{}", tmp_path, "n", layout, {}, None, tmp_path / "log", 0.0, None, "")
         for layout in ("none", "NHWC")
     }
     assert [order["layout"] for order in made.values()] == ["auto", "NHWC"]
@@ -58,6 +58,6 @@ def test_a_layout_that_made_no_difference_is_left_open(tmp_path: Path) -> None:
 def test_a_run_that_goes_on_keeps_the_layout_it_began_with(tmp_path: Path, layout: str, ordered: str) -> None:
     order = tune_order(
         "{}", tmp_path, checkpoint=None, measurements=[], slots=[], spent={}, clock=0.0, operators=[], layout=layout,
-        known=None, device=None,
+        known=None, device=None, machine="",
     )  # fmt: skip
     assert order["layout"] == ordered

@@ -36,7 +36,7 @@ def main() -> int:
     except Exception as error:
         traceback.print_exc()
         reason, next_step = explain(error)
-        if passing(error, order.get("task", "")):
+        if passing(error, order["task"]):
             # No `failed`, which is final: the next attempt may find the machine better. After the third, this is the reason.
             pulse.tell("log", level="error", text=reason)
             return 1

@@ -36,7 +36,9 @@ def option(knob: Mapping[str, Any], choice: int) -> tuple[int, ...] | None:
     if "options" in knob:
         options = knob["options"]
         found = options[choice] if 0 <= choice < len(options) else None
-        return found if found is None else tuple(found) if isinstance(found, list) else (found,)
+        if found is None:
+            return None
+        return tuple(found) if isinstance(found, list) else (found,)
     if "extent" not in knob:
         return None
     return _factors(knob["extent"], knob["parts"], knob["innermost"], choice)

@@ -113,7 +113,7 @@ def tune_order(
     layout: str,
     known: Path | None,
     device: Address | None,
-    machine: str = "",
+    machine: str,
 ) -> dict[str, Any]:
     """An attempt at a run: what its journal holds so far, its layout among it (AUTO before one was told), a file of what
     earlier runs found (messages.known), the device that programs are timed on, where that is not this machine, and the name
@@ -145,7 +145,7 @@ def compile_order(
     log: Path,
     clock: float,
     device: Address | None,
-    machine: str = "",
+    machine: str,
 ) -> dict[str, Any]:
     """The artifact of the `best_of` so far, and their `latency_of` where all have one; `layout` is what the run was made with,
     "none" where it made no difference, `log` its tuning log, `clock` the seconds that it tuned. `device` and `machine` as in

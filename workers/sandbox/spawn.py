@@ -190,10 +190,6 @@ class Process:
     def stdout(self) -> IO[bytes] | None:
         return self.popen.stdout
 
-    @property
-    def stderr(self) -> IO[bytes] | None:
-        return self.popen.stderr
-
     def protection(self) -> Protection:
         """What holds it back. Waits for the bootstrap; raises SpawnError when that failed."""
         if self._status is not None:
