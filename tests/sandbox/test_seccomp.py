@@ -399,8 +399,8 @@ def test_what_is_timed_is_not_slowed_down_against_spectre() -> None:
 
 def test_a_kernel_that_does_not_filter_stops_only_what_requires_it() -> None:
     for required, starts in ((0, True), (1, False)):
-        nothing: dict[str, object] = {"listing": [], "reading": [], "writing": [], "required": required}
-        nothing |= {"network": False, "gpu": False, "pins": True, "shares": True}
+        nothing: dict[str, object] = {"files": {}, "network": False, "required": required}
+        nothing["calls"] = {"gpu": False, "pins": True, "shares": True}
         program = (
             "from workers.sandbox import confine, landlock, seccomp\n"
             "seccomp.supported = lambda: False; landlock.supported = lambda: 0; landlock.restrict = lambda **_: 7\n"

@@ -285,7 +285,7 @@ print(json.dumps([own, done.stdout.strip() == "True"]))
 def test_a_gpus_process_may_write_to_the_devices_of_cards_and_boards(monkeypatch: pytest.MonkeyPatch) -> None:
     devices = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/nvhost-gpu", "/dev/nvgpu", "/dev/sda")
     monkeypatch.setattr(spawn.glob, "glob", lambda pattern: [one for one in devices if fnmatch(one, pattern)])
-    opened = [set(spawn._access_policy(Access(gpu=gpu), {})["writing"]) for gpu in (False, True)]
+    opened = [set(spawn._access_policy(Access(gpu=gpu), {})["files"]["writing"]) for gpu in (False, True)]
     assert opened[1] - opened[0] == {*devices[:-1]}
 
 
@@ -303,8 +303,8 @@ def test_a_kernel_without_landlock_stops_only_what_requires_it(required: bool, s
     program = (
         "import json, sys; from workers.sandbox import confine, landlock\n"
         "landlock.supported = lambda: 0\n"
-        "access = {'listing': [], 'reading': [], 'writing': [], 'network': False, 'gpu': False, 'pins': True, 'shares': True}\n"
-        "access['required'] = sys.argv[1] == 'True'\n"
+        "files, calls = {'listing': [], 'reading': [], 'writing': []}, {'gpu': False, 'pins': True, 'shares': True}\n"
+        "access = {'files': files, 'calls': calls, 'network': False, 'required': sys.argv[1] == 'True'}\n"
         "limits = dict.fromkeys(('address_space', 'cpu_seconds', 'file_size', 'processes', 'open_files'))\n"
         "print(confine.confine({'parent': None, 'nice': 0, 'limits': limits, 'access': access}).landlock)"
     )
@@ -324,7 +324,7 @@ def test_the_project_stays_closed_where_it_lies_in_a_readable_place(
     monkeypatch.setattr(spawn, "ROOT", str(root))
     monkeypatch.setattr(spawn, "_SYSTEM_READ", (str(system), str(tmp_path / "nowhere")))
     monkeypatch.setenv("DATA_DIR", str(data))
-    reading = spawn._access_policy(Access(), {})["reading"]
+    reading = spawn._access_policy(Access(), {})["files"]["reading"]
     ours = {path for path in reading if path.startswith(str(tmp_path))}
     open_to_it = {root / "workers", system / "lib", system / "apps/other", tmp_path / "nowhere"}
     assert ours == set(map(str, open_to_it))
@@ -336,7 +336,7 @@ def test_the_data_stays_closed_beneath_what_modules_are_found_in(
     for name in ("data", "modules"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("DATA_DIR", str(tmp_path / "data"))
-    reading = spawn._access_policy(Access(), {"PYTHONPATH": str(tmp_path)})["reading"]
+    reading = spawn._access_policy(Access(), {"PYTHONPATH": str(tmp_path)})["files"]["reading"]
     assert [path for path in reading if path.startswith(str(tmp_path))] == [str(tmp_path / "modules")]
 
 
@@ -347,7 +347,7 @@ def test_what_is_hidden_stays_closed_beneath_what_is_added(tmp_path: Path, monke
             (tmp_path / name / file).touch()
     monkeypatch.setattr(spawn, "_SYSTEM_READ", (str(tmp_path / "system"),))
     hidden = tuple(str(tmp_path / name / "key") for name in ("found", "system"))
-    reading = spawn._access_policy(Access(hidden=hidden), {"PYTHONPATH": str(tmp_path / "found")})["reading"]
+    reading = spawn._access_policy(Access(hidden=hidden), {"PYTHONPATH": str(tmp_path / "found")})["files"]["reading"]
     ours = {path for path in reading if path.startswith(str(tmp_path))}
     assert ours == {str(tmp_path / name / "other") for name in ("found", "system")}
 

@@ -98,12 +98,11 @@ def confine(policy: Mapping[str, Any]) -> Protection:
     access = policy["access"]
     if access is None:
         return Protection()
-    required = access.pop("required")
-    calls = {name: access.pop(name) for name in ("pins", "gpu", "shares")}
-    level = landlock.restrict(**access)
+    network = access["network"]
+    level = landlock.restrict(network=network, **access["files"])
     _drop_capabilities()
-    protection = Protection(level, seccomp.restrict(network=access["network"], **calls))
-    if lacking := protection.lacks(required):
+    protection = Protection(level, seccomp.restrict(network=network, **access["calls"]))
+    if lacking := protection.lacks(access["required"]):
         raise PermissionError(f"this work needs {lacking} (take a newer Linux, started with lsm=landlock)")
     return protection
 

@@ -137,13 +137,13 @@ def _access_policy(access: Access, env: Mapping[str, str]) -> dict[str, Any]:
     if access.gpu:
         writing += [path for pattern in _GPU_WRITE for path in glob.glob(pattern)]
     return {
-        "listing": [ROOT, *paths],
-        "reading": [*access.read, *readable, f"{ROOT}/workers", *system],
-        "writing": writing,
+        "files": {
+            "listing": [ROOT, *paths],
+            "reading": [*access.read, *readable, f"{ROOT}/workers", *system],
+            "writing": writing,
+        },
+        "calls": {"pins": access.pins, "gpu": access.gpu, "shares": access.shares},
         "network": access.network,
-        "gpu": access.gpu,
-        "pins": access.pins,
-        "shares": access.shares,
         "required": access.required,
     }
 
