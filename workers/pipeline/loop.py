@@ -71,38 +71,30 @@ class TuningLoop:
     ) -> None:
         """Takes up a run: the last checkpoint, if any; all measurements and slots (`slot_taken_up`) since its start."""
         with self._account("start/resume"):
-            self._resume(checkpoint, measurements, slots)
-
-    def _resume(
-        self,
-        checkpoint: dict[str, Any] | None,
-        measurements: Sequence[Measurement],
-        slots: Sequence[tuple[int, float, dict[str, Any]]],
-    ) -> None:
-        if checkpoint is not None:
-            self._searches.restore(checkpoint["proposers"])
-            self._scheduler.restore(checkpoint["scheduler"])
-            self._books.remember(checkpoint.get("searched", {}))  # none of an earlier version
-        saved = checkpoint["slot"] if checkpoint is not None else 0
-        begun = 0
-        for measurement in measurements:
-            slot = measurement.get("slot", 0)
-            self._take_up(slots, slot - 1 if slot else begun, saved)
-            if slot > begun:
-                begun = slot
-                self._books.begin()
-            outcome = outcome_of(measurement)
-            operator = outcome.candidate.operator
-            self._observe([outcome])
-            if 0 < slot <= saved:  # of a last turn before it the checkpoint's scheduler has heard
-                self._revised.clear()
-            elif not slot and self._books.slots[operator]:
-                self._revised[operator] = None
-            if outcome.identity and outcome.cause != LARGE:
-                self._backend.remember(operator, outcome.identity)
-        self._take_up(slots, len(slots), saved)
-        if begun > len(slots):  # in which the attempt ended
-            self._believe_gains()
+            if checkpoint is not None:
+                self._searches.restore(checkpoint["proposers"])
+                self._scheduler.restore(checkpoint["scheduler"])
+                self._books.remember(checkpoint.get("searched", {}))  # none of an earlier version
+            saved = checkpoint["slot"] if checkpoint is not None else 0
+            begun = 0
+            for measurement in measurements:
+                slot = measurement.get("slot", 0)
+                self._take_up(slots, slot - 1 if slot else begun, saved)
+                if slot > begun:
+                    begun = slot
+                    self._books.begin()
+                outcome = outcome_of(measurement)
+                operator = outcome.candidate.operator
+                self._observe([outcome])
+                if 0 < slot <= saved:  # of a last turn before it the checkpoint's scheduler has heard
+                    self._revised.clear()
+                elif not slot and self._books.slots[operator]:
+                    self._revised[operator] = None
+                if outcome.identity and outcome.cause != LARGE:
+                    self._backend.remember(operator, outcome.identity)
+            self._take_up(slots, len(slots), saved)
+            if begun > len(slots):  # in which the attempt ended
+                self._believe_gains()
 
     def _take_up(self, slots: Sequence[tuple[int, float, dict[str, Any]]], until: int, saved: int) -> None:
         """Slots up to that number are over; of those after the checkpoint the scheduler hears now, in their order."""
