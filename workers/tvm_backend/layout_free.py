@@ -49,16 +49,18 @@ class _Reads:
         without a reduction writes of it may be inlined, so that its readers count too, and it has to go by element itself: of
         a transposed convolution's weights, which a block turns round, the first one stood for all."""
         reads = self._found[buffer]
-        moved = [block for block, indices in reads if not _by_element(block, indices)]
+        moved = [block for block, indices in reads if not _by_element(block, indices, buffer.ty.shape)]
         if moved and (len(reads) > 1 or moved[0].init is None):
             return False
         inlined = [block for block, _ in reads if block.init is None]
         return all(self.alike(write.source) for block in inlined for write in block.writes if write.source != buffer)
 
 
-def _by_element(block: Any, indices: Any) -> bool:
+def _by_element(block: Any, indices: Any, shape: Any) -> bool:
+    """Along an axis of one element, as a bias has, there is no other."""
     variables = {iter_var.var for iter_var in block.iter_vars}
-    return len(set(indices)) == len(indices) and all(index in variables for index in indices)
+    places = [index for index, size in zip(indices, shape, strict=True) if int(size) > 1]
+    return len(set(places)) == len(places) and all(index in variables for index in places)
 
 
 def blocks(function: tirx.PrimFunc) -> list[Any]:
