@@ -22,7 +22,7 @@ from apps.tuning.endings import After, after, plain
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.reading import next_read, second
 from apps.tuning.requests.artifacts import being_compiled, compile_if_measured
-from apps.tuning.requests.baselines import being_taken, taken_meanwhile, waiting_for
+from apps.tuning.requests.baselines import being_taken, queue_again, taken_later, taken_meanwhile, waiting_for
 from apps.tuning.states import HELD, OVER, State
 from apps.tuning.sweep import discard
 from apps.tuning.transitions import move, tell
@@ -124,10 +124,11 @@ def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
     with transaction.atomic():
         job = Job.objects.select_related("run").filter(pk=key).first()
         beside = job is not None and job.task == Job.Task.BASELINE
-        if job is None or (beside and being_taken(job)) or being_compiled(job):
+        if job is None or (beside and (being_taken(job) or taken_later(job, now))) or being_compiled(job):
             return None  # sent again when that is over, or by reconcile
         if job.task == Job.Task.CONVERT and second(job, ready):
             return None
+        later = list(turns.early(now).values_list("pk", flat=True)) if job.task == Job.Task.TUNE else []
         if not move(
             key,
             State.RUNNING,
@@ -148,6 +149,8 @@ def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
         if beside and job.run is not None and taken_meanwhile(job.run):
             settle(job, After(State.DONE, 0), now=now)
             return None
+        if job.task == Job.Task.TUNE:
+            queue_again(Job.objects.filter(pk__in=later).exclude(pk__in=turns.early(now).values("pk")))
     return Claim(key, job.fence, job.task, now, now)
 
 

@@ -19,6 +19,7 @@ from apps.tuning.reading import converting
 from apps.tuning.remains import clear
 from apps.tuning.states import ACTIVE, HELD, State
 from apps.tuning.transitions import move
+from apps.tuning.turns import early
 from workers.messages.names import QUEUE_OF, THREADS
 
 PATIENCE = timedelta(seconds=40)
@@ -80,7 +81,8 @@ def _overdue(now: datetime) -> int:
     count = 0
     # A conversion that waits for another of its account is taken up by who has that one.
     second = Q(task=Job.Task.CONVERT, owner__in=converting().values("owner"))
-    for job in Job.objects.filter(state=State.QUEUED).exclude(second).order_by("created"):
+    later = Q(pk__in=early(now).values("pk"))
+    for job in Job.objects.filter(state=State.QUEUED).exclude(second).exclude(later).order_by("created"):
         queue = QUEUE_OF[job.task]
         patience = BUSY_PATIENCE if held[queue] >= THREADS[queue] else PATIENCE
         with transaction.atomic():

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.states import HELD, State
+from apps.tuning.states import HELD, OVER, WAITING, State
 from workers.messages.names import QUEUE_MEASURE, TASKS_OF
 
 TURN = timedelta(minutes=10)
@@ -42,6 +42,15 @@ def next_asked(asked: Any, ready: Q, tasks: Collection[str]) -> Any:
     jobs = Job.objects.filter(ready, task__in=tasks)
     key, owner = next_of(jobs, tasks)
     return asked if jobs.filter(pk=asked, owner=owner).exists() else key
+
+
+def early(now: datetime) -> QuerySet[Job]:
+    """Baselines that are not to be taken yet, as they would hold up whoever has the machine: of a paused run, and of one that
+    waits for its first turn behind another that waits. What was asked for again is taken whatever its run does."""
+    key, _ = next_of(Job.objects.filter(waiting(now), task=Job.Task.TUNE), MEASURING)
+    behind = Q(run__job__state__in=WAITING, run__job__started=None) & ~Q(run__job=key)
+    again = Job.objects.filter(run=OuterRef("run"), task=Job.Task.BASELINE, state__in=OVER)
+    return Job.objects.filter(Q(run__job__state=State.PAUSED) | behind, ~Exists(again), task=Job.Task.BASELINE)
 
 
 def over(job: Job, since: datetime, now: datetime) -> bool:

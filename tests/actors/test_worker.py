@@ -57,10 +57,11 @@ def test_an_idle_worker_looks_into_its_queue_several_times_a_second(site):
 
 def test_an_upload_is_inspected_however_many_baselines_hang(site, tmp_path):
     site.server()
-    site.worker("prepare")
     for size in (1, 2, 3):
         site.ask(f"network.shapes = {{'x': [{size}, 16, 14, 14]}}; network.save()")
         site.run(trials=1)
+    site.ask("from apps.core import clock; Job.objects.filter(task='tune').update(started=clock.now())")  # else they wait for turns
+    site.worker("prepare")
     hanging = eventually(lambda: len(found := site.children()) == 2 and found, 30, "the baselines")
     for pid in hanging:
         os.kill(pid, signal.SIGSTOP)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from apps.core.errors import Refused
+from apps.tuning import dispatch, turns
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.limits import check_jobs
 from apps.tuning.requests.queue import enqueue, locked
@@ -43,6 +45,17 @@ def being_taken(job: Job) -> bool:
     jobs = Job.objects.filter(task=Job.Task.BASELINE, state__in=HELD, network=job.network_id, target=job.target_id)
     others = jobs.exclude(pk=job.pk).select_related("run")
     return job.run is not None and any(other.run and _work(other.run) == _work(job.run) for other in others)
+
+
+def taken_later(job: Job, now: datetime) -> bool:
+    """Whether `job` would hold up others before its run's turn has come (turns.early). Lines that another run has do not."""
+    return turns.early(now).filter(pk=job.pk).exists() and not (job.run and _known(job.run))
+
+
+def queue_again(jobs: QuerySet[Job]) -> None:
+    """Inside a transaction: messages for what was to be `taken_later` and waits no longer."""
+    for job in jobs.filter(task=Job.Task.BASELINE, state=State.QUEUED):
+        dispatch.queue(job)
 
 
 def waiting_for(job: Job) -> QuerySet[Job]:

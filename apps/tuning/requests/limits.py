@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Q
+
 from apps.core.errors import Refused
 from apps.tuning.accounts import lock_account
 from apps.tuning.models import Job
-from apps.tuning.states import ACTIVE
+from apps.tuning.states import ACTIVE, State
 
 MAX_ACTIVE_RUNS = 20
 """Of one owner, waiting or running."""
 MAX_ACTIVE_JOBS = 3 * MAX_ACTIVE_RUNS
 """The same of runs, what they are compared with, libraries, and networks that are read."""
+LATER = Q(task=Job.Task.BASELINE, run__job__state=State.PAUSED)
+"""What a paused run is compared with waits for it (turns.early), and counts with it when it is resumed."""
 
 
 def check_active(owner: Any) -> None:
@@ -27,7 +31,7 @@ def check_active(owner: Any) -> None:
 def check_jobs(owner: Any, more: int = 1) -> None:
     """Inside a transaction: raises Refused where so many more of any kind would be too many."""
     lock_account(owner.pk)
-    active = Job.objects.filter(owner=owner, state__in=ACTIVE).count()
+    active = Job.objects.filter(owner=owner, state__in=ACTIVE).exclude(LATER).count()
     if active + more > MAX_ACTIVE_JOBS:
         reason = f"an account has at most {MAX_ACTIVE_JOBS} jobs that wait or run: runs, baselines, libraries, uploads"
         raise Refused(active, reason, "wait until some end, or stop a run")

@@ -12,6 +12,7 @@ from apps.core.errors import Refused
 from apps.tuning import dispatch
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.artifacts import compile_if_measured
+from apps.tuning.requests.baselines import queue_again
 from apps.tuning.requests.limits import check_active
 from apps.tuning.requests.queue import locked
 from apps.tuning.states import ACTIVE, WAITING, State
@@ -49,6 +50,7 @@ def _resume(job: Job) -> bool:
         TuningRun.objects.filter(job=job).update(finished_reason="")
         moved = move(job.pk, State.QUEUED, wanted="continue", fruitless=0, ended=None, **_AFRESH)
         dispatch.queue(job)
+        queue_again(Job.objects.filter(run__job=job))
         return moved
     return job.state in ACTIVE and job.state != State.STOPPING
 

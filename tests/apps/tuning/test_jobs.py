@@ -773,6 +773,7 @@ def test_whose_baselines_are_of_other_work_or_failed_elsewhere_measures_its_own(
     Network.objects.update(shapes={"x": [2, 3, 8, 8]})
     site.network.refresh_from_db()
     third = site.run()
+    Job.objects.filter(task="tune").update(started=clock.now())
     held = services.claim(baseline_of(first).pk, "worker")
     assert held is not None
     assert services.claim(baseline_of(third).pk, "another") is not None

@@ -145,6 +145,7 @@ def test_libraries_and_baselines_of_one_account_keep_another_waiting_for_one_of_
     mine = [site.run() for _ in range(3)]
     bobs = site.bobs(SHORT)
     Job.objects.filter(run__in=mine).update(task="compile")
+    Job.objects.filter(task="tune").update(started=clock.now())
     asked = [Job.objects.get(run=run).pk for run in (*mine, bobs)]
     claims = [services.claim(key, "worker") for key in asked]
     assert [held and held.job_id for held in claims] == [asked[0], asked[3], asked[2], asked[1]]
@@ -155,6 +156,7 @@ def test_whose_message_comes_while_what_is_next_has_to_wait_is_not_held_up_by_it
     first, twin = (Job.objects.get(run=site.bobs(SHORT)) for _ in range(2))
     held, mine = (Job.objects.get(run=site.run()) for _ in range(2))
     Job.objects.filter(pk=held.pk).update(task="compile")
+    Job.objects.filter(task="tune").update(started=clock.now())
     began = clock.now()
     for number, job in enumerate((first, held)):
         assert services.claim(job.pk, "worker", now=began + number * SECOND) is not None
