@@ -26,13 +26,19 @@ def next_of(jobs: QuerySet[Job], tasks: Collection[str]) -> tuple[Any, Any]:
     """Key and owner of that of the `jobs` whose turn it is: the account for which nothing of these `tasks` is done comes first,
     then the one whose turn was longest ago, with its oldest. (None, None) where there are none."""
     waiting = list(jobs.order_by("created", "pk").values_list("pk", "owner"))
-    owners = {owner for _, owner in waiting}
-    turns: dict[Any, tuple[int, datetime]] = {}
-    if len(owners) > 1:
+    turns = had({owner for _, owner in waiting}, tasks)
+    return min(waiting, key=lambda row: turns[row[1]], default=(None, None))
+
+
+def had(owners: Collection[Any], tasks: Collection[str]) -> dict[Any, tuple[int, datetime]]:
+    """By account, the one that comes first with the least: how many of these `tasks` are done for it, and when one was last
+    begun."""
+    turns = dict.fromkeys(owners, _NEVER)
+    if len(turns) > 1:
         theirs = Job.objects.filter(task__in=tasks, owner__in=owners).exclude(claimed=None).order_by()
         latest = theirs.values_list("owner").annotate(held=Count("pk", filter=Q(state__in=HELD)), last=Max("claimed"))
-        turns = {owner: (held, last) for owner, held, last in latest}
-    return min(waiting, key=lambda row: turns.get(row[1], _NEVER), default=(None, None))
+        turns |= {owner: (held, last) for owner, held, last in latest}
+    return turns
 
 
 def next_asked(asked: Any, ready: Q, tasks: Collection[str]) -> Any:
@@ -70,12 +76,6 @@ def over(job: Job, since: datetime, now: datetime) -> bool:
 def waiting(now: datetime) -> Q:
     """Jobs that may be claimed at once, of those that nobody has."""
     return Q(state=State.QUEUED) & (Q(lease_until=None) | Q(lease_until__lt=now))
-
-
-def turn_of(run: TuningRun) -> float:
-    """Seconds for which a run keeps the machine from what is somebody else's."""
-    left = eta(run)
-    return TURN.total_seconds() if left is None else min(left, TURN.total_seconds() + END)
 
 
 def eta(run: TuningRun) -> float | None:

@@ -60,7 +60,9 @@ def test_an_upload_is_inspected_however_many_baselines_hang(site, tmp_path):
     for size in (1, 2, 3):
         site.ask(f"network.shapes = {{'x': [{size}, 16, 14, 14]}}; network.save()")
         site.run(trials=1)
-    site.ask("from apps.core import clock; Job.objects.filter(task='tune').update(started=clock.now())")  # else they wait for turns
+    site.ask(
+        "from apps.core import clock; Job.objects.filter(task='tune').update(started=clock.now())"
+    )  # else they wait for turns
     site.worker("prepare")
     hanging = eventually(lambda: len(found := site.children()) == 2 and found, 30, "the baselines")
     for pid in hanging:
