@@ -20,6 +20,9 @@ LONGEST_MINUTES = 60 * 24 * 30
 OPEN = Q(shapes={}, inspection__dynamic__0__isnull=False)
 """Of a network whose sizes have to be chosen first, as Network.dynamic."""
 
+GONE = "The network that was asked for is deleted, or cannot be tuned: look which other one is chosen here."
+AWAY = "The target that was asked for cannot be tuned for now: look which other one is chosen here."
+
 
 class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
     """Of a user's that can be tuned, with sizes that were chosen; those of one name are told apart by when they came and what
@@ -50,8 +53,8 @@ def _part(role: str) -> forms.ChoiceField:
 class NewRun(forms.Form):
     """Network x target x method x budget; one click is enough. Fields of `OFFERED` replace parts of the method."""
 
-    network = OneNetwork(Network.objects.none(), empty_label=None)
-    target = forms.ModelChoiceField(Target.objects.none(), empty_label=None)
+    network = OneNetwork(Network.objects.none(), empty_label=None, error_messages={"invalid_choice": GONE})
+    target = forms.ModelChoiceField(Target.objects.none(), empty_label=None, error_messages={"invalid_choice": AWAY})
     method = forms.ChoiceField(choices=[(words.name, words.title) for words in methods.CHOICES], initial="auto")
     scheduler, explorer, sampler = _part("scheduler"), _part("explorer"), _part("sampler")
     cost_model, evaluator = _part("cost_model"), _part("evaluator")

@@ -20,6 +20,7 @@ from apps.core import clock, protection, signin
 from apps.core.pace import Pace
 from apps.core.protection import Protection
 from apps.dashboard import paces
+from apps.dashboard.forms import AWAY, GONE
 from apps.dashboard.views import home
 from apps.operations import doctor
 from apps.tuning import orders, services
@@ -149,6 +150,15 @@ def test_a_bad_form_is_explained_and_starts_nothing(site: Site, ada: Client, for
     answer = ada.post("/runs/new", {**good, **form} if form else {})
     assert answer.status_code == 200
     assert re.search(r'class="error"|role="alert"', answer.content.decode())
+    assert not TuningRun.objects.exists()
+
+
+def test_a_form_whose_network_or_target_is_gone_says_that_another_is_chosen_now(site: Site, ada: Client) -> None:
+    gone = {"network": GONE, "target": AWAY}
+    form = {"network": site.network.pk, "target": site.target.pk, "method": "auto", "minutes": "3"}
+    for name, said in gone.items():
+        page = ada.post("/runs/new", {**form, name: "00000000-0000-4000-8000-000000000000"}).content.decode()
+        assert f'<span class="error" id="error_{name}">{said}</span>' in page
     assert not TuningRun.objects.exists()
 
 
