@@ -9,6 +9,7 @@ from django.db.models import Count, F, Q
 from django.utils.timezone import localtime
 
 from apps.catalog.models import Network, Target
+from apps.core.ids import digest
 from apps.dashboard import humans, words
 from apps.tuning import methods
 from apps.tuning.services import MAX_DIMENSION, MAX_TRIALS
@@ -80,6 +81,21 @@ class NewRun(forms.Form):
         for name in self.errors:
             if name in self.fields:
                 self.fields[name].widget.attrs |= {"aria-invalid": "true", "aria-describedby": f"error_{name}"}
+
+    @property
+    def shown_sizes(self) -> str:
+        """Of each network with open sizes those that its option shows, as a page sends them back."""
+        networks = self.fields["network"].queryset  # type: ignore[attr-defined]
+        return " ".join(f"{network.pk}:{digest(network.shapes)}" for network in networks if network.open_sizes)
+
+    def clean_network(self) -> Network:
+        network: Network = self.cleaned_data["network"]
+        shown = dict(one.split(":", 1) for one in self.data.get("sizes", "").split() if ":" in one)
+        if shown.get(str(network.pk), now := digest(network.shapes)) != now:
+            raise forms.ValidationError(
+                f"{network}: its sizes were changed meanwhile; look again at what is chosen here."
+            )
+        return network
 
     def clean(self) -> dict[str, Any]:
         found: dict[str, Any] = super().clean() or {}

@@ -162,6 +162,23 @@ def test_a_form_whose_network_or_target_is_gone_says_that_another_is_chosen_now(
     assert not TuningRun.objects.exists()
 
 
+def test_a_run_has_the_sizes_that_its_form_showed(site: Site, ada: Client) -> None:
+    dynamic = [{"input": "x", "axis": 0, "symbol": "N"}]
+    inspection = {"inputs": [{"name": "x", "dtype": "float32", "shape": ["N", 3]}], "dynamic": dynamic}
+    Network.objects.update(inspection=inspection, shapes={"x": [8, 3]})
+    form = {"network": site.network.pk, "target": site.target.pk, "method": "auto", "minutes": "3"}
+    page = ada.get("/runs/new").content.decode()
+    Network.objects.update(shapes={"x": [16, 3]})  # on another page
+    for word in ("squeezenet: its sizes were changed meanwhile; look again", None):
+        (sizes,) = re.findall(r'name="sizes" value="([^"]*)"', page)
+        page = ada.post("/runs/new", form | {"sizes": sizes}).content.decode()
+        assert TuningRun.objects.exists() is (word is None)
+        if word:
+            assert word in page
+            assert "squeezenet, x 16x3</option>" in page
+    assert TuningRun.objects.get().shapes == {"x": [16, 3]}
+
+
 def test_a_run_for_a_device_is_tuned_further_for_it(site: Site, ada: Client) -> None:
     board = Target.objects.create(
         kind="device", name="a board", host="10.0.0.7", port=9190, key="k" * 32, state="ready"
