@@ -1,12 +1,20 @@
-"""Jobs: new ones and their messages, and those of a run."""
+"""Jobs: new ones and their messages, those of a run, and those that need not be done."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Q, QuerySet
+
+from apps.core import clock
 from apps.core.errors import Refused
 from apps.tuning import dispatch
 from apps.tuning.models import Job, TuningRun
+from apps.tuning.states import WAITING, State
+from apps.tuning.transitions import move
+
+AFRESH: dict[str, Any] = {"lease_until": None, "error": "", "next_step": ""}
+"""Neither what went wrong with the last attempt counts any more, nor the pause after it."""
 
 
 def enqueue(task: str, owner: Any, **about: Any) -> Job:
@@ -22,3 +30,11 @@ def locked(run: TuningRun, owner: Any) -> Job:
     if job is None:
         raise Refused(run.pk, "there is no such run", "choose one of yours")
     return job
+
+
+def end_waiting(jobs: QuerySet[Job]) -> None:
+    """Inside a transaction: baselines and libraries that no worker has are over. One that a worker is about to have is left to
+    it: its claim waits for the run's row, which who ends a run holds."""
+    beside = jobs.filter(task__in=(Job.Task.BASELINE, Job.Task.COMPILE), state__in=WAITING)
+    for job in beside.select_for_update(skip_locked=True, of=("self",), no_key=True):
+        move(job.pk, State.DONE, Q(state__in=WAITING), ended=clock.now(), **AFRESH)

@@ -10,7 +10,7 @@ from apps.catalog.models import Network
 from apps.core.errors import Refused
 from apps.core.full_disk import with_reserve
 from apps.tuning.models import Artifact, Job, TuningRun
-from apps.tuning.requests.queue import locked
+from apps.tuning.requests.queue import end_waiting, locked
 from apps.tuning.states import ACTIVE
 from apps.tuning.sweep import forget
 from apps.tuning.transitions import tell
@@ -19,7 +19,8 @@ from apps.tuning.transitions import tell
 @with_reserve
 def remove_network(network: Network, owner: Any) -> None:
     """Takes it from its owner, with its runs, their logs and their libraries; reconcile deletes them (remains), a sweep the
-    files, as others may have them too. Raises Refused while something works on it."""
+    files, as others may have them too. What waits beside runs that do not go on is not done. Raises Refused while something
+    else waits or works on it."""
     with transaction.atomic():
         # In the order in which workers lock them. Who asks for something new of these finds that they are nobody's.
         jobs = Job.objects.filter(network=network)
@@ -27,6 +28,7 @@ def remove_network(network: Network, owner: Any) -> None:
         row = Network.objects.select_for_update().filter(pk=network.pk, owner=owner)
         if row.first() is None:
             raise Refused(network.pk, "there is no such network", "choose one of yours")
+        end_waiting(jobs.exclude(run__job__state__in=ACTIVE))
         if jobs.filter(state__in=ACTIVE).exists():
             raise Refused(
                 network.name, "something waits or works on it", "stop its runs first, or wait until it is done"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from django.db import transaction
-from django.db.models import Q
 
 from apps.core import clock
 from apps.core.errors import Refused
@@ -14,7 +13,7 @@ from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.artifacts import compile_if_measured
 from apps.tuning.requests.baselines import queue_again
 from apps.tuning.requests.limits import check_active
-from apps.tuning.requests.queue import locked
+from apps.tuning.requests.queue import AFRESH, end_waiting, locked
 from apps.tuning.states import ACTIVE, WAITING, State
 from apps.tuning.transitions import announce, move
 
@@ -38,7 +37,7 @@ def _pause(job: Job) -> bool:
     if job.state == State.RUNNING:
         return _want(job, "pause")
     if job.state in WAITING:
-        return move(job.pk, State.PAUSED, **_AFRESH)
+        return move(job.pk, State.PAUSED, **AFRESH)
     return job.state == State.PAUSED
 
 
@@ -48,7 +47,7 @@ def _resume(job: Job) -> bool:
     if job.state in (State.PAUSED, State.FAILED):
         check_active(job.owner)
         TuningRun.objects.filter(job=job).update(finished_reason="")
-        moved = move(job.pk, State.QUEUED, wanted="continue", fruitless=0, ended=None, **_AFRESH)
+        moved = move(job.pk, State.QUEUED, wanted="continue", fruitless=0, ended=None, **AFRESH)
         dispatch.queue(job)
         queue_again(Job.objects.filter(run__job=job))
         return moved
@@ -56,14 +55,12 @@ def _resume(job: Job) -> bool:
 
 
 def _stop(job: Job) -> bool:
-    if job.state == State.STOPPING or _stopped(job):
-        return True
-    if not _end(job):
+    if job.state == State.STOPPING:
+        _want(job, "stop")
+    elif not (job.state == State.FAILED or _stopped(job) or _end(job)):
         return False
     # Of these nobody else needs any: other runs of the same work have jobs for their baselines themselves.
-    beside = Job.objects.filter(run__job=job, task__in=(Job.Task.BASELINE, Job.Task.COMPILE), state__in=WAITING)
-    for other in beside:
-        move(other.pk, State.DONE, Q(state__in=WAITING), ended=clock.now(), **_AFRESH)
+    end_waiting(Job.objects.filter(run__job=job))
     return True
 
 
@@ -72,7 +69,7 @@ def _end(job: Job) -> bool:
         return move(job.pk, State.STOPPING, wanted="stop")
     if job.state in (*WAITING, State.PAUSED):
         TuningRun.objects.filter(job=job).update(finished_reason="stopped")
-        return move(job.pk, State.DONE, wanted="continue", ended=clock.now(), **_AFRESH)
+        return move(job.pk, State.DONE, wanted="continue", ended=clock.now(), **AFRESH)
     return False
 
 
@@ -92,8 +89,6 @@ def _stopped(job: Job) -> bool:
     return job.state == State.DONE and TuningRun.objects.filter(job=job, finished_reason="stopped").exists()
 
 
-_AFRESH: dict[str, Any] = {"lease_until": None, "error": "", "next_step": ""}
-"""Neither what went wrong with the last attempt counts any more, nor the pause after it."""
 _WORDS = {"pause": _pause, "resume": _resume, "stop": _stop, "keep": _keep}
 
 

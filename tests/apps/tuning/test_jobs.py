@@ -20,9 +20,9 @@ from apps.core import clock
 from apps.core.access import owned
 from apps.core.errors import Refused
 from apps.operations.management.commands.reconcile import Command as Reconcile
-from apps.tuning import dispatch, orders, services
+from apps.tuning import dispatch, leases, orders, services
 from apps.tuning.models import Artifact, Job, Outbox, TuningRun
-from apps.tuning.requests import runs
+from apps.tuning.requests import runs, words
 from apps.tuning.requests.limits import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import LEGAL, IllegalTransition, State, step
@@ -256,6 +256,33 @@ def test_a_run_of_which_nothing_works_says_so(site: Any) -> None:
     said = [event.payload["text"] for event in run.events.filter(kind="log")]
     why = "no configuration of any operator works. Next step: look at their causes in the tuning log"
     assert said[-1] == f"the best was not compiled: {why}"
+
+
+@pytest.mark.parametrize("words", [("keep", "stop"), ("keep", "stop", "stop")])
+def test_who_stops_a_run_that_stops_for_a_library_has_none(site: Any, words: tuple[Any, ...]) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    early = services.request_artifact(run, site.ada)
+    for word in words:
+        services.request(run, site.ada, word)
+    services.conclude(held, "stopped")
+    assert list(Job.objects.filter(task="compile", run=run).values_list("pk", "state")) == [(early.pk, "done")]
+    assert baseline_of(run).state == "done"
+
+
+@pytest.mark.parametrize("kind", ["stopped", "failed"])
+def test_a_library_that_waits_for_a_run_that_is_over_can_be_cancelled(site: Any, kind: str) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    if kind == "stopped":
+        services.request(run, site.ada, "keep")
+    services.conclude(held, kind)
+    library = services.request_artifact(run, site.ada)
+    for _ in range(2):
+        services.request(run, site.ada, "stop")
+    library.refresh_from_db()
+    assert (library.state, baseline_of(run).state) == ("done", "done")
+    assert services.claim(library.pk, "worker") is None
 
 
 @pytest.mark.parametrize("words", [("keep", "keep"), ("stop", "keep")])
@@ -948,3 +975,32 @@ def test_what_a_run_of_another_machine_is_compared_with_is_not_measured_here(sit
     Target.objects.filter(pk=site.target.pk).update(name="another")
     with pytest.raises(Refused, match="the machine is another by now"):
         services.request_baselines(run, site.ada)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_a_stop_and_the_claim_of_the_runs_baselines_wait_for_one_of_them_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who stops has the run's row and wants that of the baselines, who claims has it the other way round."""
+    site = Site()
+    first, second = site.run(), site.run()
+    timed(first, 1.0)
+    claimed, stopping, key = threading.Event(), threading.Event(), baseline_of(second).pk
+
+    def ended(job: Job, end: Any = words._end) -> Any:
+        found = end(job)
+        stopping.set()
+        assert claimed.wait(15)
+        return found
+
+    def taken(run: TuningRun, take: Any = leases.taken_meanwhile) -> Any:
+        claimed.set()
+        assert stopping.wait(15)
+        return take(run)
+
+    monkeypatch.setattr(words, "_end", ended)
+    monkeypatch.setattr(leases, "taken_meanwhile", taken)
+    acts = (lambda: services.request(second, site.ada, "stop"), lambda: services.claim(key, "worker"))
+    assert in_threads(2, lambda number: acts[number]()) == [None, None]
+    assert (job_of(second).state, baseline_of(second).state) == ("done", "done")

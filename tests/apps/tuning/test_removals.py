@@ -65,6 +65,23 @@ def test_nothing_can_be_asked_of_what_was_deleted(site: Site, run: TuningRun) ->
     assert not Job.objects.filter(state="queued").exists()
 
 
+@pytest.mark.parametrize("state", ["done", "failed", "paused"])
+def test_what_waits_beside_runs_that_do_not_go_on_keeps_no_network(site: Site, run: TuningRun, state: str) -> None:
+    Job.objects.filter(pk=run.job_id).update(state=state)
+    baseline = Job.objects.filter(task="baseline", run=run)
+    baseline.update(state="queued")
+    library = services.request_artifact(run, site.ada)
+    held = services.claim(library.pk, "worker")
+    assert held is not None
+    with pytest.raises(services.Refused, match="something waits or works on it"):
+        services.remove_network(site.network, site.ada)
+    assert baseline.get().state == "queued"
+    Job.objects.filter(pk=library.pk).update(state="queued")
+    services.remove_network(site.network, site.ada)
+    assert set(Job.objects.filter(run=run).values_list("state", flat=True)) == {"done"}
+    assert not Network.objects.filter(owner=site.ada).exists()
+
+
 def test_a_network_that_was_deleted_can_be_uploaded_again_at_once(site: Site, data_dir: Any) -> None:
     first = create_network(site.ada, "a.onnx", [b"same"])
     Job.objects.update(state="done")
