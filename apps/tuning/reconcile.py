@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from apps.core import clock
 from apps.core.full_disk import with_reserve
@@ -76,21 +76,25 @@ def _interrupted() -> int:
 
 
 def _overdue(now: datetime) -> int:
-    tasks = Job.objects.filter(state__in=HELD).order_by().values_list("task", flat=True)
-    held = Counter(QUEUE_OF[task] for task in tasks)
-    count = 0
-    # A conversion that waits for another of its account is taken up by who has that one.
-    second = Q(task=Job.Task.CONVERT, owner__in=converting().values("owner"))
-    later = Q(pk__in=early(now).values("pk"))
-    for job in Job.objects.filter(state=State.QUEUED).exclude(second).exclude(later).order_by("created"):
-        queue = QUEUE_OF[job.task]
-        patience = BUSY_PATIENCE if held[queue] >= THREADS[queue] else PATIENCE
+    """In one query where nothing is: every transaction is a moment in which nobody else may write."""
+    count, late = 0, _late(now)
+    for job in late.order_by("created"):
         with transaction.atomic():
-            rows = Outbox.objects.filter(job=job)
-            # Not for ever where it was sent, by a clock that went back, in what is the future now.
-            if rows.filter(Q(sent_at=None) | Q(sent_at__range=(now - patience, now + patience))).exists():
-                continue
-            if Job.objects.filter(pk=job.pk, state=State.QUEUED).exists():
+            if late.filter(pk=job.pk).exists():
                 dispatch.queue(job)
                 count += 1
     return count
+
+
+def _late(now: datetime) -> QuerySet[Job]:
+    """Queued jobs whose message is overdue, or that have none."""
+    tasks = Job.objects.filter(state__in=HELD).order_by().values_list("task", flat=True)
+    held = Counter(QUEUE_OF[task] for task in tasks)
+    busy = [queue for queue, threads in THREADS.items() if held[queue] >= threads]
+    # Not for ever where it was sent, by a clock that went back, in what is the future now.
+    lately, patiently = ((now - patience, now + patience) for patience in (PATIENCE, BUSY_PATIENCE))
+    told = Q(sent_at=None) | Q(sent_at__range=lately) | Q(sent_at__range=patiently, queue__in=busy)
+    # A conversion that waits for another of its account is taken up by who has that one.
+    second = Q(task=Job.Task.CONVERT, owner__in=converting().values("owner"))
+    rows = Job.objects.filter(~Exists(Outbox.objects.filter(told, job=OuterRef("pk"))), state=State.QUEUED)
+    return rows.exclude(second).exclude(pk__in=early(now).values("pk"))

@@ -37,17 +37,6 @@ LEGAL: dict[State, frozenset[State]] = {
 }
 
 
-class IllegalTransition(Exception):
-    """A step that no job may take: a fault of the program."""
-
-
-def step(before: str, after: str) -> State:
-    """The state after a legal step; raises IllegalTransition otherwise."""
-    if State(after) not in LEGAL[State(before)]:
-        raise IllegalTransition(f"a job that is {before} cannot become {after}")
-    return State(after)
-
-
 def before(after: str) -> tuple[State, ...]:
     """The states from which `after` may be reached: the condition of its UPDATE."""
     return tuple(state for state, reached in LEGAL.items() if State(after) in reached)
