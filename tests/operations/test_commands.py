@@ -510,6 +510,27 @@ def test_an_example_that_the_site_refuses_is_told_why(data_dir):
 
 
 @pytest.mark.django_db
+def test_an_example_that_was_rejected_is_uploaded_again_and_what_to_do_is_said(data_dir, monkeypatch):
+    from django.core.management import CommandError, call_command
+
+    from apps.catalog.models import Network
+    from apps.operations.management.commands import demo
+    from tests.apps.rows import Site as Rows
+
+    first = Rows().network
+    Network.objects.update(name=demo.EXAMPLE, state="rejected", error="it is of an early version", next_step="wait")
+
+    def read(_seconds):
+        read = Network.objects.filter(state="inspecting")
+        assert read.exclude(pk=first.pk).update(state="rejected", error="it is odd", next_step="export it again") == 1
+
+    monkeypatch.setattr(demo, "example_file", lambda name: [b"an example"])
+    monkeypatch.setattr(demo.time, "sleep", read)
+    with pytest.raises(CommandError, match=f"^{demo.EXAMPLE}: it is odd; export it again$"):
+        call_command("demo")
+
+
+@pytest.mark.django_db
 def test_a_viewers_session_is_on_no_command_line_and_ends_with_it():
     from django.contrib.sessions.models import Session
 

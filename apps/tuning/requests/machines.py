@@ -109,10 +109,21 @@ def remove_device(target: Target, user: Any) -> None:
         if row is None:
             raise Refused(target.name, "it is no device that was added", "remove one of those")
         if runs := row.runs.count():
-            raise Refused(row.name, f"runs were tuned for it ({runs})", "delete their networks first")
+            raise Refused(row.name, f"runs were tuned for it ({runs})", _left(row, user))
         if (job := _being_measured(row)) and job.state in HELD:
             raise Refused(row.name, "it is being measured", "wait until that is over")
         row.delete()
+
+
+def _left(target: Target, user: Any) -> str:
+    """What is to be done about a device's runs."""
+    owners = set(target.runs.values_list("owner", flat=True)) - {None}
+    if not owners:
+        return "they are being deleted; try again in a minute"
+    if user.pk not in owners:
+        return "the accounts whose they are have to delete their networks first"
+    others = "; the accounts whose the others are have to delete theirs" if len(owners) > 1 else ""
+    return f"delete {'the networks of yours' if others else 'their networks'} first{others}"
 
 
 def _measuring(target: Target, user: Any) -> Job:

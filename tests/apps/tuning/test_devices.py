@@ -10,7 +10,7 @@ import pytest
 from apps.catalog.models import Target
 from apps.core.errors import Refused
 from apps.tuning import services
-from apps.tuning.models import Artifact, Job
+from apps.tuning.models import Artifact, Job, TuningRun
 from workers.messages.device import PORT, Address
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -200,6 +200,32 @@ def test_it_is_removed_unless_runs_were_tuned_for_it(site: Any, board: Target, s
     Job.objects.filter(target=other).update(state="failed")
     services.remove_device(other, staff)
     assert not Target.objects.filter(pk=other.pk).exists()
+
+
+def test_who_removes_one_is_told_who_has_to_delete_its_runs(site: Any, board: Target, staff: Any) -> None:
+    site.target = board
+    said = []
+
+    def ask() -> None:
+        with pytest.raises(Refused) as refused:
+            services.remove_device(board, staff)
+        said.append(refused.value.next_step)
+
+    run = site.run()
+    TuningRun.objects.filter(pk=run.pk).update(owner=site.bob)
+    ask()
+    site.run()
+    ask()
+    TuningRun.objects.filter(pk=run.pk).update(owner=staff)
+    ask()
+    TuningRun.objects.update(owner=None)
+    ask()
+    assert said == [
+        "the accounts whose they are have to delete their networks first",
+        "delete the networks of yours first; the accounts whose the others are have to delete theirs",
+        "delete their networks first",
+        "they are being deleted; try again in a minute",
+    ]
 
 
 def test_while_it_waits_to_be_called_it_can_be_corrected_and_taken_back(site: Any, staff: Any) -> None:

@@ -39,8 +39,8 @@ class Command(SiteCommand):
 
 def _run(owner: Any, name: str, budget: Budget) -> TuningRun:
     target = services.ensure_local_target()
-    network = Network.objects.filter(owner=owner, name=name).first()
-    if network is None:
+    network = Network.objects.filter(owner=owner, name=name).exclude(state=Network.State.REJECTED).first()
+    if network is None:  # one that was rejected is read again
         network = catalog.create_network(owner, f"{name}.onnx", example_file(name))
     _wait(lambda: _ready(network), "the network to be read")
     _wait(lambda: _ready(target), "this machine to be measured")
@@ -50,7 +50,7 @@ def _run(owner: Any, name: str, budget: Budget) -> TuningRun:
 def _ready(row: Network | Target) -> bool:
     row.refresh_from_db()
     if row.state in ("rejected", "failed"):
-        raise CommandError(f"{row}: {row.error}")
+        raise CommandError("; ".join(filter(None, (f"{row}: {row.error}", row.next_step))))
     return row.state == "ready"
 
 
