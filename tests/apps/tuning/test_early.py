@@ -13,8 +13,8 @@ from apps.tuning.models import Job, Outbox, TuningRun
 from apps.tuning.requests.limits import MAX_ACTIVE_JOBS
 from apps.tuning.requests.queue import enqueue
 from tests.apps.rows import Site
-from workers.messages import Budget
 from workers.messages.baselines import BASELINES
+from workers.messages.spec import Budget
 
 MINUTE = timedelta(minutes=1)
 SHORT = Budget(seconds=60)
