@@ -1,5 +1,1 @@
 """What the web process and the workers say to each other: standard library only, so that both sides may import it."""
-
-from workers.messages.spec import Budget
-
-__all__ = ["Budget"]
