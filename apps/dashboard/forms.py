@@ -13,8 +13,7 @@ from apps.core.ids import digest
 from apps.dashboard import humans, words
 from apps.tuning import methods
 from apps.tuning.services import MAX_DIMENSION, MAX_TRIALS
-from workers.messages.spec import Budget
-from workers.messages.spec import ALL, AUTO, LAYOUTS
+from workers.messages.spec import ALL, AUTO, LAYOUTS, Budget
 
 DEFAULT_MINUTES = 10
 LONGEST_MINUTES = 60 * 24 * 30

@@ -25,8 +25,8 @@ from apps.dashboard.listed import listed
 from apps.dashboard.views.posted import by_button
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
-from workers.messages.spec import Budget
 from workers.messages.names import READING
+from workers.messages.spec import Budget
 
 PAGE = 25
 LONGEST = 200
