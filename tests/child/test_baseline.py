@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 from tests.networks.forms import topk
 from tests.tvm_backend.local import spec_of
-from workers.child.baseline import TURNS, measure_baselines
+from workers.child.baseline import LOOK, TURNS, measure_baselines
 from workers.child.clock import RunClock
 from workers.child.peers import LONG, Peer, in_turns
 from workers.child.pulse import Pulse
@@ -65,6 +67,28 @@ def test_a_library_whose_first_turn_takes_long_has_no_second(lock: TurnLock, sec
         assert len(list(in_turns(ours, theirs, lock))) == 1
 
 
+def test_a_library_that_takes_long_untuned_is_looked_at_once_and_the_other_goes_on(lock: TurnLock) -> None:
+    """ResNet-50's plain loops took 98 s of a run's clock, ten inferences nobody needs for "170 times as long"."""
+    with peer(lock, 2 * LOOK) as ours, peer(lock, 0.5) as theirs:
+        pairs = list(in_turns(ours, theirs, lock, TURNS, LOOK))
+    assert [bool(mine) for mine, _ in pairs] == [True] + (TURNS - 1) * [False]
+    assert [other for _, other in pairs[1:]] == (TURNS - 1) * [[0.5, 1.0]]
+
+
+def test_a_library_that_is_paced_is_timed_first_when_its_turn_comes(lock: TurnLock) -> None:
+    script = f"print('{{\"done\": null}}', flush=True)\n{TIMED}"
+    with (
+        Peer("a library", [sys.executable, "-c", script, str(lock.path), "0.25"]) as ours,
+        peer(lock, 0.5) as theirs,
+    ):
+        assert next(in_turns(ours, theirs, lock)) == ([0.25, 1.0], [0.5, 0.0])
+
+
+def test_onnx_runtime_has_its_turns_where_the_import_is_wrong(lock: TurnLock) -> None:
+    with peer(lock, 0.5) as theirs:
+        assert list(in_turns(None, theirs, lock, TURNS))[1:] == (TURNS - 1) * [([], [0.5, 1.0])]
+
+
 @pytest.mark.tvm
 def test_a_network_that_sorts_runs_by_its_archive_s_script(tmp_path: Path) -> None:
     """What sorts is in a library of TVM's that its runtime does not load."""
@@ -79,3 +103,23 @@ def test_a_network_that_sorts_runs_by_its_archive_s_script(tmp_path: Path) -> No
         pulse.close()
     assert [event["text"] for event in events if event["kind"] == "log" and event["level"] == "error"] == []
     assert {event["name"] for event in events if event["kind"] == "baseline"} == set(BASELINES)
+    given = ("--inputs", *(str(tmp_path / f"inputs-{n}.npz") for n in range(2)))
+    outputs = [str(tmp_path / f"{n}.npz") for n in range(2)]
+    argv = [
+        sys.executable,
+        str(tmp_path / "untuned" / "run.py"),
+        *given,
+        "--outputs",
+        *outputs,
+        "--json",
+        "--runs",
+        "0",
+    ]
+
+    def lines(*more: str) -> list[str]:
+        return subprocess.run(
+            [*argv, *more], input="\n\n", capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+
+    assert lines() == ['{"seconds": []}']
+    assert [json.loads(line) for line in lines("--paced")] == [*({"done": path} for path in outputs), {"seconds": []}]

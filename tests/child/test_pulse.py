@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -141,8 +141,12 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compiling(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Task:
+    def verified(*_: Any, turn: Callable[[], AbstractContextManager[Any]]) -> Any:
+        with turn():
+            return SimpleNamespace(passed=True)
+
     monkeypatch.setattr(artifact, "_build", lambda *_: None)
-    monkeypatch.setattr(artifact, "verified", lambda *_: SimpleNamespace(passed=True))
+    monkeypatch.setattr(artifact, "verified", verified)
     monkeypatch.setattr(artifact, "_timed", reached)
     return artifact.compile_artifact
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 from onnx import NodeProto, helper
 
 from tests.zoo import constant, model_of
-from workers.child.verification import _references
+from workers.child import peers
+from workers.child.verification import _references, _run
 from workers.messages.spec import RunSpec
 from workers.networks.tolerance import SINGLE
 
@@ -46,6 +49,35 @@ def test_inputs_are_larger_where_outputs_hardly_depend_on_small_ones(
     ]
     largest, found = taken(tmp_path, *nodes)
     assert (largest > 50, found) == (larger, moving)
+
+
+PACED = """
+import json, sys, time
+assert "--paced" in sys.argv
+for path in sys.argv[sys.argv.index("--outputs") + 1:sys.argv.index("--runs")]:
+    time.sleep(1.5)
+    open(path, "w").close()
+    print(json.dumps({"done": path}), flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_others_measure_between_two_inputs_and_a_library_has_its_time_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three inferences of plain loops held the lock together, and where one took 100 s the library was ended."""
+    (tmp_path / "run.py").write_text(PACED)
+    monkeypatch.setattr(peers, "PATIENCE", 4.0)
+    found = [tmp_path / f"outputs-{n}.npz" for n in range(3)]
+    done = []
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        yield
+        done.append([path.exists() for path in found])
+
+    _run(RunSpec("net.onnx", {"kind": "llvm"}, 1, 1e11, 1e10), tmp_path, found, found, turn)
+    assert done == [[True, False, False], [True, True, False], [True, True, True]]
 
 
 def test_inputs_are_not_so_large_that_nothing_is_finite(tmp_path: Path) -> None:

@@ -100,8 +100,7 @@ def _same(spec: RunSpec, name: str) -> dict[str, Any]:
 
 def _verified(spec: RunSpec, folder: Path, work: Path, pulse: Pulse) -> Verdict:
     pulse.tell("phase", name="verifying", text="running the library against ONNX Runtime")
-    with TurnLock(pulse).shared():
-        return verified(spec, folder, work)
+    return verified(spec, folder, work, turn=TurnLock(pulse).shared)
 
 
 def _on_device(
@@ -115,7 +114,7 @@ def _on_device(
     pulse.tell("phase", name="verifying", text=f"running the library on {device} against ONNX Runtime here")
     with elsewhere(folder, say) as there:
         # Not while the device is waited for: who tunes for it holds that, and waits for this machine's lock.
-        verdict = verified(spec, folder, work, there.outputs, TurnLock(pulse).shared())
+        verdict = verified(spec, folder, work, there.outputs, TurnLock(pulse).shared)
         pulse.tell("phase", name="verifying", text=f"timing the library on {device}")
         return verdict, *there.timed(spec, say)
 

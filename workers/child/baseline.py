@@ -23,6 +23,9 @@ from workers.networks.inspect import Inspection
 TURNS = 6
 """After the first one of ONNX Runtime alone. A browser that starts beside a single one made it look three times slower than it
 is."""
+LOOK = 1.0
+"""Seconds of the untuned library's turn, after which there is no other: plain loops take a hundred times as long as what they
+are compared with, and a run's clock goes on while nobody else can measure."""
 WRONG = (
     "even untuned TVM does not compute what ONNX Runtime computes ({}): no library of such a run is offered; "
     "export the network with another opset or without what stands before that output"
@@ -32,8 +35,8 @@ WRONG = (
 def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order: {spec, name, work_dir, head_start | absent}. Tells a `baseline` event as soon as ONNX Runtime has run once,
     again when `head_start` seconds are over, in which a run that begins meanwhile has the cores for itself, and both when the
-    turns are over (a later event replaces an earlier one of its name), an error in the log where TVM computes something else,
-    and an empty result. Others measure between any two turns."""
+    turns are over (a later event replaces an earlier one of its name), in place of the untuned one an error in the log where
+    TVM computes something else, and an empty result. Others measure between any two turns."""
     spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
     pulse.patience, lock = PATIENCE, TurnLock(pulse)
     pulse.tell("phase", name="baseline", text="measuring ONNX Runtime")
@@ -56,19 +59,23 @@ def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Puls
     with lock.shared():
         layout, network = _untuned(spec, folder)
         describe(order["name"], spec, layout, folder, network)
-    with lock.shared():
-        verdict = verified(spec, folder, work)
-    if not verdict.passed:
+    verdict = verified(spec, folder, work, turn=lock.shared)
+    if verdict.passed:
+        pulse.tell("phase", name="baseline", text="measuring ONNX Runtime and the untuned network in turns")
+    else:
         pulse.tell("log", level="error", text=WRONG.format(verdict.reason))
-    pulse.tell("phase", name="baseline", text="measuring ONNX Runtime and the untuned network in turns")
     with ExitStack() as held:
+        ours = None
+        if verdict.passed:
+            with lock.shared():  # its first run is timed by nobody
+                ours = held.enter_context(library(spec, folder, "--paced"))
         with lock.exclusive():
-            peer, ours = held.enter_context(onnxruntime(spec, work)), held.enter_context(library(spec, folder))
-        pairs = list(in_turns(ours, peer, lock, TURNS))
-    untuned = [pair[0] for pair in pairs]
+            peer = held.enter_context(onnxruntime(spec, work))
+        pairs = list(in_turns(ours, peer, lock, TURNS, LOOK))
     theirs += [pair[1] for pair in pairs]
     tell_baseline(pulse, spec, ONNX_RUNTIME, undisturbed(theirs))
-    tell_baseline(pulse, spec, UNTUNED, undisturbed(untuned))
+    if untuned := [pair[0] for pair in pairs if pair[0]]:
+        tell_baseline(pulse, spec, UNTUNED, undisturbed(untuned))
     pulse.tell("result", task="baseline")
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BufferedReader, FileIO
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
@@ -38,7 +39,7 @@ TURN, LONGEST = 0.3, 60.0
 LONG = 10.0
 """Seconds of a library's turn, after which there is no other: what disturbs a machine is little of it, and everybody else's
 measuring stands still."""
-ANSWERED = {"seconds", "references", "error"}
+ANSWERED = {"seconds", "references", "error", "done"}
 """One of them is in every answer."""
 
 
@@ -70,8 +71,8 @@ class Peer:
         return self._asked("\n")
 
     def seconds(self, turn: int) -> list[float]:
-        """Of each run of a turn; the first one was timed when it started."""
-        return list((self.again() if turn else self.answer)["seconds"])
+        """Of each run of a turn; the first one was timed when it started, unless it was paced."""
+        return list((self.answer if not turn and "seconds" in self.answer else self.again())["seconds"])
 
     def close(self) -> None:
         self._process.end(0.0)
@@ -135,9 +136,9 @@ def run_script(spec: RunSpec, folder: Path, *arguments: str) -> Peer:
     return Peer("run.py", argv, env={"TVM_NUM_THREADS": str(spec.threads)})
 
 
-def library(spec: RunSpec, folder: Path) -> Peer:
+def library(spec: RunSpec, folder: Path, *arguments: str) -> Peer:
     """`run.py` in `folder`, to be timed `in_turns`; raises ArtifactFailed."""
-    return run_script(spec, folder, "--turns", "--runs", str(RUNS), "--seconds", str(TURN))
+    return run_script(spec, folder, "--turns", "--runs", str(RUNS), "--seconds", str(TURN), *arguments)
 
 
 def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS, scale: float = 1.0, positive: bool = False) -> Peer:
@@ -153,17 +154,20 @@ def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS, scale: float = 1.0,
 
 
 def in_turns(
-    ours: Peer, theirs: Peer, lock: MeasureLock, count: int = TURNS
+    ours: Peer | None, theirs: Peer, lock: MeasureLock, count: int = TURNS, look: float = inf
 ) -> Iterator[tuple[list[float], list[float]]]:
     """Seconds of each run of either, a turn at a time under the lock; no second turn where one of them takes over LONG, and
-    no more than LEAST once they took LONGEST. What others take meanwhile does not count."""
+    no more than LEAST once they took LONGEST. What others take meanwhile does not count. Theirs has its turns alone where
+    there is no `ours`, or once that took over `look`."""
     spent = 0.0
     for turn in range(count):
         with lock.exclusive():
             began = time.monotonic()
-            pair = ours.seconds(turn), theirs.seconds(turn)
+            pair = ours.seconds(turn) if ours else [], theirs.seconds(turn)
             spent += time.monotonic() - began
         yield pair
+        if sum(pair[0]) > look:
+            ours, pair = None, ([], pair[1])
         if max(map(sum, pair)) > LONG or (turn + 1 >= LEAST and spent > LONGEST):
             return
 

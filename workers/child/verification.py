@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,25 +23,23 @@ LARGER = 100.0
 UNMOVED = "{} hardly depend on the inputs, so little is told by this"
 
 References = list[tuple[dict[str, Any], dict[str, Any]]]
+Turn = Callable[[], AbstractContextManager[Any]]
 Run = Callable[[Sequence[Path], Sequence[Path]], None]
 """Runs a library on files of inputs, and writes as many of outputs."""
 
 
-def verified(
-    spec: RunSpec, folder: Path, work: Path, run: Run | None = None, turn: AbstractContextManager[Any] | None = None
-) -> Verdict:
+def verified(spec: RunSpec, folder: Path, work: Path, run: Run | None = None, turn: Turn = nullcontext) -> Verdict:
     """Of the library in `folder`, or of what `run` runs elsewhere, on the inputs of every seed: the first verdict that failed,
-    or one of those that passed; files are written to `work`. `turn` is held while ONNX Runtime is asked. Raises
-    ArtifactFailed."""
+    or one of those that passed; files are written to `work`. A `turn` is held while ONNX Runtime is asked, and one for each
+    of the inputs here. Raises ArtifactFailed."""
     allowed = tolerances(load(spec.network))
-    with turn or nullcontext():
+    with turn():
         references, unmoved = _references(spec, work, allowed)
     given, found = ([work / f"{name}-{n}.npz" for n in range(len(references))] for name in ("inputs", "outputs"))
     for path, (inputs, _) in zip(given, references, strict=True):
         save(path, inputs)
     if run is None:
-        files = ("--inputs", *map(str, given), "--outputs", *map(str, found))
-        run_script(spec, folder, *files, "--runs", "0").close()
+        _run(spec, folder, given, found, turn)
     else:
         run(given, found)
     verdicts, named = [], references[0][1].keys()
@@ -53,6 +51,18 @@ def verified(
     if not unmoved:
         return first
     return replace(first, note=UNMOVED.format("the outputs" if len(unmoved) == len(named) else ", ".join(unmoved)))
+
+
+def _run(spec: RunSpec, folder: Path, given: Sequence[Path], found: Sequence[Path], turn: Turn) -> None:
+    """In one process: what a library keeps from one call to the next shows. Between two inputs others measure, for plain
+    loops may take minutes of each."""
+    files = ("--inputs", *map(str, given), "--outputs", *map(str, found))
+    with ExitStack() as held:
+        with turn():
+            peer = held.enter_context(run_script(spec, folder, *files, "--runs", "0", "--paced"))
+        for _ in given[1:]:
+            with turn():
+                peer.again()
 
 
 def _references(spec: RunSpec, work: Path, allowed: Mapping[str, Tolerance]) -> tuple[References, list[str]]:

@@ -3,7 +3,7 @@
 Needs numpy and TVM's runtime in the versions of metadata.json; nothing is compiled here. Usage:
 
     pip install numpy "apache-tvm==VERSION" "apache-tvm-ffi==VERSION"
-    python run.py [--inputs inputs.npz ...] [--outputs outputs.npz ...] [--runs 50] [--seed 0] [--json [--turns]]
+    python run.py [--inputs inputs.npz ...] [--outputs outputs.npz ...] [--runs 50] [--seed 0] [--json [--paced] [--turns]]
 """
 
 import argparse
@@ -302,6 +302,11 @@ def main():
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print figures as JSON")
+    parser.add_argument(
+        "--paced",
+        action="store_true",
+        help="say when each of the inputs is done, and wait for a line of standard input",
+    )
     parser.add_argument("--turns", action="store_true", help="the same again for every line of standard input")
     arguments = parser.parse_args()
     check_words(arguments, parser.error)
@@ -321,6 +326,12 @@ def main():
         if path:
             found = [outputs] if hasattr(outputs, "shape") else list(outputs)
             save(path, {n: place.got(o) for n, o in zip(names, found, strict=True)})
+        if arguments.paced:
+            place.wait()
+            paused = time.perf_counter()
+            print(json.dumps({"done": path}), flush=True)
+            sys.stdin.readline()
+            begun += time.perf_counter() - paused
 
     def timed(warm):
         while arguments.runs and time.perf_counter() < warm:
