@@ -16,7 +16,7 @@ import onnx
 import pytest
 
 from tests import zoo
-from tests.command_line import Told
+from tests.command_line import Told, starter, teller
 from workers.headless.profile_table import WORDS
 from workers.headless.tune import _takes_long
 from workers.messages.spec import Budget
@@ -219,6 +219,35 @@ def test_a_run_without_an_archive_is_given_one_by_resume(told: Told, zoo_cache: 
     assert "a new one begins" not in said
     assert json.loads((out / "run" / "spec.json").read_text())["budget"]["trials"] == 12
     assert (out / "second.zip").is_file()
+
+
+BROKEN = (
+    "import sys; from workers.headless import __main__, tune; from workers.supervision import Ending; "
+    "tune.confined = lambda *_: Ending('crashed', 'exit', 'it fell over'); sys.exit(__main__.main())"
+)
+"""The command, whose every attempt breaks off."""
+
+
+def test_a_run_that_breaks_off_leaves_an_archive_of_what_it_found_and_the_reason(
+    told: Told, machine_cache: Path, zoo_cache: Path, tmp_path: Path
+) -> None:
+    """After hours, perhaps, and a run that goes on would break off again."""
+    arguments = ("tune", zoo.tiny(zoo_cache), "--out", tmp_path, "--trials", 12, "--resume")
+    broken = teller(starter(["-c", BROKEN], machine_cache), 280)
+    code, said, errors = broken(*arguments)
+    assert code == 1
+    assert "it fell over" in errors, "and nothing else can be said of a run that measured nothing"
+    code, _, errors = told(*arguments, "--no-archive")
+    assert code == 0, errors
+    code, _, errors = broken(*arguments, "--no-archive")
+    assert code == 1
+    assert "it fell over" in errors
+    code, said, errors = broken(*arguments)
+    assert code == 1, errors
+    assert said.startswith("the run broke off: 3 attempts in a row saved no measurement; the last one: it fell over\n")
+    assert f"archive: {tmp_path / 'tiny.zip'}\nthe run broke off before its end" in said
+    assert (tmp_path / "tiny.zip").is_file()
+    assert json.loads((tmp_path / "summary.json").read_text())["reason"] == "crashed"
 
 
 def truncated(path: Path) -> Path:

@@ -17,7 +17,7 @@ from workers.engine.methods import METHODS, REGISTRIES
 from workers.headless.arguments import device_of, out_directory, percentage, spec_of
 from workers.headless.ask import GRACE, ask, confined, made_in, refusal
 from workers.headless.display import Display, human, summary
-from workers.headless.errors import Failure
+from workers.headless.errors import Failure, UserMistake
 from workers.headless.heard import Listened
 from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
@@ -141,6 +141,11 @@ def _tuned(
     if ending.kind == "paused":
         Display.say(f"paused after {human(history.clock)}; go on with --resume")
         return 0
+    broken = _broken(ending)
+    if broken and (arguments.no_archive or not operators or unfinished(history.measurements, operators)):
+        raise broken
+    if broken:
+        Display.say(f"{broken}\nevery operator was measured: the archive is made of what was found")
     best = _best(ending, history.measurements, operators)
     name = Path(arguments.network).stem
     latency = latency_of(best, operators) if len(best) == len(operators) else None
@@ -165,7 +170,10 @@ def _tuned(
             result = ask(order, hear)
         display.end()
         with spending("command/archive"):
-            return _conclude(directory.path.parent / f"{name}.zip", directory, ending, result, operators)
+            _conclude(directory.path.parent / f"{name}.zip", directory, ending, result, operators)
+    if broken:
+        Display.say("the run broke off before its end, as told above; --resume goes on with it")
+    return int(broken is not None)
 
 
 def _takes_long(budget: Budget) -> bool:
@@ -200,14 +208,19 @@ def _check_import(spec: RunSpec, network: str, work: Path, display: Display, jou
         raise Failure(wrong[0])
 
 
+def _broken(ending: Ending) -> UserMistake | Failure | None:
+    """Why the run ended, where neither its limits nor its user ended it."""
+    if ending.kind == "failed" and ending.last is not None:
+        return refusal(ending.last)
+    if ending.kind in ("crashed", "lost"):
+        return Failure(f"the run broke off: {ending.detail}\n{ending.log[-2000:]}".rstrip())
+    return None
+
+
 def _best(
     ending: Ending, measurements: Sequence[dict[str, Any]], operators: Sequence[dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Of every operator that has one, see `best_of`. Raises UserMistake or Failure where the run ended before that is known."""
-    if ending.kind == "failed" and ending.last is not None:
-        raise refusal(ending.last)
-    if ending.kind in ("crashed", "lost"):
-        raise Failure(f"the run broke off: {ending.detail}\n{ending.log[-2000:]}")
+    """Of every operator that has one, see `best_of`. Raises Failure where the run ended before that is known."""
     if ending.kind == "stopped" and not operators:
         raise Failure(EARLY)
     if left := unfinished(measurements, operators):
@@ -233,7 +246,7 @@ def _move(made: Path, archive: Path) -> None:
 
 def _conclude(
     archive: Path, directory: RunDirectory, ending: Ending, result: dict[str, Any], operators: list[dict[str, Any]]
-) -> int:
+) -> None:
     """The archive first: whatever breaks behind it, what the run was for is there."""
     if result["passed"]:
         _move(made_in(directory.work_dir(), result["archive"], "compiling"), archive)
@@ -247,4 +260,3 @@ def _conclude(
             f"the library does not compute what ONNX Runtime computes: {result['verdict']['reason']}; nothing is offered"
         )
     Display.say(f"archive: {archive}")
-    return 0
