@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from workers.headless.ask import ask, made_in
 from workers.headless.content import content_hash
 from workers.headless.errors import UserMistake
-from workers.messages.folders import passing_folder
+from workers.messages.folders import passing_folder, remove_tree
 from workers.messages.whole import whole
 
-EXTENSION = ".pt2"
+EXTENSION, FOLDER = ".pt2", "convert-"
 
 
 def as_onnx(network: Path, out: Path, allowed: bool) -> Path:
@@ -28,9 +32,32 @@ def as_onnx(network: Path, out: Path, allowed: bool) -> Path:
         )
     kept = out / f"{content_hash(network)}.onnx"
     if not kept.exists():
-        with passing_folder("convert-", out) as work:
-            order = {"task": "convert", "source": str(network.absolute()), "allowed": True, "work_dir": work}
-            made = made_in(Path(work), ask(order)["onnx"], "converting")
-            with whole(kept) as partial:  # its name says what is in it
-                shutil.copyfile(made, partial, follow_symlinks=False)
+        with _alone(out) as alone:
+            for left in out.glob(f"{FOLDER}*") if alone else ():  # by a command that was killed
+                remove_tree(left)
+            if not kept.exists():
+                _convert(network, out, kept)
     return kept
+
+
+def _convert(network: Path, out: Path, kept: Path) -> None:
+    with passing_folder(FOLDER, out) as work:
+        order = {"task": "convert", "source": str(network.absolute()), "allowed": True, "work_dir": work}
+        made = made_in(Path(work), ask(order)["onnx"], "converting")
+        with whole(kept) as partial:  # its name says what is in it
+            shutil.copyfile(made, partial, follow_symlinks=False)
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[bool]:
+    """After any other conversion there, whose folder is not to be removed; False where the file system has no such locks."""
+    folder = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        except OSError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(folder)
