@@ -150,6 +150,23 @@ def test_a_run_goes_on_with_the_device_that_it_began_with(directory: RunDirector
         replace(began, machine="NVIDIA H200").begin(SPEC, (), resume=True)
 
 
+def test_a_run_of_a_device_and_one_of_this_machine_go_on_as_what_they_are(directory: RunDirectory) -> None:
+    """Both may be of one kind, with one target."""
+    there = replace(directory, device=Address("127.0.0.1", 9190, "k" * 32), machine="AMD EPYC")
+    there.begin(SPEC, (), resume=False)
+    directory.journal.write(told(ROW))
+    with pytest.raises(UserMistake, match=r"was begun on AMD EPYC, a device, and no --device is given: .*; give its"):
+        directory.begin(SPEC, (), resume=True)
+    directory.journal.clear()
+    assert directory.begin(SPEC, (), resume=True) == SPEC, "what measured nothing binds nobody"
+    directory.journal.write(told(ROW))
+    with pytest.raises(
+        UserMistake, match=r"--device 127\.0\.0\.1:9190: the run in .* was begun without a device: .*; leave"
+    ):
+        there.begin(SPEC, (), resume=True)
+    assert directory.begin(SPEC, (), resume=True) == SPEC
+
+
 def test_a_directory_in_use_is_the_users_mistake(directory: RunDirectory, tmp_path: Path) -> None:
     with pytest.raises(UserMistake, match="in use"), RunDirectory.opened(tmp_path):
         pass

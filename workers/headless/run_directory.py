@@ -91,6 +91,8 @@ class RunDirectory:
             spec = replace(spec, budget=Budget(**before.get("budget", usual)))
         if self.device:
             write_whole(self._device, self.machine)
+        else:
+            self._device.unlink(missing_ok=True)  # of a run that measured nothing
         write_whole(self._network, content)
         write_whole(path, spec.to_json())
         return spec
@@ -110,11 +112,22 @@ class RunDirectory:
         return self.path / "device.txt"
 
     def _check_device(self) -> None:
-        before = self._device.read_text() if self.device and self._device.exists() else self.machine
+        """Timings of two machines are nothing to compare, though both are of one kind."""
+        out, before = self.path.parent, self._device.read_text() if self._device.exists() else ""
+        if before and not self.device:
+            raise UserMistake(
+                f"the run in {out} was begun on {before}, a device, and no --device is given: what was timed there says "
+                "nothing of this machine; give its --device and --device-key, or name another directory"
+            )
+        if self.device and not before:
+            raise UserMistake(
+                f"--device {self.device}: the run in {out} was begun without a device: what was timed then says nothing of "
+                f"{self.machine}; leave --device and --device-key out, or name another directory"
+            )
         if before != self.machine:
             raise UserMistake(
-                f"the run in {self.path.parent} was begun on {before}, and the device is {self.machine}: give it that one, or "
-                "name another directory"
+                f"the run in {out} was begun on {before}, and the device is {self.machine}: give it that one, or name another "
+                "directory"
             )
 
     def _continued(self, before: dict[str, Any], spec: RunSpec, content: str) -> RunSpec:
