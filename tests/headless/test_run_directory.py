@@ -16,7 +16,9 @@ from workers.headless import control
 from workers.headless.errors import UserMistake
 from workers.headless.run_directory import DEFAULT_MINUTES, RunDirectory
 from workers.messages.device import Address
+from workers.messages.events import Event
 from workers.messages.spec import Budget, RunSpec
+from workers.supervision import DirectoryJournal
 
 SPEC = RunSpec("a.onnx", {"kind": "llvm"}, 2, peak_flops=1e11, bandwidth=1e10, budget=Budget(trials=40))
 ROW = {"operator": 0, "sketch": 0, "choices": [1], "seconds": 0.1, "identity": "i", "cause": "", "round": 0}
@@ -173,10 +175,33 @@ def test_a_directory_in_use_is_the_users_mistake(directory: RunDirectory, tmp_pa
 
 
 def test_the_facts_are_those_told_last(directory: RunDirectory) -> None:
-    assert directory.facts() == ([], "auto")
+    before = directory.journal.history()
+    assert (before.operators, before.layout) == ([], "auto")
     directory.journal.write([{"kind": "started", "clock": 1.0, "layout": "NHWC"}, *told()])
-    assert directory.facts() == ([{"index": 0, "key": "another network's"}], "NHWC")
-    assert directory.order(SPEC, directory.journal.history())["layout"] == "NHWC"
+    history = directory.journal.history()
+    assert (history.operators, history.layout) == ([{"index": 0, "key": "another network's"}], "NHWC")
+    assert directory.order(SPEC, history)["layout"] == "NHWC"
+
+
+def test_a_run_that_goes_on_reads_its_journal_twice(
+    directory: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of days has a hundred thousand measurements, which take seconds each time."""
+    directory.begin(SPEC, (), resume=False)
+    directory.journal.write(told(ROW))
+    directory.journal.close()
+    read, events = [], DirectoryJournal.events
+
+    def counted(journal: DirectoryJournal) -> Iterator[Event]:
+        read.append(journal)
+        return events(journal)
+
+    monkeypatch.setattr(DirectoryJournal, "events", counted)
+    with RunDirectory.opened(tmp_path) as again:
+        assert again.under_way()
+        spec = again.begin(SPEC, (), resume=True)
+        assert len(again.order(spec, again.journal.history())["measurements"]) == 1
+    assert len(read) == 2
 
 
 def test_the_log_has_a_line_for_every_measurement_and_no_checkpoint(directory: RunDirectory) -> None:

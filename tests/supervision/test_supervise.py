@@ -84,6 +84,16 @@ def test_an_order_larger_than_a_pipe_arrives_whole() -> None:
     assert journal.events[0]["order_size"] == 5_000_000
 
 
+def test_what_a_run_found_is_not_held_while_its_attempt_goes_on() -> None:
+    """100,000 measurements are 110 MB, for days."""
+    journal = MemoryJournal()
+    measurements: list[Any] = [{"operator": 0}] * 1000
+    slots: list[Any] = [(0, 1.0, {})]
+    run(journal, "telling", measurements=measurements, slots=slots)
+    assert journal.events[0]["measured"] == 1000, "the child has them"
+    assert (measurements, slots) == ([], [])
+
+
 def test_heartbeats_come_while_the_child_works() -> None:
     journal = Later("stop", 0.6)
     run(journal, "steady")

@@ -161,7 +161,8 @@ def refusing(wire: EventWriter, control: ControlReader, order: dict[str, Any]) -
 
 
 def telling(wire: EventWriter, control: ControlReader, order: dict[str, Any]) -> None:
-    wire.emit({**log("environment"), "environment": dict(os.environ), "order_size": len(order.get("padding", ""))})
+    sizes = {"order_size": len(order.get("padding", "")), "measured": len(order.get("measurements", ()))}
+    wire.emit({**log("environment"), "environment": dict(os.environ), **sizes})
     wire.emit({"kind": "finished", "clock": 1.0, "reason": "exhausted"})
 
 

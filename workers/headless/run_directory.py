@@ -14,7 +14,7 @@ from workers.headless.errors import UserMistake
 from workers.headless.records import keep_records
 from workers.messages.device import Address
 from workers.messages.orders import tune_order
-from workers.messages.spec import AUTO, Budget, RunSpec
+from workers.messages.spec import Budget, RunSpec
 from workers.messages.tuning_log import FILE, encode_row, measurement_row
 from workers.messages.whole import write_whole
 from workers.supervision import DirectoryJournal, History
@@ -99,7 +99,7 @@ class RunDirectory:
 
     def under_way(self) -> bool:
         """Whether a run measured something here."""
-        return bool(self.journal.history().measurements)
+        return self.journal.measured > 0
 
     @property
     def _network(self) -> Path:
@@ -155,7 +155,6 @@ class RunDirectory:
 
     def order(self, spec: RunSpec, history: History) -> dict[str, Any]:
         """An attempt that goes on from `history`."""
-        operators, layout = self.facts()
         return tune_order(
             spec.to_json(),
             self.work_dir(),
@@ -164,8 +163,8 @@ class RunDirectory:
             slots=history.slots,
             spent=history.spent,
             clock=history.clock,
-            operators=operators,
-            layout=layout,
+            operators=history.operators,
+            layout=history.layout,
             known=self.known if self.known.exists() else None,
             device=self.device,
             machine=self.machine,
@@ -176,17 +175,6 @@ class RunDirectory:
         path = self.path / "child"
         path.mkdir(mode=0o700, exist_ok=True)
         return path
-
-    def facts(self) -> tuple[list[dict[str, Any]], str]:
-        """The operators (`operators` event) and the layout, as they were told last; none and AUTO before."""
-        operators: list[dict[str, Any]] = []
-        layout = AUTO
-        for event in self.journal.events():
-            if event["kind"] == "operators":
-                operators = event["operators"]
-            elif event["kind"] == "started":
-                layout = event["layout"]
-        return operators, layout
 
     def tuning_log(self) -> Path:
         """Writes it (messages.tuning_log)."""

@@ -135,7 +135,7 @@ def _tuned(
                 _check_import(spec, arguments.network, directory.work_dir(), display, display.over(directory.journal))
         ending = restart_until_progress_stops(directory.journal, partial(directory.order, spec), attempt)
         history = directory.journal.history()
-        operators, layout = directory.facts()
+        operators = history.operators
         log = directory.tuning_log()
     display.end()
     if ending.kind == "paused":
@@ -157,7 +157,7 @@ def _tuned(
         spec.to_json(),
         directory.work_dir(),
         name,
-        layout,
+        history.layout,
         best,
         latency,
         log,

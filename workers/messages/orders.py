@@ -23,6 +23,9 @@ WAITED = "waited"
 TAKEN_UP = ("decided_by_belief", "differs_from_round_robin", "expected")
 """What an attempt goes on from of the decisions before it: tables of all operators in thousands of them fill the memory."""
 
+PAST = ("measurements", "slots")
+"""Of an order what a run found so far: over a kilobyte of memory a measurement."""
+
 
 def best_of(measurements: Iterable[Row], operators: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """The fastest configuration of each operator that has one, by its index as text: of those that are `Believed`, so that a

@@ -19,6 +19,7 @@ from workers.messages.causes import UNBUILT
 from workers.messages.channel import Control
 from workers.messages.events import Event, decode, encode
 from workers.messages.orders import slot_taken_up
+from workers.messages.spec import AUTO
 from workers.messages.whole import sync_directory, whole
 from workers.supervision.ports import LeaseLost
 
@@ -35,8 +36,8 @@ class DamagedJournal(RuntimeError):
 
 @dataclass(frozen=True)
 class History:
-    """What a new attempt needs: the last checkpoint, every measurement with its slot, and (operator, seconds, decision) of each
-    slot."""
+    """What a new attempt needs: the last checkpoint, every measurement with its slot, (operator, seconds, decision) of each
+    slot, and the operators (of their event) and the layout, as they were told last; none and AUTO before."""
 
     checkpoint: Any = None
     measurements: list[dict[str, Any]] = field(default_factory=list)
@@ -44,6 +45,8 @@ class History:
     spent: dict[str, float] = field(default_factory=dict)
     clock: float = 0.0
     events: int = 0
+    operators: list[dict[str, Any]] = field(default_factory=list)
+    layout: str = AUTO
 
     @property
     def trials(self) -> int:
@@ -112,7 +115,10 @@ class DirectoryJournal:
             self._size = self._mend()
             sync_directory(self.path)
             self.clear_control()
-            self.trials = self.history().trials
+            self.trials = self.measured = 0
+            for event in self.events():
+                self._count(event)
+            self._checkpoint()
         except BaseException:
             self.close()
             raise
@@ -151,9 +157,14 @@ class DirectoryJournal:
         self._size += len(content)
         if checkpoints:
             self._keep(checkpoints[-1])
-        self.trials += sum(
-            measurement.get("cause") not in UNBUILT for event in events for measurement in event.get("measurements", ())
-        )
+        for event in events:
+            self._count(event)
+
+    def _count(self, event: Event) -> None:
+        """`measured` are all measurements kept, `trials` those of what was built."""
+        rows = event.get("measurements", ())
+        self.measured += len(rows)
+        self.trials += sum(row.get("cause") not in UNBUILT for row in rows)
 
     def _keep(self, checkpoint: Any) -> None:
         """In place of the one before: a journal of all of them would grow by gigabytes a day. After the events it was told
@@ -188,7 +199,7 @@ class DirectoryJournal:
         sync_directory(self.path)
         os.ftruncate(self._file, 0)
         os.fsync(self._file)
-        self._size = self.trials = 0
+        self._size = self.trials = self.measured = 0
 
     def clear_control(self) -> None:
         """Forgets an earlier pause or stop."""
@@ -204,6 +215,8 @@ class DirectoryJournal:
         slots: list[tuple[int, float, dict[str, Any]]] = []
         spent: dict[str, float] = {}
         events, clock = 0, 0.0
+        operators: list[dict[str, Any]] = []
+        layout = AUTO
         checkpoint: Any = None
         for event in self.events():
             events += 1
@@ -214,7 +227,12 @@ class DirectoryJournal:
                 spent = event.get("spent", spent)
             elif event["kind"] == "slot":
                 slots.append(slot_taken_up(event["operator"], event["began"], event["ended"], event["decision"]))
-        return History(self._checkpoint() or checkpoint, measurements, slots, spent, clock, events)
+            elif event["kind"] == "operators":
+                operators = event["operators"]
+            elif event["kind"] == "started":
+                layout = event["layout"]
+        checkpoint = self._checkpoint() or checkpoint
+        return History(checkpoint, measurements, slots, spent, clock, events, operators, layout)
 
     def close(self) -> None:
         """Lets another process have the directory; may be called twice."""

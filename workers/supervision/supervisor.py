@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from workers.messages.channel import EVENTS_VARIABLE
+from workers.messages.orders import PAST
 from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import Access, Limits, spawn
 from workers.sandbox.watchdog import guarded
@@ -65,11 +66,14 @@ def supervise(
 
     `bounds`: what the child and all it starts may take together, files in the directories it may write. `speech`: what it
     may say, anything without it. `lock`: the child, which need not know of it, computes under it and is stopped while
-    others measure.
+    others measure. The order's lists named in `PAST` are emptied as soon as they are written down for the child.
     Every event is written to the journal once and in order. An exception of the journal other than LeaseLost,
     KeyboardInterrupt and SIGTERM (main thread) end the child and go on to the caller.
     """
     line = json.dumps(order, allow_nan=False).encode()
+    for name in PAST:  # an attempt lasts for days, and its callers hold the order
+        if isinstance(found := order.get(name), list):
+            found.clear()
     bounds = replace(bounds or Bounds(), directories=access.write if access is not None else ())
     with _termination_raises(), ExitStack() as held:
         reading, writing = os.pipe()
