@@ -12,14 +12,14 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper
+from onnx import ModelProto, NodeProto, helper
 
 from tests.zoo import constant, model_of, tiny, tiny_residual
 from workers.baselines.arrays import load_reference
 from workers.baselines.inputs import seeded_inputs
 from workers.baselines.onnxruntime import measured
 from workers.baselines.order import Latency, Order
-from workers.baselines.session import OnnxRuntimeSession
+from workers.baselines.session import OnnxRuntimeSession, refusal
 from workers.baselines.verify import compare
 from workers.networks.inspect import Inspection, Port, inspect
 
@@ -126,6 +126,75 @@ def test_what_is_timed_is_told_nothing_of_it(tmp_path: Path, zoo_cache: Path, to
 @pytest.mark.skipif("vnni" in Path("/proc/cpuinfo").read_text(), reason="with VNNI sums come out right either way")
 def test_a_reference_that_may_clip_sums_is_noticed(tmp_path: Path) -> None:
     assert steps_off(tmp_path, exact=False) > 1000
+
+
+STEP = np.float32(0.02)
+
+
+def coded(x: Any) -> Any:
+    """As int8, in steps of STEP."""
+    return np.clip(np.rint(x / STEP), -128, 127).astype(np.int64)
+
+
+def paired(*nodes: NodeProto, **outputs: list[int]) -> ModelProto:
+    """`q` is the input in int8, and `d` what that stands for; weights are 127."""
+    nodes = (
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        *nodes,
+    )
+    kept = {"s": STEP, "z": np.int8(0), "one": np.float32(1), "w": np.full((64, 64), 127, np.int8)}
+    weights = [constant(name, values) for name, values in kept.items()]
+    return model_of([*nodes], {"x": [64, 64]}, dict(outputs), weights, 17)
+
+
+def product() -> tuple[ModelProto, Any]:
+    """Of stored integers: ONNX Runtime makes its weights uint8, and has no such kernel."""
+    nodes = (
+        helper.make_node("QLinearMatMul", ["q", "s", "z", "w", "s", "z", "one", "z"], ["p"]),
+        helper.make_node("DequantizeLinear", ["p", "one", "z"], ["y"]),
+    )
+    return paired(*nodes, y=[64, 64]), lambda x: np.clip(
+        np.rint(coded(x) @ np.full((64, 64), 127) * STEP**2), -128, 127
+    )
+
+
+def shared() -> tuple[ModelProto, Any]:
+    """Weights of two products, which ONNX Runtime fails to make uint8 twice."""
+    nodes = (
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["e"]),
+        helper.make_node("MatMul", ["d", "e"], ["y"]),
+        helper.make_node("MatMul", ["y", "e"], ["b"]),
+    )
+    return paired(*nodes, y=[64, 64], b=[64, 64]), lambda x: coded(x) @ np.full((64, 64), 127) * STEP**2
+
+
+def computed() -> tuple[ModelProto, Any]:
+    """Neither factor is constant, as in a transformer's attention."""
+    nodes = (
+        helper.make_node("Transpose", ["d"], ["t"], perm=[1, 0]),
+        helper.make_node("MatMul", ["t", "d"], ["y"]),
+    )
+    return paired(*nodes, y=[64, 64]), lambda x: coded(x).T @ coded(x) * STEP**2
+
+
+@pytest.mark.parametrize("made", [product, shared, computed])
+def test_products_of_int8_have_references_and_right_ones(made: Any, tmp_path: Path) -> None:
+    model, right = made()
+    path = tmp_path / "network.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert not refusal(str(path))
+    order = Order(str(path), str(tmp_path / "out"), seeds=(0,), runs=0, scale=10.0)
+    inputs, outputs = load_reference(next(measured(order))["references"]["0"])
+    wanted = right(inputs["x"])
+    assert np.abs(outputs["y"] - wanted).max() <= 1e-5 * np.abs(wanted).max()
+
+
+def test_uploading_asks_for_what_verifying_needs(tmp_path: Path, told_exact: list[bool]) -> None:
+    path = tmp_path / "network.onnx"
+    path.write_bytes(computed()[0].SerializeToString())
+    assert not refusal(str(path))
+    assert told_exact == [True]
 
 
 @pytest.mark.parametrize(

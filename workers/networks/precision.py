@@ -8,6 +8,7 @@ from onnx import ModelProto, TensorProto
 
 from workers.networks.errors import NetworkError
 from workers.networks.shape import TensorShape
+from workers.networks.subgraphs import nested
 
 PAIRS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 INTEGER_OPERATORS = frozenset(
@@ -29,6 +30,7 @@ TAKEN = frozenset(
 )  # fmt: skip
 WEIGHTS_ONLY = frozenset({int(TensorProto.INT4), int(TensorProto.UINT4)})
 """Taken as constants that are dequantised."""
+_PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 
 _COMPUTED = {
     "float16": "float16 is computed as float32, inputs and outputs stay float16: sums of halves lose most of their digits",
@@ -73,6 +75,18 @@ def precision(model: ModelProto) -> str:
 def how_computed(model: ModelProto) -> list[str]:
     """Sentences for a run's log on a network that is computed in other numbers than its own."""
     return [_COMPUTED[name]] if (name := precision(model).split(" ")[0]) in _COMPUTED else []
+
+
+def multiplies_computed_integers(model: ModelProto) -> bool:
+    """Whether a quantised network multiplies two tensors neither of which is constant, as a transformer's attention does."""
+    graphs = [*nested(model.graph)]
+    known = {"", *(tensor.name for graph in graphs for tensor in graph.initializer)}
+    computed = False
+    for node in (node for graph in graphs for node in graph.node):
+        if known.issuperset(node.input):
+            known.update(node.output)
+        computed |= node.op_type in _PRODUCTS and known.isdisjoint(node.input[:2])
+    return computed and any(node.op_type == "DequantizeLinear" for graph in graphs for node in graph.node)
 
 
 def _quantized(model: ModelProto) -> str:
