@@ -137,6 +137,15 @@ OPERATORS: dict[str, Callable[[], ModelProto]] = {
     "OneHot": lambda: chain(
         ROWS, ("ArgMax", {"axis": 1, "keepdims": 0}), ("OneHot", "d", "v"), d=np.int64(50), v=floats(0, 1)
     ),
+    "OneHot, multiplied": lambda: chain(
+        ROWS,
+        ("ArgMax", {"axis": 1, "keepdims": 0}),
+        ("OneHot", "d", "v"),
+        ("MatMul", "w"),
+        d=np.int64(50),
+        v=floats(0, 1),
+        w=drawn(50, 7),
+    ),
     "OneHot, its depth a list of one real number": lambda: chain(
         ROWS, ("ArgMax", {"axis": 1, "keepdims": 0}), ("OneHot", "d", "v"), d=floats(50), v=floats(0, 1)
     ),

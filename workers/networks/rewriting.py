@@ -175,6 +175,28 @@ def scalar_depths(model: ModelProto) -> str | None:
     return told(rewritten, "OneHot was given its depth as a number", "OneHots were given their depth as a number")
 
 
+_ITS_OWN = frozenset({int(TensorProto.DOUBLE), int(TensorProto.INT64), int(TensorProto.UNDEFINED)})
+"""What TVM makes of numbers that it is told one by one."""
+
+
+def one_hots_of_their_type(model: ModelProto) -> str | None:
+    """A Cast stands behind each OneHot of other numbers than float64 and int64: TVM makes it one of these."""
+    if "OneHot" not in operator_types(model):
+        return None
+    shapes = tensor_shapes(model)
+
+    def cast(node: NodeProto) -> list[NodeProto]:
+        values = shapes.get(node.input[2]) if node.op_type == "OneHot" else None
+        if values is None or values.dtype in _ITS_OWN:
+            return []
+        (result,) = node.output
+        node.output[0] = f"{result}__wide"
+        return [node, helper.make_node("Cast", [node.output[0]], [result], to=values.dtype)]
+
+    rewritten = rewrite(model.graph, cast)
+    return f"{rewritten} OneHots were cast to the numbers that they have" if rewritten else None
+
+
 HALF_PIXELS = 16
 """The operator set from which on RoiAlign takes half a pixel off unless it is told not to."""
 
