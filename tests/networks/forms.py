@@ -69,6 +69,10 @@ OLD: dict[str, Callable[[], ModelProto]] = {
     "Slice-9": lambda: one("Slice", IMAGE, 9, starts=[1, -4], ends=[3, 100], axes=[1, 3]),
     "TopK-10": topk,
     "attributes of 10": attributes_of_old,
+    **{
+        f"Hardmax-11 of axis {axis}": lambda given=given: one("Hardmax", [3, 4, 5], 11, **given)  # type: ignore[misc]
+        for axis, given in ((1, {}), (0, {"axis": 0}), (2, {"axis": 2}), (-2, {"axis": -2}))
+    },
 }
 EMPTY_SCALES: dict[str, Callable[[], ModelProto]] = {
     f"Resize-{opset} {mode}": lambda opset=opset, mode=mode: one(  # type: ignore[misc]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onnx import GraphProto, ModelProto, NodeProto, inliner, version_converter
+from onnx import GraphProto, ModelProto, NodeProto, helper, inliner, version_converter
 
 from workers.networks.errors import one_line
-from workers.networks.graph import Weights, replace_nodes, set_attributes
+from workers.networks.graph import Weights, attribute, replace_nodes, rewrite, set_attributes
 from workers.networks.inspect import opset
 from workers.networks.shapes import skeleton
 from workers.networks.subgraphs import nested
@@ -38,7 +38,25 @@ def raise_opset(model: ModelProto) -> str | None:
         for node in (node for inner in nested(model.graph) for node in inner.node if node.op_type == "Resize"):
             mode = "ceil" if _shrinks(node, weights) else "floor"  # as ONNX Runtime reads what says nothing of it
             set_attributes(node, coordinate_transformation_mode="asymmetric", nearest_mode=mode)
+    for inner in reversed(
+        [*nested(model.graph)]
+    ):  # those inside of an operator first: replacing it takes along what it holds
+        rewrite(inner, _flattened)
     return f"operator set {version} was raised to {OLDEST}"
+
+
+def _flattened(node: NodeProto) -> list[NodeProto]:
+    """An older Hardmax looks at all axes from its own on together, which the converter forgets."""
+    if node.op_type != "Hardmax":
+        return []
+    (source,), (result,) = node.input, node.output
+    flat, chosen, sizes = (f"{result}__{word}" for word in ("flat", "chosen", "sizes"))
+    return [
+        helper.make_node("Flatten", [source], [flat], axis=attribute(node, "axis", 1)),
+        helper.make_node("Hardmax", [flat], [chosen], axis=-1),
+        helper.make_node("Shape", [source], [sizes]),
+        helper.make_node("Reshape", [chosen, sizes], [result]),
+    ]
 
 
 def _shrinks(resize: NodeProto, weights: Weights) -> bool:
