@@ -94,6 +94,19 @@ PADDED: dict[str, Callable[[], ModelProto]] = {
         )
         for mode in ("SAME_UPPER", "SAME_LOWER", "VALID")
     },
+    **{
+        f"ConvTranspose {mode} of a kernel smaller than its stride, {added} added": lambda mode=mode, added=added: one(  # type: ignore[misc]
+            "ConvTranspose",
+            [1, 2, 7, 9],
+            17,
+            drawn(2, 3, 2, 3),
+            auto_pad=mode,
+            strides=[4, 2],
+            output_padding=[added, 0],
+        )
+        for mode in ("SAME_UPPER", "SAME_LOWER")
+        for added in (0, 1)
+    },
     "ConvTranspose of a size": lambda: one(
         "ConvTranspose", IMAGE, 17, drawn(4, 8, 3, 3), strides=[2, 2], output_shape=[14, 18]
     ),

@@ -47,16 +47,20 @@ def _write(node: NodeProto, shapes: Mapping[str, TensorShape]) -> bool:
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     mode = attribute(node, "auto_pad", b"NOTSET")
     if node.op_type == "ConvTranspose":
+        added = attribute(node, "output_padding", [0] * len(sizes))
+        whole = [(n - 1) * s + span + a for n, s, span, a in zip(sizes, strides, spans, added, strict=True)]
         wanted = attribute(node, "output_shape")
-        if wanted is None and mode != b"VALID":
-            wanted = [n * s for n, s in zip(sizes, strides, strict=True)]
-        total = _transposed(node, sizes, strides, spans, wanted)
+        if wanted is not None:
+            total = _transposed(node, strides, added, whole, wanted)
+        else:  # a kernel smaller than its stride may make fewer than SAME asks for: it then makes what it makes
+            total = [max(have - n * s, 0) for have, n, s in zip(whole, sizes, strides, strict=True)]
     else:
         outputs = [-(-n // s) for n, s in zip(sizes, strides, strict=True)]
         total = [
             max((out - 1) * s + span - n, 0) for out, s, span, n in zip(outputs, strides, spans, sizes, strict=True)
         ]
-        total = [0] * len(sizes) if mode == b"VALID" else total
+    if mode == b"VALID" and attribute(node, "output_shape") is None:
+        total = [0] * len(sizes)
     less, more = [n // 2 for n in total], [n - n // 2 for n in total]
     pads = [*less, *more] if mode == b"SAME_UPPER" else [*more, *less]
     set_attributes(node, auto_pad=None, output_shape=None, pads=pads)
@@ -83,14 +87,10 @@ def _fill(node: NodeProto, shapes: Mapping[str, TensorShape]) -> bool:
 
 
 def _transposed(
-    node: NodeProto, sizes: Sequence[int], strides: Sequence[int], spans: Sequence[int], wanted: Sequence[int] | None
+    node: NodeProto, strides: Sequence[int], added: Sequence[int], whole: Sequence[int], wanted: Sequence[int]
 ) -> list[int]:
-    """Rows to take off each axis for outputs of `wanted` sizes, none where None; what is missing joins output_padding."""
-    if wanted is None:
-        return [0] * len(sizes)
-    added = attribute(node, "output_padding", [0] * len(sizes))
-    whole = [(n - 1) * s + span + a for n, s, span, a in zip(sizes, strides, spans, added, strict=True)]
-    total = [have - want for have, want in zip(whole, wanted[-len(sizes) :], strict=True)]
+    """Rows to take off each axis of `whole` for outputs of `wanted` sizes; what is missing joins output_padding, `added`."""
+    total = [have - want for have, want in zip(whole, wanted[-len(whole) :], strict=True)]
     missing = [max(-n, 0) for n in total]
     padding = [a + n for a, n in zip(added, missing, strict=True)]
     if any(n >= s for n, s in zip(padding, strides, strict=True) if n):
