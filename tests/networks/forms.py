@@ -282,7 +282,44 @@ EXTREME: dict[str, Callable[[], ModelProto]] = {
     "ArgMax of zeros, last": lambda: masked("ArgMax", 0.0, TensorProto.UINT8, select_last_index=1),
     "ArgMin of infinity": lambda: masked("ArgMin", float("inf"), TensorProto.FLOAT, keepdims=0),
 }
+
+
+def whole(kind: str, dtype: int, *inputs: Any, **attributes: Any) -> ModelProto:
+    """One operator on whole numbers from x, up to 10 in size."""
+    names = [f"w{place}" for place in range(len(inputs))]
+    nodes = [
+        helper.make_node("Mul", ["x", "ten"], ["t"]),
+        *([helper.make_node("Abs", ["t"], ["a"])] if dtype in (TensorProto.UINT8, TensorProto.UINT32) else []),
+        helper.make_node("Cast", ["a" if dtype in (TensorProto.UINT8, TensorProto.UINT32) else "t"], ["i"], to=dtype),
+        helper.make_node(kind, ["i", *names], ["o"], name="the one", **attributes),
+        helper.make_node("Cast", ["o"], ["y"], to=TensorProto.FLOAT),
+    ]
+    weights = [constant("ten", floats(10)), *(constant(n, values) for n, values in zip(names, inputs, strict=True))]
+    return model_of(nodes, {"x": [4, 9]}, {"y": None}, weights)
+
+
+def found(dtype: int) -> ModelProto:
+    """The three largest of whole numbers."""
+    model = whole("TopK", dtype, integers(3))
+    model.graph.node[-2].output.append("places")
+    return model
+
+
+WHOLE: dict[str, Callable[[], ModelProto]] = {
+    "TopK of int16": lambda: found(TensorProto.INT16),
+    "TopK of int8": lambda: found(TensorProto.INT8),
+    "TopK of uint8": lambda: found(TensorProto.UINT8),
+    "ReduceMean of int32": lambda: whole("ReduceMean", TensorProto.INT32, axes=[1]),
+    "ReduceL2 of int32": lambda: whole("ReduceL2", TensorProto.INT32, axes=[1]),
+    "ReduceL2 of int64": lambda: whole("ReduceL2", TensorProto.INT64, axes=[0], keepdims=0),
+    "Sign of uint8": lambda: whole("Sign", TensorProto.UINT8),
+    "Sign of uint32": lambda: whole("Sign", TensorProto.UINT32),
+    "PRelu of int32": lambda: whole("PRelu", TensorProto.INT32, np.arange(9, dtype=np.int32)),
+    "PRelu of int64": lambda: whole("PRelu", TensorProto.INT64, integers(-3)),
+    "PRelu of uint32": lambda: whole("PRelu", TensorProto.UINT32, np.asarray([3], np.uint32)),
+}
 FORMS = {
+    **WHOLE,
     **OLD,
     **EMPTY_SCALES,
     **PADDED,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 from tests.networks import forms
 from tests.networks.test_clean import failing, outputs, same
@@ -130,6 +130,26 @@ def test_local_functions_are_written_out_in_a_process_that_has_loaded_nothing_el
         [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True, timeout=60
     )
     assert said.stdout.split() == ["Add"]
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (
+            forms.whole("ReduceLogSum", TensorProto.INT32, axes=[1]),
+            "ReduceLogSum the one: it is a logarithm of whole numbers",
+        ),
+        (
+            forms.whole("ReduceLogSumExp", TensorProto.INT64, axes=[1]),
+            "ReduceLogSumExp the one: it is a logarithm of whole numbers",
+        ),
+    ],
+    ids=["logarithm", "logarithm of powers"],
+)
+@pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
+def test_what_tvm_lacks_is_refused_by_name(model: ModelProto, words: str, simplifier: Any) -> None:
+    with pytest.raises(NetworkError, match=words):
+        clean(deepcopy(model), {}, simplifier)
 
 
 def test_places_of_constants_are_constant() -> None:

@@ -44,6 +44,7 @@ from workers.networks.rewriting import (
 from workers.networks.scattering import scattered_by_places
 from workers.networks.shapes import set_static_shapes
 from workers.networks.shuffling import shuffles_with_channels_last
+from workers.networks.whole_numbers import whole_numbers_as_others
 from workers.without import without
 
 Simplifier = Callable[[ModelProto], ModelProto]
@@ -65,6 +66,7 @@ PASSES: tuple[Pass, ...] = (
     powers_of_one_type,
     batch_norms_to_products,
     sort_topk,
+    whole_numbers_as_others,
     one_sided_infinities,
     scalar_depths,
     one_hots_of_their_type,
