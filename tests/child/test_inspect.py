@@ -59,6 +59,17 @@ def test_where_sizes_are_open_they_decide_what_is_written_out(
     assert not operator_types(cleaned(path, {"x": [1, 5, features]})) & {"LSTM", "Celu"}
 
 
+def test_places_of_a_pooling_that_are_read_are_refused_at_once(tmp_path: Path) -> None:
+    sides = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["v", "i"], **sides),
+        helper.make_node("MaxUnpool", ["v", "i"], ["y"], **sides),
+    ]
+    model = model_of(nodes, {"x": ["N", 2, 4, 4]}, {"y": None}, [])
+    with pytest.raises(NetworkError, match="the places of its largest numbers are read"):
+        inspected(model, tmp_path / "network.onnx")
+
+
 @pytest.mark.tvm
 @pytest.mark.parametrize(
     ("model", "words"),

@@ -318,8 +318,29 @@ WHOLE: dict[str, Callable[[], ModelProto]] = {
     "PRelu of int64": lambda: whole("PRelu", TensorProto.INT64, integers(-3)),
     "PRelu of uint32": lambda: whole("PRelu", TensorProto.UINT32, np.asarray([3], np.uint32)),
 }
+NORMALIZED: dict[str, Callable[[], ModelProto]] = {
+    **{
+        f"LayerNormalization of {axis}, scaled by {list(scale.shape)}": lambda axis=axis, scale=scale, rest=rest: one(  # type: ignore[misc]
+            "LayerNormalization", [2, 4, 6], 17, 1 + scale, *rest, axis=axis
+        )
+        for axis, scale, rest in (
+            (1, drawn(6), [drawn(6, seed=1)]),
+            (1, drawn(4, 1), []),
+            (-2, drawn(1), []),
+            (0, drawn(6), [drawn(6, seed=1)]),
+            (-1, drawn(4, 6), [drawn(4, 6, seed=1)]),
+        )
+    },
+    **{
+        f"MeanVarianceNormalization of {len(shape)} axes": lambda shape=shape: model_of(  # type: ignore[misc]
+            [helper.make_node("MeanVarianceNormalization", ["x"], ["y"])], {"x": shape}, {"y": shape}, []
+        )
+        for shape in ([6, 7], [2, 4, 9], [2, 4, 5, 5])
+    },
+}
 FORMS = {
     **WHOLE,
+    **NORMALIZED,
     **OLD,
     **EMPTY_SCALES,
     **PADDED,

@@ -132,9 +132,27 @@ def test_local_functions_are_written_out_in_a_process_that_has_loaded_nothing_el
     assert said.stdout.split() == ["Add"]
 
 
+def layer(*outputs: str) -> ModelProto:
+    node = helper.make_node("LayerNormalization", ["x", "w"], ["y", *outputs], name="the one")
+    named = {name: None for name in ("y", *filter(None, outputs))}
+    return model_of([node], {"x": [2, 6]}, named, [constant("w", forms.drawn(6))])
+
+
+def pooled() -> ModelProto:
+    sides = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["v", "i"], name="the one", **sides),
+        helper.make_node("MaxUnpool", ["v", "i"], ["y"], **sides),
+    ]
+    return model_of(nodes, {"x": [1, 2, 4, 4]}, {"y": None}, [])
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [
+        (layer("m"), "LayerNormalization the one: a mean or a deviation of it is read"),
+        (layer("", "d"), "LayerNormalization the one: a mean or a deviation of it is read"),
+        (pooled(), "MaxPool the one: the places of its largest numbers are read"),
         (
             forms.whole("ReduceLogSum", TensorProto.INT32, axes=[1]),
             "ReduceLogSum the one: it is a logarithm of whole numbers",
@@ -144,12 +162,19 @@ def test_local_functions_are_written_out_in_a_process_that_has_loaded_nothing_el
             "ReduceLogSumExp the one: it is a logarithm of whole numbers",
         ),
     ],
-    ids=["logarithm", "logarithm of powers"],
+    ids=["mean", "deviation", "places", "logarithm", "logarithm of powers"],
 )
 @pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
 def test_what_tvm_lacks_is_refused_by_name(model: ModelProto, words: str, simplifier: Any) -> None:
     with pytest.raises(NetworkError, match=words):
         clean(deepcopy(model), {}, simplifier)
+
+
+def test_outputs_of_training_that_nothing_reads_are_left_out() -> None:
+    model = layer()
+    model.graph.node[0].output.extend(["m", "d"])
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert same(outputs(model), outputs(result))
 
 
 def test_places_of_constants_are_constant() -> None:

@@ -21,6 +21,7 @@ from workers.networks.precision import INTEGER_OPERATORS
 from workers.networks.recurrent import ACTIVATIONS
 from workers.networks.shapes import tensor_shapes
 from workers.networks.subgraphs import nested
+from workers.networks.unmade import refuse_unmade_outputs
 
 OTHERWISE = "export it in float32 or float16, with an operator set and an IR version that it takes"
 
@@ -33,6 +34,7 @@ def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse)
     pulse.tell("phase", name="inspecting", text="reading the network")
     model = load(order["network"])
     inspection, kinds = inspect_model(model), operator_types(model)
+    refuse_unmade_outputs(model)
     del model
     try:
         check_operators(kinds - INTEGER_OPERATORS)

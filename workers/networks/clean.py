@@ -18,7 +18,7 @@ from workers.networks.folding import batch_norms_to_products, fold_batch_norms, 
 from workers.networks.graph import operator_types, prune, told
 from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
-from workers.networks.normalizations import whole_skip_normalizations
+from workers.networks.normalizations import axes_that_there_are, whole_layer_normalizations, whole_skip_normalizations
 from workers.networks.opsets import raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
 from workers.networks.pads import explicit_pads
@@ -44,6 +44,7 @@ from workers.networks.rewriting import (
 from workers.networks.scattering import scattered_by_places
 from workers.networks.shapes import set_static_shapes
 from workers.networks.shuffling import shuffles_with_channels_last
+from workers.networks.unmade import refuse_unmade_outputs
 from workers.networks.whole_numbers import whole_numbers_as_others
 from workers.without import without
 
@@ -53,12 +54,15 @@ Pass = Callable[[ModelProto], str | None]
 PASSES: tuple[Pass, ...] = (
     halves_to_singles,
     drop_unread_outputs,
+    refuse_unmade_outputs,
     whole_skip_normalizations,
     drop_identities,
     fold_constants,
     drop_empty_resize_inputs,
     quantization_to_arithmetic,
     # The sizes of what stands behind operators that are ONNX Runtime's own are known from here on.
+    whole_layer_normalizations,
+    axes_that_there_are,
     whole_resizes,
     explicit_pads,
     recurrences_to_steps,

@@ -8,13 +8,16 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, operator_types, rewrite, told, uses
+from workers.networks.graph import Weights, attribute, operator_types, rewrite, set_attributes, told, uses
+from workers.networks.shapes import tensor_shapes
 
 SKIPPING = "SkipLayerNormalization"
 GAMMA, BETA, BIAS = 2, 3, 4
 """Places of inputs; the last two may be left out."""
 SUM = 3
 """Place of the output that has what was added up; before it are a mean and a deviation for training."""
+_PICTURE = (0, 2, 3)
+"""Axes of a MeanVarianceNormalization that names none."""
 
 
 def whole_skip_normalizations(model: ModelProto) -> str | None:
@@ -55,3 +58,49 @@ def _whole(node: NodeProto, weights: Weights, read: Counter[str]) -> list[NodePr
     del node.input[:], node.output[1:]
     node.input.extend(given)
     return [node, *sums]
+
+
+def whole_layer_normalizations(model: ModelProto) -> str | None:
+    """Scale and bias have a number for all that is normalised together: TVM takes its axes from their rank. What is spread out
+    over those, or lies along other axes, is multiplied and added behind it."""
+    if "LayerNormalization" not in operator_types(model):
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+
+    def split(node: NodeProto) -> list[NodeProto]:
+        shape = shapes.get(node.input[0]) if node.op_type == "LayerNormalization" else None
+        if shape is None or shape.static is None:
+            return []
+        given = [name for name in node.input[1:] if name]
+        wanted = shape.static[attribute(node, "axis", -1) :]
+        if all(name in shapes and shapes[name].static == wanted for name in given):
+            return []
+        result, last = node.output[0], f"{node.output[0]}__normal"
+        one = np.ones(wanted, helper.tensor_dtype_to_np_dtype(shape.dtype))
+        node.input[:], node.output[0] = [node.input[0], weights.put(f"{result}__ones", one)], last
+        nodes = [node]
+        for kind, name in zip(("Mul", "Add"), given, strict=False):
+            nodes.append(helper.make_node(kind, [last, name], [f"{result}__{kind}" if name != given[-1] else result]))
+            last = nodes[-1].output[0]
+        return nodes
+
+    written = rewrite(model.graph, split)
+    return f"{written} layer normalisations were scaled behind them" if written else None
+
+
+def axes_that_there_are(model: ModelProto) -> str | None:
+    """MeanVarianceNormalization names the axes that it looks over, of those that its tensor has: ones that it does not name are
+    a picture's, and nobody would know what size comes out."""
+    if "MeanVarianceNormalization" not in operator_types(model):
+        return None
+    told = 0
+    for node in model.graph.node:
+        shape = tensor_shapes(model).get(node.input[0]) if node.op_type == "MeanVarianceNormalization" else None
+        if shape is None or shape.dims is None:
+            continue
+        axes = attribute(node, "axes")
+        known = [axis for axis in axes or _PICTURE if axis < len(shape.dims)]
+        if known != axes:
+            set_attributes(node, axes=known)
+            told += 1
+    return f"{told} normalisations were told which axes there are" if told else None
