@@ -338,9 +338,17 @@ NORMALIZED: dict[str, Callable[[], ModelProto]] = {
         for shape in ([6, 7], [2, 4, 9], [2, 4, 5, 5])
     },
 }
+SYMMETRIC: dict[str, Callable[[], ModelProto]] = {
+    f"Resize half_pixel_symmetric {mode} by {word}": lambda mode=mode, given=given: one(  # type: ignore[misc]
+        "Resize", IMAGE, 19, None, *given, mode=mode, coordinate_transformation_mode="half_pixel_symmetric"
+    )
+    for mode in ("nearest", "linear", "cubic")
+    for word, given in (("scales", [floats(1, 1, 2, 3)]), ("sizes", [None, integers(1, 4, 10, 5)]))
+}
 FORMS = {
     **WHOLE,
     **NORMALIZED,
+    **SYMMETRIC,
     **OLD,
     **EMPTY_SCALES,
     **PADDED,

@@ -26,6 +26,11 @@ IMAGE = [1, 4, 7, 9]
         ((None, floats(1, 1, 0.5, 1)), {"mode": "nearest"}, "7 times its scale 0.5"),
         ((None, floats(1, 2, 2, 1)), {"mode": "nearest"}, r"\[1, 8, 14, 9\] of \[1, 4, 7, 9\].* channels second"),
         ((None, None, integers(2, 4, 7, 9)), {"mode": "linear"}, r"\[2, 4, 7, 9\] of \[1, 4, 7, 9\]"),
+        (
+            (None, None, integers(1, 4, 14, 1)),
+            {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+            r"aligns the corners of \[1, 4, 14, 1\]",
+        ),
         ((None, None, integers(8, 14)), {"axes": [1, 2]}, r"\[1, 8, 14, 9\] of \[1, 4, 7, 9\]"),
     ],
 )

@@ -48,6 +48,9 @@ def whole_resizes(model: ModelProto) -> str | None:
     written = sum(_write_axes(node, weights, shapes) for node in nodes)
     for node in nodes:
         _refuse_parts_of_pixels(node, weights, shapes)
+        # Of whole pixels both are the same, and others are refused by now.
+        if attribute(node, "coordinate_transformation_mode") == b"half_pixel_symmetric":
+            set_attributes(node, coordinate_transformation_mode=b"half_pixel")
     return told(written, "Resize got the sizes of all its axes", "Resizes got the sizes of all their axes")
 
 
@@ -65,6 +68,12 @@ def _refuse_ignored(node: NodeProto, shapes: Mapping[str, TensorShape]) -> None:
     if before is not None and after is not None and before[:2] != after[:2]:
         reason = f"it makes {list(after)} of {list(before)}, and TVM resizes what stands behind batch and channels only"
         raise NetworkError(_called(node), reason, "export it with the channels second")
+    aligned = attribute(node, "coordinate_transformation_mode") == b"align_corners"
+    if aligned and after is not None and 1 in after[2:]:
+        reason = f"it aligns the corners of {list(after)}, and TVM does not where a size is 1"
+        raise NetworkError(
+            _called(node), reason, "export it with align_corners=False, or take the first pixel by a Slice"
+        )
 
 
 def _write_axes(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape]) -> bool:
