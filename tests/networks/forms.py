@@ -305,6 +305,19 @@ def found(dtype: int) -> ModelProto:
     return model
 
 
+def clipped() -> ModelProto:
+    """A Slice of nothing, joined to all, and twice so, in front of it and alone."""
+    nodes = [
+        helper.make_node("Slice", ["x", "two", "none", "none"], ["s"]),
+        helper.make_node("Reshape", ["s", "sizes"], ["r"]),
+        helper.make_node("Concat", ["r", "x", "x"], ["c"], axis=0),
+        helper.make_node("Concat", ["c", "s"], ["y"], axis=0),
+    ]
+    named = {"two": integers(2), "none": integers(0), "sizes": integers(0, 5)}
+    weights = [constant(name, values) for name, values in named.items()]
+    return model_of(nodes, {"x": [4, 5]}, {"y": None}, weights)
+
+
 WHOLE: dict[str, Callable[[], ModelProto]] = {
     "TopK of int16": lambda: found(TensorProto.INT16),
     "TopK of int8": lambda: found(TensorProto.INT8),
@@ -349,6 +362,7 @@ FORMS = {
     **WHOLE,
     **NORMALIZED,
     **SYMMETRIC,
+    "nothing, joined": clipped,
     **OLD,
     **EMPTY_SCALES,
     **PADDED,

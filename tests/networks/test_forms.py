@@ -147,12 +147,23 @@ def pooled() -> ModelProto:
     return model_of(nodes, {"x": [1, 2, 4, 4]}, {"y": None}, [])
 
 
+def cut() -> ModelProto:
+    nodes = [
+        helper.make_node("Slice", ["x", "two", "none", "none"], ["s"], name="the one"),
+        helper.make_node("ReduceSum", ["s"], ["r"]),
+        helper.make_node("Add", ["x", "r"], ["y"]),
+    ]
+    weights = [constant("two", forms.integers(2)), constant("none", forms.integers(0))]
+    return model_of(nodes, {"x": [4, 5]}, {"y": None}, weights)
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [
         (layer("m"), "LayerNormalization the one: a mean or a deviation of it is read"),
         (layer("", "d"), "LayerNormalization the one: a mean or a deviation of it is read"),
         (pooled(), "MaxPool the one: the places of its largest numbers are read"),
+        (cut(), "Slice the one: nothing is between where it begins and where it ends"),
         (
             forms.whole("ReduceLogSum", TensorProto.INT32, axes=[1]),
             "ReduceLogSum the one: it is a logarithm of whole numbers",
@@ -162,7 +173,7 @@ def pooled() -> ModelProto:
             "ReduceLogSumExp the one: it is a logarithm of whole numbers",
         ),
     ],
-    ids=["mean", "deviation", "places", "logarithm", "logarithm of powers"],
+    ids=["mean", "deviation", "places", "nothing", "logarithm", "logarithm of powers"],
 )
 @pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
 def test_what_tvm_lacks_is_refused_by_name(model: ModelProto, words: str, simplifier: Any) -> None:

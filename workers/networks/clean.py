@@ -12,6 +12,7 @@ from workers.networks.activations import hard_activations_to_clips
 from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
+from workers.networks.emptiness import drop_empty_parts
 from workers.networks.errors import one_line
 from workers.networks.extremes import extremes_within
 from workers.networks.folding import batch_norms_to_products, fold_batch_norms, fold_constants
@@ -61,6 +62,7 @@ PASSES: tuple[Pass, ...] = (
     drop_empty_resize_inputs,
     quantization_to_arithmetic,
     # The sizes of what stands behind operators that are ONNX Runtime's own are known from here on.
+    drop_empty_parts,
     whole_layer_normalizations,
     axes_that_there_are,
     whole_resizes,
