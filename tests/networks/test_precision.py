@@ -9,11 +9,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from tests.zoo import constant, half, model_of, quantised, tiny
+from tests.zoo import ZOO, constant, half, model_of, quantised, tiny
 from workers.networks import quantized_operators
+from workers.networks.check import load
 from workers.networks.errors import NetworkError
 from workers.networks.inspect import inspect, inspect_model
-from workers.networks.precision import INTEGER_OPERATORS, how_computed
+from workers.networks.precision import INTEGER_OPERATORS, how_computed, multiplies_computed_integers
 from workers.networks.tolerance import HALF, QUANTISED, ROUNDED, SINGLE, STEPS, Tolerance, tolerances
 
 
@@ -211,3 +212,10 @@ def test_integers_are_measurements_only_behind_a_quantisation() -> None:
     summed = helper.make_node("MatMulInteger", ["q", "w"], ["y"])
     nodes, weights = pairs(summed, scales=1)
     assert of(nodes, [*weights, constant("w", np.eye(8, dtype=np.int8))], TensorProto.INT32) == QUANTISED
+
+
+@pytest.mark.parametrize(("name", "computed"), [("tiny", False), ("mobilenet_like", False), ("tiny_attention", True)])
+def test_products_of_computed_integers_are_an_attention_s(zoo_cache: Path, name: str, computed: bool) -> None:
+    """Others are compared with ONNX Runtime's integer kernels, which round as the library does."""
+    assert multiplies_computed_integers(load(quantised(zoo_cache, name))) is computed
+    assert not multiplies_computed_integers(load(ZOO[name](zoo_cache))), "in real numbers it is no matter"
