@@ -992,7 +992,7 @@ def test_the_headline_is_one_figure_and_says_which(site: Site, browser: Any) -> 
     site.tell("events", run=run, told=[line])
     open_run(browser, site, run)
     until(lambda: part(browser, "of") == "sum of operators")
-    alone = lambda latency: f"operators alone {humans.significant(0.01 / latency, 2)} x faster than ONNX Runtime"  # noqa: E731
+    alone = lambda latency: f"operators alone {humans.significant(0.01 / latency)} x faster than ONNX Runtime"  # noqa: E731
     until(lambda: f"{alone(told['latency'])}; the whole network is timed with the library" in part(browser, "gains"))
     assert part(browser, "gains").count(" than ") == 1
     whole = {"kind": "end_to_end", "clock": 61.0, "seconds": 0.005, "spread": 4e-5, "runs": 9}

@@ -13,7 +13,7 @@ from tests import zoo
 from tests.tvm_backend.local import spec_of
 from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
-from workers.child.tune import tune
+from workers.child.tune import NothingToTune, tune
 from workers.messages.channel import ControlReader
 from workers.messages.known import Name, Point, encode_known, points_of, records
 from workers.messages.spec import COMPUTE, Budget
@@ -61,7 +61,7 @@ def test_where_only_products_are_to_be_tuned_and_there_are_none_the_next_step_is
     )
     spec = spec_of(tmp_path / "one.onnx", operators=COMPUTE, budget=Budget(trials=8)).to_json()
     pulse = Pulse([].append, RunClock(0.0))
-    with pytest.raises(ValueError, match="tune all its operators"):
+    with pytest.raises(NothingToTune, match="no convolutions and matrix products to tune alone"):
         tune({"spec": spec, "work_dir": str(tmp_path)}, ControlReader(), pulse)
     pulse.close()
 

@@ -156,7 +156,7 @@ def test_compile_verifies_and_packs(compiled: Compiled) -> None:
     end_to_end = next(event for event in heard if event["kind"] == "end_to_end")
     assert end_to_end["verified"]
     packing = next(place for place, event in enumerate(heard) if event.get("name") == "packing")
-    assert heard[packing + 1]["text"].startswith("the library is ready: ")
+    assert any(event.get("text", "").startswith("the library is ready: ") for event in heard[packing:])
     baseline = next(event for event in heard if event["kind"] == "baseline")
     assert (baseline["name"], baseline["threads"]) == ("ONNX Runtime", THREADS)
 

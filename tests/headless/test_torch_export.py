@@ -32,7 +32,7 @@ def test_what_a_killed_conversion_left_goes_and_what_another_is_at_stays(
 ) -> None:
     source, out = tmp_path / "network.pt2", tmp_path / "out"
     source.write_bytes(b"anything")
-    left = out / "convert-killed"
+    left = out / ".tuningsite-convert-killed"
     left.mkdir(parents=True)
     (left / "large").write_bytes(b"1")
     seen = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workers.messages.orders import FUTILE, best_of, compile_order, latency_of, tune_order, unfinished
+from workers.messages.orders import FUTILE, REPEATED, best_of, compile_order, latency_of, tune_order, unfinished
 
 OPERATORS = [{"index": 0, "key": "a", "weight": 2}, {"index": 1, "key": "b", "weight": 1}]
 
@@ -44,6 +44,10 @@ def test_an_operator_of_few_configurations_is_given_up_after_all_of_them() -> No
     assert [one["index"] for one in unfinished(rows, operators)] == [1]
     assert unfinished([*rows, measured(1, None, 1)], operators) == []
     assert unfinished([*rows, {**measured(1, None, 1), "cause": "duplicate"}], operators) == []
+    many = [{**operator, "configurations": 1e4} for operator in OPERATORS]
+    again = [{**measured(1, None, choice), "cause": "duplicate"} for choice in range(1, REPEATED)]
+    assert unfinished([*rows, *again], many) == []
+    assert [one["index"] for one in unfinished([*rows, *again[1:]], many)] == [1]
 
 
 def test_a_layout_that_made_no_difference_is_left_open(tmp_path: Path) -> None:

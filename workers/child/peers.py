@@ -167,7 +167,7 @@ def in_turns(
             spent += time.monotonic() - began
         yield pair
         if sum(pair[0]) > look:
-            ours, pair = None, ([], pair[1])
+            ours, pair, spent = None, ([], pair[1]), 0.0
         if max(map(sum, pair)) > LONG or (turn + 1 >= LEAST and spent > LONGEST):
             return
 

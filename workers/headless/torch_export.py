@@ -15,7 +15,7 @@ from workers.headless.errors import UserMistake
 from workers.messages.folders import passing_folder, remove_tree
 from workers.messages.whole import whole
 
-EXTENSION, FOLDER = ".pt2", "convert-"
+EXTENSION, FOLDER = ".pt2", ".tuningsite-convert-"
 
 
 def as_onnx(network: Path, out: Path, allowed: bool) -> Path:
@@ -34,7 +34,8 @@ def as_onnx(network: Path, out: Path, allowed: bool) -> Path:
     if not kept.exists():
         with _alone(out) as alone:
             for left in out.glob(f"{FOLDER}*") if alone else ():  # by a command that was killed
-                remove_tree(left)
+                if left.is_dir() and not left.is_symlink():
+                    remove_tree(left)
             if not kept.exists():
                 _convert(network, out, kept)
     return kept

@@ -172,7 +172,7 @@ def _tuned(
         with spending("command/archive"):
             _conclude(directory.path.parent / f"{name}.zip", directory, ending, result, operators)
     if broken:
-        Display.say("the run broke off before its end, as told above; --resume goes on with it")
+        Display.say("the run broke off before its end, as told above")
     return int(broken is not None)
 
 

@@ -15,9 +15,9 @@ from workers.messages.spec import AUTO
 
 Row = Mapping[str, Any]
 
-FUTILE = 4
+FUTILE, REPEATED = 4, 64
 """Configurations of an operator that failed, and none that ran, before the library is made with its plain loops; of one that
-has fewer all of them."""
+has fewer all of them, or so many that made programs which had failed: a search gives up there."""
 WAITED = "waited"
 """The term of a slot that says for how many of its seconds others had the machine."""
 TAKEN_UP = ("decided_by_belief", "differs_from_round_robin", "expected")
@@ -65,7 +65,7 @@ def unfinished(measurements: Iterable[Row], operators: Iterable[Row]) -> list[Ro
 def futile(tried: int, configurations: float, repeated: int = 0) -> bool:
     """Whether an operator of so many `configurations` is given up, of which so many were `tried` and none ran, and so many
     more made programs that were among these: all of them may be one."""
-    return tried >= FUTILE or tried + repeated >= configurations
+    return tried >= FUTILE or tried + repeated >= min(configurations, REPEATED)
 
 
 def latest(measurements: Iterable[Row]) -> list[Row]:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, operator_types, rewrite
+from workers.networks.graph import Weights, attribute, operator_types, rewrite, told
+from workers.networks.indices import CLIPS_BY_INPUTS
+from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
@@ -20,11 +22,14 @@ def extremes_within(model: ModelProto) -> str | None:
     if not KINDS & operator_types(model):
         return None
     shapes, weights = tensor_shapes(model), Weights(model.graph)
-    rewritten = rewrite(model.graph, lambda node: _within(node, shapes, weights))
-    return f"{rewritten} places of extremes were kept within their axis" if rewritten else None
+    clips = opset(model) >= CLIPS_BY_INPUTS
+    rewritten = rewrite(model.graph, lambda node: _within(node, shapes, weights, clips))
+    return told(
+        rewritten, "place of an extreme was kept within its axis", "places of extremes were kept within their axes"
+    )
 
 
-def _within(node: NodeProto, shapes: Mapping[str, TensorShape], weights: Weights) -> list[NodeProto]:
+def _within(node: NodeProto, shapes: Mapping[str, TensorShape], weights: Weights, clips: bool) -> list[NodeProto]:
     data = shapes.get(node.input[0]) if node.op_type in KINDS else None
     if data is None or data.static is None:
         return []
@@ -34,4 +39,6 @@ def _within(node: NodeProto, shapes: Mapping[str, TensorShape], weights: Weights
     least, most = (
         weights.put(f"{name}__{word}", np.asarray(place)) for word, place in (("least", 0), ("most", size - 1))
     )
+    if clips:  # which fuses
+        return [node, helper.make_node("Clip", [found, least, most], [name])]
     return [node, helper.make_node("Min", [found, most], [under]), helper.make_node("Max", [under, least], [name])]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Array, Weights, attribute, operator_types, rewrite
+from workers.networks.graph import Array, Weights, attribute, operator_types, rewrite, told
 from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
@@ -23,7 +23,11 @@ def scattered_by_places(model: ModelProto) -> str | None:
         return None
     shapes, weights = tensor_shapes(model), Weights(model.graph)
     rewritten = rewrite(model.graph, lambda node: _by_places(node, shapes, weights))
-    return f"{rewritten} ScatterElements of parts were written as ScatterND" if rewritten else None
+    return told(
+        rewritten,
+        "ScatterElements of a part was written as ScatterND",
+        "ScatterElements of parts were written as ScatterND",
+    )
 
 
 def _by_places(node: NodeProto, shapes: Mapping[str, TensorShape], weights: Weights) -> list[NodeProto]:

@@ -59,7 +59,8 @@ class _Reads:
 def _by_element(block: Any, indices: Any, shape: Any) -> bool:
     """Along an axis of one element, as a bias has, there is no other."""
     variables = {iter_var.var for iter_var in block.iter_vars}
-    places = [index for index, size in zip(indices, shape, strict=True) if int(size) > 1]
+    known = [int(size) if isinstance(size, tirx.IntImm) else None for size in shape]
+    places = [index for index, size in zip(indices, known, strict=True) if size != 1]
     return len(set(places)) == len(places) and all(index in variables for index in places)
 
 

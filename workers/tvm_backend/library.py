@@ -38,7 +38,7 @@ def _apart(mod: tvm.IRModule) -> tuple[tvm.IRModule, tvm.IRModule]:
     functions = dict(mod.functions_items())
     opaque = {variable: function for variable, function in functions.items() if _opaque(function)}
     others = {variable: function for variable, function in functions.items() if variable not in opaque}
-    return tvm.IRModule(others, attrs=mod.attrs), tvm.IRModule(opaque)
+    return tvm.IRModule(others, attrs=mod.attrs, global_infos=mod.global_infos), tvm.IRModule(opaque)
 
 
 def _opaque(function: Any) -> bool:
@@ -53,8 +53,8 @@ def compile_network(
 ) -> relax.VMExecutable:
     """The whole network; an operator without a record stays a naive serial loop, or on a GPU TVM's plain schedule: TVM untuned.
 
-    `code`: what machine code is made for, where that is not the `target` of the records. At LLVM's third level its vectoriser
-    breaks plain loops here and there ("instruction does not dominate all uses").
+    `code`: what machine code is made for, else the `target` at LLVM's second level: at the third its vectoriser breaks plain
+    loops here and there ("instruction does not dominate all uses").
     """
     mod = imported.mod
     if records is not None:

@@ -59,8 +59,10 @@ def _stop(job: Job) -> bool:
         _want(job, "stop")
     elif not (job.state == State.FAILED or _stopped(job) or _end(job)):
         return False
-    # Of these nobody else needs any: other runs of the same work have jobs for their baselines themselves.
-    end_waiting(Job.objects.filter(run__job=job))
+    # Of these nobody else needs any: other runs of the same work have jobs for their baselines themselves. A run that failed
+    # may go on, and is compared then.
+    beside = Job.objects.filter(run__job=job)
+    end_waiting(beside.filter(task=Job.Task.COMPILE) if job.state == State.FAILED else beside)
     return True
 
 

@@ -129,7 +129,7 @@ export class Headline {
     if (!whole && run.latency && curve[0]?.[1] > MORE * run.latency) parts.push(["", ratio(curve[0][1] / run.latency), " since first measured, sum of operators"]);
     if (whole && run.latency) parts.push(["sum of operators ", latency(run.latency), `; end to end is ${ratio(seconds / run.latency)} that`]);
     if (seconds && !library && baselines.length) {
-      const told = baselines.map((line) => `${faster(line.seconds / seconds, 2)} than ${named(line)}`).join(" and ");
+      const told = baselines.map((line) => `${faster(line.seconds / seconds)} than ${named(line)}`).join(" and ");
       parts.push([`operators alone ${told}; the whole network is timed with the library`, "", ""]);
     }
     const text = JSON.stringify(parts);

@@ -14,6 +14,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import transaction
 
 from apps.operations.site_command import SiteCommand
+from apps.tuning.requests.limits import LATER
 from apps.tuning.states import ACTIVE
 
 RUNS_SITE = "({} runs this site: it has the machine measured again and adds devices)"
@@ -86,7 +87,7 @@ class Command(SiteCommand):
             get_user_model().objects.filter(pk=user.pk).update(is_active=False, is_staff=False)
             if follower:
                 get_user_model().objects.filter(username=follower).update(is_staff=True)
-            networks, jobs = user.networks.count(), user.jobs.filter(state__in=ACTIVE).count()
+            networks, jobs = user.networks.count(), user.jobs.filter(state__in=ACTIVE).exclude(LATER).count()
         left = f"; what it has stays (networks: {networks}, jobs that go on: {jobs})" if networks or jobs else ""
         self.stdout.write(f"{name} is closed, and signed out everywhere{left}")
         if follower:

@@ -22,6 +22,7 @@ from apps.operations.arguments import above_zero, count
 from apps.operations.site_command import SiteCommand
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
+from apps.tuning.requests.limits import LATER
 from apps.tuning.states import ACTIVE
 from workers.messages.spec import Budget
 
@@ -63,7 +64,7 @@ class Command(SiteCommand):
         )
 
     def _rate(self, owner: Any, network: Network, options: dict[str, Any], seed: int, viewed: bool) -> float:
-        _until(lambda: not Job.objects.filter(state__in=ACTIVE).exists(), "the site to be idle")
+        _until(lambda: not Job.objects.filter(state__in=ACTIVE).exclude(LATER).exists(), "the site to be idle")
         target = services.ensure_local_target()
         run = services.create_run(owner, network, target, "auto", Budget(seconds=options["seconds"]), seed=seed)
         with viewer(owner, run, options["address"]) if viewed else nullcontext():
