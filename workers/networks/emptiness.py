@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import ModelProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import operator_types, prune, uses
+from workers.networks.graph import operator_types, prune, told, uses
 from workers.networks.shapes import tensor_shapes
 
 
@@ -30,4 +30,8 @@ def drop_empty_parts(model: ModelProto) -> str | None:
         if node.op_type == "Slice" and node.output[0] in empty and node.output[0] in read:
             reason = "nothing is between where it begins and where it ends, and TVM cuts no empty tensors out"
             raise NetworkError(f"Slice {node.name or node.output[0]}", reason, "export the network without it")
-    return f"{dropped} parts without elements were left out of concatenations" if dropped else None
+    return told(
+        dropped,
+        "part without elements was left out of a concatenation",
+        "parts without elements were left out of concatenations",
+    )

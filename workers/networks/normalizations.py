@@ -85,7 +85,7 @@ def whole_layer_normalizations(model: ModelProto) -> str | None:
         return nodes
 
     written = rewrite(model.graph, split)
-    return f"{written} layer normalisations were scaled behind them" if written else None
+    return told(written, "layer normalisation was scaled behind it", "layer normalisations were scaled behind them")
 
 
 def axes_that_there_are(model: ModelProto) -> str | None:
@@ -93,7 +93,7 @@ def axes_that_there_are(model: ModelProto) -> str | None:
     a picture's, and nobody would know what size comes out."""
     if "MeanVarianceNormalization" not in operator_types(model):
         return None
-    told = 0
+    rewritten = 0
     for node in model.graph.node:
         shape = tensor_shapes(model).get(node.input[0]) if node.op_type == "MeanVarianceNormalization" else None
         if shape is None or shape.dims is None:
@@ -102,5 +102,7 @@ def axes_that_there_are(model: ModelProto) -> str | None:
         known = [axis for axis in axes or _PICTURE if axis < len(shape.dims)]
         if known != axes:
             set_attributes(node, axes=known)
-            told += 1
-    return f"{told} normalisations were told which axes there are" if told else None
+            rewritten += 1
+    return told(
+        rewritten, "normalisation was told which axes there are", "normalisations were told which axes there are"
+    )

@@ -194,7 +194,9 @@ def one_hots_of_their_type(model: ModelProto) -> str | None:
         return [node, helper.make_node("Cast", [node.output[0]], [result], to=values.dtype)]
 
     rewritten = rewrite(model.graph, cast)
-    return f"{rewritten} OneHots were cast to the numbers that they have" if rewritten else None
+    return told(
+        rewritten, "OneHot was cast to the numbers that it has", "OneHots were cast to the numbers that they have"
+    )
 
 
 HALF_PIXELS = 16

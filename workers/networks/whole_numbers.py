@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, operator_types, rewired, rewrite
+from workers.networks.graph import Weights, operator_types, rewired, rewrite, told
 from workers.networks.shapes import tensor_shapes
 
 _UNSIGNED = frozenset(int(t) for t in (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64))
@@ -28,7 +28,9 @@ def whole_numbers_as_others(model: ModelProto) -> str | None:
         return [] if shape is None or shape.dtype not in _WHOLE else _RULES[node.op_type](node, shape.dtype, weights)
 
     count = rewrite(model.graph, written)
-    return f"{count} operators on whole numbers were written by others" if count else None
+    return told(
+        count, "operator on whole numbers was written by others", "operators on whole numbers were written by others"
+    )
 
 
 def _topk(node: NodeProto, dtype: int, weights: Weights) -> list[NodeProto]:

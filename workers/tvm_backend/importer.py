@@ -157,16 +157,8 @@ def _lower_for_gpu(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule
 
 def _whole(mod: tvm.IRModule) -> tvm.IRModule:
     """Raises ValueError for an operator that has no program: TVM leaves it as it is, and cannot compile it."""
-    left = set[str]()
-
-    def visit(expr: Any) -> None:
-        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op) and expr.op.name.startswith(COMPUTING):
-            left.add(f"{expr.op.name} of {expr.args[0].ty}")
-
-    for function in mod.functions.values():
-        if isinstance(function, relax.Function):
-            relax.analysis.post_order_visit(function, visit)
-    if left:
+    operators = (call for call in _calls(mod) if isinstance(call.op, tvm.ir.Op) and call.op.name.startswith(COMPUTING))
+    if left := {f"{call.op.name} of {call.args[0].ty}" for call in operators}:
         raise ValueError(f"TVM has no program for {', '.join(sorted(left))}")
     return mod
 
@@ -198,13 +190,18 @@ def last_line(error: Exception) -> str:
 
 def calls(mod: tvm.IRModule) -> list[str]:
     """Names of the TensorIR functions in the order in which the network calls them, repetitions included."""
-    names: list[str] = []
+    to_programs = tvm.ir.Op.get("relax.call_tir")
+    return [call.args[0].name_hint for call in _calls(mod) if call.op.same_as(to_programs)]
+
+
+def _calls(mod: tvm.IRModule) -> list[relax.Call]:
+    found: list[relax.Call] = []
 
     def visit(expr: Any) -> None:
-        if isinstance(expr, relax.Call) and expr.op.same_as(tvm.ir.Op.get("relax.call_tir")):
-            names.append(expr.args[0].name_hint)
+        if isinstance(expr, relax.Call):
+            found.append(expr)
 
     for function in mod.functions.values():
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function, visit)
-    return names
+    return found

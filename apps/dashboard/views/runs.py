@@ -84,7 +84,7 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
     mine = Network.objects.filter(owner=request.user)  # type: ignore[misc]
     return {
         "form": form,
-        "missing": [] if form.is_bound else [name for name in ("network", "target") if _missing(form, name)],
+        "missing": [] if form.is_bound else [said for name in ("network", "target") if (said := _missing(form, name))],
         "method": str(form["method"].value()),
         "everyday": [words for group in methods.GROUPS if group.everyday for words in group.methods],
         "others": [group for group in methods.GROUPS if not group.everyday],
@@ -99,11 +99,11 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
     }
 
 
-def _missing(form: NewRun, name: str) -> bool:
-    """Whether the address names one that is not offered, so that a browser shows another in its place."""
-    asked = str(form.initial.get(name, ""))
-    queryset = form.fields[name].queryset  # type: ignore[attr-defined]
-    return bool(asked) and asked not in map(str, queryset.values_list("pk", flat=True))
+def _missing(form: NewRun, name: str) -> str:
+    """What is to be said where the address names one that is not offered, so that a browser shows another in its place."""
+    asked, field = str(form.initial.get(name, "")), form.fields[name]
+    offered = map(str, field.queryset.values_list("pk", flat=True))  # type: ignore[attr-defined]
+    return str(field.error_messages["invalid_choice"]) if asked and asked not in offered else ""
 
 
 def _started(request: HttpRequest, form: NewRun) -> TuningRun:
