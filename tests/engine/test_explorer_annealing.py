@@ -142,3 +142,12 @@ def test_the_pool_equals_sorting_everything() -> None:
     everything = {row: float(np.asarray(row) @ weights) for row in map(tuple, rows.tolist()) if row not in visited}
     assert pool.scores == pytest.approx(sorted(everything.values(), reverse=True)[:25])
     assert len({tuple(row) for row in pool.rows.tolist()}) == 25
+
+
+def test_every_move_changes_one_knob() -> None:
+    asked: list[Choices] = []
+    explorer = SimulatedAnnealing(np.random.default_rng(0), chains=16, steps=20, hot=0.0, elite=0.0)
+    explorer.explore(CONVOLUTION, lambda choices: asked.append(choices) or np.full(len(choices), -len(asked)), 4, set())
+    begun, *moved = asked  # each is scored below the ones before, and no move is taken
+    assert len(moved) == 20
+    assert all((np.count_nonzero(points != begun, axis=1) == 1).all() for points in moved)

@@ -18,7 +18,7 @@ FLOPS = 1e11
 
 
 class SimulatedAnnealing:
-    """AutoTVM's explorer (Chameleon, Table 8): every chain moves one random knob to a random value a step.
+    """AutoTVM's explorer (Chameleon, Table 8): every chain moves one random knob to another random value a step.
 
     A move to a score lower by d is accepted with probability exp(-d / temperature); the temperature falls linearly from
     `hot` to 0 within a call. `differences` says of what d is one: "log", of log2 speeds, so that temperature 1 forgives
@@ -85,7 +85,7 @@ class SimulatedAnnealing:
         rows = np.arange(len(points))
         shape = (self._steps, len(points))
         knobs = movable[self._rng.integers(0, movable.size, size=shape)]
-        values = (self._rng.random(shape) * sketch.sizes[knobs]).astype(np.int32)
+        others = (self._rng.random(shape) * (sketch.sizes[knobs] - 1)).astype(np.int32)
         luck = np.log(1.0 - self._rng.random(shape))
         scores = score(points)
         pool.offer(points, scores)
@@ -95,7 +95,8 @@ class SimulatedAnnealing:
         step, idle = 0, 0
         while step < self._steps and idle < self._patience:
             moved = points.copy()
-            moved[rows, knobs[step]] = values[step]
+            knob, other = knobs[step], others[step]
+            moved[rows, knob] = other + (other >= points[rows, knob])
             reached = score(moved)
             temperature = self._hot * (1.0 - step / self._steps)
             rise = reached - scores if self._unit is None else self._unit * (np.exp2(reached) - np.exp2(scores))
