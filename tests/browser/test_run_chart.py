@@ -192,7 +192,8 @@ def test_why_there_is_no_curve_is_said_within_its_field(site: Site, browser: Any
         assert sign * notice[side] >= sign * field[side], side
     assert notice["background"] not in ("rgba(0, 0, 0, 0)", "transparent")
     site.tell("events", run=run, told=[baseline("ONNX Runtime", 0.01)])
-    until(lambda: (line := browser.execute_script(LINE)) and (width < 700 or line < notice["top"]))  # a lone one is seen
+    # A lone one is seen.
+    until(lambda: (line := browser.execute_script(LINE)) and (width < 700 or line < notice["top"]))
     # A line ends with a word, of a name too.
     lines = browser.execute_script(LINES)
     text = "".join(notice["text"].split())
