@@ -11,7 +11,7 @@ from workers.engine.sampler import SAMPLERS
 pytestmark = pytest.mark.parametrize("name", sorted(SAMPLERS))
 
 
-@pytest.mark.parametrize(("candidates", "count"), [(64, 16), (16, 16), (5, 16), (1, 1), (0, 4), (9, 0)])
+@pytest.mark.parametrize(("candidates", "count"), [(64, 16), (16, 16), (5, 16), (1, 1)])
 def test_a_plan_holds_at_most_count_distinct_choices_of_the_sketch(name: str, candidates: int, count: int) -> None:
     choices = CONVOLUTION.unvisited(np.random.default_rng(1), candidates, set())
     scores = -np.arange(candidates, dtype=np.float64)

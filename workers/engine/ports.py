@@ -123,7 +123,7 @@ class Explorer(Protocol):
     begun: Choices | None
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
-        """Up to `count` distinct unvisited choices, best score first, as (n, k), and how many steps were walked."""
+        """Up to `count` (from 1) distinct unvisited choices, best score first, as (n, k), and how many steps were walked."""
         ...
 
     def state(self) -> State: ...
@@ -147,8 +147,8 @@ class Sampler(Protocol):
         count: int,
         visited: Collection[tuple[int, ...]],
     ) -> Choices:
-        """At most `count` distinct rows; fewer when that many stand for all candidates. Candidates come best first and
-        unvisited; rows need not be candidates, but none is in `visited`."""
+        """At most `count` distinct rows; fewer when that many stand for all candidates, of which there is one at least.
+        They come best first and unvisited; rows need not be candidates, but none is in `visited`. `count` starts at 1."""
         ...
 
 

@@ -89,9 +89,6 @@ class Evolutionary:
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         pool = Pool(count, len(sketch.knobs), visited)
-        self.figures, self.begun = {}, pool.rows
-        if count < 1:
-            return pool.rows, 0
         affordable = self._population * (self._generations + 1) if self._exhaustive else 0
         if whole := exhaust(sketch, score, pool, affordable):
             self.figures, self.begun = whole.figures, None

@@ -62,9 +62,6 @@ class SimulatedAnnealing:
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         pool = Pool(count, len(sketch.knobs), visited)
-        self.figures, self.begun = {}, pool.rows
-        if count < 1:
-            return pool.rows, 0
         if whole := exhaust(sketch, score, pool, self._chains * self._steps if self._exhaustive else 0):
             self.figures, self.begun = whole.figures, None
             return pool.rows, 1

@@ -75,9 +75,6 @@ class Adaptive:
         visited: Collection[tuple[int, ...]],
     ) -> Choices:
         count = min(count, len(candidates))
-        if count < 1:
-            self.figures = {"clusters": 0, "synthesised": 0}
-            return candidates[:0]
         table = self._table(sketch, candidates)
         labels, centres = self._clusters(table, count)
         away = np.square(table - centres[labels]).sum(axis=1)

@@ -58,9 +58,6 @@ class AdaptiveProgram:
         visited: Collection[tuple[int, ...]],
     ) -> Choices:
         count = min(count, len(candidates))
-        if count < 1:
-            self.figures = {"clusters": 0, "synthesised": 0}
-            return candidates[:0]
         rng = np.random.default_rng([self._seed, len(visited)])  # another plan of the same candidates has other luck
         widest = np.sort(np.argsort(-sketch.sizes, kind="stable")[:WIDEST])
         found = self._clusters(candidates[:, widest], count, rng)

@@ -25,4 +25,4 @@ class Greedy:
         count: int,
         visited: Collection[tuple[int, ...]],
     ) -> Choices:
-        return candidates[: max(count, 0)]
+        return candidates[:count]

@@ -64,9 +64,6 @@ class PPO:
 
     def explore(self, sketch: Sketch, score: Score, count: int, visited: set[tuple[int, ...]]) -> tuple[Choices, int]:
         pool = Pool(count, len(sketch.knobs), visited)
-        self.figures, self.begun = {}, pool.rows
-        if count < 1:
-            return pool.rows, 0
         numbers = self._settings
         if whole := exhaust(sketch, score, pool, numbers.episodes * numbers.steps if numbers.exhaustive else 0):
             self.figures, self.begun = whole.figures, None
