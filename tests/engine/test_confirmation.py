@@ -14,8 +14,9 @@ from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.history import History
 from workers.engine.known import Known, Point
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.proposer import GuidedProposer, Search
+from workers.engine.proposer import GuidedProposer
 from workers.engine.sampler import Greedy
+from workers.engine.search import Search
 from workers.engine.space import Configuration
 
 SHARE = 0.03

@@ -13,8 +13,9 @@ from workers.engine.cost_model import RandomForest, XGBoost
 from workers.engine.errors import UnknownPart
 from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.ports import CostModel
-from workers.engine.proposer import GuidedProposer, Search
+from workers.engine.proposer import GuidedProposer
 from workers.engine.sampler import Greedy
+from workers.engine.search import Search
 
 CONTEXTUAL: dict[str, Any] = {"contextual": True, "acquisition": "expected_improvement"}
 

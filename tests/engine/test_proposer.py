@@ -16,8 +16,9 @@ from workers.engine.cost_model import XGBoost
 from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, CostModel, Outcome, Prediction
-from workers.engine.proposer import GuidedProposer, Search
+from workers.engine.proposer import GuidedProposer
 from workers.engine.sampler import Greedy
+from workers.engine.search import Search
 from workers.engine.space import Configuration, Features, Operator, Sketch
 from workers.messages.causes import LARGE
 

@@ -16,7 +16,8 @@ from workers.engine.history import History
 from workers.engine.known import Known, Point
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.proposer import GuidedProposer, Search
+from workers.engine.proposer import GuidedProposer
+from workers.engine.search import Search
 from workers.engine.space import Configuration, Operator, Sketch
 from workers.engine.transfer import LEAST, LOANS, Neighbours, extents, placed
 

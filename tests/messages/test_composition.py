@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from workers.engine.methods import METHODS, Rhythm, method
-from workers.engine.proposer import Search
 from workers.engine.sampler import SAMPLERS, Adaptive, AdaptiveProgram
+from workers.engine.search import Search
 from workers.messages.composition import BROUGHT, CHOOSING, CLUSTERING, EVOLVING, MOST, POOL, Composition, inherited
 
 PARTS = {"explorer": "simulated_annealing", "sampler": "greedy", "cost_model": "xgboost"}

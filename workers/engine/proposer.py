@@ -191,6 +191,3 @@ class GuidedProposer:
 
     def _unused_starts(self) -> list[Configuration]:
         return self._history.unvisited(self._starts)
-
-
-__all__ = ["GuidedProposer", "Search"]

@@ -59,13 +59,13 @@ def _ranked(sketch: Sketch, machine: Machine | Gpu, count: int) -> Choices:
     rng = np.random.default_rng(0)
     drawn = np.unique(sketch.random(rng, min(DRAWS, 4 * sketch.size)), axis=0)
     best = drawn[np.argsort(_penalty(sketch, drawn, machine), kind="stable")[:count]]
-    # Few draws keep every rule: each of the best is led to where changing one knob alone makes it no better.
-    choices = np.unique([_led(sketch, row, machine) for row in best], axis=0)
+    # Few draws keep every rule: each of the best descends to where changing one knob alone makes it no better.
+    choices = np.unique([_descended(sketch, row, machine) for row in best], axis=0)
     choices = np.concatenate([choices, best[: count - len(choices)]])
     return choices[np.argsort(_penalty(sketch, choices, machine), kind="stable")]
 
 
-def _led(sketch: Sketch, row: Choices, machine: Machine | Gpu) -> Choices:
+def _descended(sketch: Sketch, row: Choices, machine: Machine | Gpu) -> Choices:
     """Coordinate descent on the penalty, from one configuration, shape (knobs,)."""
     for _ in range(SWEEPS):
         before = row

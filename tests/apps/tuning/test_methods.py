@@ -32,8 +32,7 @@ from workers.engine.errors import IllegalMethod
 from workers.engine.methods import METHODS, Rhythm, method
 from workers.engine.methods import ROLES as PARTS_OF_A_METHOD
 from workers.engine.methods.method import REGISTRIES
-from workers.engine.proposer import Search
-from workers.engine.search import FEATURES
+from workers.engine.search import FEATURES, Search
 from workers.landscapes.parameters import resolved
 
 RESULTS = Path(__file__).parents[3] / "workers/benchmarks/RESULTS.md"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers.engine.evaluator.estimate import SHORTEST_RUN, SINGLE_RUN_SPREAD
-from workers.engine.evaluator.rejection import hopeless
+from workers.engine.evaluator.rejection import check_reject, hopeless
 
 _FEW = 4
 _REJECTION_RUNS = 3
@@ -51,8 +51,7 @@ class AdaptiveEvaluator:
                 f"most {self.most} must be above batches {self.batches}; seconds {self.seconds}, "
                 f"epsilon {self.epsilon}, z {self.z} and shortest {self.shortest} must not be negative"
             )
-        if self.reject != 0 and self.reject < 1:
-            raise ValueError(f"reject {self.reject} would cut programs faster than the incumbent; use 0, or 1 and more")
+        check_reject(self.reject)
 
     def more(self, times: Sequence[float], incumbent: float | None) -> int:
         """What completes the batch in hand or makes the next one; a single run first where it may reject."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers.engine.evaluator.estimate import SHORTEST_RUN, estimate
-from workers.engine.evaluator.rejection import hopeless
+from workers.engine.evaluator.rejection import check_reject, hopeless
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ class FixedEvaluator:
             raise ValueError(
                 f"runs {self.runs} must be from 1 to most {self.most}; seconds, z and shortest must not be negative"
             )
-        if self.reject != 0 and self.reject < 1:
-            raise ValueError(f"reject {self.reject} would cut programs faster than the incumbent; use 0, or 1 and more")
+        check_reject(self.reject)
         estimate([1.0], self.statistic)
 
     def more(self, times: Sequence[float], incumbent: float | None) -> int:

@@ -7,6 +7,12 @@ from collections.abc import Sequence
 from workers.engine.evaluator.estimate import estimate
 
 
+def check_reject(reject: float) -> None:
+    """Raises ValueError where it would cut what `hopeless` must not."""
+    if reject != 0 and reject < 1:
+        raise ValueError(f"reject {reject} would cut programs faster than the incumbent; use 0, or 1 and more")
+
+
 def hopeless(times: Sequence[float], incumbent: float | None, reject: float, runs: int, z: float) -> bool:
     """Whether `times` (s) show that their program cannot reach `incumbent` (s); False without an incumbent or run.
 

@@ -14,10 +14,11 @@ from workers.engine.explorer import EXPLORERS
 from workers.engine.known import NOTHING, Known
 from workers.engine.methods import libraries
 from workers.engine.ports import CostModel, Evaluator, Explorer, Proposer, Sampler
-from workers.engine.proposer import GuidedProposer, Search
+from workers.engine.proposer import GuidedProposer
 from workers.engine.registry import make
 from workers.engine.sampler import SAMPLERS
 from workers.engine.scheduler import SCHEDULERS
+from workers.engine.search import Search
 from workers.engine.space import Operator
 from workers.engine.transfer import Neighbours
 
@@ -47,8 +48,6 @@ class Rhythm:
     last: float = 0.0
 
     def __post_init__(self) -> None:
-        if not all(isinstance(count, int) for count in (self.plan, self.warm_up, self.slots or 1)):
-            raise ValueError(f"plan {self.plan}, warm_up {self.warm_up} and slots {self.slots} are whole numbers")
         if self.plan < 1 or self.warm_up < 1 or not (self.slot_seconds is None or self.slot_seconds > 0):
             raise ValueError(
                 f"plan {self.plan} and warm_up {self.warm_up} start at 1, slot_seconds {self.slot_seconds} above 0"

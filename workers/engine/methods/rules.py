@@ -35,8 +35,9 @@ def check_numbers(made: Method) -> None:
     nothing = Operator(0, "", "", 1, 0.0, 0.0, 1.0, (Sketch(()),), ())
     shown = {"curves": {"0": [1.0]}} if made.scheduler == KNOWING else {}
     try:
-        made.rhythm, made.make_proposer(nothing, 0)
+        made.make_proposer(nothing, 0)
         parts = {
+            "rhythm": made.rhythm,
             "search": made.search,
             "evaluator": made.make_evaluator(),
             "cost_model": made.make_cost_model(nothing, 0),

@@ -18,13 +18,10 @@ DYNATUNE = Method(
     evaluator="fixed",
 )
 
-DYNATUNE_PAPER = Method(
+DYNATUNE_PAPER = replace(
+    DYNATUNE,
     name="dynatune-paper",
     scheduler="dynatune-paper",
-    explorer="simulated_annealing",
-    sampler="greedy",
-    cost_model="xgboost",
-    evaluator="fixed",
     parameters={
         "explorer": ANNEALING,  # as AutoTVM; by what ranking trees say, which is no speed
         "cost_model": {"objective": "rank", "rounds": 100, "subsample": 1.0},  # the scripts' objective; rest as AutoTVM
