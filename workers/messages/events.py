@@ -16,7 +16,7 @@ batch        slot (0 in the warm-up and the last turn), measurements: [{operator
              trials, failures, spent: {category: seconds since the start}, which the last batch, without measurements, lacks
 slot         slot, operator, began, ended, trials, before, after (s), latency, decision {rule, the terms that decided, and now
              and then expected {gain, unknown: shares of the latency, seconds}: what so many more are expected to bring; of
-             a belief that was sampled chain {every, burn, ms}, see `scheduler.setting`},
+             a belief that was sampled chain {every, burn, ms}, see `scheduler.shown`},
              checkpoint (also on the last batch): opaque JSON of the pipeline, not in every slot
 end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bool), error
 baseline     name, seconds, spread, runs, threads

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from workers.engine.ports import Foreseeing, Progress, Scheduler
-from workers.engine.scheduler.setting import latency_share, short
+from workers.engine.scheduler.shown import short
+from workers.engine.scheduler.standing import latency_share
 from workers.messages.orders import futile
 
 LONGER = 0.1

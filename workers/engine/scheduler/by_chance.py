@@ -11,7 +11,7 @@ import numpy as np
 from workers.engine.ports import State
 from workers.engine.scheduler.dynatune import DynaTune, Index
 from workers.engine.scheduler.rule import PRODUCT_RULE, TERMS, Rule
-from workers.engine.scheduler.setting import short
+from workers.engine.scheduler.shown import short
 
 
 class ByChance(DynaTune):

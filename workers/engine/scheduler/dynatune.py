@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from workers.engine.belief import Belief, Forecast, Records
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.rule import GAMMA, PAPER_RULE, PRODUCT_RULE, TERMS, Rule
-from workers.engine.scheduler.setting import (
-    active,
-    band,
-    configurations_ahead,
-    latency_share,
-    next_in_circle,
-    rescue,
-    short,
-    told_chain,
-    told_low,
-    work,
-)
+from workers.engine.scheduler.rule import GAMMA, PRODUCT_RULE, TERMS, Rule
+from workers.engine.scheduler.shown import band, short, told_chain, told_low
+from workers.engine.scheduler.standing import active, configurations_ahead, latency_share, next_in_circle, rescue, work
 
 CLOSE = 0.9
 """Of its ceiling, at most, is what an operator has reached."""
@@ -118,14 +108,6 @@ class DynaTune:
         """Of the operator with that index; None before its first slot."""
         return self._beliefs.get(operator)
 
-    def diagnostics(self, operator: int) -> dict[str, Any]:
-        """How its last fit went, as JSON (see `Diagnostics`; the trace as steps x walkers x parameters); {} before."""
-        if operator not in self._beliefs:
-            return {}
-        told = self._beliefs[operator].diagnostics()
-        trace = None if told.trace is None else [[[short(v) for v in walker] for walker in step] for step in told.trace]
-        return {**asdict(told), "parameters": list(told.parameters), "trace": trace, "curve": self._rule.curve}
-
     def state(self) -> State:
         """JSON."""
         return {
@@ -142,9 +124,8 @@ class DynaTune:
         """Inverse of `state`; later decisions are identical."""
         self._peak, self._latency = state["peak"], state["latency"]
         self._slot_seconds, self._last = state["slot_seconds"], state["last"]
-        self._carried = state.get("carried", 0.0)  # checkpoints of earlier versions have neither this nor records
-        if "records" in state:
-            self._records.restore(state["records"])
+        self._carried = state["carried"]
+        self._records.restore(state["records"])
         self._beliefs = {}
         for index, kept in state["beliefs"].items():
             belief = self._fresh(int(index))
@@ -309,6 +290,3 @@ def _arithmetic(one: Progress) -> float:
 def _bound_by_bytes(one: Progress) -> bool:
     """Whether moving what it reads and writes takes longer than its arithmetic."""
     return one.operator.flops / one.operator.at_once < work(one)
-
-
-__all__ = ["GAMMA", "PAPER_RULE", "PRODUCT_RULE", "DynaTune", "Rule"]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.setting import active, latency_share, next_in_circle, rescue, short, work
+from workers.engine.scheduler.shown import short
+from workers.engine.scheduler.standing import active, latency_share, next_in_circle, rescue, work
 from workers.engine.space import PRODUCTS
 
 GOLDEN = 1.618

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.setting import active, short, work
+from workers.engine.scheduler.shown import short
+from workers.engine.scheduler.standing import active, work
 
 
 class Linear:

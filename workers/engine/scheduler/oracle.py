@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from workers.engine.errors import IllegalMethod
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.setting import active, configurations_ahead, rescue, short
+from workers.engine.scheduler.shown import short
+from workers.engine.scheduler.standing import active, configurations_ahead, rescue
 
 Array = NDArray[np.float64]
 Curves = Sequence[Sequence[float] | Array]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.setting import active
+from workers.engine.scheduler.standing import active
 
 
 class Random:

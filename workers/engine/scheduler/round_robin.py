@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.setting import active, next_in_circle
+from workers.engine.scheduler.standing import active, next_in_circle
 
 
 class RoundRobin:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.setting import active, short
+from workers.engine.scheduler.shown import short
+from workers.engine.scheduler.standing import active
 
 TRIALS = 1000.0
 """An operator's, where the run has no limit to share out: AutoTVM's."""

@@ -10,7 +10,7 @@ import numpy as np
 from workers.engine.scheduler.by_chance import ByChance
 from workers.engine.scheduler.dynatune import Index
 from workers.engine.scheduler.rule import PRODUCT_RULE, Rule
-from workers.engine.scheduler.setting import short
+from workers.engine.scheduler.shown import short
 
 UNITS = ("mean", "millisecond")
 
