@@ -114,8 +114,8 @@ def test_where_the_parts_end_is_seen_through_a_slice(
 def test_numbers_of_tensors_in_turn_are_no_ends_and_others_are() -> None:
     from tvm import te, tirx
 
+    from workers.tvm_backend.blocks import blocks
     from workers.tvm_backend.concatenation import _asked, interleaved
-    from workers.tvm_backend.layout_free import blocks
 
     def asked(*outputs: Any) -> tuple[list[int], list[int]]:
         (block,) = blocks(te.create_prim_func([*parts, *outputs]))

@@ -95,7 +95,7 @@ def attention(batch: int, tokens: int = 49) -> ModelProto:
 
 def padded(one: Compiled) -> list[list[Any]]:
     """The blocks of programs with rows added."""
-    from workers.tvm_backend.layout_free import blocks
+    from workers.tvm_backend.blocks import blocks
     from workers.tvm_backend.rows import SUMMED
 
     programs = [blocks(workload.mod["main"]) for workload in one.workloads]

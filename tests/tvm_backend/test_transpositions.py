@@ -33,7 +33,7 @@ def extents(model: ModelProto, folder: Path) -> list[int]:
     one = compiled_right(model, folder, seeds=2, tolerance=0)
     from tvm.s_tir import Schedule
 
-    from workers.tvm_backend.layout_free import blocks
+    from workers.tvm_backend.blocks import blocks
 
     (operator,) = one.extracted
     schedule = Schedule(operator.mod)

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENGINE = "workers/engine"
 _IMPORTING = (
     "importer.py",
+    "blocks.py",
     "concatenation.py",
     "constants.py",
     "fast_math.py",

@@ -13,7 +13,7 @@ from tvm import relax, te, tirx
 from tvm.s_tir import Schedule
 from tvm_ffi import structural_walk
 
-from workers.tvm_backend.layout_free import blocks
+from workers.tvm_backend.blocks import blocks
 from workers.tvm_backend.mutation import is_concatenation, static_shape
 
 WIDEST, NARROWEST = 64, 4

@@ -7,7 +7,7 @@ from typing import Any
 from tvm import tirx
 from tvm_ffi import structural_walk
 
-from workers.tvm_backend.layout_free import blocks
+from workers.tvm_backend.blocks import blocks
 
 
 def channels_of_a_group(function: tirx.PrimFunc) -> int | None:

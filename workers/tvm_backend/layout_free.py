@@ -6,8 +6,10 @@ from collections import defaultdict
 from typing import Any
 
 import tvm
-from tvm import ir, s_tir, tirx
+from tvm import ir, tirx
 from tvm_ffi import structural_equal, structural_walk
+
+from workers.tvm_backend.blocks import blocks
 
 ATTRIBUTE = "layout_free_buffers"
 
@@ -62,10 +64,3 @@ def _by_element(block: Any, indices: Any, shape: Any) -> bool:
     known = [int(size) if isinstance(size, tirx.IntImm) else None for size in shape]
     places = [index for index, size in zip(indices, known, strict=True) if size != 1]
     return len(set(places)) == len(places) and all(index in variables for index in places)
-
-
-def blocks(function: tirx.PrimFunc) -> list[Any]:
-    """Those that compute: all but the root."""
-    found: list[Any] = []
-    structural_walk(function.body, [(s_tir.SBlock, found.append)])
-    return [block for block in found if block.name_hint != "root"]

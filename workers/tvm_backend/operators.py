@@ -12,8 +12,8 @@ from tvm.s_tir.meta_schedule.relax_integration import extract_tasks
 from workers.engine.gpu import Gpu
 from workers.engine.space import Operator
 from workers.engine.start import Machine, first_configurations
+from workers.tvm_backend.blocks import blocks
 from workers.tvm_backend.importer import calls
-from workers.tvm_backend.layout_free import blocks
 from workers.tvm_backend.programs import Workload, key_of
 
 FIRST = 4

@@ -16,7 +16,7 @@ from tvm import ir, tirx
 from tvm.s_tir import Schedule
 from tvm_ffi import structural_walk
 
-from workers.tvm_backend.layout_free import blocks
+from workers.tvm_backend.blocks import blocks
 
 RULE = "outer_sum"
 CORES = "outer_sum_cores"

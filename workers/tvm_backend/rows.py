@@ -17,9 +17,9 @@ import tvm
 from tvm import relax, te, tirx
 from tvm.s_tir import Schedule
 
+from workers.tvm_backend.blocks import blocks
 from workers.tvm_backend.hardware import vector_lanes, vector_registers
 from workers.tvm_backend.integers.sums import Convolution
-from workers.tvm_backend.layout_free import blocks
 from workers.tvm_backend.mutation import FUSABLE, static_shape
 
 FEWEST_SUMS = 10

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tvm import ir, s_tir, tirx
 from tvm_ffi import structural_walk
 
-from workers.tvm_backend.layout_free import blocks
+from workers.tvm_backend.blocks import blocks
 
 
 class _Placed(NamedTuple):

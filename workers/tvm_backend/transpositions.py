@@ -11,9 +11,9 @@ import tvm
 from tvm import tirx
 from tvm.sym import Analyzer
 
+from workers.tvm_backend.blocks import blocks
 from workers.tvm_backend.concatenation import in_one_block
 from workers.tvm_backend.hardware import vector_lanes
-from workers.tvm_backend.layout_free import blocks
 
 TRANSPOSED = "transpose"
 """In the names of blocks that permute axes."""

@@ -16,9 +16,9 @@ from tvm import ir, te, tirx
 from tvm.sym import Analyzer
 from tvm_ffi import structural_walk
 
+from workers.tvm_backend.blocks import blocks
 from workers.tvm_backend.hardware import product_widths
 from workers.tvm_backend.integers.grouping import GROUPINGS, Grouping
-from workers.tvm_backend.layout_free import blocks
 
 ADDED = "tirx.added"
 """(sum, products) -> sum. Not TVM's own sum: VPDPBUSD adds to what was there, and LLVM takes nothing else for it."""

@@ -1,0 +1,15 @@
+"""The blocks of a TensorIR function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import s_tir, tirx
+from tvm_ffi import structural_walk
+
+
+def blocks(function: tirx.PrimFunc) -> list[Any]:
+    """Those that compute: all but the root."""
+    found: list[Any] = []
+    structural_walk(function.body, [(s_tir.SBlock, found.append)])
+    return [block for block in found if block.name_hint != "root"]
