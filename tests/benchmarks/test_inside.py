@@ -51,7 +51,7 @@ def library(path: Path, folder: Path, plain: int | None = None) -> RunSpec:
     from workers.tvm_backend.programs import key_of
 
     parsed = tvm.target.Target(spec.target)
-    imported, inspection = import_cleaned(spec, parsed, spec.layout, spec.balance)
+    imported, inspection = import_cleaned(spec, parsed, spec.layout)
     network = Network.of(imported, parsed)
     best, told = {}, {}
     for index, workload in enumerate(network.workloads):

@@ -53,7 +53,7 @@ def compared(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
     cores, target = runtime.spread_threads(), tvm.target.Target(spec.target)
     metadata = json.loads((folder / "metadata.json").read_text())
-    imported, inspection = import_cleaned(spec, target, metadata["layout"], spec.balance)
+    imported, inspection = import_cleaned(spec, target, metadata["layout"])
     network = Network.of(imported, target)
     tasks, programs = {}, {}
     for index, (sketch, choices, _) in configurations(metadata["operators"], network, spec).items():

@@ -147,7 +147,7 @@ def _build(
     check_tools(target)
     cores, lock = runtime.spread_threads(), TurnLock(pulse)
     with lock.shared():
-        imported, inspection = import_cleaned(spec, target, order["layout"], spec.balance)
+        imported, inspection = import_cleaned(spec, target, order["layout"])
         network = Network.of(imported, target)
         best = configurations(order["best"], network, spec)
     log = Path(order["log"])

@@ -90,6 +90,6 @@ def _untuned(spec: RunSpec, folder: Path) -> tuple[str, Inspection]:
 
     target = tvm.target.Target(spec.target)
     # As it will be tuned: what is verified here is what the run's library begins with; NHWC where that is still to be measured.
-    imported, network = import_cleaned(spec, target, spec.layout, spec.balance)
+    imported, network = import_cleaned(spec, target, spec.layout)
     export_library(compile_network(imported, None, target), folder / "model.so")
     return imported.layout, network

@@ -21,15 +21,13 @@ PATIENCE = 3600.0
 """s without an event until a compilation counts as hung; a large network is built several times over between two."""
 
 
-def import_cleaned(
-    spec: RunSpec, target: tvm.target.Target, layout: str, balance: float | None
-) -> tuple[Imported, Inspection]:
-    """The network as TVM's functions, and what it is once it is cleaned: for a large one that takes seconds and gigabytes,
-    and is done once. After `runtime.load`."""
+def import_cleaned(spec: RunSpec, target: tvm.target.Target, layout: str) -> tuple[Imported, Inspection]:
+    """The network in that layout as TVM's functions, and what it is once it is cleaned: for a large one that takes seconds and
+    gigabytes, and is done once. After `runtime.load`."""
     from workers.tvm_backend.importer import import_network
 
     model = cleaned(spec.network, spec.inputs)
-    return import_network(model, spec.inputs, target, layout, balance), inspect_model(model)
+    return import_network(model, spec.inputs, target, layout, spec.balance), inspect_model(model)
 
 
 def configurations(best: Mapping[str, Any], network: Network, spec: RunSpec) -> dict[int, Timed]:

@@ -32,7 +32,7 @@ def retimed(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     from workers.tvm_backend.library import Network
 
     target = tvm.target.Target(spec.target)
-    network = Network.of(import_cleaned(spec, target, spec.layout, spec.balance)[0], target)
+    network = Network.of(import_cleaned(spec, target, spec.layout)[0], target)
     bench, lock = Bench(spec, target, network.extracted, network.workloads), MeasureLock()
     for place, asked in order["asked"].items():
         operator = place_of(network, place, asked["key"])
