@@ -23,9 +23,7 @@ def test_who_unpacks_an_archive_may_let_others_read_it(tmp_path: Path) -> None:
             '"versions": {"apache-tvm": "1", "apache-tvm-ffi": "2"}}'
         )
         (tmp_path / "log").write_bytes(b"{}")
-        archive = pack(
-            {"log": str(tmp_path / "log")}, folder, tmp_path, Latency(1.0, 1.0, 1.0, 0.0, 3), None, Verdict(())
-        )
+        archive = pack({"log": str(tmp_path / "log")}, folder, tmp_path, Latency(1.0, 1.0, 1.0, 3), None, Verdict(()))
     finally:
         os.umask(before)
     with zipfile.ZipFile(archive) as packed:

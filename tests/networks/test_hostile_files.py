@@ -14,7 +14,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from tests.zoo import constant, model_of, tiny
-from workers.networks.check import check
+from workers.networks.check import load
 from workers.networks.errors import NetworkError
 from workers.networks.limits import DEFAULT, Limits
 from workers.networks.wire import BLOB, NAME, ONCE, SCHEMA, Walk
@@ -27,7 +27,7 @@ def refused(folder: Path, content: bytes | ModelProto, limits: Limits = DEFAULT,
     path.write_bytes(content if isinstance(content, bytes) else content.SerializeToString())
     began = time.process_time()
     with pytest.raises(NetworkError) as caught:
-        check(path, limits)
+        load(path, limits)
     assert time.process_time() - began < seconds
     text = str(caught.value)
     assert "\n" not in text
@@ -53,7 +53,7 @@ def test_wrong_extension_missing_directory_and_empty_file_are_named(tmp_path: Pa
         ("none.onnx", "cannot be read"),
     ]:
         with pytest.raises(NetworkError, match=words):
-            check(tmp_path / name)
+            load(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_what_else_the_checker_refuses_is_said_in_its_words_of_which_node_and_ke
     path = tmp_path / ("0" * 64 + ".onnx")
     path.write_bytes(chain(helper.make_node("Relu", ["x", "x"], ["y"], name="n3")).SerializeToString())
     with pytest.raises(NetworkError) as caught:
-        check(path)
+        load(path)
     assert "Node n3 (Relu): the ONNX checker refuses it: " in str(caught.value)
     assert "==>" not in str(caught.value)
     assert "0" * 64 not in str(caught.value)
@@ -117,7 +117,7 @@ def test_file_over_the_size_limit_is_refused_unread(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(3_000_000_000)
     with pytest.raises(NetworkError, match="3000000000 bytes"):
-        check(path)
+        load(path)
 
 
 def test_external_data_is_refused_whatever_it_points_to(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_subgraphs_within_the_limit_are_taken(tmp_path: Path) -> None:
     graph.initializer.append(constant("flag", np.array(True)))
     path = tmp_path / "nested.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    check(path)
+    load(path)
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -322,7 +322,7 @@ def test_domains_that_no_operator_uses_are_let_in(tmp_path: Path) -> None:
     model.opset_import.add(domain="ai.onnx.training", version=1)
     path = tmp_path / "many.onnx"
     path.write_bytes(model.SerializeToString())
-    check(path)
+    load(path)
 
 
 def test_unknown_operators_domains_and_versions_are_refused(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ def test_mutated_networks_pass_or_are_refused_and_nothing_else(tmp_path: Path, z
         path.write_bytes(mutated)
         began = time.process_time()
         with contextlib.suppress(NetworkError):
-            check(path)
+            load(path)
             passed += 1
         assert time.process_time() - began < 1.0
     assert 0 < passed < 500
@@ -390,4 +390,4 @@ def test_without_the_walk_four_bytes_that_say_they_are_2_gib_would_pass(
     weight = TensorProto(name="w", data_type=1, dims=[2**29], raw_data=b"1234")
     assert "w: " in refused(tmp_path, chain(helper.make_node("Add", ["x", "w"], ["y"]), weights=[weight]))
     monkeypatch.setattr(Walk, "run", lambda self: None)
-    check(tmp_path / "hostile.onnx")
+    load(tmp_path / "hostile.onnx")

@@ -1,4 +1,4 @@
-"""One baseline in a process of its own: a JSON order on standard input, JSON answers on standard output."""
+"""ONNX Runtime in a process of its own: a JSON order on standard input, JSON answers on standard output."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import sys
 
 from workers.baselines.order import Answers, Order, tell
 
-KNOWN = ("onnxruntime",)
 
-
-def main(arguments: list[str]) -> int:
-    """0 with {"baseline": ...}, once or for every line after the order; 1 with {"error": ...} when the baseline failed; 2 when
+def main() -> int:
+    """0 with {"baseline": ...}, once or for every line after the order; 1 with {"error": ...} when ONNX Runtime failed; 2 when
     the order is wrong."""
-    return tell(_answers(arguments))
+    return tell(_answers())
 
 
-def _answers(arguments: list[str]) -> Answers:
-    if arguments not in [[name] for name in KNOWN]:
-        yield 2, {"error": f"{' '.join(arguments) or 'no baseline'}: unknown; name one of {', '.join(KNOWN)}"}
-        return
+def _answers() -> Answers:
     try:
         order = Order.from_json(sys.stdin.readline())
     except (ValueError, TypeError) as error:
@@ -35,4 +30,4 @@ def _answers(arguments: list[str]) -> Answers:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -56,20 +56,18 @@ class Order:
 
 @dataclass(frozen=True)
 class Latency:
-    """Seconds of one run: median, quartiles, and the standard error of the mean."""
+    """Seconds of one run: median and quartiles."""
 
     median: float
     lower_quartile: float
     upper_quartile: float
-    standard_error: float
     runs: int
 
     @classmethod
     def of(cls, seconds: NDArray[np.float64]) -> Latency:
         """From at least one timed run."""
         lower, median, upper = (float(q) for q in np.quantile(seconds, (0.25, 0.5, 0.75)))
-        error = float(seconds.std(ddof=1) / np.sqrt(len(seconds))) if len(seconds) > 1 else 0.0
-        return cls(median, lower, upper, error, len(seconds))
+        return cls(median, lower, upper, len(seconds))
 
 
 def answer(

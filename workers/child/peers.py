@@ -150,7 +150,7 @@ def onnxruntime(spec: RunSpec, work: Path, runs: int = RUNS, scale: float = 1.0,
     order = Order(
         spec.network, references, dict(spec.inputs), scale, SEEDS, threads, runs, longest=TURN, positive=positive
     )
-    return Peer(ONNX_RUNTIME, [sys.executable, "-m", "workers.baselines", "onnxruntime"], order.to_json())
+    return Peer(ONNX_RUNTIME, [sys.executable, "-m", "workers.baselines"], order.to_json())
 
 
 def in_turns(

@@ -184,7 +184,7 @@ class Device:
 
     def compared(self, order: dict[str, Any], seconds: float) -> Answer:
         given = {**order, "network": str(self._path(order["network"]))}
-        return self._ran(["-m", "workers.baselines", "onnxruntime"], seconds, json.dumps(given) + "\n")
+        return self._ran(["-m", "workers.baselines"], seconds, json.dumps(given) + "\n")
 
     def _ran(self, arguments: list[str], seconds: float, given: str = "") -> Answer:
         done = subprocess.run(

@@ -22,13 +22,10 @@ STANDARD = ("", "ai.onnx")
 """Names of ONNX's own operators."""
 
 
-def check(path: str | Path, limits: Limits = DEFAULT) -> None:
-    """Raises NetworkError with one clear line where the file at `path` is not a network within `limits`."""
-    load(path, limits)
-
-
 def load(path: str | Path, limits: Limits = DEFAULT) -> ModelProto:
-    """The checked network. The order matters: each step is safe only because of the one before.
+    """The checked network; raises NetworkError with one clear line where the file at `path` is not one within `limits`.
+
+    The order matters: each step is safe only because of the one before.
 
     Bytes are walked before they are parsed, names and order are checked before onnx's checker, and the shapes are
     bounded before anyone allocates a tensor. No other file is read.
