@@ -6,6 +6,7 @@ from onnx import ModelProto
 
 from workers.networks.graph import Weights, has_convolutions, told
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import STANDARD
 
 COMBINING = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "PRelu"})
 IMAGE = 4
@@ -24,7 +25,7 @@ def constants_to_full_rank(model: ModelProto) -> str | None:
     weights, shapes = Weights(graph), tensor_shapes(model)
     lifted: dict[str, str] = {}
     for node in graph.node:
-        if node.op_type not in COMBINING or node.domain not in ("", "ai.onnx"):
+        if node.op_type not in COMBINING or node.domain not in STANDARD:
             continue
         ranks = [len(shape.static) for name in node.input if (shape := shapes.get(name)) and shape.static is not None]
         if len(ranks) != len(node.input) or max(ranks) != IMAGE:

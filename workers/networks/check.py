@@ -12,14 +12,12 @@ from onnx import ModelProto
 from workers.networks.errors import NetworkError, one_line, shown
 from workers.networks.limits import DEFAULT, Limits
 from workers.networks.shapes import skeleton, tensor_shapes
-from workers.networks.structure import check_structure
+from workers.networks.structure import STANDARD, check_structure
 from workers.networks.subgraphs import nested
 from workers.networks.upload import check_file
 from workers.networks.wire import BROKEN, Walk
 
 EXTENSION = ".onnx"
-STANDARD = ("", "ai.onnx")
-"""Names of ONNX's own operators."""
 
 
 def load(path: str | Path, limits: Limits = DEFAULT) -> ModelProto:

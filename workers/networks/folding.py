@@ -11,6 +11,7 @@ from workers.networks.graph import Array, Weights, attribute, operator_types, re
 from workers.networks.inference import evaluate, shape_value
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import STANDARD
 from workers.networks.subgraphs import subgraphs
 
 _RANDOM = frozenset(
@@ -47,7 +48,7 @@ def _value(
     if node.op_type == "Shape":
         value = shape_value(node, shapes)
         return None if value is None else [value]
-    if node.domain not in ("", "ai.onnx") or node.op_type in _RANDOM | _QUANTIZING or not all(node.output):
+    if node.domain not in STANDARD or node.op_type in _RANDOM | _QUANTIZING or not all(node.output):
         return None
     if any(name and name not in weights for name in node.input) or any(True for _ in subgraphs(node)):
         return None

@@ -19,6 +19,7 @@ from workers.networks.limits import DEFAULT
 from workers.networks.precision import INTEGER_OPERATORS, check_types, precision
 from workers.networks.shape import Dimension, TensorShape, shape_of
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import STANDARD
 
 _WEIGHT_TYPES = frozenset({1, 10, 11, 16})
 """float32, float16, float64, bfloat16; quantized weights are counted by their operators."""
@@ -138,7 +139,7 @@ def real_inputs(model: ModelProto) -> list[ValueInfoProto]:
 
 def opset(model: ModelProto) -> int:
     """Version of the standard operators; 1 where a very old file names none."""
-    return next((int(o.version) for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
+    return next((int(o.version) for o in model.opset_import if o.domain in STANDARD), 1)
 
 
 def _port(value: ValueInfoProto, inferred: TensorShape | None = None) -> Port:

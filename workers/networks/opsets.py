@@ -13,6 +13,7 @@ from workers.networks.errors import one_line
 from workers.networks.graph import Weights, attribute, replace_nodes, rewrite, set_attributes
 from workers.networks.inspect import opset
 from workers.networks.shapes import skeleton
+from workers.networks.structure import STANDARD
 from workers.networks.subgraphs import nested
 
 OLDEST = 13
@@ -69,7 +70,7 @@ def _shrinks(resize: NodeProto, weights: Weights) -> bool:
 
 def write_out_functions(model: ModelProto) -> str | None:
     """Operators of WRITTEN_OUT become those that define them."""
-    found = {node.op_type for graph in nested(model.graph) for node in graph.node if node.domain in ("", "ai.onnx")}
+    found = {node.op_type for graph in nested(model.graph) for node in graph.node if node.domain in STANDARD}
     chosen = sorted(found & WRITTEN_OUT)
     if not chosen:
         return None

@@ -15,6 +15,7 @@ from workers.networks.errors import NetworkError
 from workers.networks.graph import attribute, set_attributes, told
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import STANDARD
 
 _SLIDING = frozenset({"Conv", "MaxPool", "AveragePool", "LpPool"})
 _AUTOMATIC = (b"SAME_UPPER", b"SAME_LOWER", b"VALID")
@@ -31,7 +32,7 @@ def explicit_pads(model: ModelProto) -> str | None:
 
 
 def _asks(node: NodeProto) -> bool:
-    if node.domain not in ("", "ai.onnx") or node.op_type not in _SLIDING | {"ConvTranspose"}:
+    if node.domain not in STANDARD or node.op_type not in _SLIDING | {"ConvTranspose"}:
         return False
     return attribute(node, "auto_pad") in _AUTOMATIC or attribute(node, "output_shape") is not None
 

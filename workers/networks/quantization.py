@@ -21,6 +21,7 @@ from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
 from workers.networks.precision import PAIRS
 from workers.networks.quantized_operators import SUMS, operators_to_pairs
+from workers.networks.structure import STANDARD
 from workers.networks.subgraphs import subgraphs
 
 _RANGES = {
@@ -72,7 +73,7 @@ class _Rules:
             reason = "it has scales of blocks, of a tensor that is computed"
             raise NetworkError(f"{node.op_type} {node.name or node.output[0]}", reason, "quantise it with one scale")
         # com.microsoft has the pairs too, for integers of 16 bits in older operator sets.
-        standard = node.domain in ("", "ai.onnx") or node.op_type in PAIRS
+        standard = node.domain in STANDARD or node.op_type in PAIRS
         rule = self._rules.get(node.op_type) if standard else None
         if rule is not None and rule(node):
             return

@@ -12,6 +12,7 @@ from workers.networks.errors import NetworkError
 from workers.networks.graph import Array, Weights, attribute, set_attributes, told
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import STANDARD
 
 SCALES, SIZES = 2, 3
 """Places of the inputs that say how large the output is."""
@@ -55,7 +56,7 @@ def whole_resizes(model: ModelProto) -> str | None:
 
 
 def _resizes(model: ModelProto) -> list[NodeProto]:
-    return [node for node in model.graph.node if node.op_type == "Resize" and node.domain in ("", "ai.onnx")]
+    return [node for node in model.graph.node if node.op_type == "Resize" and node.domain in STANDARD]
 
 
 def _refuse_ignored(node: NodeProto, shapes: Mapping[str, TensorShape]) -> None:

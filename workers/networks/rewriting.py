@@ -23,6 +23,7 @@ from workers.networks.graph import (
 from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import STANDARD
 
 HIGHEST = 256.0
 """Of a Clip's upper bound c: c - (c - x) keeps x to 1.5e-5 there, and to nothing at 1e9."""
@@ -115,7 +116,7 @@ def sort_topk(model: ModelProto) -> str | None:
     unsorted = [
         found
         for node in model.graph.node
-        if node.op_type == "TopK" and node.domain in ("", "ai.onnx")
+        if node.op_type == "TopK" and node.domain in STANDARD
         for found in node.attribute
         if found.name == "sorted" and not found.i
     ]
@@ -234,7 +235,7 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
 def sums_to_additions(model: ModelProto) -> str | None:
     """Sum of n tensors becomes n - 1 Adds: Sum is imported as stack and reduce."""
     rewritten = rewrite(
-        model.graph, lambda node: _chain(node) if node.op_type == "Sum" and node.domain in ("", "ai.onnx") else []
+        model.graph, lambda node: _chain(node) if node.op_type == "Sum" and node.domain in STANDARD else []
     )
     return told(rewritten, "Sum was written as Adds", "Sums were written as Adds")
 

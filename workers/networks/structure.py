@@ -12,7 +12,9 @@ from workers.networks.errors import NetworkError
 from workers.networks.limits import Limits
 from workers.networks.subgraphs import subgraphs
 
-DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
+STANDARD = ("", "ai.onnx")
+"""Names of ONNX's own operators."""
+DOMAINS = frozenset({*STANDARD, "ai.onnx.ml", "com.microsoft"})
 AGAIN = "check the network with onnx.checker and export it again"
 
 
@@ -52,7 +54,7 @@ def _check_versions(model: ModelProto) -> None:
         if opset.domain in seen:
             raise NetworkError(f"operator domain {opset.domain or 'ai.onnx'}", "declared twice", AGAIN)
         seen.add(opset.domain)
-        if opset.domain in ("", "ai.onnx") and not 1 <= opset.version <= newest:
+        if opset.domain in STANDARD and not 1 <= opset.version <= newest:
             raise NetworkError(
                 f"opset {opset.version}", f"known are 1 to {newest}", f"export with opset {newest} or older"
             )
