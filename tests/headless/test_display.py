@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from workers.headless.display import Display, human, summary
+from workers.headless.display import Display, human
 from workers.headless.entry import run_command
 from workers.headless.errors import Failure, UserMistake
+from workers.headless.summary import summary
 from workers.messages.spec import Budget
 from workers.supervision import Ending
 

@@ -6,17 +6,15 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from workers.headless.heard import Listened
 from workers.headless.terminal import visible
-from workers.messages.baselines import UNTUNED
-from workers.messages.effects import effects_of
 from workers.messages.events import Event
 from workers.messages.spec import Budget
-from workers.supervision import Ending, Journal
+from workers.supervision import Journal
 
 
 class Display:
@@ -144,68 +142,3 @@ def human(seconds: float) -> str:
     if hours:
         return f"{hours} h {left:02d} min"
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
-
-
-def summary(events: Iterable[Event], ending: Ending, result: Event, operators: list[dict[str, Any]]) -> dict[str, Any]:
-    """The figures of a run that ended so, and the lines that tell them: what was saved counts where a child was ended
-    before it said why. Events are looked at one by one: a long run's would fill the memory."""
-    last: Event = {}
-    spent: dict[str, float] = {}
-    complete: float | None = None
-    untuned: float | None = None
-    slots = believed = differs = 0
-    for event in events:
-        kind = event["kind"]
-        if kind == "slot":
-            slots += 1
-            believed += bool(event["decision"].get("decided_by_belief"))
-            differs += bool(event["decision"].get("differs_from_round_robin"))
-        elif kind == "baseline" and event["name"] == UNTUNED:
-            untuned = event["seconds"]
-        elif kind in ("batch", "finished"):
-            last, spent = event, event.get("report", event).get("spent", spent)
-            if complete is None and event["latency"]:
-                complete = event["clock"]
-    said = ending.last or {"reason": ending.kind}
-    told = said.get("report", {})
-    slots_told = {"slots": slots, "decided_by_belief": believed, "differs_from_round_robin": differs}
-    seconds, trials = last["clock"], last["trials"]
-    quartiles = result["latency"]
-    ours, theirs = quartiles["median"], result["onnxruntime"] and result["onnxruntime"]["median"]
-    share = {name: part / seconds for name, part in spent.items()}
-    figures = {
-        "seconds": seconds,
-        "trials": trials,
-        "trials_a_second": trials / seconds,
-        "complete_after": complete,
-        "sum_of_operators": last["latency"],
-        "end_to_end": ours,
-        "onnxruntime": theirs,
-        "ratio": result["ratio"],
-        "untuned": untuned,
-        "share": share,
-        "slots": slots,
-        "slots_decided_by_belief": believed,
-        "search": told.get("search", {}),
-        "verified": result["passed"],
-        "rehearsal": result["rehearsal"],
-        "operators": len(operators),
-        "operators_known": of_earlier(operators, "known"),
-        "operators_alike": of_earlier(operators, "alike"),
-        "reason": said["reason"],
-    }
-    lines = [
-        f"{len(operators)} operators, {trials} configurations in {human(seconds)} ({trials / seconds:.1f}/s)"
-        + (f", all operators measured after {complete:.1f} s" if complete else ""),
-        f"end to end {1e3 * ours:.3f} ms ± {500 * (quartiles['upper_quartile'] - quartiles['lower_quartile']):.3f}, "
-        f"sum of operators {1e3 * (last['latency'] or 0):.3f} ms"
-        + (f", ONNX Runtime {1e3 * theirs:.3f} ms: {result['ratio']:.2f} x" if theirs else "")
-        + (f", TVM untuned {1e3 * untuned:.0f} ms: {untuned / ours:.0f} times as long" if untuned else ""),
-        "clock: "
-        + ", ".join(f"{name} {100 * part:.1f} %" for name, part in sorted(share.items(), key=lambda item: -item[1])),
-        f"outputs: {result['verdict']['sentence']}",
-        *(effect.line for effect in effects_of({**told, **slots_told})),
-    ]
-    if result["rehearsal"]:
-        lines.append(result["rehearsal"]["sentence"])
-    return {"figures": figures, "lines": lines}

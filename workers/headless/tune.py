@@ -16,12 +16,13 @@ from typing import Any
 from workers.engine.methods import METHODS, REGISTRIES
 from workers.headless.arguments import device_of, out_directory, percentage, spec_of
 from workers.headless.ask import GRACE, ask, confined, made_in, refusal
-from workers.headless.display import Display, human, summary
+from workers.headless.display import Display, human
 from workers.headless.errors import Failure, UserMistake
 from workers.headless.heard import Listened
 from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
 from workers.headless.run_directory import DEFAULT_MINUTES, RunDirectory
+from workers.headless.summary import summary
 from workers.messages.events import Event
 from workers.messages.folders import remove_tree
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
