@@ -100,9 +100,8 @@ def rehearsed(
         candidates = rivals(log, best, count) if count > 0 else {}
         try:
             builds += [network.compiled(variant) for variant in variants(best, candidates)]
-        except (
-            Exception
-        ) as error:  # whatever TVM's C++ throws; alone a rival ran, with packed weights nobody built it yet
+        except Exception as error:
+            # Whatever TVM's C++ throws; alone a rival ran, with packed weights nobody built it yet.
             pulse.tell("log", level="warning", text=UNREHEARSED.format(last_line(error)))
             del builds[1:]
     if len(builds) == 1:

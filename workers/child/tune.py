@@ -27,6 +27,7 @@ from workers.pipeline import TuningLoop
 
 if TYPE_CHECKING:
     from workers.tvm_backend.backend import LocalBackend
+    from workers.tvm_backend.pool import Pool
 
 PATIENCE = 600.0
 """s without an event until a tuning counts as hung; an import takes less."""
@@ -96,22 +97,8 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
     pulse.tell("phase", name="importing", text="loading TVM")
     # TVM's own modules import TVM: they come after its traps are dealt with.
     from workers.tvm_backend import runtime
-    from workers.tvm_backend.pool import Pool
 
-    pool: Pool
-    cache: int | None = None
-    common = spec.target, spec.threads, TurnLock(pulse), Thrift(), chosen.rhythm.plan
-    if order.get("device"):
-        from workers.tvm_backend.remote.line import call
-        from workers.tvm_backend.remote.pool import DevicePool
-
-        def say(text: str) -> None:
-            pulse.tell("log", level="warning", text=text)
-
-        pool = DevicePool(call, *common, say=say, waiting=pulse.waiting, name=order.get("machine", ""))
-        cache = pool.first_cache
-    else:
-        pool = Pool(*common)
+    pool, cache = _pool(order, spec, chosen.rhythm.plan, pulse)
     try:
         runtime.load(spec.target)
         import tvm
@@ -125,10 +112,8 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
 
         if not order.get("device"):
             check_processor(spec.target)
-        check_tools(
-            tvm.target.Target(spec.target)
-        )  # says now, not when the budget is spent, that no library could be made
-
+        # Says now, not when the budget is spent, that no library could be made.
+        check_tools(tvm.target.Target(spec.target))
         model = load(spec.network)
         notes = how_computed(model)
         model, report = clean(model, spec.inputs)
@@ -158,6 +143,23 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
     # TVM's search runs here, wherever its programs do.
     threads = usable_cores() if order.get("device") else spec.threads
     return backend, Evolving.over(Lowering.over(chosen, backend.workloads), backend.workloads, threads, spec.seed)
+
+
+def _pool(order: dict[str, Any], spec: RunSpec, plan: int, pulse: Pulse) -> tuple[Pool, int | None]:
+    """Workers for plans of that size, here or on the order's device, and of a device the bytes of its first-level cache."""
+    from workers.tvm_backend.pool import Pool
+
+    common = spec.target, spec.threads, TurnLock(pulse), Thrift(), plan
+    if not order.get("device"):
+        return Pool(*common), None
+    from workers.tvm_backend.remote.line import call
+    from workers.tvm_backend.remote.pool import DevicePool
+
+    def say(text: str) -> None:
+        pulse.tell("log", level="warning", text=text)
+
+    pool = DevicePool(call, *common, say=say, waiting=pulse.waiting, name=order.get("machine", ""))
+    return pool, pool.first_cache
 
 
 def _known(order: dict[str, Any], operators: Sequence[Operator], spaces: Sequence[str]) -> dict[int, Known]:

@@ -333,11 +333,8 @@ def served(taken: socket.socket, key: Key, gpu: bool, folder: Path, buries: sock
     nowhere = os.open(os.devnull, os.O_RDWR)
     device.confine(key.path)
     connection.send_bytes(json.dumps(greeting(folder, gpu)).encode())
-    for standard in (
-        0,
-        1,
-        2,
-    ):  # of a shell, perhaps: programs could read what is typed there. Until here errors are told there
+    # Of a shell, perhaps: programs could read what is typed there. Until here errors are told there.
+    for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
     serve(connection, device, VERBS, lambda: device.silence)
 

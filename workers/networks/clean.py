@@ -168,9 +168,8 @@ def _simplified(model: ModelProto, simplifier: Simplifier, report: list[str]) ->
     try:
         result = simplifier(model)
         problem = _difference(model, result)
-    except (
-        Exception
-    ) as error:  # a third-party tool on an unknown network: whatever it raises, the way goes on without it
+    except Exception as error:
+        # A third-party tool on an unknown network: whatever it raises, the way goes on without it.
         problem = one_line(str(error), 120) or type(error).__name__
     if problem is not None:
         report.append(f"the ONNX simplifier was not used ({problem}); the own passes alone cleaned the network")
