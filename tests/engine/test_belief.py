@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.engine.belief import CURVES, FAST, PAPER, Belief, Curve, Sampling, curve_named, normal_improvement
-from workers.engine.belief.belief import FEW
+from workers.engine.belief import FAST, PAPER, Belief, Sampling, curve_named
+from workers.engine.belief.belief import FEW, normal_improvement
+from workers.engine.belief.curves import CURVES, Curve
 from workers.engine.belief.posterior import (
     CHAIN,
     LONG,

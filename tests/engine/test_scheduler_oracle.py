@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from workers.engine.errors import IllegalMethod
 from workers.engine.ports import Progress
-from workers.engine.scheduler import Oracle, Setting, best_split, regret, scheduler_named
+from workers.engine.scheduler import Oracle, Setting, regret, scheduler_named
+from workers.engine.scheduler.oracle import best_split
 from workers.engine.space import Operator
 
 PLATEAU = [10.0, 9.0, 9.0, 4.0]

@@ -41,9 +41,9 @@ from workers.landscapes import (
     SpaceLandscape,
     SpaceRecording,
     SyntheticLandscape,
-    calibrate,
     files,
 )  # fmt: skip
+from workers.landscapes.calibration import calibrate
 from workers.landscapes.costs import UNITS, key_of
 from workers.landscapes.curves import CAUSES
 from workers.landscapes.recorder import Watch, curves_of, record_curves, record_spaces

@@ -30,7 +30,7 @@ from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
 from workers.engine.thrift import Thrift
 from workers.messages.orders import best_of
-from workers.pipeline import measurement_of
+from workers.pipeline.record import measurement_of
 from workers.sandbox.lock import MeasureLock
 
 pytestmark = pytest.mark.tvm

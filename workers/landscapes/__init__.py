@@ -1,6 +1,5 @@
 """Measurements without a device: recorded ones to replay, synthetic ones for tests, on a simulated clock."""
 
-from workers.landscapes.calibration import calibrate
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.costs import Charged, Costs
 from workers.landscapes.curves import CurveLandscape, CurveRecording, RecordedSearch
@@ -20,6 +19,5 @@ __all__ = [
     "SpaceLandscape",
     "SpaceRecording",
     "SyntheticLandscape",
-    "calibrate",
     "synthetic_operators",
 ]

@@ -27,7 +27,7 @@ from apps.tuning.methods import (
 from apps.tuning.methods.papers import AUTO
 from apps.tuning.models import TuningRun
 from workers.engine.acquisition import ACQUISITIONS
-from workers.engine.belief import CURVES
+from workers.engine.belief.curves import CURVES
 from workers.engine.errors import IllegalMethod
 from workers.engine.methods import METHODS, Rhythm, method
 from workers.engine.methods import ROLES as PARTS_OF_A_METHOD

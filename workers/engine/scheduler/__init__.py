@@ -11,7 +11,7 @@ from workers.engine.scheduler.dynatune import DynaTune
 from workers.engine.scheduler.epsilon_greedy import EpsilonGreedy
 from workers.engine.scheduler.gradient import Gradient
 from workers.engine.scheduler.linear import Linear
-from workers.engine.scheduler.oracle import Oracle, best_split, regret
+from workers.engine.scheduler.oracle import Oracle, regret
 from workers.engine.scheduler.random import Random
 from workers.engine.scheduler.round_robin import RoundRobin
 from workers.engine.scheduler.rule import PAPER_RULE, PRODUCT_RULE, Rule
@@ -105,7 +105,6 @@ __all__ = [
     "Sequential",
     "Setting",
     "Softmax",
-    "best_split",
     "regret",
     "scheduler_named",
 ]

@@ -5,8 +5,8 @@ configurations. `make` gives a fresh backend: a program counts as known only wit
 """
 
 from workers.landscapes.recorder.curves import curves_of, record_curves
-from workers.landscapes.recorder.part import EVALUATION, TimedBackend
+from workers.landscapes.recorder.part import EVALUATION
 from workers.landscapes.recorder.spaces import record_spaces, spaces_of
 from workers.landscapes.recorder.watch import Watch
 
-__all__ = ["EVALUATION", "TimedBackend", "Watch", "curves_of", "record_curves", "record_spaces", "spaces_of"]
+__all__ = ["EVALUATION", "Watch", "curves_of", "record_curves", "record_spaces", "spaces_of"]
