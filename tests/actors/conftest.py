@@ -1,18 +1,5 @@
-from collections.abc import Iterator
-from pathlib import Path
+"""A site of real processes, prepared for those that a test starts."""
 
-import pytest
+from tests.operations.running import site
 
-from tests import zoo
-from tests.operations.running import Site
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """Everything but the processes: start those a test needs."""
-    found = Site(tmp_path)
-    try:
-        found.prepare(zoo.tiny(tmp_path))
-        yield found
-    finally:
-        found.close()
+__all__ = ["site"]

@@ -13,11 +13,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from apps.operations import embedded, queue_address
+from tests import zoo
 from tests.processes import alive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -235,3 +239,14 @@ def _new_site() -> dict[str, bytes]:
         site = Site(Path(folder))
         subprocess.run([*MANAGE, "migrate", "-v", "0", "--skip-checks"], env=site.environment, cwd=ROOT, check=True)
         return {file.name: file.read_bytes() for file in site.data.glob("db.sqlite3*")}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Everything but the processes: start those a test needs."""
+    found = Site(tmp_path)
+    try:
+        found.prepare(zoo.tiny(tmp_path))
+        yield found
+    finally:
+        found.close()

@@ -217,7 +217,7 @@ def test_another_round_takes_as_long_as_turns_do() -> None:
         candidate = Candidate(0, Configuration(0, (number,)), origin)
         found = Outcome(candidate, candidate.configuration, str(number), 1.0, build_seconds=0.5, measure_seconds=0.25)
         books.observe([found])
-    again = [books.again(Candidate(0, Configuration(0, (number,)), "confirm", 1)) for number in range(2)]
+    again = [books.seconds_again(Candidate(0, Configuration(0, (number,)), "confirm", 1)) for number in range(2)]
     assert again == [0.5 + TURNS * 0.25, 0.5 + 0.25]
 
 
@@ -400,6 +400,7 @@ def test_the_last_turn_begins_nothing_that_would_not_end_in_its_time(
         def answer(self, candidate: Candidate, incumbent: float | None) -> Outcome:
             return replace(super().answer(candidate, incumbent), measure_seconds=10.0)
 
-    monkeypatch.setattr(Books, "again", lambda books, candidate, again=Books.again: dear * again(books, candidate))
+    taken = Books.seconds_again
+    monkeypatch.setattr(Books, "seconds_again", lambda books, candidate: dear * taken(books, candidate))
     run = last_turn(landscape=lambda clock: Dear(3, OPERATORS, clock, {}), budget=Budget(seconds=10 * SECONDS))
     assert (run.events[-1]["clock"] <= 10 * SECONDS) is bool(dear)

@@ -91,7 +91,7 @@ class Books:
             close[RIVALS:] = [best]
         return [Candidate(operator, one, "confirm", 1 + rounds.get(one, 0)) for one in close]
 
-    def again(self, candidate: Candidate) -> float:
+    def seconds_again(self, candidate: Candidate) -> float:
         """Seconds that another round of it should take."""
         return self._taken[candidate.operator].get(candidate.configuration, 0.0)
 
