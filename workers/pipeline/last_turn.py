@@ -42,9 +42,8 @@ class LastTurn:
                 break
             if operator in self._tuned:
                 doubted = self._books.doubted(operator)
-                if (seconds := sum(map(self._books.seconds_again, doubted))) <= left and len(plan) + len(
-                    doubted
-                ) <= room:
+                seconds = sum(map(self._books.seconds_again, doubted))
+                if seconds <= left and len(plan) + len(doubted) <= room:
                     plan += doubted
                     left -= seconds
         return plan
