@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.engine.ports import Candidate
+from workers.engine.ports import KNOWN, Candidate
 from workers.engine.space import Choices, Configuration
 
 
@@ -37,8 +37,9 @@ def pack_candidates(candidates: Iterable[Candidate]) -> list[list[Any]]:
 
 def unpack_candidates(operator: int, packed: Iterable[Sequence[Any]]) -> list[Candidate]:
     """Inverse of `pack_candidates`."""
-    return [
-        Candidate(operator, Configuration(sketch, tuple(choices)), origin, at) for sketch, choices, origin, at in packed
+    return [  # an earlier version says apart whether it is known
+        Candidate(operator, Configuration(sketch, tuple(choices)), KNOWN if any(known) else origin, at)
+        for sketch, choices, origin, at, *known in packed
     ]
 
 

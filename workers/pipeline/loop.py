@@ -74,7 +74,7 @@ class TuningLoop:
             if checkpoint is not None:
                 self._searches.restore(checkpoint["proposers"])
                 self._scheduler.restore(checkpoint["scheduler"])
-                self._books.remember(checkpoint["searched"])
+                self._books.remember(checkpoint.get("searched", {}))  # none of an earlier version
             saved = checkpoint["slot"] if checkpoint is not None else 0
             begun = 0
             for measurement in measurements:

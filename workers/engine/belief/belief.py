@@ -246,10 +246,11 @@ class Belief:
         self._length, self._segments = state["length"], state["segments"]
         self._configurations, self._points = state["configurations"], state["points"]
         self._acceptance, self._autocorrelation = state["acceptance"], state["autocorrelation"]
-        steps, burn = state["walked"]
-        self.walked = steps, burn
+        if "walked" in state:  # checkpoints of earlier versions have none
+            steps, burn = state["walked"]
+            self.walked = steps, burn
         self._samples = _unpacked(state["samples"], columns)
-        self._fan = _unpacked(state["fan"], len(QUANTILES))
+        self._fan = _unpacked(state.get("fan"), len(QUANTILES))  # checkpoints of earlier versions have none
         inherited = state["inherited"]
         self._inherited = None if inherited is None else Gaussian(np.array(inherited[0]), np.array(inherited[1]))
         self._trace = None

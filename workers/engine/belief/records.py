@@ -67,7 +67,8 @@ class Records:
 
     def restore(self, state: State) -> None:
         """Inverse of `state`."""
-        self._seen = {int(operator): (count, best, slots) for operator, (count, best, slots) in state["seen"].items()}
+        # Checkpoints of earlier versions do not say after how many slots: then the next one counts.
+        self._seen = {int(o): (count, best, *(slots or [0])) for o, (count, best, *slots) in state["seen"].items()}
         self._chances = list(state["chances"])
 
 
