@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from tests.networks.forms import drawn, floats
 from tests.zoo import constant, model_of
@@ -70,6 +71,54 @@ def test_places_of_a_pooling_that_are_read_are_refused_at_once(tmp_path: Path) -
         inspected(model, tmp_path / "network.onnx")
 
 
+def steps_behind_a_loop() -> ModelProto:
+    """Rows of what a Loop makes, at computed places."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["more"], ["on"]), helper.make_node("Identity", ["x"], ["row"])],
+        "body",
+        [
+            helper.make_tensor_value_info("step", TensorProto.INT64, []),
+            helper.make_tensor_value_info("more", TensorProto.BOOL, []),
+        ],
+        [
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("row", TensorProto.FLOAT, None),
+        ],
+    )
+    nodes = [
+        helper.make_node("Loop", ["steps", ""], ["rows"], body=body),
+        helper.make_node("ArgMax", ["x"], ["places"], axis=1),
+        helper.make_node("GatherND", ["rows", "places"], ["y"]),
+    ]
+    return model_of(nodes, {"x": [4, 4]}, {"y": None}, [constant("steps", np.asarray(3))])
+
+
+def mask_of_lengths() -> ModelProto:
+    """Up to the longest, which is x's largest number."""
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["longest"], keepdims=0),
+        helper.make_node("Range", ["zero", "longest", "one"], ["y"]),
+    ]
+    weights = [constant("zero", np.float32(0)), constant("one", np.float32(1))]
+    return model_of(nodes, {"x": [4]}, {"y": None}, weights)
+
+
+def places_of_a_row() -> ModelProto:
+    """As many as x has."""
+    nodes = [
+        helper.make_node("Size", ["x"], ["size"]),
+        helper.make_node("Range", ["zero", "size", "one"], ["places"]),
+        helper.make_node("Cast", ["places"], ["numbers"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "numbers"], ["y"]),
+    ]
+    weights = [constant("zero", np.asarray(0)), constant("one", np.asarray(1))]
+    return model_of(nodes, {"x": ["size"]}, {"y": None}, weights)
+
+
+def test_a_range_of_the_sizes_is_taken(tmp_path: Path) -> None:
+    assert inspected(places_of_a_row(), tmp_path / "network.onnx")["dynamic"]
+
+
 @pytest.mark.tvm
 @pytest.mark.parametrize(
     ("model", "words"),
@@ -78,8 +127,10 @@ def test_places_of_a_pooling_that_are_read_are_refused_at_once(tmp_path: Path) -
         (speech([1, 65, 80]), "LSTM: only recurrent operators"),
         (speech([1, 5, 32], RESIZED), "32 times its scale 1.6"),
         (speech([1, "time", "features"], helper.make_node("Det", ["x"], ["z"])), "Det: TVM cannot import"),
+        (steps_behind_a_loop(), "Loop: TVM cannot import"),
+        (mask_of_lengths(), "Range: how much comes out .* with its masks as inputs"),
     ],
-    ids=["whatever the time", "too long", "its own reason", "whatever the sizes"],
+    ids=["whatever the time", "too long", "its own reason", "whatever the sizes", "what comes first", "lengths"],
 )
 def test_what_no_sizes_make_importable_is_refused_at_once(model: ModelProto, words: str, tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match=words):

@@ -41,7 +41,8 @@ def test_every_form_is_imported_as_what_it_is(name: str, tmp_path: Path) -> None
         found = compiled.run(best, x)
         assert found.shape == wanted.shape
         assert np.abs(found - wanted).max() <= 1e-5 * max(1.0, float(np.abs(wanted).max()))
-    assert compiled.imported.layout == ("NHWC" if name.startswith("Conv") and "Transpose" not in name else "none")
+    convolved = name.startswith(("Conv", "STFT")) and "Transpose" not in name
+    assert compiled.imported.layout == ("NHWC" if convolved else "none")
 
 
 def convolutions(**padding: Any) -> ModelProto:

@@ -14,13 +14,14 @@ from workers.networks.check import load
 from workers.networks.clean import clean
 from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
-from workers.networks.importable import SIZED_BY_VALUES, check_operators
+from workers.networks.importable import COUNTED, SIZED_BY_VALUES, check_operators
 from workers.networks.inspect import Inspection, inspect_model
 from workers.networks.opsets import WRITTEN_OUT
 from workers.networks.precision import INTEGER_OPERATORS
 from workers.networks.recurrent import ACTIVATIONS
 from workers.networks.shapes import tensor_shapes
 from workers.networks.subgraphs import nested
+from workers.networks.transforms import TRANSFORMS
 from workers.networks.unmade import refuse_unmade_outputs
 
 OTHERWISE = "export it in float32 or float16, with an operator set and an IR version that it takes"
@@ -40,8 +41,13 @@ def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse)
         check_operators(kinds - INTEGER_OPERATORS)
     except NetworkError:
         # Constants may be computed with it, or cleaning writes it out by others.
-        written_out = SIZED_BY_VALUES | ACTIVATIONS.keys() | WRITTEN_OUT
-        check_operators(_cleaned_types(order["network"], inspection, written_out) - INTEGER_OPERATORS)
+        written_out = SIZED_BY_VALUES | ACTIVATIONS.keys() | WRITTEN_OUT | TRANSFORMS
+        try:
+            cleaned = _cleaned_types(order["network"], inspection, written_out)
+        except NetworkError:  # sizes behind what nobody takes are not known: that is not the reason
+            check_operators(kinds - INTEGER_OPERATORS - written_out)
+            raise
+        check_operators(cleaned - INTEGER_OPERATORS)
     if reason := refusal(order["network"]):
         raise NetworkError(
             "the network", f"ONNX Runtime, which it is compared with, does not take it: {reason}", OTHERWISE
@@ -66,7 +72,7 @@ def _cleaned_types(network: str, inspection: Inspection, sized: Set[str]) -> set
             raise
         return operator_types(model) - sized  # the stand-ins do not fit
     kinds = operator_types(model)
-    return kinds - _unsettled(model, sized) if inspection.dynamic else kinds
+    return kinds - _unsettled(model, sized) - COUNTED if inspection.dynamic else kinds
 
 
 def _unsettled(model: ModelProto, kinds: Set[str]) -> set[str]:

@@ -45,6 +45,7 @@ from workers.networks.rewriting import (
 from workers.networks.scattering import scattered_by_places
 from workers.networks.shapes import set_static_shapes
 from workers.networks.shuffling import shuffles_with_channels_last
+from workers.networks.transforms import transforms_to_products
 from workers.networks.unmade import refuse_unmade_outputs
 from workers.networks.whole_numbers import whole_numbers_as_others
 from workers.without import without
@@ -63,6 +64,7 @@ PASSES: tuple[Pass, ...] = (
     quantization_to_arithmetic,
     # The sizes of what stands behind operators that are ONNX Runtime's own are known from here on.
     drop_empty_parts,
+    transforms_to_products,
     whole_layer_normalizations,
     axes_that_there_are,
     whole_resizes,

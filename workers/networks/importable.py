@@ -27,7 +27,8 @@ CONVERTED = frozenset(
 )
 """Those that TVM 0.27's frontend has a converter for."""
 
-SIZED_BY_VALUES = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
+COUNTED = frozenset({"Range"})
+SIZED_BY_VALUES = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"}) | COUNTED
 """Operators whose outputs have as many elements as the values of their inputs ask for; sizes here are fixed."""
 
 UNCHECKED = frozenset({"EmbedLayerNormalization", "MaxRoiPool"})
@@ -46,7 +47,9 @@ def check_operators(kinds: Iterable[str]) -> None:
         raise NetworkError(
             _listed(sized),
             "how much comes out of these operators depends on the values, and sizes are fixed here",
-            "export the network without its post-processing, up to the boxes and scores, and choose among them outside",
+            "export the network with its masks as inputs, in place of lengths"
+            if sized == COUNTED
+            else "export the network without its post-processing, up to the boxes and scores, and choose among them outside",
         )
     if unchecked := found & UNCHECKED:
         raise NetworkError(
