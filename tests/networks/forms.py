@@ -361,20 +361,20 @@ SYMMETRIC: dict[str, Callable[[], ModelProto]] = {
 
 
 def made(sizes: list[int], *form: Any, **attributes: Any) -> ModelProto:
-    """One whose y has `sizes`, which inference does not find."""
+    """One whose y has `sizes`, of which inference finds others."""
     model = one(*form, **attributes)
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes))
     return model
 
 
 TRANSFORMED: dict[str, Callable[[], ModelProto]] = {
-    "STFT with a window": lambda: made([2, 11, 9, 2], "STFT", [2, 100], 17, integers(8), drawn(16)),
+    "STFT with a window": lambda: made([2, 11, 9, 2], "STFT", [2, 100], 17, np.asarray(8), drawn(16)),
     "STFT of both sides": lambda: made(
-        [2, 13, 15, 2], "STFT", [2, 100, 1], 17, integers(7), None, integers(15), onesided=0
+        [2, 13, 15, 2], "STFT", [2, 100, 1], 17, np.asarray(7), None, np.asarray(15), onesided=0
     ),
-    "DFT of one side, longer": lambda: made([2, 9, 3, 2], "DFT", [2, 12, 3, 1], 17, integers(16), axis=1, onesided=1),
-    "DFT of a part": lambda: made([2, 5, 3, 2], "DFT", [2, 12, 3, 2], 17, integers(5), axis=1),
-    "DFT that names its axis": lambda: made([2, 12, 3, 2], "DFT", [2, 12, 3, 1], 20, None, integers(1)),
+    "DFT of one side, longer": lambda: made([2, 9, 3, 2], "DFT", [2, 12, 3, 1], 17, np.asarray(16), axis=1, onesided=1),
+    "DFT of a part": lambda: made([2, 5, 3, 2], "DFT", [2, 12, 3, 2], 17, np.asarray(5), axis=1),
+    "DFT that names its axis": lambda: made([2, 12, 3, 2], "DFT", [2, 12, 3, 1], 20, None, np.asarray(1)),
     "DFT back": lambda: made([2, 12, 3, 2], "DFT", [2, 12, 3, 2], 20, inverse=1),
     "Col2Im": lambda: made(
         [1, 2, 6, 6], "Col2Im", [1, 18, 9], 18, integers(6, 6), integers(3, 3), strides=[2, 2], pads=[1] * 4
