@@ -368,7 +368,7 @@ def made(sizes: list[int], *form: Any, **attributes: Any) -> ModelProto:
 
 
 TRANSFORMED: dict[str, Callable[[], ModelProto]] = {
-    "STFT with a window": lambda: made([2, 11, 9, 2], "STFT", [2, 100], 17, np.asarray(8), drawn(16)),
+    "STFT with a window": lambda: made([2, 11, 9, 2], "STFT", [2, 100], 17, np.asarray(8), drawn(16), onesided=1),
     "STFT of both sides": lambda: made(
         [2, 13, 15, 2], "STFT", [2, 100, 1], 17, np.asarray(7), None, np.asarray(15), onesided=0
     ),
