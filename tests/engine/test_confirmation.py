@@ -124,7 +124,7 @@ def test_a_doubt_waits_until_its_share_of_the_time_is_there() -> None:
 class Noisy:
     """Times with an `error`, told as such; a round draws anew. Builds take 0.1 s, measuring 20 ms.
 
-    With `luck` the first program from trial 100 on that is 2 to 6 % slower than the best so far is timed `luck` too fast.
+    With `luck` the first program from trial 140 on that is 2 to 6 % slower than the best so far is timed `luck` too fast.
     """
 
     def __init__(self, seed: int, luck: float = 0.0, error: float = 0.01) -> None:
@@ -139,7 +139,7 @@ class Noisy:
             return Outcome(candidate, configuration, repr(configuration), None, cause="build", build_seconds=0.1)
         rng = np.random.default_rng([self._seed, candidate.round, *configuration.choices])
         seconds = true * float(1 + self._error * rng.normal())
-        if self._luck and self._trials > 100 and 1.02 < true / self._best < 1.06:
+        if self._luck and self._trials > 140 and 1.02 < true / self._best < 1.06:
             seconds, self._luck = seconds * (1 - self._luck), 0.0
         self._best = min(self._best, true)
         return Outcome(candidate, configuration, repr(configuration), seconds, self._error * seconds, 9, "converged",
@@ -170,9 +170,9 @@ def search(proposer: GuidedProposer, landscape: Noisy, trials: int) -> list[Outc
 
 
 def flattery(confirm: float) -> float:
-    """How much faster the best is said to be than it is, mean of six searches of 240 trials with one lucky figure."""
+    """How much faster the best is said to be than it is, mean of twelve searches of 240 trials with one lucky figure."""
     found = []
-    for seed in range(6):
+    for seed in range(12):
         proposer, landscape = made(seed, confirm), Noisy(seed, luck=0.12)
         search(proposer, landscape, 240)
         assert proposer.best is not None
@@ -183,9 +183,9 @@ def flattery(confirm: float) -> float:
 def honest(confirm: float) -> bool:
     """The gate: the lucky figure, 13 % too fast, is gone; what is left is the best of many errors of 1 %.
 
-    Seen over 12 seeds: it stays in 4 without rounds and in 1 with them; means of the six here 7.2 % and 0.8 %.
+    It stays in three of twelve without rounds and in none with them; means 3.8 % and 0.8 %.
     """
-    return flattery(confirm) < 0.04
+    return flattery(confirm) < 0.02
 
 
 def test_a_lucky_figure_does_not_stay() -> None:
