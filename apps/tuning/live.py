@@ -13,9 +13,9 @@ operator's `spark` of [trials, best].
 Every event has `kind`, `clock` and `seq`, its number. The page gets started, phase and failed as the child told them
 (workers/messages/events.py), and of the others:
 
-operators    operators: [{index, name, weight, flops, work, configurations, known, alike, at_once}]
+operators    operators: [{index, name, weight, flops, work, configurations, known, alike, at_once, given_up}]
 batch        latency, trials, failures, spent: the run's, as they are now; points: [point], operators: {index: {best, trials,
-             failures}} of those that have one
+             failures, given_up}} of those that something was tried of
 slot         slot: a slot, terms: its decision's (of a table of all operators its own entry), operator: {slots, seconds},
              latency, expected: what was told last, or null
 end_to_end   seconds, spread, runs, latency, verified, error
@@ -43,7 +43,6 @@ from apps.tuning.journal import ordered, own_terms, slot_row
 from apps.tuning.models import Event, Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number
 from workers.messages.causes import UNBUILT
-from workers.messages.orders import FUTILE
 
 CURVE, SLOTS, POINTS, SPARK, LOG = 5000, 5000, 3000, 40, 200
 HAPPENED = ("log", "state", "phase")
@@ -91,7 +90,6 @@ def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
     gains = _gains(run, seq)
     return {
         "seq": seq,
-        "futile": FUTILE,
         "run": _facts(run),
         "operators": [
             _operator(operator, gains.get(operator.index, 0.0), history.sparks[operator.index])
@@ -180,6 +178,7 @@ def _operator(operator: Operator, gain: float, spark: list[list[float]]) -> dict
         "best": operator.best_seconds,
         "trials": operator.trials,
         "failures": operator.failures,
+        "given_up": operator.given_up,
         "slots": operator.slots,
         "seconds": operator.seconds,
         "gain": operator.weight * gain,

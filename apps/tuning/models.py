@@ -18,6 +18,7 @@ from apps.catalog.models import Network, Target
 from apps.core import clock
 from apps.core.ids import new_id
 from apps.tuning.states import State
+from workers.messages.orders import futile
 from workers.messages.spec import ALL, AUTO, Budget, RunSpec
 
 
@@ -174,7 +175,8 @@ class Operator(models.Model):
 
     `knobs` are those of each sketch, by which its choices are read (messages.knobs; empty: never told), `space` says what
     the choices and times of its measurements mean (equal `key` and `space`: comparable), `known` how many points earlier
-    runs gave, and `alike`, where they gave none, how many others with its knobs lend it theirs.
+    runs gave, and `alike`, where they gave none, how many others with its knobs lend it theirs. `repeated` configurations made
+    programs that were among the `trials`.
     """
 
     run = models.ForeignKey(TuningRun, models.CASCADE, related_name="operators", db_index=False)
@@ -195,6 +197,7 @@ class Operator(models.Model):
     best_seconds = models.FloatField(null=True, blank=True)
     trials = models.PositiveIntegerField(default=0)
     failures = models.PositiveIntegerField(default=0)
+    repeated = models.PositiveIntegerField(default=0)
     slots = models.PositiveIntegerField(default=0)
     seconds = models.FloatField(default=0.0)
     last_rule = models.CharField(max_length=60, blank=True)
@@ -206,6 +209,11 @@ class Operator(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def given_up(self) -> bool:
+        """Whether none of it ran of enough that were tried: a library is made with its plain loops."""
+        return self.best_seconds is None and futile(self.trials, self.configurations, self.repeated)
 
 
 class Slot(models.Model):

@@ -20,6 +20,7 @@ from tests.browser.chromium import chromium, complaints, sign_out, size, until
 from tests.browser.run_page import SEQ, open_run, part, reaches
 from tests.browser.site import Site
 from tests.dashboard.test_humans import ALIKE
+from workers.messages.orders import REPEATED
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -185,17 +186,20 @@ def test_what_was_found_since_the_library_is_offered_without_a_reload(site: Site
     until(lambda: "Compile the best so far again" in browser.execute_script(words))
 
 
-def tried(index: int, clock: float, *seconds: float | None) -> dict[str, Any]:
+def tried(index: int, clock: float, *seconds: float | None, **changes: str) -> dict[str, Any]:
     """A batch of one operator."""
     serials = range(int(1000 * clock), 1 << 30)
-    measured = [journal.measurement(index, serial, value) for serial, value in zip(serials, seconds, strict=False)]
+    several = zip(serials, seconds, strict=False)
+    measured = [journal.measurement(index, serial, value) | changes for serial, value in several]
     figures = {"latency": None, "trials": 0, "failures": 0, "spent": {"build": clock}}
     return {"kind": "batch", "clock": clock, "slot": 0, "measurements": measured, **figures}
 
 
+@pytest.mark.parametrize("last", [tried(0, 6.0, None), tried(0, 6.0, *[None] * REPEATED, cause="duplicate")])
 def test_an_operator_that_nothing_works_for_is_named_and_keeps_nobody_from_what_there_is(
-    site: Site, browser: Any
+    site: Site, browser: Any, last: dict[str, Any]
 ) -> None:
+    """By as many failures as it takes, and by programs that had failed before."""
     network = site.tell("network", name="with an operator that never runs")["network"]
     run = str(site.tell("run", network=network, operators=3)["run"])
     open_run(browser, site, run)
@@ -205,7 +209,7 @@ def test_an_operator_that_nothing_works_for_is_named_and_keeps_nobody_from_what_
     until(lambda: empty() == f"{begins}{', '.join(names)}.")
     site.tell("events", run=run, told=[tried(0, 3.0, None, None, None), tried(1, 4.0, 1e-3), tried(2, 5.0, 2e-3)])
     until(lambda: empty() == f"{begins}{names[0]}.")
-    told = site.tell("events", run=run, told=[tried(0, 6.0, None)])
+    told = site.tell("events", run=run, told=[last])
     told = site.tell("events", run=run, told=[tried(0, 7.0, None, None)])
     never = f"There is no sum of operators to draw: nothing that was tried of {names[0]} ran. A library has plain loops there."
     words = "return document.querySelector('#downloads').textContent"

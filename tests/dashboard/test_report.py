@@ -19,7 +19,7 @@ from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, Operator, TuningRun
 from tests.apps.rows import Site, Told
 from tests.dashboard.large import large
-from workers.messages.orders import FUTILE
+from workers.messages.orders import REPEATED
 
 HOSTILE = "</style></title><script>alert(1)</script>"
 OUTSIDE = re.compile(
@@ -253,7 +253,12 @@ def test_before_every_operator_was_measured_none_has_a_colour(site: Site) -> Non
 def test_of_operators_that_nothing_ran_of_the_others_have_their_colours_first(site: Site) -> None:
     run, held, told = site.claimed(3)
     services.write(held, [told.batch(0.001, operator=1), told.batch(0.002, operator=2)])
-    services.write(held, [told.batch(*[None] * FUTILE)])
+    services.write(held, [told.batch(None)])
+    assert coloured(snapshot(run)["operators"]) == {}
+    again = told.batch(*[None] * (REPEATED - 1))
+    for measurement in again["measurements"]:
+        measurement["cause"] = "duplicate"  # as what had failed
+    services.write(held, [again])
     assert coloured(snapshot(run)["operators"]) == {2: 0, 1: 1, 0: 2}
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from apps.dashboard import humans
 from apps.dashboard.plot import Plot, apart, monotone, stepped
 from apps.tuning.live import thinned
-from workers.messages.orders import futile
 
 POINTS = 1000
 FIELD = 300
@@ -94,7 +93,7 @@ def story(drawn: Mapping[str, Any], colours: Mapping[int, int]) -> Story | None:
 def coloured(operators: Sequence[Told]) -> dict[int, int]:
     """As static/js/run/state.js: a colour for each of the dearest when all were measured for the first time. Those of which
     nothing ran come last."""
-    open_ = any(not one["best"] and not futile(one["trials"], one["configurations"]) for one in operators)
+    open_ = any(not (one["best"] or one["given_up"]) for one in operators)
     if open_ or not any(operator["best"] for operator in operators):
         return {}
 

@@ -11,12 +11,12 @@ from apps.tuning.journal.recorder import RunRecorder
 from apps.tuning.journal.rows import baseline, measured_whole, own_terms, said, slot_row
 from apps.tuning.leases import Claim
 from apps.tuning.models import Checkpoint, Operator, Slot, TuningRun
-from workers.messages.causes import UNBUILT
+from workers.messages.causes import DUPLICATE, UNBUILT
 from workers.messages.events import Event as Told
 from workers.messages.orders import WAITED, own_seconds
 
-FIGURES = ("best_seconds", "trials", "failures", "slots", "seconds", "last_rule", "last_terms")
-COUNTED = ("index", "weight", *FIGURES[:5])
+FIGURES = ("best_seconds", "trials", "failures", "repeated", "slots", "seconds", "last_rule", "last_terms")
+COUNTED = ("index", "weight", "configurations", *FIGURES[:6])
 """What the next figures are made of."""
 _FIXED = ("key", "weight", "flops", "bytes", "work", "configurations", "sketches")
 _SHOWN = ("index", "name", "weight", "flops", "work", "configurations")
@@ -96,13 +96,14 @@ class TuneRecorder(RunRecorder):
 
     def _listed(self, event: Told) -> dict[str, Any]:
         """The operators; those known from an earlier attempt keep their figures."""
+        rows: list[dict[str, Any]] = []
         for row in event["operators"]:
             of_kind(row["sketches"], list)
             fixed = {name: row[name] for name in _FIXED}
             fixed |= {"name": row["name"][:300], "space": row.get("space", "")[:64], **_later(row)}
             operator, _ = Operator.objects.update_or_create(run=self.run, index=row["index"], defaults=fixed)
             self._operators[operator.index] = operator
-        rows = [{name: row[name] for name in _SHOWN} | _later(row) for row in event["operators"]]
+            rows.append({name: row[name] for name in _SHOWN} | _later(row) | {"given_up": operator.given_up})
         return {"operators": rows}
 
     def _batch(self, event: Told, made: str) -> dict[str, Any]:
@@ -111,9 +112,11 @@ class TuneRecorder(RunRecorder):
         again: set[int] = set()
         rows = self._measured.fresh(event, made, self._operators.keys(), self._numbers.next)
         for row in rows:
-            if row.cause in UNBUILT:
-                continue
             operator = self._operators[row.operator]
+            if row.cause in UNBUILT:
+                operator.repeated += row.cause == DUPLICATE
+                fresh.add(row.operator)
+                continue
             operator.trials += 1
             self.run.trials += 1
             if row.seconds is None:
@@ -139,10 +142,7 @@ class TuneRecorder(RunRecorder):
             "failures": self.run.failures,
             "spent": self.run.spent,
             "points": points,
-            "operators": {
-                str(index): {"best": operator.best_seconds, "trials": operator.trials, "failures": operator.failures}
-                for index, operator in figures.items()
-            },
+            "operators": {str(index): _figures(operator) for index, operator in figures.items()},
         }
 
     def _slot(self, event: Told) -> dict[str, Any] | None:
@@ -172,6 +172,15 @@ class TuneRecorder(RunRecorder):
             "latency": self.run.latency,
             "expected": self.run.expected,
         }
+
+
+def _figures(operator: Operator) -> dict[str, Any]:
+    return {
+        "best": operator.best_seconds,
+        "trials": operator.trials,
+        "failures": operator.failures,
+        "given_up": operator.given_up,
+    }
 
 
 def _later(row: dict[str, Any]) -> dict[str, Any]:

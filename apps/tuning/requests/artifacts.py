@@ -6,7 +6,6 @@ from collections.abc import Collection
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count
 
 from apps.core.errors import Refused
 from apps.tuning import quota
@@ -15,8 +14,6 @@ from apps.tuning.requests.limits import check_jobs
 from apps.tuning.requests.queue import enqueue, locked
 from apps.tuning.states import ACTIVE, HELD, WAITING, State
 from apps.tuning.transitions import tell
-from workers.messages.causes import DUPLICATE, UNBUILT
-from workers.messages.orders import futile
 
 
 def compile_if_measured(run: TuningRun) -> Job | None:
@@ -64,11 +61,7 @@ def _missing(run: TuningRun) -> tuple[str, str]:
 
 def _open(run: TuningRun) -> int:
     """Operators of which too few configurations were tried to say that none works."""
-    without = dict(run.operators.filter(best_seconds=None).values_list("index", "configurations"))
-    found = run.measurements.filter(operator__in=without).values_list("operator")
-    tried = dict(found.exclude(cause__in=UNBUILT).annotate(count=Count("pk")))
-    repeated = dict(found.filter(cause=DUPLICATE).annotate(count=Count("pk")))
-    return sum(not futile(tried.get(index, 0), most, repeated.get(index, 0)) for index, most in without.items())
+    return sum(not operator.given_up for operator in run.operators.filter(best_seconds=None))
 
 
 def _compiling(run: TuningRun, does: Collection[State]) -> Job:

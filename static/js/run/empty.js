@@ -6,7 +6,7 @@ const NAMED = 3;
 const LONG = 40; // characters of a name
 
 export function empty(state) {
-  const missing = state.operators.filter(({ best }) => !best), open = missing.filter((operator) => !state.without(operator));
+  const missing = state.operators.filter(({ best }) => !best), open = missing.filter((operator) => !operator.given_up);
   const begins = "The curve begins when every operator was measured once";
   if (!missing.length) return `${begins}.`;
   if (open.length) return `${begins}; not yet: ${named(open)}.`;

@@ -43,14 +43,9 @@ export class RunState {
     return total;
   }
 
-  /** Whether nothing of it runs, as far as was tried: a library is made with its plain loops. */
-  without(operator) {
-    return !operator.best && operator.trials >= Math.min(this.futile, operator.configurations);
-  }
-
-  /** Whether there is a best of each operator that has one; apps/tuning/requests/artifacts.py decides, by the same rule and by programs that were the same. */
+  /** Whether there is a best of each operator that has one, as apps/tuning/requests/artifacts.py decides; the others are given up. */
   get measured() {
-    return this.operators.some(({ best }) => best) && this.operators.every((operator) => operator.best || this.without(operator));
+    return this.operators.some(({ best }) => best) && this.operators.every((operator) => operator.best || operator.given_up);
   }
 
   /** Whether there is something that no library has. */
@@ -192,7 +187,7 @@ export class RunState {
       const known = this.byIndex.get(told.index);
       if (known) Object.assign(known, told);
       else {
-        const fresh = { best: null, trials: 0, failures: 0, slots: 0, seconds: 0, rule: "", terms: {}, spark: [], ...told };
+        const fresh = { best: null, trials: 0, failures: 0, given_up: false, slots: 0, seconds: 0, rule: "", terms: {}, spark: [], ...told };
         this.operators.push(fresh);
         this.byIndex.set(told.index, fresh);
       }

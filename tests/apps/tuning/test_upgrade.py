@@ -9,6 +9,7 @@ from django.apps import apps
 
 from apps.tuning import live, services
 from tests.apps.rows import Site
+from workers.messages.orders import REPEATED
 
 
 def test_runs_of_before_are_told_by_the_figures_that_are_believed(site: Site) -> None:
@@ -26,3 +27,13 @@ def test_runs_of_before_are_told_by_the_figures_that_are_believed(site: Site) ->
     run.refresh_from_db()
     assert [operator.best_seconds for operator in run.operators.order_by("index")] == [0.6, 0.2]
     assert run.latency == now == live.snapshot(run)["curve"][-1][1]
+
+
+def test_operators_of_before_are_given_up_by_programs_that_had_failed(site: Site) -> None:
+    run, held, told = site.claimed(1)
+    rows = [told.measurement(0, None)] + [told.measurement(0, None, cause="duplicate") for _ in range(REPEATED)]
+    services.write(held, [told.event("batch", slot=1, measurements=rows, spent={}, latency=None, trials=1, failures=1)])
+    run.operators.update(repeated=0)
+    assert not run.operators.get().given_up
+    import_module("apps.tuning.migrations.0015_repeated").count(apps, None)
+    assert run.operators.get().given_up
