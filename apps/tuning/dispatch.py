@@ -45,7 +45,7 @@ def queue(job: Job) -> None:
     """Inside the transaction that queues the job: its message is sent when that is committed, or later by reconcile, as
     is that of a job that has to wait."""
     Outbox.objects.filter(job=job).delete()
-    row = Outbox.objects.create(job=job, queue=QUEUE_OF[job.task])
+    row = Outbox.objects.create(job=job)
     transaction.on_commit(partial(deliver, job_id=job.pk), robust=True)
     log.debug("outbox %s for %s", row.pk, job)
 
@@ -61,7 +61,7 @@ def deliver(now: datetime | None = None, **only: Any) -> int:
     )
     for row in rows.select_related("job"):
         try:
-            send(row.queue, row.job.task, str(row.job_id))
+            send(QUEUE_OF[row.job.task], row.job.task, str(row.job_id))
         except (RedisError, BrokerConnectionError, OSError) as error:
             if isinstance(error, Unanswered):
                 HUNG.note()

@@ -120,12 +120,13 @@ def _ready(now: datetime) -> Q:
 
 
 def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
-    ready = _ready(now)
+    ready, asked = _ready(now), Job.objects.select_related("run").filter(pk=key)
+    # Looked at before, too: every transaction is a moment in which nobody else may write.
+    if (job := asked.first()) is None or _to_wait(job, now):
+        return None
     with transaction.atomic():
-        job = Job.objects.select_related("run").filter(pk=key).first()
-        beside = job is not None and job.task == Job.Task.BASELINE
-        if job is None or (beside and (being_taken(job) or taken_later(job, now))) or being_compiled(job):
-            return None  # sent again when that is over, or by reconcile
+        if (job := asked.first()) is None or _to_wait(job, now):
+            return None
         if job.task == Job.Task.CONVERT and second(job, ready):
             return None
         later = list(turns.early(now).values_list("pk", flat=True)) if job.task == Job.Task.TUNE else []
@@ -146,12 +147,19 @@ def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
         ):
             return None
         job.refresh_from_db()
-        if beside and job.run is not None and taken_meanwhile(job.run):
+        if job.task == Job.Task.BASELINE and job.run is not None and taken_meanwhile(job.run):
             settle(job, After(State.DONE, 0), now=now)
             return None
         if job.task == Job.Task.TUNE:
             queue_again(Job.objects.filter(pk__in=later).exclude(pk__in=turns.early(now).values("pk")))
     return Claim(key, job.fence, job.task, now, now)
+
+
+def _to_wait(job: Job, now: datetime) -> bool:
+    """Whether it waits for something else: another message is sent when that is over, or by reconcile."""
+    if job.task == Job.Task.BASELINE:
+        return being_taken(job) or taken_later(job, now)
+    return being_compiled(job)
 
 
 def heartbeat(held: Claim, *, now: datetime | None = None) -> Wish:

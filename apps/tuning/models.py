@@ -307,11 +307,10 @@ class Checkpoint(models.Model):
     """The pipeline's latest state: what a new attempt starts from."""
 
     run = models.OneToOneField(TuningRun, models.CASCADE, related_name="checkpoint")
-    seq = models.PositiveBigIntegerField()
     state = models.BinaryField()
 
     def __str__(self) -> str:
-        return f"checkpoint {self.seq}"
+        return f"checkpoint of {self.run_id}"
 
     @staticmethod
     def packed(state: Any) -> bytes:
@@ -360,8 +359,6 @@ class Outbox(models.Model):
     """A message that belongs to a change of a job: written with it, sent after it."""
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="outbox")
-    queue = models.CharField(max_length=40)
-    created = models.DateTimeField(auto_now_add=True)
     sent_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -369,4 +366,4 @@ class Outbox(models.Model):
         indexes = (models.Index(fields=("sent_at",), name="outbox_unsent"),)
 
     def __str__(self) -> str:
-        return f"{self.queue} {self.job_id}"
+        return f"message of {self.job_id}"

@@ -90,10 +90,10 @@ def _late(now: datetime) -> QuerySet[Job]:
     """Queued jobs whose message is overdue, or that have none."""
     tasks = Job.objects.filter(state__in=HELD).order_by().values_list("task", flat=True)
     held = Counter(QUEUE_OF[task] for task in tasks)
-    busy = [queue for queue, threads in THREADS.items() if held[queue] >= threads]
+    busy = [task for task, queue in QUEUE_OF.items() if held[queue] >= THREADS[queue]]
     # Not for ever where it was sent, by a clock that went back, in what is the future now.
     lately, patiently = ((now - patience, now + patience) for patience in (PATIENCE, BUSY_PATIENCE))
-    told = Q(sent_at=None) | Q(sent_at__range=lately) | Q(sent_at__range=patiently, queue__in=busy)
+    told = Q(sent_at=None) | Q(sent_at__range=lately) | Q(sent_at__range=patiently, job__task__in=busy)
     # A conversion that waits for another of its account is taken up by who has that one.
     second = Q(task=Job.Task.CONVERT, owner__in=converting().values("owner"))
     rows = Job.objects.filter(~Exists(Outbox.objects.filter(told, job=OuterRef("pk"))), state=State.QUEUED)

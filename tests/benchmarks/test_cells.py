@@ -9,6 +9,7 @@ import pytest
 from workers.benchmarks import identity
 from workers.benchmarks.cells import DONE, FAILED, VOID, Cells, Key
 from workers.benchmarks.identity import IMPORT, RECORDS, STOCK, TUNED, product_version
+from workers.child.archive import SHIPPED
 
 KEY = Key("speed", "ab" * 32, "stock", 0, "same", "20 trials an operator", "A CPU", 2, "0.1.0")
 
@@ -86,6 +87,10 @@ def test_a_version_changes_with_the_libraries_by_which_the_engine_decides(monkey
     monkeypatch.setattr(identity, "version", lambda name: "9" if name == "xgboost-cpu" else version(name))
     after = [product_version(rooms) for rooms in (TUNED, STOCK)]
     assert [one == other for one, other in zip(before, after, strict=True)] == [False, True]
+
+
+def test_a_version_names_the_script_that_times_a_library() -> None:
+    assert str(SHIPPED.relative_to(identity.ROOT)) in STOCK
 
 
 def test_the_rooms_that_versions_name_are_there() -> None:

@@ -44,6 +44,7 @@ class Faulty:
                 "sketch": sketch,
                 "choices": list(choices),
                 "round": 0,
+                "cause": "",
                 "seconds": seconds,
             }
             for (sketch, choices), seconds in ((self.wrong, 1e-6), (self.right, 2e-6))

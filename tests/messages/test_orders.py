@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workers.messages.orders import FUTILE, REPEATED, best_of, compile_order, latency_of, tune_order, unfinished
+from workers.messages.orders import FUTILE, REPEATED, best_of, compile_order, latency_of, latest, tune_order, unfinished
 
 OPERATORS = [{"index": 0, "key": "a", "weight": 2}, {"index": 1, "key": "b", "weight": 1}]
 
@@ -21,6 +21,13 @@ def measured(operator: int, seconds: float | None, choice: int = 0) -> dict[str,
 def test_the_best_is_the_fastest_valid_one_and_of_equals_the_first() -> None:
     rows = [measured(0, None), measured(0, 0.3, 1), measured(0, 0.2, 2), measured(0, 0.2, 3), measured(1, None)]
     assert best_of(rows, OPERATORS) == {"0": {"key": "a", "space": "", "sketch": 0, "choices": [2], "seconds": 0.2}}
+
+
+def test_what_failed_when_it_was_measured_again_is_no_rival_of_a_best() -> None:
+    rows = [measured(0, 0.2, choice) for choice in range(4)]
+    again = [{**measured(0, seconds, choice), "round": 1} for choice, seconds in enumerate((0.3, None, None))]
+    again[2]["cause"] = "large"  # too much code to be built just then says nothing of it
+    assert [(row["choices"], row["seconds"]) for row in latest([*rows, *again])] == [([0], 0.3), ([2], 0.2), ([3], 0.2)]
 
 
 def test_the_latency_counts_every_operator_as_often_as_it_appears() -> None:

@@ -35,6 +35,7 @@ IMPORT = ("workers/networks", "workers/messages/cores.py", *(f"workers/tvm_backe
 FINALS = (
     "workers/baselines",
     "workers/child/peers.py",
+    "workers/child/shipped",
     "workers/child/verification.py",
     "workers/messages/orders.py",
     "workers/engine/evaluator",

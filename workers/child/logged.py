@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def fastest_first(log: Path) -> dict[int, list[Timed]]:
-    """By operator, the configurations in the tuning log at `log` that ran, with the seconds of their latest rounds."""
+    """By operator, the configurations in the tuning log at `log` that ran in their latest rounds, with the seconds of those."""
     found: dict[int, set[Timed]] = {}
     for row in latest(measurements_in(log)):
         configuration = (int(row["sketch"]), tuple(row["choices"]), float(row["seconds"]))

@@ -69,14 +69,14 @@ def futile(tried: int, configurations: float, repeated: int = 0) -> bool:
 
 
 def latest(measurements: Iterable[Row]) -> list[Row]:
-    """Of each configuration that ran, the measurement of the latest round, in the order of the first ones."""
+    """Of each configuration that ran in its latest round, the measurement of that, in the order of the first ones."""
     kept: dict[tuple[Any, ...], Row] = {}
     for found in measurements:
         configuration = _configuration(found)
         known = kept.get(configuration)
-        if found["seconds"] is not None and (known is None or found["round"] >= known["round"]):
+        if found["cause"] not in UNBUILT and (known is None or found["round"] >= known["round"]):
             kept[configuration] = found
-    return list(kept.values())
+    return [found for found in kept.values() if found["seconds"] is not None]
 
 
 def _configuration(found: Row) -> tuple[Any, ...]:

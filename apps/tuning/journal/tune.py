@@ -62,8 +62,8 @@ class TuneRecorder(RunRecorder):
         if self._progress:
             self._held.fenced(fruitless=0)
         if self._checkpoint is not None:
-            values = {"seq": self._numbers.last, "state": Checkpoint.packed(self._checkpoint)}
-            Checkpoint.objects.update_or_create(run=self.run, defaults=values)
+            packed = Checkpoint.packed(self._checkpoint)
+            Checkpoint.objects.update_or_create(run=self.run, defaults={"state": packed})
         super().close()
 
     def _told(self, kind: str, event: Told) -> dict[str, Any] | None:

@@ -24,8 +24,8 @@ def remove_network(network: Network, owner: Any) -> None:
     with transaction.atomic():
         # In the order in which workers lock them. Who asks for something new of these finds that they are nobody's.
         jobs = Job.objects.filter(network=network)
-        list(jobs.select_for_update().values_list("pk"))
-        row = Network.objects.select_for_update().filter(pk=network.pk, owner=owner)
+        list(jobs.select_for_update(no_key=True).values_list("pk"))
+        row = Network.objects.select_for_update(no_key=True).filter(pk=network.pk, owner=owner)
         if row.first() is None:
             raise Refused(network.pk, "there is no such network", "choose one of yours")
         end_waiting(jobs.exclude(run__job__state__in=ACTIVE))

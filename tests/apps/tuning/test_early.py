@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from apps.catalog.models import Network
 from apps.core import clock
@@ -106,6 +108,15 @@ def test_what_waits_for_paused_runs_leaves_an_account_its_room(site: Site, bobs:
         site.bobs(SHORT)
     services.request(bobs[0], site.bob, "pause")
     site.bobs(SHORT)
+
+
+def test_the_message_of_what_is_to_wait_keeps_nobody_from_writing(site: Site, bobs: list[TuningRun]) -> None:
+    services.request(bobs[2], site.bob, "pause")
+    for run in bobs[:2]:
+        services.request(run, site.bob, "stop")
+    with CaptureQueriesContext(connection) as asked:
+        assert taken(bobs[2]) is None
+    assert not [query["sql"] for query in asked if query["sql"].startswith(("SAVEPOINT", "UPDATE"))]
 
 
 def test_reconcile_sends_what_has_come_to_its_turn_meanwhile(site: Site, bobs: list[TuningRun]) -> None:

@@ -15,9 +15,10 @@ from django.urls import reverse
 
 from apps.catalog.models import Network
 from apps.catalog.services import create_network
-from apps.tuning import remains, services
+from apps.tuning import dispatch, remains, services
 from apps.tuning.models import Event, Job, Measurement, TuningRun
 from tests.apps.rows import Site
+from tests.apps.threads import in_threads
 
 
 @pytest.fixture
@@ -154,3 +155,21 @@ def test_a_network_whose_run_is_started_while_it_is_deleted_stays(data_dir: Any)
     other.join()
     assert [error.reason for error in refused] == ["something waits or works on it"]
     assert TuningRun.objects.get().network.owner == site.ada
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_who_deletes_a_network_waits_for_one_who_sends_a_message_of_its_jobs_and_not_he_too(data_dir: Any) -> None:
+    """A worker that takes a run has its row, and at the end wants that of another job to stay."""
+    site = Site()
+    run = site.run()
+    services.request(run, site.ada, "stop")
+    remove = threading.Thread(target=in_threads, args=(1, lambda _: services.remove_network(site.network, site.ada)))
+    with transaction.atomic():
+        Job.objects.filter(pk=run.job_id).update(attempt=1)
+        dispatch.queue(Job.objects.get(run=run, task="baseline"))
+        remove.start()
+        remove.join(0.3)
+        assert remove.is_alive(), "it waits"
+    remove.join()
+    assert not Network.objects.filter(owner=site.ada).exists()

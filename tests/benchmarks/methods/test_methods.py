@@ -21,7 +21,8 @@ from tests.benchmarks.methods.finished import FAST, SLOW, cell
 from tests.landscapes.recorded import costs, curve_recording, space_recording
 from workers.benchmarks.cells import Key
 from workers.benchmarks.interval import Interval
-from workers.benchmarks.methods import command, replayed
+from workers.benchmarks.machine import Machine, Network
+from workers.benchmarks.methods import command, parts, replayed
 from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition, spelled
 from workers.benchmarks.methods.claim import Target
 from workers.benchmarks.methods.claims import CLAIMS, evaluated, table
@@ -380,6 +381,20 @@ def test_a_cell_that_breaks_off_keeps_its_reason_and_the_others_go_on(
     assert cells[0]["reason"].startswith("nothing was measured (see ")
     assert "breaking" in (tmp_path / "work" / Key(**cells[0]["key"]).digest / "failure").read_text()
     assert run(*words, "--out", tmp_path)[0] == 0
+
+
+def test_a_live_cell_that_breaks_off_keeps_what_was_said_beside_its_failure(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = Network(tmp_path / "net.onnx", "net", "ab" * 32, {})
+    monkeypatch.setattr(parts, "all_opened", lambda files: [gone])
+    monkeypatch.setattr(Machine, "here", lambda: Machine("A CPU", 2, {"kind": "llvm"}, 1e11, 1e10))
+    words = ("--live", "--networks", gone.path, "--methods", "auto", "--seeds", "0", "--seconds", 1)
+    assert run(*words, "--out", tmp_path / "out")[0] == 1
+    (cell,) = (json.loads(path.read_text()) for path in (tmp_path / "out" / "cells").glob("*.json"))
+    work = tmp_path / "out" / "work" / Key(**cell["key"]).digest
+    assert cell["reason"].endswith(f"(see {work})")
+    assert {"failure", "log"} <= {path.name for path in work.iterdir()}
 
 
 def test_costs_of_another_machine_are_refused(landscapes: Path, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserMistake("name where to compare: --landscape DIR, or --live; --claims prints what is there")
     broken = 0
     if arguments.live:
-        parts = live_parts(arguments, out)
+        parts = live_parts(arguments)
         broken = _fill(parts, cells, out)
         if all(cells.find(part.key, part.name) for part in parts):  # what others are still at would be another clock's
             broken += _timed_anew(clocks(arguments, cells), out)
@@ -97,7 +97,7 @@ def _fill(parts: Sequence[Part], cells: Cells, out: Path) -> int:
 
 
 def _cell(part: Part, work: Path, progress: Progress) -> Cell:
-    return {"state": DONE, "reason": "", **part.run(progress)}
+    return {"state": DONE, "reason": "", **part.run(work, progress)}
 
 
 def _timed_anew(missing: Sequence[Clock], out: Path) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,5 +42,4 @@ def run_cell(
     figures = tally.figures()
     for row, operator, bests in zip(figures["operators"], operators, tally.bests(), strict=True):
         row.update(key=operator["key"], bests=bests)
-    shutil.rmtree(work, ignore_errors=True)
     return figures

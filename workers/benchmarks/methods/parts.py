@@ -46,12 +46,12 @@ OVERHEAD = 5.0  # s of a live cell beside its tuning
 
 @dataclass(frozen=True)
 class Part:
-    """One cell to be filled by `run`, which is given the progress line."""
+    """One cell to be filled by `run`, which is given a directory and the progress line."""
 
     name: str
     key: Key
     estimate: float
-    run: Callable[[Progress], dict[str, Any]]
+    run: Callable[[Path, Progress], dict[str, Any]]
 
     @property
     def label(self) -> str:
@@ -132,15 +132,15 @@ def _key(kind: str, source: Source, arm: str, seed: int, budget: str, version: s
     )
 
 
-def _replay(source: Source, arm: Method, seed: int, trials: int) -> Callable[[Progress], dict[str, Any]]:
-    return lambda progress: replayed.run_cell(source, arm, seed, trials)
+def _replay(source: Source, arm: Method, seed: int, trials: int) -> Callable[[Path, Progress], dict[str, Any]]:
+    return lambda work, progress: replayed.run_cell(source, arm, seed, trials)
 
 
-def _asked(probe: Probe, source: Source, seed: int) -> Callable[[Progress], dict[str, Any]]:
-    return lambda progress: {"probe": probe.ask(source, seed)}
+def _asked(probe: Probe, source: Source, seed: int) -> Callable[[Path, Progress], dict[str, Any]]:
+    return lambda work, progress: {"probe": probe.ask(source, seed)}
 
 
-def live_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
+def live_parts(arguments: argparse.Namespace) -> list[Part]:
     """The cells of every network; raises UserMistake."""
     if not arguments.networks or not arguments.methods:
         raise UserMistake("--live needs --networks A.onnx,B.onnx and --methods a,b,c")
@@ -155,9 +155,7 @@ def live_parts(arguments: argparse.Namespace, out: Path) -> list[Part]:
         budget = f"{limit} of {_digest(arm)}"
         key = Key(KIND, network.sha256, name, seed, LIVE, budget, machine.cpu, machine.cores, version)
 
-        def run(progress: Progress) -> dict[str, Any]:
-            work = out / "live" / key.digest
-            work.mkdir(parents=True, exist_ok=True)
+        def run(work: Path, progress: Progress) -> dict[str, Any]:
             asked, show, tick = arguments.operators, progress.show, progress.tick
             return live.run_cell(network, machine, arm, seed, seconds, asked, work, show, tick)
 
