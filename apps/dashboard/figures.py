@@ -110,7 +110,8 @@ def rows(runs: Iterable[TuningRun]) -> list[Row]:
     """With three queries for all of them, and as many more where one is queued."""
     runs = list(runs)
     drawn, dynamic = _curves(runs), _dynamic(runs)
-    queued = waits() if any(run.job.state == State.QUEUED for run in runs) else {}
+    asked = {run.job_id for run in runs if run.job.state == State.QUEUED}
+    queued = waits(asked) if asked else {}
     return [_row(run, drawn[run.pk], dynamic.get(run.network_id), queued.get(run.job_id)) for run in runs]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -29,8 +30,8 @@ class Wait:
     answered: bool
 
 
-def waits(now: datetime | None = None) -> dict[Any, Wait]:
-    """Of every queued run but those that wait for their next attempt, by the key of its job; in two queries at most.
+def waits(of: Collection[Any], now: datetime | None = None) -> dict[Any, Wait]:
+    """Of those of these jobs that are queued runs, but for what waits for its next attempt, by key; in two queries at most.
 
     Accounts take turns. An account's own come in the order in which they were asked for: of one that was resumed nobody knows
     its place among the messages.
@@ -46,7 +47,12 @@ def waits(now: datetime | None = None) -> dict[Any, Wait]:
     )  # a machine that is measured is a job without a run
     found = dict[Any, Wait]()
     for job in jobs:
-        if job.task == Job.Task.TUNE and job.state == State.QUEUED and not (job.again and job.again > now):
+        if (
+            job.pk in of
+            and job.task == Job.Task.TUNE
+            and job.state == State.QUEUED
+            and not (job.again and job.again > now)
+        ):
             found[job.pk] = Wait(*line.before(job), answered=bool(held) or not _late(job, now))
     return found
 

@@ -32,9 +32,11 @@ def locked(run: TuningRun, owner: Any) -> Job:
     return job
 
 
-def end_waiting(jobs: QuerySet[Job]) -> None:
-    """Inside a transaction: baselines and libraries that no worker has are over. One that a worker is about to have is left to
-    it: its claim waits for the run's row, which who ends a run holds."""
+def end_waiting(jobs: QuerySet[Job]) -> bool:
+    """Inside a transaction: baselines and libraries that no worker has are over; whether there are any. One that a worker is
+    about to have is left to it: its claim waits for the run's row, which who ends a run holds."""
     beside = jobs.filter(task__in=(Job.Task.BASELINE, Job.Task.COMPILE), state__in=WAITING)
-    for job in beside.select_for_update(skip_locked=True, of=("self",), no_key=True):
+    locked = list(beside.select_for_update(skip_locked=True, of=("self",), no_key=True))
+    for job in locked:
         move(job.pk, State.DONE, Q(state__in=WAITING), ended=clock.now(), **AFRESH)
+    return bool(locked)

@@ -14,7 +14,7 @@ from apps.tuning.requests.artifacts import compile_if_measured
 from apps.tuning.requests.baselines import queue_again
 from apps.tuning.requests.limits import check_active
 from apps.tuning.requests.queue import AFRESH, end_waiting, locked
-from apps.tuning.states import ACTIVE, WAITING, State
+from apps.tuning.states import ACTIVE, OVER, WAITING, State
 from apps.tuning.transitions import announce, move
 
 Word = Literal["pause", "resume", "stop", "keep"]
@@ -55,14 +55,15 @@ def _resume(job: Job) -> bool:
 
 
 def _stop(job: Job) -> bool:
+    beside = Job.objects.filter(run__job=job)
+    if job.state in OVER and not _stopped(job):  # compared with others all the same, if it failed when it goes on
+        return end_waiting(beside.filter(task=Job.Task.COMPILE)) or job.state == State.FAILED
     if job.state == State.STOPPING:
         _want(job, "stop")
-    elif not (job.state == State.FAILED or _stopped(job) or _end(job)):
+    elif not (_stopped(job) or _end(job)):
         return False
-    # Of these nobody else needs any: other runs of the same work have jobs for their baselines themselves. A run that failed
-    # may go on, and is compared then.
-    beside = Job.objects.filter(run__job=job)
-    end_waiting(beside.filter(task=Job.Task.COMPILE) if job.state == State.FAILED else beside)
+    # Of these nobody else needs any: other runs of the same work have jobs for their baselines themselves.
+    end_waiting(beside)
     return True
 
 
@@ -95,6 +96,6 @@ _WORDS = {"pause": _pause, "resume": _resume, "stop": _stop, "keep": _keep}
 
 
 def _want(job: Job, word: str) -> bool:
-    Job.objects.filter(pk=job.pk).update(wanted=word)
-    announce(job.pk)
+    if Job.objects.filter(pk=job.pk).exclude(wanted=word).update(wanted=word):
+        announce(job.pk)
     return True

@@ -273,15 +273,15 @@ def test_who_stops_a_run_that_stops_for_a_library_has_none(site: Any, words: tup
     assert baseline_of(run).state == "done"
 
 
-@pytest.mark.parametrize("kind", ["stopped", "failed"])
+@pytest.mark.parametrize("kind", ["stopped", "failed", "finished"])
 def test_a_library_that_waits_for_a_run_that_is_over_can_be_cancelled(site: Any, kind: str) -> None:
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
     if kind == "stopped":
         services.request(run, site.ada, "keep")
-    services.conclude(held, kind)
+    services.conclude(held, kind, last={"reason": "time"})
     library = services.request_artifact(run, site.ada)
-    for _ in range(2):
+    for _ in range(1 if kind == "finished" else 2):
         services.request(run, site.ada, "stop")
     library.refresh_from_db()
     assert (library.state, baseline_of(run).state) == ("done", "done" if kind == "stopped" else "queued")
@@ -380,6 +380,14 @@ def test_a_stop_of_what_ended_by_itself_is_refused(site: Any) -> None:
     services.conclude(held, "finished", last={"reason": "trials"})
     with pytest.raises(services.Refused, match="it is done"):
         services.request(run, site.ada, "stop")
+
+
+@pytest.mark.parametrize("word", ["stop", "keep"])
+def test_what_is_asked_for_again_while_a_run_stops_is_told_once(site: Any, word: Any) -> None:
+    run, _, _ = site.claimed()
+    for _ in range(3):
+        services.request(run, site.ada, word)
+    assert [event.payload["wanted"] for event in run.events.filter(kind="state")][2:] == [word]
 
 
 def test_a_library_that_is_asked_for_twice_is_made_once(site: Any) -> None:

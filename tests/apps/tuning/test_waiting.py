@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,16 +10,21 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.core import clock
-from apps.tuning import dispatch, services
+from apps.tuning import dispatch, services, waiting
 from apps.tuning.models import Job, Outbox, TuningRun
 from apps.tuning.reconcile import PATIENCE
 from apps.tuning.turns import END, TURN
-from apps.tuning.waiting import Wait, wait_of, waits
+from apps.tuning.waiting import Wait, wait_of
 from tests.apps.rows import Site
 from tests.apps.tuning.test_pauses import crash
 from workers.messages.spec import Budget
 
 LATER = timedelta(seconds=1)
+
+
+def waits(now: datetime | None = None) -> dict[Any, Wait]:
+    """Of all that wait."""
+    return waiting.waits(set(Job.objects.values_list("pk", flat=True)), now)
 
 
 def test_those_that_have_the_machine_and_those_asked_for_earlier_come_first(site: Site) -> None:
@@ -28,7 +33,9 @@ def test_those_that_have_the_machine_and_those_asked_for_earlier_come_first(site
     TuningRun.objects.filter(pk=running.pk).update(clock=40.0)
     assert waits() == {first.job_id: Wait(1, 60.0, True), second.job_id: Wait(2, 260.0, True)}
     with CaptureQueriesContext(connection) as asked:
-        waits()
+        assert waiting.waits({second.job_id}) == {second.job_id: Wait(2, 260.0, True)}, (
+            "of others nothing is worked out"
+        )
     assert len(asked) == 1
 
 
