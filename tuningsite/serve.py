@@ -122,7 +122,7 @@ class BoundedRequest(Brake, http_protocol.WebRequest):  # type: ignore[misc]  # 
         if account is None:
             self._refuse(403, _NOBODY)
         elif refusal is not None:
-            self._refuse(413, refusal)
+            self._refuse(refusal.status, refusal)
         elif not SEATS.take(account):
             self._refuse(429, _CROWDED)
         else:

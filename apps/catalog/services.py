@@ -12,7 +12,7 @@ from django.db import DatabaseError, transaction
 from apps.catalog.models import Network
 from apps.catalog.signals import network_added
 from apps.core.content import Stored, TooLarge, keep
-from apps.core.errors import Refused
+from apps.core.errors import NoRoom, Refused, TooBig
 from apps.core.full_disk import is_full, refusal
 
 ONNX, TORCH_EXPORT = ".onnx", ".pt2"
@@ -113,9 +113,9 @@ def _stored(shown: str, ending: str, chunks: Iterable[bytes]) -> Stored:
     try:
         stored = keep(chunks, Path(settings.DATA_DIR) / "networks", ending, limit)
     except TooLarge:
-        raise Refused(shown, f"it is larger than {limit / 1e9:g} GB", "upload a smaller network") from None
+        raise TooBig(shown, f"it is larger than {limit / 1e9:g} GB", "upload a smaller network") from None
     except OSError as error:
-        raise Refused(
+        raise NoRoom(
             shown, f"it cannot be written ({error.strerror})", "make room on the server's disk, try again"
         ) from error
     if not stored.size:

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.conf import settings
 from django.db import DatabaseError
 
-from apps.core.errors import Refused
+from apps.core.errors import NoRoom
 from workers.messages.full_disk import NO_ROOM
 from workers.messages.whole import whole
 
@@ -38,10 +38,10 @@ def is_full(error: BaseException | None) -> bool:
     return full or getattr(cause, "sqlstate", None) == _POSTGRESQL_FULL
 
 
-def refusal() -> Refused:
+def refusal() -> NoRoom:
     """For who asked for something meanwhile."""
     next_step = "delete networks on the Storage page, or have who runs this site make room"
-    return Refused("the site's disk", "it has no room", next_step)
+    return NoRoom("the site's disk", "it has no room", next_step)
 
 
 def keep_reserve() -> None:

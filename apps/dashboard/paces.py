@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from apps.core import amounts
-from apps.core.errors import Refused
+from apps.core.errors import TooOften
 from apps.core.pace import Pace
 from apps.dashboard import humans
 
@@ -26,13 +26,13 @@ MEASUREMENTS = Pace(6, HOUR)
 
 
 def check_upload(user: Any, value: str, size: int) -> None:
-    """Counts one more upload of so many bytes; raises Refused, of `value`, where it is too much."""
+    """Counts one more upload of so many bytes; raises TooOften, of `value`, where it is too much."""
     check(UPLOADS, user, value, "uploads")
     check(BYTES, user, value, "of uploads", size, amounts.shown)
 
 
 def check(pace: Pace, user: Any, value: str, things: str, cost: int = 1, shown: Callable[[int], str] = str) -> None:
-    """Counts one more of these things; raises Refused, of `value`, where it is one too many."""
+    """Counts one more of these things; raises TooOften, of `value`, where it is one too many."""
     if not pace.allows(str(user.pk), cost):
         reason = f"an account has at most {shown(pace.most)} {things} in {humans.duration(pace.seconds)}"
-        raise Refused(value, reason, "wait, then try again")
+        raise TooOften(value, reason, "wait, then try again")

@@ -15,15 +15,11 @@ from django.db.models import Sum
 
 from apps.catalog.models import Network
 from apps.core.amounts import shown
-from apps.core.errors import Refused
+from apps.core.errors import NoRoom
 from apps.tuning.accounts import lock_account
 from apps.tuning.models import Artifact, TuningRun
 
 NEXT = "delete on the Storage page what you no longer need, or have who runs this site raise QUOTA"
-
-
-class NoRoom(Refused):
-    """An account is too full for what it should keep."""
 
 
 @dataclass(frozen=True)

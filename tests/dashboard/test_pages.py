@@ -577,7 +577,7 @@ def test_an_account_uploads_so_often_and_no_more(
     monkeypatch.setattr(paces, "UPLOADS", Pace(2, 3600.0))
     script = {"X-Requested-With": "XMLHttpRequest"}
     answers = [ada.post("/networks/", upload(content=b"%d" % n), headers=script) for n in range(3)]
-    assert [answer.status_code for answer in answers] == [200, 200, 400]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert "net.onnx: an account has at most 2 uploads in 1 h. Next step: wait" in answers[-1].json()["error"]
     assert Network.objects.filter(owner=site.ada, name="net").count() == 2
     assert bob.post("/networks/", upload(), headers=script).status_code == 200
@@ -590,7 +590,7 @@ def test_an_account_uploads_so_much_and_no_more(site: Site, ada: Client, monkeyp
     answers = [
         ada.post("/networks/", upload(name, b"x" * 4), headers=script) for name in ("a.onnx", "b.onnx", "c.onnx")
     ]
-    assert [answer.status_code for answer in answers] == [200, 200, 400]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert "c.onnx: an account has at most 9 B of uploads in 1 h. Next step: wait" in answers[-1].json()["error"]
 
 

@@ -98,10 +98,13 @@ def test_the_files_own_size_counts_where_the_request_said_little(site: Site, ada
     settings.QUOTA = 100
     file = SimpleUploadedFile("net.onnx", b"x" * 96)
     answer = ada.post("/networks/", {"file": file}, headers=SCRIPT)
-    assert answer.status_code == 400
+    assert answer.status_code == 507
     assert answer.json()["error"].startswith("net.onnx: it has 96 B, and 5 B of your 100 B are in use. Next step: ")
     fits = SimpleUploadedFile("net.onnx", b"x" * 95)
     assert ada.post("/networks/", {"file": fits}, headers=SCRIPT).status_code == 200
+    settings.UPLOAD_LIMIT = 50
+    fits.seek(0)
+    assert ada.post("/networks/", {"file": fits}, headers=SCRIPT).status_code == 413
 
 
 def test_what_is_in_use_is_shown(site: Site, ada: Client, bob: Client, settings: Any) -> None:

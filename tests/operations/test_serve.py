@@ -161,7 +161,7 @@ def test_an_upload_that_its_account_has_no_room_for_is_refused_before_its_body(t
     """After one piece of it the answer is there; the rest is never sent."""
     with served(tmp_path, 3 << 20, QUOTA="1MB") as site:
         cookie = signed_in(site, "owner")
-        assert status(site, "/networks/", [cookie, LENGTH], [PIECE]) == (413, len(PIECE))
+        assert status(site, "/networks/", [cookie, LENGTH], [PIECE]) == (507, len(PIECE))
         assert spooled(site) == 0
         fitting = [cookie, f"Content-Length: {8 * len(PIECE)}"]
         assert status(site, "/networks/", fitting, [PIECE] * 8) == (403, 8 * len(PIECE)), site.logs()

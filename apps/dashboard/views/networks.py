@@ -79,7 +79,7 @@ def _upload(request: HttpRequest) -> HttpResponse:
 def refused(request: HttpRequest, error: Refused) -> HttpResponse:
     """To an upload: as JSON for the page's script, else on the page."""
     if _by_script(request):
-        return JsonResponse({"error": error.sentence}, status=400)
+        return JsonResponse({"error": error.sentence}, status=error.status)
     messages.error(request, error.sentence)
     return redirect("networks")
 

@@ -10,6 +10,7 @@ from django.conf import settings
 from apps.catalog.models import Network
 from apps.core.amounts import shown
 from apps.core.content import Stored
+from apps.core.errors import NoRoom
 from apps.tuning import quota
 from apps.tuning.files import LIMIT, TooMuch, keep_archive
 from apps.tuning.leases import Claim
@@ -55,7 +56,7 @@ def _kept(held: Claim, file: str, folder: str, ending: str, limit: int, room: in
     except TooMuch:
         if room >= limit:
             raise
-        raise quota.NoRoom(value, f"it has more than the {shown(room)} that are left to you", quota.NEXT) from None
+        raise NoRoom(value, f"it has more than the {shown(room)} that are left to you", quota.NEXT) from None
 
 
 def _answers(held: Claim, event: Told) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import DataError, IntegrityError, ProgrammingError, transaction
 
-from apps.core.errors import Refused
+from apps.core.errors import NoRoom, Refused
 from apps.tuning.journal.answers import Answers
 from apps.tuning.journal.archives import archives_of
 from apps.tuning.journal.beside import BesideRecorder
@@ -15,7 +15,6 @@ from apps.tuning.journal.recorder import Recorder
 from apps.tuning.journal.tune import TuneRecorder
 from apps.tuning.leases import Claim
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.quota import NoRoom
 from workers.messages.events import Event as Told
 
 MALFORMED = (
