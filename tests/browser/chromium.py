@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +17,13 @@ from selenium import webdriver
 from selenium.common.exceptions import JavascriptException, NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from websockets.sync.client import connect
 
 PATIENCE = 20.0
 NOT_YET = (JavascriptException, NoSuchElementException, StaleElementReferenceException)
 """What is asked for is not on the page yet, or the page is just putting another in its place."""
 WIDTH, HEIGHT = 1280, 900
+_MAIN, _TASK = "CrRendererMain", "ThreadControllerImpl::RunTask"
 _SWITCHES = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars"
@@ -117,6 +122,30 @@ def until(true: Callable[[], Any], seconds: float = PATIENCE) -> Any:
         if time.monotonic() > deadline:
             raise TimeoutError("it did not happen in time") from missing
         time.sleep(0.05)
+
+
+@contextmanager
+def tasks(driver: Any) -> Iterator[list[float]]:
+    """Of the main threads of all pages: how long each task that ends meanwhile had the processor, in ms; known afterwards.
+    By the clock a task is as long as what else runs on the machine makes it."""
+    lasted = list[float]()
+    debugger = driver.capabilities["goog:chromeOptions"]["debuggerAddress"]
+    with urllib.request.urlopen(f"http://{debugger}/json/version", timeout=PATIENCE) as answer:
+        address = json.load(answer)["webSocketDebuggerUrl"]
+    with connect(address, max_size=None, proxy=None, open_timeout=PATIENCE) as line:  # what was traced is large
+        categories = {"includedCategories": ["toplevel"], "excludedCategories": ["*"]}
+        line.send(json.dumps({"id": 1, "method": "Tracing.start", "params": {"traceConfig": categories}}))
+        assert "error" not in (started := json.loads(line.recv(3 * PATIENCE))), started
+        yield lasted
+        line.send(json.dumps({"id": 2, "method": "Tracing.end"}))
+        traced, said = list[Any](), dict[str, Any]()
+        while said.get("method") != "Tracing.tracingComplete":
+            said = json.loads(line.recv(3 * PATIENCE))
+            traced += said["params"]["value"] if said.get("method") == "Tracing.dataCollected" else ()
+    assert not said["params"]["dataLossOccurred"]
+    threads = {(e["pid"], e["tid"]) for e in traced if e["name"] == "thread_name" and e["args"]["name"] == _MAIN}
+    mine = [e for e in traced if e["name"] == _TASK and e["ph"] == "X" and (e["pid"], e["tid"]) in threads]
+    lasted += [e["tdur"] / 1000 for e in mine]
 
 
 def complaints(driver: Any) -> list[str]:

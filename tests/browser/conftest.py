@@ -50,10 +50,12 @@ def browser(site: Site, chrome: Any) -> Any:
 @pytest.fixture
 def run(site: Site) -> Iterator[str]:
     """One that is told by the test."""
-    yield from begun(site, "squeezenet")
+    with begun(site, "squeezenet") as key:
+        yield key
 
 
 @pytest.fixture
 def compared(site: Site, request: pytest.FixtureRequest) -> Iterator[str]:
     """A run of a network of its own: later runs of a network begin with the baselines that are told of it."""
-    yield from begun(site, request.node.name)
+    with begun(site, request.node.name) as key:
+        yield key

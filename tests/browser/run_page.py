@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.browser.chromium import until
@@ -11,12 +12,15 @@ from tests.browser.site import Site
 SEQ = "return window.run?.state.seq"
 
 
+@contextmanager
 def begun(site: Site, name: str, **asked: Any) -> Iterator[str]:
-    """For a fixture: the key of a run of a network of this name, which the test tells; it ends with the test."""
+    """The key of a run of a network of this name, which the test tells; it ends whatever becomes of the test."""
     network = site.tell("network", name=name)["network"]
     key = str(site.tell("run", network=network, **asked)["run"])
-    yield key
-    site.tell("end", run=key)
+    try:
+        yield key
+    finally:
+        site.tell("end", run=key)
 
 
 def open_run(browser: Any, site: Site, run: str) -> None:

@@ -72,7 +72,10 @@ class Site:
             "tuningsite.asgi:application",
         ]
         self.web = self._spawn(serve)
-        _until(self._answers)
+        _until(lambda: self.web.poll() is not None or self._answers())
+        # Whoever took its port meanwhile may answer.
+        if self.web.poll() is not None:
+            raise RuntimeError(f"the site ended with {self.web.returncode}; see {self.data / 'log'}")
 
     def stop_web(self) -> None:
         self.web.terminate()

@@ -188,7 +188,8 @@ class Storyteller:
         """Whatever it does now: an account has so many runs at a time. Said is that it ended for a `reason`."""
         with suppress(services.Refused):
             services.request(TuningRun.objects.get(pk=run), self.owner, "stop")
-        services.conclude(self.runs[run]["held"], "stopped")
+        if run in self.runs:  # a worker took it
+            services.conclude(self.runs[run]["held"], "stopped")
         if reason:
             TuningRun.objects.filter(pk=run).update(finished_reason=reason)
         return self.figures(run)

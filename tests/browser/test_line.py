@@ -29,6 +29,7 @@ import(page.replace('page.js', 'socket.js')).then(({Line}) => {
 });
 """
 SAID = "return window.said"
+LIVE = "return window.said.at(-1) === 'live' && (window.said = ['live'])"
 MADE = "return window.made"
 ONLINE = "const before = window.made; window.dispatchEvent(new Event('online')); return window.made > before"
 
@@ -37,7 +38,8 @@ def test_a_line_that_nobody_answers_on_is_lost_at_once_and_another_is_tried(site
     browser.get(f"{site.url}/runs/{run}/")
     until(lambda: browser.execute_script("return window.run?.state.seq"))
     browser.execute_async_script(LINE, f"/ws/runs/{run}/", FASTER)
-    until(lambda: browser.execute_script(SAID) == ["live"])
+    # Its time to open is shorter too: it may be lost before it is live.
+    until(lambda: browser.execute_script(LIVE))
     site.web.send_signal(signal.SIGSTOP)
     try:
         # A closing handshake that nobody answers takes a browser ten seconds more.

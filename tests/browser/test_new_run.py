@@ -85,15 +85,17 @@ def test_operators_to_tune_are_chosen_out_of_sight_and_said_with_what_is_known_o
     start(browser)
     until(lambda: "tunes convolutions and matrix products only" in text_of(browser, ".facts-line"))
     run = browser.current_url.rstrip("/").rpartition("/")[2]
-    site.tell("begin", run=run)
-    known = lambda: browser.find_element("css selector", "[data-part=known]")  # noqa: E731
-    until(lambda: "layout NHWC, tunes convolutions" in text_of(browser, "#made"))
-    assert not known().is_displayed()
-    (listed,) = [event for event in opening(12) if event["kind"] == "operators"]
-    listed["operators"][0]["known"], listed["operators"][1]["alike"] = 9, 2
-    site.tell("events", run=run, told=[listed])
-    until(lambda: known().text == "1 of 12 operators known from earlier runs, 1 like some of them")
-    browser.refresh()
-    until(lambda: known().text == "1 of 12 operators known from earlier runs, 1 like some of them")
-    assert complaints(browser) == []
-    site.tell("end", run=run)
+    try:
+        site.tell("begin", run=run)
+        known = lambda: browser.find_element("css selector", "[data-part=known]")  # noqa: E731
+        until(lambda: "layout NHWC, tunes convolutions" in text_of(browser, "#made"))
+        assert not known().is_displayed()
+        (listed,) = [event for event in opening(12) if event["kind"] == "operators"]
+        listed["operators"][0]["known"], listed["operators"][1]["alike"] = 9, 2
+        site.tell("events", run=run, told=[listed])
+        until(lambda: known().text == "1 of 12 operators known from earlier runs, 1 like some of them")
+        browser.refresh()
+        until(lambda: known().text == "1 of 12 operators known from earlier runs, 1 like some of them")
+        assert complaints(browser) == []
+    finally:
+        site.tell("end", run=run)

@@ -12,6 +12,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.chromium import chromium, complaints, dark, needs_chromium, size, until
+from tests.browser.run_page import begun
 from tests.browser.site import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -125,26 +126,22 @@ def test_an_operator_is_reached_and_read_without_a_mouse(site: Site, browser: An
 def test_an_operator_of_a_run_that_goes_on_comes_up_to_date_and_what_was_opened_stays_open(
     site: Site, browser: Any
 ) -> None:
-    network = site.tell("network", name="squeezenet")["network"]
-    run = str(site.tell("run", network=network)["run"])
-    try:
+    with begun(site, "squeezenet") as run:
         browser.get(f"{site.url}/runs/{run}/operators/0/")
         until(lambda: "Nothing was tried yet" in browser.find_element("css selector", "main").text)
-        site.tell("tell", run=run, slots=60)
+        site.tell("tell", run=run, slots=60, at_once=60)  # the page comes up to date with all of them
         rows = lambda: len(browser.find_elements("css selector", "#steps tbody tr"))  # noqa: E731
         before = until(rows)
-        browser.find_element("css selector", "#steps > summary").send_keys(Keys.ENTER)
+        until(lambda: browser.find_element("css selector", "#steps > summary").send_keys(Keys.ENTER) or True)
         until(lambda: browser.find_element("css selector", "#steps tbody").is_displayed())
         browser.execute_script("document.querySelector('#course').dataset.old = ''")
         browser.execute_script("document.querySelector('#steps-table').focus()")
-        site.tell("tell", run=run, slots=240)
+        site.tell("tell", run=run, slots=240, at_once=240)
         until(lambda: not browser.find_elements("css selector", "#course[data-old]"))
         assert rows() > before
         assert browser.find_element("css selector", "#steps tbody").is_displayed()
         until(lambda: browser.execute_script("return document.activeElement.id") == "steps-table")
         assert complaints(browser) == []
-    finally:
-        site.tell("end", run=run)
     until(lambda: not browser.find_elements("css selector", "#course[hx-get]"))
 
 

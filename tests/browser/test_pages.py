@@ -116,7 +116,7 @@ def test_a_list_is_read_anew_as_soon_as_it_is_seen_again(site: Site, browser: An
     browser.execute_script(UNSEEN)
     assert browser.execute_script(READ_ANEW) == 0
     browser.execute_script("window.show()")
-    until(lambda: browser.execute_script(READ_ANEW) == 1, 3)
+    until(lambda: browser.execute_script(READ_ANEW) == 1)
 
 
 def test_without_its_script_a_page_is_as_dark_as_the_system(browser: Any) -> None:

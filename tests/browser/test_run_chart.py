@@ -51,6 +51,10 @@ THEMES = """
 window.themes = [];
 document.addEventListener('themechange', () => window.themes.push(document.documentElement.dataset.theme));
 """
+FITTED = """
+const {clientWidth, width} = document.querySelector(arguments[0]);
+return clientWidth > 0 && width === Math.round(clientWidth * devicePixelRatio);
+"""
 WINDOW = "const {min, max} = window.Chart.getChart('curve').scales.x; return [min, max]"
 LINES = """
 const notice = document.querySelector('#no-curve > span'), range = document.createRange(), lines = [];
@@ -66,7 +70,8 @@ return lines.map(({text}) => text.trim());
 @pytest.fixture
 def single(site: Site) -> Iterator[str]:
     """A run of one operator, of weight one."""
-    yield from begun(site, "of one operator", operators=1)
+    with begun(site, "of one operator", operators=1) as key:
+        yield key
 
 
 def measured(clock: float, serial: int, seconds: float, again: int = 0) -> dict[str, Any]:
@@ -165,6 +170,7 @@ def test_a_dot_from_before_its_best_was_measured_again_says_that(site: Site, bro
     site.tell("events", run=single, told=[measured(4.0, 1, 0.010), measured(10.0, 1, 0.011, again=1)])
     open_run(browser, site, single)
     browser.find_element("css selector", "#tried > summary").click()
+    until(lambda: browser.execute_script(FITTED, "#scatter"))  # before it is drawn nothing can be pointed at
     pointed = lambda: browser.find_element("css selector", "[data-pointed]").get_attribute("textContent")  # noqa: E731
     browser.find_element("css selector", "#scatter").send_keys(Keys.ARROW_LEFT)
     until(lambda: pointed().endswith("11.0 ms, 1.00 x its best"))

@@ -92,5 +92,5 @@ def test_from_upload_to_a_library_that_runs(site: Site, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert re.match(r"tiny: [\d.]+ ms a run", ran.stdout)
     launcher.terminate()
-    assert launcher.wait(10) == 0
+    assert launcher.wait(30) == 0
     assert not site.processes()
