@@ -26,6 +26,9 @@ from tests.apps.rows import Site
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+PATIENCE = 30.0
+"""s for a frame, or for the end of a line: other tests run beside."""
+
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
@@ -51,10 +54,10 @@ def signed_in(user: User) -> Client:
 class Viewer(WebsocketCommunicator):
     """Waits longer than channels' one second for an answer: other tests run beside."""
 
-    async def connect(self, timeout: float = 30) -> Any:
+    async def connect(self, timeout: float = PATIENCE) -> Any:
         return await super().connect(timeout)
 
-    async def disconnect(self, code: int = 1000, timeout: float = 30) -> None:
+    async def disconnect(self, code: int = 1000, timeout: float = PATIENCE) -> None:
         await super().disconnect(code, timeout)
 
 
@@ -73,7 +76,7 @@ async def gather(viewer: WebsocketCommunicator, last: int) -> list[int]:
     """Numbers of the events up to one, acknowledging every frame."""
     numbers: list[int] = []
     while not numbers or numbers[-1] < last:
-        frame = await viewer.receive_json_from(timeout=5)
+        frame = await viewer.receive_json_from(timeout=PATIENCE)
         if "events" in frame:
             numbers += [event["seq"] for event in frame["events"]]
             await viewer.send_json_to({"ack": frame["seq"]})
@@ -120,7 +123,7 @@ async def test_without_acknowledgement_two_frames_come_and_no_third(
     wanted = await known(run)
     viewer = await line(run, site.ada)
     await viewer.connect()
-    frames = [await viewer.receive_json_from(timeout=5) for _ in range(2)]
+    frames = [await viewer.receive_json_from(timeout=PATIENCE) for _ in range(2)]
     assert await viewer.receive_nothing(timeout=0.3)
     await viewer.send_json_to({"ack": frames[-1]["seq"]})
     seen = [event["seq"] for frame in frames for event in frame["events"]]
@@ -132,7 +135,7 @@ async def test_what_comes_while_a_viewer_stalls_is_not_lost(story: Any) -> None:
     site, run, held, told = story
     viewer = await line(run, site.ada)
     await viewer.connect()
-    first = await viewer.receive_json_from(timeout=5)
+    first = await viewer.receive_json_from(timeout=PATIENCE)
     for _ in range(150):  # more bells than a channel layer holds
         await write(held, [told.batch(0.004)])
     await viewer.send_json_to({"ack": first["seq"]})
@@ -161,13 +164,13 @@ async def test_silence_is_broken_by_a_sign_of_life(story: Any, monkeypatch: pyte
     last = (await known(run))[-1]
     viewer = await line(run, site.ada, after=last)
     await viewer.connect()
-    assert await viewer.receive_json_from(timeout=5) == {"seq": last}
+    assert await viewer.receive_json_from(timeout=PATIENCE) == {"seq": last}
     await viewer.disconnect()
 
 
 async def closes(viewer: WebsocketCommunicator) -> int:
     await viewer.connect()
-    message = await viewer.receive_output(timeout=5)
+    message = await viewer.receive_output(timeout=PATIENCE)
     assert message["type"] == "websocket.close"
     return int(message["code"])
 
@@ -189,8 +192,8 @@ async def test_where_no_run_can_be_is_told_so_at_the_pace_of_other_lines(
 
 async def closing(viewer: WebsocketCommunicator) -> int:
     """The code by which it is closed, after whatever else it was sent."""
-    async with asyncio.timeout(5):
-        while (message := await viewer.receive_output(timeout=5))["type"] == "websocket.send":
+    async with asyncio.timeout(PATIENCE):
+        while (message := await viewer.receive_output(timeout=PATIENCE))["type"] == "websocket.send":
             pass
     assert message["type"] == "websocket.close"
     return int(message["code"])
@@ -233,13 +236,13 @@ async def test_who_is_signed_in_no_more_hears_no_more(story: Any, happens: Calla
     last = (await known(run))[-1]
     viewer, other = line_of(client, run, after=last), await line(run, site.ada, after=last)
     await viewer.connect()
-    assert await viewer.receive_json_from(timeout=5) == {"seq": last}
+    assert await viewer.receive_json_from(timeout=PATIENCE) == {"seq": last}
     await database_sync_to_async(happens)(client, site)
     assert await closing(viewer) == consumers.NOT_THERE
     await viewer.disconnect()
     await other.connect()
     if happens is signs_out:
-        assert await other.receive_json_from(timeout=5)  # in another browser she still is
+        assert await other.receive_json_from(timeout=PATIENCE)  # in another browser she still is
     await other.disconnect()
 
 
@@ -254,7 +257,7 @@ async def test_nobody_hears_more_because_there_is_much_to_hear(story: Any, monke
     client = await signed_in(site.ada)
     viewer = line_of(client, run)
     await viewer.connect()
-    assert await viewer.receive_json_from(timeout=5)
+    assert await viewer.receive_json_from(timeout=PATIENCE)
     await database_sync_to_async(client.logout)()
     assert await closing(viewer) == consumers.NOT_THERE
     await viewer.disconnect()
@@ -271,7 +274,7 @@ async def test_a_line_to_a_run_that_was_deleted_is_closed(story: Any) -> None:
     site, run, _, _ = story
     viewer = await line(run, site.ada)
     await viewer.connect()
-    assert await viewer.receive_json_from(timeout=5)
+    assert await viewer.receive_json_from(timeout=PATIENCE)
     await database_sync_to_async(run.delete)()
     assert await closing(viewer) == consumers.NOT_THERE
     await viewer.disconnect()
@@ -326,13 +329,13 @@ async def test_an_account_has_so_many_lines_at_a_time(story: Any, monkeypatch: p
     viewers = [await line(run, site.ada) for _ in range(2)]
     for viewer in viewers:
         await viewer.connect()
-        assert await viewer.receive_json_from(timeout=5)
+        assert await viewer.receive_json_from(timeout=PATIENCE)
     assert await closes(await line(run, site.ada)) == consumers.CROWDED
     assert await closes(await line(run, site.bob)) == consumers.NOT_THERE
     await viewers[0].disconnect()
     again = await line(run, site.ada)
     await again.connect()
-    assert await again.receive_json_from(timeout=5)
+    assert await again.receive_json_from(timeout=PATIENCE)
     await viewers[1].disconnect()
     await again.disconnect()
 
@@ -349,19 +352,19 @@ async def test_a_line_that_breaks_makes_room(story: Any, monkeypatch: pytest.Mon
         viewer = await line(run, site.ada)
         await viewer.connect()
         with pytest.raises(ConnectionError):
-            await viewer.wait(5)
+            await viewer.wait(PATIENCE)
     with monkeypatch.context() as patch:
         patch.setattr(consumers.RunConsumer, "receive_json", broken)
         viewer = await line(run, site.ada)
         await viewer.connect()
         await viewer.send_to(text_data="{}")
         with pytest.raises(ConnectionError):
-            await viewer.wait(5)
+            await viewer.wait(PATIENCE)
     await asyncio.sleep(0)
     assert not [task for task in asyncio.all_tasks() if "_pump" in repr(task)], "nobody reads for it any more"
     again = await line(run, site.ada)
     await again.connect()
-    assert await again.receive_json_from(timeout=5)
+    assert await again.receive_json_from(timeout=PATIENCE)
     await again.disconnect()
 
 

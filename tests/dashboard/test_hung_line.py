@@ -66,7 +66,7 @@ async def test_who_left_meanwhile_is_not_rung_for_when_the_server_answers(
         viewer = await line(run, site.ada)
         await viewer.connect()
         await gather(viewer, (await known(run))[-1])
-        await asyncio.wait_for(viewer.disconnect(), queue_server.PATIENCE)
+        await asyncio.wait_for(viewer.disconnect(), 20)  # of one that never answers
     left = set(ear._TASKS)
     assert len(left) == 2
     hung.send_signal(signal.SIGCONT)

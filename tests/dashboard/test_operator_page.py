@@ -24,7 +24,7 @@ from apps.tuning.live import frames
 from apps.tuning.models import Job, Measurement, Operator, Slot, TuningRun
 from tests.apps.rows import Site, Told
 from tests.dashboard.large import large
-from tests.tries import quickest, seconds_of
+from tests.tries import quickest, work_of
 from workers.messages import foretold as foretelling
 
 HOSTILE = "</title></svg><script>alert(1)</script>"
@@ -532,7 +532,7 @@ def test_an_operator_of_100_000_measurements_is_read_in_little_memory(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = large(site)
-    took = quickest(lambda: seconds_of(lambda: of(run, 7)), 1.5)  # of three, for other tests run beside
+    took = quickest(lambda: work_of(lambda: of(run, 7)), 1.5)  # of three, for other tests run beside
     tracemalloc.start()
     try:
         found = of(run, 7)

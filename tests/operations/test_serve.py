@@ -40,7 +40,8 @@ def served(folder, limit, change="pass", **environment):
         words = ["-b", "127.0.0.1", "-p", str(found.port), "--no-server-name", "tuningsite.asgi:application"]
         code = f"from tuningsite import serve\n{change}\nserve.main()"
         found.web = found.start("web", sys.executable, "-c", code, *words)
-        eventually(lambda: answers(found), 30, "the server")
+        eventually(lambda: found.web.poll() is not None or answers(found), 90, "the server")
+        assert found.web.poll() is None, found.logs()  # whoever took its port meanwhile may answer
         yield found
     finally:
         found.close()

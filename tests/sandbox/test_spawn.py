@@ -120,7 +120,7 @@ time.sleep(600)
 
 
 def orphan_after_kill(bound: bool, confined: bool = False) -> bool:
-    """Whether the child of a killed process is still there two seconds later."""
+    """Whether the child of a killed process is still there some seconds later."""
     with subprocess.Popen(
         [sys.executable, "-c", FAMILY.format(bound=bound, confined=confined)],
         cwd=ROOT,
@@ -130,7 +130,7 @@ def orphan_after_kill(bound: bool, confined: bool = False) -> bool:
         assert middle.stdout is not None
         pid = int(middle.stdout.readline())
         middle.kill()
-    gone = comes_true(lambda: not alive(pid), 2)
+    gone = comes_true(lambda: not alive(pid), 10 if bound else 2)
     if not gone:
         os.kill(pid, signal.SIGKILL)
     return not gone

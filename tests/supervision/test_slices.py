@@ -17,6 +17,8 @@ from workers.sandbox.lock import MeasureLock
 from workers.sandbox.tree import _look
 from workers.supervision import Deadlines, Ending, supervise
 
+BRIEF = 6.0
+"""s of silence, and in all: a child needs some of them to start."""
 QUICK = Deadlines(heartbeat=0.05, batch=0.05, stop=0.1)
 
 
@@ -83,10 +85,10 @@ def test_a_child_that_nobody_waits_for_is_not_stopped(tmp_path: Path) -> None:
 
 
 def test_time_in_which_others_measure_is_no_silence_and_not_the_childs_and_it_can_be_stopped(tmp_path: Path) -> None:
-    lock, brief = tmp_path / "own" / "lock", Deadlines(heartbeat=0.05, batch=0.05, silence=1.5, stop=0.1, total=1.5)
+    lock, brief = tmp_path / "own" / "lock", Deadlines(heartbeat=0.05, batch=0.05, silence=BRIEF, stop=0.1, total=BRIEF)
     with MeasureLock(lock).exclusive():
         waiting, stopped = Supervised(lock, brief, "counting", events=3), Supervised(lock, brief, "counting", events=3)
-        waiting.join(2)
+        waiting.join(BRIEF + 1)
         beats, stopped.journal.wanted = waiting.journal.beats, "stop"
         stopped.join(20)
         assert stopped.ending is not None

@@ -204,7 +204,7 @@ def test_a_child_that_ignores_everything_is_killed_after_its_grace(word: str, ki
     journal = Impatient()
     ending = run(journal, "stubborn", QUICK)
     assert (ending.kind, ending.exit_code) == (kind, -signal.SIGKILL)
-    assert time.monotonic() - journal.asked < 0.5 + 0.5 + 2  # grace, the time for SIGTERM, a slow machine
+    assert time.monotonic() - journal.asked < 15  # half a second's grace, as much for SIGTERM, a slow machine
 
 
 @pytest.mark.parametrize("word", ["pause", "stop"])

@@ -16,7 +16,7 @@ from apps.core import clock
 from apps.tuning import leases, live, orders, services, transitions
 from apps.tuning.models import Event, Job, Measurement, Operator, TuningRun
 from tests.apps.rows import measure, plan_of
-from tests.tries import quickest, seconds_of
+from tests.tries import quickest, work_of
 
 
 def folded(drawn: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
@@ -404,7 +404,7 @@ def test_a_run_of_50_000_measurements_is_drawn_within_two_seconds(
     Job.objects.filter(pk=run.job_id).update(last_seq=first + 50_000)
     Operator.objects.filter(run=run).update(best_seconds=1e-5)
     texts: list[str] = []
-    took = quickest(lambda: seconds_of(lambda: texts.append(json.dumps(live.snapshot(run)))), 2.0)
+    took = quickest(lambda: work_of(lambda: texts.append(json.dumps(live.snapshot(run)))), 2.0)
     text, drawn = texts[-1], json.loads(texts[-1])
     with capsys.disabled():
         print(f"\nsnapshot of 50,000 measurements: {took:.2f} s, {len(text) / 1e6:.2f} MB")  # noqa: T201
