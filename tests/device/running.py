@@ -38,7 +38,7 @@ class Running:
                 [sys.executable, *self.program, "--port", str(port), "--key", str(self.folder / "key")],
                 stdout=output, env=environment,
             )  # fmt: skip
-        found = eventually(lambda: SAID.search(said.read_text()), 30.0, "the device")
+        found = eventually(lambda: SAID.search(said.read_text()), 90.0, "the device")
         self.address = Address("127.0.0.1", int(found[1]), Path(found[2]).read_text().strip())
 
     def call(self) -> Any:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -103,11 +104,13 @@ def test_outcomes_are_those_of_a_machines_own_workers(backend: Any, tmp_path: Pa
         local.close()
     assert [o.identity for o in there] == [o.identity for o in here]
     assert [o.configuration for o in there] == [o.configuration for o in here]
+    ratios = []
     for one, other in zip(there, here, strict=True):
         assert one.seconds
         assert other.seconds
-        assert 0.1 < one.seconds / other.seconds < 10
+        ratios.append(one.seconds / other.seconds)
         assert one.runs > 1 or one.stopped in ("rejected", "late")
+    assert 0.1 < median(ratios) < 10
     assert all(o.cause == "duplicate" for o in backend.measure(given, {})), "it was tried before"
 
 
@@ -244,9 +247,18 @@ def test_a_graphics_cards_script_that_ends_its_process_is_tried_again_before_it_
     there = elsewhere.Elsewhere(line, tmp_path)
     line.greeting["gpu"] = "a card"
     monkeypatch.setattr(elsewhere, "call", running.call)
-    threading.Timer(1.0, os.kill, (line.greeting["process"]["pid"], signal.SIGKILL)).start()
+    process = line.greeting["process"]["pid"]
+    runs = lambda: Path(f"/proc/{process}/task/{process}/children").read_text().split()  # noqa: E731
+
+    def end() -> None:
+        comes_true(runs, 60.0)
+        os.kill(process, signal.SIGKILL)
+
+    ending = threading.Thread(target=end)
+    ending.start()
     with pytest.raises(ArtifactFailed, match="ended the device's process") as failed:
         there._script("--runs", "1")
+    ending.join()
     assert passing(failed.value, "compile")
     line.close()
 
@@ -256,13 +268,19 @@ def test_a_device_that_starts_anew_is_found_again(
 ) -> None:
     from workers.tvm_backend.remote import line
 
+    starting = threading.Timer(1.0, lambda: running.start(running.address.port))
+
     def anew() -> None:
         running.end(signal.SIGKILL)
-        threading.Timer(1.0, lambda: running.start(running.address.port)).start()
+        starting.start()
 
-    monkeypatch.setattr(line, "PAUSES", (0.5,) * 40)
+    monkeypatch.setattr(line, "PAUSES", (0.5,) * 160)
     before_it_runs(monkeypatch, 3, anew)
-    outcomes = backend.measure(convolutions(backend, seed=6), {})
+    try:
+        outcomes = backend.measure(convolutions(backend, seed=6), {})
+    finally:
+        if starting.ident:
+            starting.join()  # it is the device of later tests
     assert all(o.seconds for o in outcomes), [(o.cause, o.error) for o in outcomes]
     assert f"the device at {running.address} does not answer" in said[0]
 
@@ -287,9 +305,10 @@ def test_two_sites_do_not_time_at_once(backend: Any, running: Running, tmp_path:
     with MeasureLock(running.lock).exclusive():
         other = threading.Thread(target=backend.measure, args=(convolutions(backend, seed=8, count=2), {}))
         other.start()
+        assert comes_true(MeasureLock(running.lock).wanted, 60.0)
         time.sleep(1.0)
         assert other.is_alive()
-    other.join(20.0)
+    other.join(60.0)
     assert not other.is_alive()
     assert backend.spent()["wait"] > 0.8
 
