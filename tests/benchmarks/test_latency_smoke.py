@@ -64,8 +64,9 @@ def test_every_library_gets_as_many_runs_and_the_module_computes_the_same(measur
     assert cell["errors"].keys() == broken, cell["errors"]
     runs = {name: latency["runs"] for name, latency in cell["latencies"].items()}
     assert runs.keys() == {"TVM", "ONNX Runtime", "PyTorch", "torch.compile"} - broken
-    # A turn ends after 0.3 s, in which ten runs of milliseconds have room unless others take the cores for that long.
-    assert all(160 <= count <= 200 for count in runs.values()), runs
+    # A turn ends after ten runs, or after 0.3 s, in which others may have taken the cores for long.
+    assert all(20 <= count <= 200 for count in runs.values()), runs
+    assert max(runs.values()) > 100, runs
     assert cell["torch"]["difference"] < 1e-5
     assert "other weights" not in measured[1]
 

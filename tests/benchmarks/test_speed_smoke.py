@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from onnx import helper
 
 from tests import zoo
 from tests.command_line import Told
+from tests.processes import eventually
 
 pytestmark = [pytest.mark.tvm, pytest.mark.timeout(600)]  # searches of TVM's take minutes beside other work
 
@@ -56,7 +56,9 @@ def test_both_sides_end_with_a_curve_and_a_verified_latency_beside_onnx_runtime(
         assert cell["tuning"]["curve"]
         assert cell["tuning"]["trials"] > 0
         # A turn that others disturb may have fewer.
-        assert all(160 <= cell[side]["runs"] <= 200 for side in ("end_to_end", "onnxruntime"))
+        runs = [cell[side]["runs"] for side in ("end_to_end", "onnxruntime")]
+        assert all(20 <= count <= 200 for count in runs), runs
+        assert max(runs) > 100, runs
     assert found["warm"]["tuning"]["operators"] == found["auto"]["tuning"]["operators"]
     assert found["warm"]["tuning"]["key"] == found["auto"]["tuning"]["key"]
     assert 0 < found["warm"]["tuning"]["judged"] < 1e-2
@@ -108,18 +110,16 @@ def test_an_interrupt_keeps_no_half_cell_and_leaves_no_process(
 ) -> None:
     arguments = ("--arms", "warm", "--seeds", "0", "--trials-per-operator", 2)
     with started("speed", zoo.tiny(zoo_cache), *arguments, "--out", tmp_path) as process:
-        deadline = time.monotonic() + 60
-        while not list((tmp_path / "work").glob("*/log")):
-            assert process.poll() is None, process.communicate()[1]
-            assert time.monotonic() < deadline, "the arm did not start in time"
-            time.sleep(0.05)
+        began = lambda: list((tmp_path / "work").glob("*/log"))  # noqa: E731
+        eventually(lambda: process.poll() is not None or began(), 180, "the start of the arm")
+        assert process.poll() is None, process.communicate()[1]
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors
     assert not list((tmp_path / "cells").iterdir())
     ours = str(tmp_path).encode()
-    left = [path for path in Path("/proc").glob("[0-9]*/environ") if _read(path).count(ours)]
-    assert not left
+    left = lambda: [path for path in Path("/proc").glob("[0-9]*/environ") if _read(path).count(ours)]  # noqa: E731
+    eventually(lambda: not left(), 30, "the end of what it started")
 
 
 def _read(path: Path) -> bytes:

@@ -12,12 +12,15 @@ from tests.processes import eventually, kill
 from tests.tries import quickest, seconds_of
 from workers.messages.names import WORKERS
 
-pytestmark = [pytest.mark.faults, pytest.mark.tvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.faults, pytest.mark.tvm, pytest.mark.timeout(1200)]
 
 ENDED = ("done", "failed")
 PARTS = ("queue", "web", *WORKERS, "reconcile")
 STOP = 5.0
-"""s from the word to the end of all that it is for; the better of two, for other tests run beside."""
+"""s from the word to the end of all that it is for; the best of four, for other tests run beside."""
+TRIES = 4
+ENDS, STARTS, MEASURES = 30, 90, 180
+"""s until what is to end is gone, until what is started is there, and until it has measured or a short run is over."""
 
 
 def lapse(site, key, left=0):
@@ -40,12 +43,12 @@ def test_a_worker_killed_again_and_again_loses_and_doubles_nothing(site):
             lapse(site, key, left=3)
         worker = site.worker()
         before = kept
-        eventually(lambda before=before: site.measured() > before, 90, "another measurement")
+        eventually(lambda before=before: site.measured() > before, MEASURES, "another measurement")
         kept = site.measured()
         children = site.children()
         kill(worker.pid)
         worker.wait()
-        eventually(lambda children=children: not set(children) & set(site.children()), 5, "the end of the child")
+        eventually(lambda children=children: not set(children) & set(site.children()), ENDS, "the end of the child")
         assert site.measured() >= kept
     site.assert_nothing_lost_or_doubled()
     job = site.job(key)
@@ -70,7 +73,7 @@ from apps.core import clock
 Outbox.objects.exclude(sent_at=None).update(sent_at=clock.now() - timedelta(seconds=30))
 """)
     for key in (first, second):
-        eventually(lambda key=key: site.state(key) in ENDED, 90, "the run's end")
+        eventually(lambda key=key: site.state(key) in ENDED, MEASURES, "the run's end")
         assert site.state(key) == "done", site.logs()
     site.assert_nothing_lost_or_doubled()
 
@@ -79,15 +82,15 @@ def test_a_server_that_is_killed_during_a_run_does_not_disturb_it(site):
     server = site.server()
     worker = site.worker()
     key = site.run(trials=32)
-    eventually(lambda: site.measured() > 0, 60, "a measurement")
+    eventually(lambda: site.measured() > 0, MEASURES, "a measurement")
     kill(server.pid)
     server.wait()
     shutil.rmtree(site.data / "redis")
     site.server()
-    eventually(lambda: site.state(key) in ENDED, 90, "the run's end")
+    eventually(lambda: site.state(key) in ENDED, MEASURES, "the run's end")
     assert site.job(key)["attempt"] == 1
     again = site.run(trials=8)
-    eventually(lambda: site.state(again) in ENDED, 60, "a run after it")
+    eventually(lambda: site.state(again) in ENDED, MEASURES, "a run after it")
     assert worker.poll() is None
 
 
@@ -95,17 +98,17 @@ def test_the_writes_of_a_worker_that_was_frozen_are_refused(site):
     site.server()
     frozen = site.worker()
     key = site.run(seconds=600)
-    eventually(lambda: site.measured() > 0, 60, "a measurement")
+    eventually(lambda: site.measured() > 0, MEASURES, "a measurement")
     fence = site.job(key)["fence"]
     kill(frozen.pid, number=signal.SIGSTOP)
     children = site.children()
     lapse(site, key)
     before = site.measured()
     other = site.worker()
-    eventually(lambda: site.measured() > before, 60, "a measurement of the other worker")
+    eventually(lambda: site.measured() > before, MEASURES, "a measurement of the other worker")
     kill(frozen.pid, number=signal.SIGCONT)
-    eventually(lambda: not set(children) & set(site.children()), 10, "the end of the stale child")
-    eventually(lambda: "no longer" in site.log("measure") or "lost" in site.log("measure"), 10, "the refusal")
+    eventually(lambda: not set(children) & set(site.children()), ENDS, "the end of the stale child")
+    eventually(lambda: "no longer" in site.log("measure") or "lost" in site.log("measure"), ENDS, "the refusal")
     job = site.job(key)
     assert job["fence"] > fence
     assert str(other.pid) in job["worker"]
@@ -117,8 +120,8 @@ def answered(site, key, word, *states):
 
     def answer():
         site.request(key, word)
-        eventually(lambda: site.state(key) in states, 30, word)
-        eventually(lambda: not site.children(), 30, "the end of the child")
+        eventually(lambda: site.state(key) in states, STARTS, word)
+        eventually(lambda: not site.children(), STARTS, "the end of the child")
 
     return seconds_of(answer)
 
@@ -133,7 +136,7 @@ def stopped(site, key):
 
 def test_a_queued_run_is_stopped_within_five_seconds(site):
     site.server()
-    assert quickest(lambda: stopped(site, site.run(seconds=600)), STOP, tries=2) < STOP
+    assert quickest(lambda: stopped(site, site.run(seconds=600)), STOP, tries=TRIES) < STOP
 
 
 def test_a_run_is_stopped_within_five_seconds_in_every_state_that_it_has_with_a_worker(site):
@@ -144,14 +147,14 @@ def test_a_run_is_stopped_within_five_seconds_in_every_state_that_it_has_with_a_
         before = site.measured()
         key = site.run(seconds=600)
         if moment == "starting":
-            eventually(site.children, 30, "a child")
+            eventually(site.children, STARTS, "a child")
         else:
-            eventually(lambda: site.measured() > before, 60, "a measurement")
+            eventually(lambda: site.measured() > before, MEASURES, "a measurement")
         paused = answered(site, key, "pause", "paused") if moment == "paused" else 0.0
         return max(paused, stopped(site, key))
 
     for moment in ("starting", "tuning", "paused"):
-        assert quickest(partial(attempt, moment), STOP, tries=2) < STOP, moment
+        assert quickest(partial(attempt, moment), STOP, tries=TRIES) < STOP, moment
     assert worker.poll() is None
 
 
@@ -159,9 +162,9 @@ def _up(site, *arguments):
     log = lambda: site.log("up") if (site.folder / "logs" / "up.log").exists() else ""  # noqa: E731
     before = log().count("Open http")
     launcher = site.start("up", *MANAGE, "up", *arguments)
-    eventually(lambda: log().count("Open http") > before or launcher.poll() is not None, 30, "the start")
+    eventually(lambda: log().count("Open http") > before or launcher.poll() is not None, STARTS, "the start")
     assert launcher.poll() is None, site.logs()
-    eventually(lambda: site.of("-m workers.actors measure"), 20, "the worker")
+    eventually(lambda: site.of("-m workers.actors measure"), STARTS, "the worker")
     return launcher
 
 
@@ -174,13 +177,13 @@ def test_a_launcher_that_is_killed_leaves_nothing_and_the_next_start_goes_on(sit
         if before:
             lapse(site, key)  # of the worker that was killed with the launcher before
         launcher = _up(site)
-        eventually(lambda: site.measured() > before, 75, "another measurement")
+        eventually(lambda: site.measured() > before, MEASURES, "another measurement")
         assert len(site.processes()) >= 7
 
         def end():
             launcher.send_signal(number)
-            if launcher.wait(30) == -signal.SIGKILL:  # the others notice by themselves
-                eventually(lambda: not site.processes(), 30, f"the end of {site.processes()}")
+            if launcher.wait(STARTS) == -signal.SIGKILL:  # the others notice by themselves
+                eventually(lambda: not site.processes(), STARTS, f"the end of {site.processes()}")
 
         took = seconds_of(end)
         assert not site.processes()
@@ -188,7 +191,7 @@ def test_a_launcher_that_is_killed_leaves_nothing_and_the_next_start_goes_on(sit
         return took
 
     for number in (signal.SIGKILL, signal.SIGINT):
-        assert quickest(partial(ended, number), STOP, tries=2) < STOP, number
+        assert quickest(partial(ended, number), STOP, tries=TRIES) < STOP, number
     assert site.state(key) in ("interrupted", "queued", "running")
     site.assert_nothing_lost_or_doubled()
 
@@ -196,13 +199,13 @@ def test_a_launcher_that_is_killed_leaves_nothing_and_the_next_start_goes_on(sit
 def test_a_launcher_starts_again_what_was_killed(site):
     launcher = _up(site)
     started = psutil.Process(launcher.pid).children
-    eventually(lambda: len(started()) == len(PARTS), 20, "all parts")
+    eventually(lambda: len(started()) == len(PARTS), STARTS, "all parts")
     kill(*(part.pid for part in started()))
     shutil.rmtree(site.data / "redis", ignore_errors=True)
-    eventually(lambda: all(f"{name} was killed" in site.log("up") for name in PARTS), 20, f"the news of {PARTS}")
+    eventually(lambda: all(f"{name} was killed" in site.log("up") for name in PARTS), STARTS, f"the news of {PARTS}")
     key = site.run(trials=8)
-    eventually(lambda: site.state(key) in ENDED, 90, "the run's end")
+    eventually(lambda: site.state(key) in ENDED, MEASURES, "the run's end")
     assert site.state(key) == "done", site.logs()
     launcher.send_signal(signal.SIGTERM)
-    assert launcher.wait(10) == 0
+    assert launcher.wait(ENDS) == 0
     assert not site.processes()
