@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from django import forms
@@ -20,6 +22,9 @@ LONGEST_MINUTES = 60 * 24 * 30
 OPEN = Q(shapes={}, inspection__dynamic__0__isnull=False)
 """Of a network whose sizes have to be chosen first, as Network.dynamic."""
 
+OFFERED = 100
+"""Networks, the newest, beside the one that is asked for: the page of another leads to its form."""
+
 GONE = "The network that was asked for is deleted, or cannot be tuned: look which other one is chosen here."
 AWAY = "The target that was asked for cannot be tuned for now: look which other one is chosen here."
 
@@ -28,11 +33,22 @@ class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
     """Of a user's that can be tuned, with sizes that were chosen; those of one name are told apart by when they came and what
     they hold."""
 
-    def of(self, user: Any) -> None:
+    def of(self, user: Any, asked: Any) -> None:
         mine = Network.objects.filter(owner=user, state=Network.State.READY).exclude(OPEN)
         names = mine.order_by().values("name").annotate(same=Count("pk")).filter(same__gt=1)
         self.shared = set(names.values_list("name", flat=True))
         self.queryset = mine.defer("inspection").annotate(open_sizes=F("inspection__dynamic"))
+        self._asked = asked
+        self.choices = lambda: [(network.pk, self.label_from_instance(network)) for network in self.offered]
+
+    @cached_property
+    def offered(self) -> list[Any]:
+        """Asked for once: what is told of sizes takes its room and time for each."""
+        rows: Any = self.queryset
+        newest = list(rows.values_list("pk", flat=True)[:OFFERED])
+        with suppress(forms.ValidationError):
+            newest += [asked.pk] if (asked := self.to_python(self._asked)) else []
+        return list(rows.filter(pk__in=newest))
 
     def label_from_instance(self, network: Any) -> str:
         told = [str(network), humans.sizes(network.shapes, network.open_sizes)]
@@ -73,7 +89,8 @@ class NewRun(forms.Form):
 
     def __init__(self, user: Any, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["network"].of(user)  # type: ignore[attr-defined]
+        asked = (self.data if self.is_bound else self.initial).get("network")
+        self.fields["network"].of(user, asked)  # type: ignore[attr-defined]
         self.fields["target"].queryset = Target.objects.filter(state=Target.State.READY)  # type: ignore[attr-defined]
         for name, field in self.fields.items():
             field.widget.attrs["id"] = f"id_{name}"
@@ -84,7 +101,7 @@ class NewRun(forms.Form):
     @property
     def shown_sizes(self) -> str:
         """Of each network with open sizes those that its option shows, as a page sends them back."""
-        networks = self.fields["network"].queryset  # type: ignore[attr-defined]
+        networks = self.fields["network"].offered  # type: ignore[attr-defined]
         return " ".join(f"{network.pk}:{digest(network.shapes)}" for network in networks if network.open_sizes)
 
     def clean_network(self) -> Network:

@@ -18,10 +18,14 @@ PAGES = Turns(2)
 DOWNLOADS = Turns(3)
 """For as long as the client takes one: of their own, or nobody could look at a run meanwhile."""
 TURNS = {
-    **dict.fromkeys(("networks", "run", "snapshot", "operator", "compared", "compared-table"), PAGES),
+    **dict.fromkeys(
+        ("networks", "run", "snapshot", "operator", "compared", "compared-table", "network", "new-run"), PAGES
+    ),
     **dict.fromkeys(("run-file", "operator-table", "artifact"), DOWNLOADS),
 }
 """By the names of addresses."""
+FORMS = {"network", "new-run"}
+"""Those that answer what is sent there with their page; of an upload the server counts how many arrive."""
 CROWDED = Refused(
     "this request",
     "what your account asked for before is not done yet",
@@ -58,9 +62,10 @@ class InTurn:
 def _turns(scope: Any) -> Turns | None:
     """None for what is made at once, and for what another method refuses."""
     try:
-        return TURNS.get(resolve(scope["path"]).url_name or "") if scope["method"].upper() == "GET" else None
+        name, method = resolve(scope["path"]).url_name or "", scope["method"].upper()
     except Resolver404:
         return None
+    return TURNS.get(name) if method == "GET" or (method == "POST" and name in FORMS) else None
 
 
 def _user(session: str) -> Any:

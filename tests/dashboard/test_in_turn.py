@@ -73,6 +73,18 @@ async def test_who_asks_for_more_than_is_made_at_a_time_is_told_and_others_are_a
     assert not turns._taken
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_form_that_takes_its_time_waits_its_turn_and_an_upload_does_not(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, cookies = await _signed_in()
+    monkeypatch.setattr(in_turn, "PATIENCE", 0.0)
+    async with in_turn.PAGES.of(run.owner_id, 0.0), in_turn.PAGES.of(run.owner_id, 0.0):
+        for path in ("/runs/new", f"/networks/{run.network_id}/"):
+            assert (await asked(path, cookies["ada"], method))[0] == 429
+        assert (await asked("/networks/", cookies["ada"], method))[0] == (429 if method == "GET" else 403)
+
+
 async def test_who_waits_for_a_turn_has_it_when_one_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     run, cookies = await _signed_in()
     turns = Turns(1)

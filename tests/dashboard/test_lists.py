@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from apps.catalog.models import Network
 from apps.core import clock
+from apps.dashboard import forms
 from apps.dashboard.listed import LONG
 from apps.dashboard.views import home
 from apps.tuning import services
@@ -152,3 +153,31 @@ def test_the_list_of_networks_reads_no_inspection_whole(site: Site, ada: Client)
     assert [sql for sql in asked(ada, reverse("network", args=[site.network.pk])) if whole.search(sql)], (
         "the pattern finds one"
     )
+
+
+def test_a_new_run_is_offered_the_newest_networks_and_the_one_it_is_asked_for_each_read_once(
+    site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forms, "OFFERED", 2)
+    dynamic = [{"input": "x", "axis": 0, "symbol": "N"}]
+    for name in ("older", "newer", "newest"):
+        Network.objects.create(
+            owner=site.ada, name=name, sha256=name, size=5, state="ready",
+            inspection={"inputs": [{"name": "x", "shape": ["N"]}], "dynamic": dynamic}, shapes={"x": [8]},
+        )  # fmt: skip
+
+    def offered(address: str) -> list[str]:
+        with CaptureQueriesContext(connection) as queries:
+            text = ada.get(address).content.decode()
+        reading = [query["sql"] for query in queries if "open_sizes" in query["sql"].partition(" FROM ")[0]]
+        assert sum("LIMIT 21" not in sql for sql in reading) == 1, "beside the one that is asked for"
+        assert "The newest are offered" in text
+        (options,) = re.findall(r'<select name="network".*?</select>', text, re.DOTALL)
+        (sizes,) = re.findall(r'name="sizes" value="([^"]*)"', text)
+        assert len(sizes.split()) == options.count(", x 8<")
+        return re.findall(r">([^<,]+)(?:, x 8)?</option>", options)
+
+    assert offered("/runs/new") == ["newest", "newer"]
+    assert offered(f"/runs/new?network={site.network.pk}") == ["newest", "newer", "squeezenet"]
+    form = {"network": site.network.pk, "target": site.target.pk, "method": "auto", "minutes": "3"}
+    assert ada.post("/runs/new", form).status_code == 302

@@ -95,6 +95,17 @@ def test_one_symbol_is_one_number() -> None:
     assert [shape_of(value).dims for value in model.graph.input] == [(3, 2), (3, 2)]
 
 
+@pytest.mark.parametrize(("inputs", "taken"), [(128, True), (129, False)])
+def test_more_open_sizes_than_networks_have_are_refused(inputs: int, taken: bool) -> None:
+    given = {f"x{i}": ["N", "N", "N", "N"] for i in range(inputs)}
+    model = model_of([helper.make_node("Sum", [*given], ["y"])], given, {"y": ["N", "N", "N", "N"]}, [])
+    if taken:
+        assert len(inspect_model(model).dynamic) == 4 * inputs
+    else:
+        with pytest.raises(NetworkError, match="516: so many sizes of inputs are left open; 512 is the limit"):
+            inspect_model(model)
+
+
 @pytest.mark.parametrize(
     "name",
     ["mobilenet_like", "resnet18", "transformer_encoder", "resnet50", "densenet121", "inception_v1", "shufflenet"],

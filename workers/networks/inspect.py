@@ -82,20 +82,21 @@ def inspect(path: str | Path) -> Inspection:
 
 
 def inspect_model(model: ModelProto) -> Inspection:
-    """Describes a network that was checked already; raises NetworkError for too many inputs and outputs, and for numbers
-    that cannot be computed with."""
+    """Describes a network that was checked already; raises NetworkError for too many inputs, outputs and open sizes, and for
+    numbers that cannot be computed with."""
     _check_ports(model)
     _check_sizes(model)
     shapes = tensor_shapes(model)
     check_types(model, shapes, opset(model))
     inputs = tuple(_port(value) for value in real_inputs(model))
+    dynamic = _dynamic(inputs)
     outputs = tuple(_port(value, shapes.get(value.name)) for value in model.graph.output)
     parameters, size = _parameters(model, shapes)
-    work = flops_by_type(model, tensor_shapes(model, dynamic=1) if any(_dynamic(inputs)) else shapes)
+    work = flops_by_type(model, tensor_shapes(model, dynamic=1) if dynamic else shapes)
     return Inspection(
         inputs=inputs,
         outputs=outputs,
-        dynamic=tuple(_dynamic(inputs)),
+        dynamic=dynamic,
         opset=opset(model),
         ir_version=model.ir_version,
         producer=shown(f"{model.producer_name} {model.producer_version}".strip() or "unknown"),
@@ -151,13 +152,20 @@ def _port(value: ValueInfoProto, inferred: TensorShape | None = None) -> Port:
     return Port(value.name, dtype, shape.dims)
 
 
-def _dynamic(inputs: tuple[Port, ...]) -> list[DynamicDimension]:
-    return [
+def _dynamic(inputs: tuple[Port, ...]) -> tuple[DynamicDimension, ...]:
+    found = tuple(
         DynamicDimension(port.name, axis, dim if isinstance(dim, str) else None)
         for port in inputs
         for axis, dim in enumerate(port.shape or ())
         if not isinstance(dim, int)
-    ]
+    )
+    if len(found) > DEFAULT.open_sizes:
+        raise NetworkError(
+            len(found),
+            f"so many sizes of inputs are left open; {DEFAULT.open_sizes} is the limit",
+            "export the network with fixed sizes where they do not change",
+        )
+    return found
 
 
 def _parameters(model: ModelProto, shapes: dict[str, TensorShape]) -> tuple[int, int]:

@@ -12,7 +12,8 @@ class Limits:
     `fields` bounds the protobuf fields and `packed_bytes` the variable-length integers: both grow when parsed (a
     two-byte message becomes some two hundred bytes), the weights themselves do not. `tensor_elements` bounds one
     tensor, declared or inferred, `total_elements` all together; 2**30 elements of float32 are 4 GiB. `ports` bounds
-    inputs and outputs together: a form asks for each.
+    inputs and outputs together, `open_sizes` what a form asks for: the cached keys and values of a language model, whose
+    batch and length are open, are some two hundred.
     """
 
     file_bytes: int = 2_000_000_000
@@ -24,6 +25,7 @@ class Limits:
     depth: int = 8
     functions: int = 1_000
     ports: int = 256
+    open_sizes: int = 512
     rank: int = 16
     name_length: int = 1_024
     tensor_elements: int = 2**30

@@ -39,7 +39,8 @@ def networks(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _upload(request)
     # Of inspections what the list shows: those of a hundred networks may be tens of megabytes.
-    told = {f"told_{name}": F(f"inspection__{name}") for name in ("inputs", "parameters", "flops", "dynamic")}
+    told = {f"told_{name}": F(f"inspection__{name}") for name in ("inputs", "parameters", "flops")}
+    told["told_dynamic"] = F("inspection__dynamic__0")
     rows = Network.objects.filter(owner=request.user).defer("inspection").annotate(**told)  # type: ignore[misc]
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
     used = quota.used(request.user)

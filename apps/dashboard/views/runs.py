@@ -82,13 +82,15 @@ def _asked(request: HttpRequest) -> dict[str, Any]:
 
 def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
     mine = Network.objects.filter(owner=request.user)  # type: ignore[misc]
+    field: Any = form.fields["network"]
     return {
         "form": form,
         "missing": [] if form.is_bound else [said for name in ("network", "target") if (said := _missing(form, name))],
         "method": str(form["method"].value()),
         "everyday": [words for group in methods.GROUPS if group.everyday for words in group.methods],
         "others": [group for group in methods.GROUPS if not group.everyday],
-        "networks": form.fields["network"].queryset,  # type: ignore[attr-defined]
+        "networks": field.offered,
+        "more": field.queryset.count() > len(field.offered),
         "parts": [form[role] for role in methods.OFFERED],
         "composed": any(form[role].value() for role in methods.OFFERED),
         "rare": any(str(form[name].value() or "") not in ("", str(form.fields[name].initial)) for name in RARE),
@@ -102,7 +104,7 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
 def _missing(form: NewRun, name: str) -> str:
     """What is to be said where the address names one that is not offered, so that a browser shows another in its place."""
     asked, field = str(form.initial.get(name, "")), form.fields[name]
-    offered = map(str, field.queryset.values_list("pk", flat=True))  # type: ignore[attr-defined]
+    offered = [str(key) for key, _ in field.choices]  # type: ignore[attr-defined]
     return str(field.error_messages["invalid_choice"]) if asked and asked not in offered else ""
 
 
