@@ -12,16 +12,29 @@ from contextlib import suppress
 from typing import Any
 
 from daphne.ws_protocol import WebSocketProtocol
+from twisted.internet.protocol import connectionDone
 from twisted.web import http
+
+from apps.core.address import client_of
+from apps.core.seats import Seats
 
 STALLED = 60.0  # s in which the client takes nothing of what it was sent
 HEAD = 20.0  # s until a new connection has brought the head of a request
 REQUEST = 60.0  # s for its body, and then for the head of the next; an upload's has as many with each piece
 SAID = 16 << 10  # bytes that a viewer says in a minute; a page acknowledges four frames a second, in thirty bytes each
+CLIENTS = Seats(256)
+"""Connections of an address, behind which an office may be; what each brings and leaves unfinished lies in memory."""
+
+
+def _leave(transport: Any) -> None:
+    """Gives up its client's place, as whichever protocol it ends."""
+    if (client := vars(transport).pop("seated", None)) is not None:
+        CLIENTS.leave(client)
 
 
 class Connection(http.HTTPChannel):
-    """Ends where its client keeps the site waiting: whoever opens many and says nothing would lock everybody out.
+    """Ends where its client keeps the site waiting, or has as many: whoever opens many and says nothing would lock everybody
+    out.
 
     How long nothing of an answer is taken the kernel counts.
     """
@@ -35,6 +48,16 @@ class Connection(http.HTTPChannel):
         transport: Any = self.transport
         if (handle := transport.getHandle()).family != socket.AF_UNIX:
             handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * STALLED))
+            if (client := client_of(transport.getPeer().host)) is None:
+                return
+            if CLIENTS.take(client):
+                transport.seated = client
+            else:
+                transport.abortConnection()
+
+    def connectionLost(self, reason: Any = connectionDone) -> None:
+        _leave(self.transport)
+        super().connectionLost(reason)
 
     def resetTimeout(self) -> None:
         """With each piece that arrives."""
@@ -79,6 +102,7 @@ class Line(Brake, WebSocketProtocol):  # type: ignore[misc]
         self.transport.registerProducer(self, True)
 
     def connectionLost(self, reason: Any) -> None:
+        _leave(self.transport)
         self.resumeProducing()
         super().connectionLost(reason)
 

@@ -38,7 +38,7 @@ LINGER = 2.0  # s for the client to read the answer; closing at once would reset
 AT_ONCE = 3  # uploads of an account; each takes the disk's room for its body twice, and a third time for its network
 SEATS = Seats(AT_ONCE)
 _UPLOAD = "this upload"
-_NO_LENGTH = Refused(_UPLOAD, "it does not say its size", "send it with a Content-Length, not in chunks")
+_NO_LENGTH = Refused("this request", "it does not say its size", "send it with a Content-Length, not in chunks")
 _NOBODY = Refused(_UPLOAD, "nobody is signed in", "sign in, then send it again")
 _CROWDED = Refused(
     _UPLOAD, f"{AT_ONCE} of your account are arriving already", "wait until one of them is done, then send it again"
@@ -64,18 +64,17 @@ def _dropped(data: bytes) -> None:
 
 
 class BoundedRequest(Brake, http_protocol.WebRequest):  # type: ignore[misc]  # Daphne has no types
-    """Answers 413 as soon as its body is, or is said to be, over the limit, and closes the connection.
+    """Answers 413 as soon as its body is said to be over the limit, and closes the connection; 411 where its size is unknown:
+    Twisted would keep it in a file, and Django reads no form without it.
 
-    An upload is judged by its head, and not read until it is: 411 where its size is unknown, as Django reads no form without a
-    length; 403 where nobody is signed in; 413 where the account has no room for it; 429 where as many of the account
-    arrive already. 507 where the disk does not take it.
+    An upload is judged by its head, and not read until it is: 403 where nobody is signed in; 413 where the account has no
+    room for it; 429 where as many of the account arrive already. 507 where the disk does not take it.
 
     A body that Twisted keeps in a file is `body`, and Daphne finds nothing to read.
 
     Of its answer it is the producer, which the connection has pause until the client has taken what was written.
     """
 
-    _limit = _left = 0  # bytes of the body
     _refused = False
     _whole = False
     _closing: Any = None
@@ -96,15 +95,15 @@ class BoundedRequest(Brake, http_protocol.WebRequest):  # type: ignore[misc]  # 
 
     def gotLength(self, length: int | None) -> None:
         upload = is_upload(self.channel._command, self.channel._path)
-        self._limit = self._left = settings.UPLOAD_LIMIT + settings.UPLOAD_FORM if upload else settings.BODY_LIMIT
+        limit = settings.UPLOAD_LIMIT + settings.UPLOAD_FORM if upload else settings.BODY_LIMIT
         known = length or 0
         session = session_of(self.requestHeaders.getRawHeaders(b"cookie", ()))
         large = upload and known > settings.UPLOAD_FORM
         refusal = None
-        if upload and length is None:
+        if length is None:
             refusal = 411, _NO_LENGTH
-        elif known > self._left:
-            refusal = 413, _too_large(self._limit)
+        elif known > limit:
+            refusal = 413, _too_large(limit, upload)
         elif large and not session:
             refusal = 403, _NOBODY
         super().gotLength(0 if refusal else length)
@@ -142,9 +141,6 @@ class BoundedRequest(Brake, http_protocol.WebRequest):  # type: ignore[misc]  # 
         return True
 
     def handleContentChunk(self, data: bytes) -> None:
-        self._left -= len(data)
-        if self._left < 0:
-            self._refuse(413, _too_large(self._limit))
         if self._refused:
             return
         try:
@@ -210,10 +206,9 @@ class BoundedRequest(Brake, http_protocol.WebRequest):  # type: ignore[misc]  # 
         self._closing = later.callLater(LINGER, channel.transport.abortConnection)
 
 
-def _too_large(limit: int) -> Refused:
-    return Refused(
-        "this request", f"it is larger than the {shown(limit)} that are taken here", "upload a smaller network"
-    )
+def _too_large(limit: int, upload: bool) -> Refused:
+    reason = f"it is larger than the {shown(limit)} that are taken here"
+    return Refused("this request", reason, "upload a smaller network" if upload else "send less")
 
 
 def _unwritten(error: OSError) -> Refused:

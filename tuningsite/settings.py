@@ -154,11 +154,9 @@ LARGEST_NETWORK = 2_000_000_000  # bytes of a file that can be read: workers.net
 UPLOAD_LIMIT = environment.size("UPLOAD_LIMIT", "2GB", LARGEST_NETWORK)
 QUOTA = environment.size("QUOTA", "20GB")
 ALLOW_TORCH_EXPORT = environment.switch("ALLOW_TORCH_EXPORT")
-BODY_LIMIT = 2 << 20  # bytes of any other request
+BODY_LIMIT = 1 << 16  # bytes of any other request: anybody may send one, and the server has it in memory
 UPLOAD_PATHS = ("/networks/",)
-UPLOAD_FORM = (
-    1 << 16
-)  # bytes of an upload that may be something else than its file; what has no more is a form as any other
+UPLOAD_FORM = BODY_LIMIT  # of an upload what may be something else than its file
 FILE_UPLOAD_TEMP_DIR = DATA_DIR / "uploads"
 FILE_UPLOAD_TEMP_DIR.mkdir(mode=0o700, exist_ok=True)
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]

@@ -28,6 +28,11 @@ def address_of_socket(scope: Mapping[str, Any]) -> str:
     return _address(str((scope.get("client") or ("",))[0]), ",".join(forwarded))
 
 
+def client_of(peer: str) -> str | None:
+    """Whose connection one of this peer is; None of who speaks for others: a proxy, and this machine, where tunnels end."""
+    return None if _is_proxy(peer) else _address(peer, "")
+
+
 def _address(peer: str, forwarded: str) -> str:
     if settings.TLS and _is_proxy(peer):
         peer = forwarded.rpartition(",")[2].strip() or peer

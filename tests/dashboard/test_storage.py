@@ -91,7 +91,7 @@ def test_a_full_account_may_still_ask_for_what_is_small(site: Site, ada: Client,
     settings.QUOTA = 5
     assert ada.post(reverse("delete-network", args=[site.network.pk])).status_code == 302
     assert not site.ada.networks.exists()
-    assert Client().post("/networks/", {"x": "y" * (settings.UPLOAD_FORM + 1)})["Location"].startswith("/login/")
+    assert Client().post("/networks/", {"x": "y" * (settings.UPLOAD_FORM // 2)})["Location"].startswith("/login/")
 
 
 def test_the_files_own_size_counts_where_the_request_said_little(site: Site, ada: Client, settings: Any) -> None:

@@ -42,6 +42,7 @@ import django
 django.setup()
 from apps.dashboard import consumers
 consumers.BETWEEN_FRAMES, consumers.MOST = 0.01, 10**6
+connection.CLIENTS, connection.client_of = connection.Seats(16), str  # this machine is a client as others are
 """
     with served(tmp_path_factory.mktemp("site"), 3 << 20, change) as found:
         yield found
@@ -141,6 +142,18 @@ def test_a_request_that_is_never_whole_is_broken_off_however_often_a_byte_of_it_
 def test_as_many_connections_are_taken_as_the_system_allows(site):
     soft, hard = resource.prlimit(site.web.pid, resource.RLIMIT_NOFILE)
     assert soft == hard > 256
+
+
+def test_an_address_has_so_many_connections_and_those_that_ended_count_no_more(site, archive):
+    for _ in range(2):
+        eventually(lambda: connected(site) == 0, 20, "the end of the others")
+        with viewing(site, archive) as viewer, ExitStack() as opened:
+            assert b" 101 " in viewer.recv(1000)
+            for _ in range(15):
+                opened.enter_context(asked_for(site, *archive))
+            eventually(lambda: connected(site) == 16, 2, "all of them")
+            with suppress(ConnectionError), asked_for(site, "/login/") as more:
+                assert not more.recv(1000)
 
 
 @pytest.mark.parametrize("value", [b"\xff", b"/elsewhere"])

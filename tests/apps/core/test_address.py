@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from apps.core.address import address_of, address_of_socket
+from apps.core.address import address_of, address_of_socket, client_of
 
 FORGED = "192.0.2.66, 198.51.100.7"
 
@@ -47,3 +47,18 @@ def test_only_a_proxy_is_believed_and_only_its_last_word(
 
 def test_a_peer_on_a_unix_socket_has_no_address() -> None:
     assert address_of_socket({"client": None, "headers": []}) == ""
+
+
+@pytest.mark.parametrize(
+    ("peer", "client"),
+    [
+        ("203.0.113.5", "203.0.113.5"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("10.0.0.2", None),
+        ("127.0.0.1", None),
+        ("::1", None),
+    ],
+)
+def test_who_speaks_for_others_is_no_client(settings: Any, peer: str, client: str | None) -> None:
+    settings.PROXIES = ["10.0.0.2"]
+    assert client_of(peer) == client
