@@ -9,10 +9,12 @@ from typing import Any
 
 from django.conf import settings
 
+from apps.tuning import turns
 from apps.tuning.known import known_records
 from apps.tuning.models import Checkpoint, Job, TuningRun
 from apps.tuning.paging import by_number
 from apps.tuning.rounds import believed
+from apps.tuning.states import HELD
 from workers.messages.known import encode_known
 from workers.messages.orders import best_of, compile_order, latency_of, slot_taken_up, tune_order
 from workers.messages.spec import AUTO
@@ -104,6 +106,9 @@ def _written(path: Path, lines: Iterable[str]) -> Path:
 
 
 def _baseline(run: TuningRun, work_dir: Path) -> dict[str, Any]:
+    others = Job.objects.filter(state__in=HELD, task__in=turns.MEASURING, target=run.target_id).exclude(
+        owner=run.owner_id
+    )
     return {
         "task": "baseline",
         "spec": run.spec(),
@@ -111,6 +116,7 @@ def _baseline(run: TuningRun, work_dir: Path) -> dict[str, Any]:
         "name": run.network.name,
         "clock": run.clock,
         "head_start": max(0.0, HEAD_START - run.clock),
+        "beside": others.exists(),
     }
 
 

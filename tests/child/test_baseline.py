@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import pytest
 
 from tests.networks.forms import topk
 from tests.tvm_backend.local import spec_of
+from tests.zoo import tiny
+from workers.child import baseline
 from workers.child.baseline import LOOK, TURNS, measure_baselines
 from workers.child.clock import RunClock
-from workers.child.peers import LONG, Peer, in_turns
+from workers.child.peers import LONG, ArtifactFailed, Peer, in_turns
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.messages.baselines import BASELINES
@@ -123,3 +126,28 @@ def test_a_network_that_sorts_runs_by_its_archive_s_script(tmp_path: Path) -> No
 
     assert lines() == ['{"seconds": []}']
     assert [json.loads(line) for line in lines("--paced")] == [*({"done": path} for path in outputs), {"seconds": []}]
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_network_is_given_up_soon_where_another_accounts_run_has_the_machine(
+    beside: bool, tmp_path: Path, zoo_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Answered(Exception):
+        pass
+
+    def told(*_: object) -> None:
+        raise Answered
+
+    monkeypatch.setattr(baseline, "BRIEF", 0.01)
+    monkeypatch.setattr(baseline, "tell_baseline", told)
+    spec = spec_of(tiny(zoo_cache)).to_json()
+    order = {"spec": spec, "name": "tiny", "work_dir": str(tmp_path), "beside": beside}
+    pulse = Pulse(lambda event: None, RunClock(0.0))
+    try:
+        with pytest.raises(ArtifactFailed if beside else Answered) as ended:
+            copy_context().run(measure_baselines, order, ControlReader(), pulse)
+    finally:
+        pulse.close()
+    if beside:
+        assert "did not answer within 0.01 s" in str(ended.value)
+        assert "while no other account's run has the machine" in getattr(ended.value, "next_step", "")

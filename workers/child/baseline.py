@@ -11,7 +11,7 @@ from typing import Any
 
 from workers.child.archive import describe
 from workers.child.network import PATIENCE, import_cleaned
-from workers.child.peers import LONG, in_turns, library, onnxruntime, tell_baseline, undisturbed
+from workers.child.peers import BRIEF, LONG, in_turns, library, onnxruntime, patience, tell_baseline, undisturbed
 from workers.child.pulse import Pulse
 from workers.child.turn import TurnLock
 from workers.child.verification import verified
@@ -33,11 +33,14 @@ WRONG = (
 
 
 def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
-    """An order: {spec, name, work_dir, head_start | absent}. Tells a `baseline` event as soon as ONNX Runtime has run once,
+    """An order: {spec, name, work_dir, head_start | absent, beside: whether another account's run has the machine | absent}.
+    Tells a `baseline` event as soon as ONNX Runtime has run once,
     again when `head_start` seconds are over, in which a run that begins meanwhile has the cores for itself, and both when the
     turns are over (a later event replaces an earlier one of its name), in place of the untuned one an error in the log where
     TVM computes something else, and an empty result. Others measure between any two turns."""
     spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
+    if order.get("beside"):
+        patience.set(BRIEF)
     pulse.patience, lock = PATIENCE, TurnLock(pulse)
     pulse.tell("phase", name="baseline", text="measuring ONNX Runtime")
     with lock.exclusive():

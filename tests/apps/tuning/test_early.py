@@ -125,3 +125,12 @@ def test_reconcile_sends_what_has_come_to_its_turn_meanwhile(site: Site, bobs: l
     rows = [Outbox.objects.get(job=baseline_of(run)).pk for run in bobs[1:]]
     services.reconcile(clock.now() + MINUTE)
     assert [Outbox.objects.filter(pk=row).exists() for row in rows] == [False, True]
+
+
+def test_baselines_beside_another_accounts_run_are_told_to_be_brief(site: Site, bobs: list[TuningRun]) -> None:
+    held = taken(bobs[0])
+    assert held is not None
+    assert held.order()["beside"]
+    Job.objects.filter(task="tune", state="running").update(state="done")
+    assert services.claim(bobs[0].job_id, "worker") is not None
+    assert not held.order()["beside"]
