@@ -206,4 +206,6 @@ LOGGING = {
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": environment.level("LOG_LEVEL", "INFO")},
+    # The access line says 400; a traceback for each would push everything else out of the log.
+    "loggers": {"django.security.DisallowedHost": {"level": "CRITICAL"}},
 }

@@ -24,7 +24,7 @@ from tests.device.running import SECRET, Running, device
 from tests.folders import deep
 from tests.kernel import needs
 from tests.processes import alive, comes_true
-from workers.device.__main__ import Key, bury, end, end_full, environment, listen, proven
+from workers.device.__main__ import Key, end, end_full, environment, heed, listen, proven
 from workers.messages.device import proofs
 from workers.sandbox import threads
 from workers.sandbox.spawn import ROOT
@@ -240,9 +240,10 @@ def test_what_connections_keep_is_looked_at_while_they_are_waited_for(monkeypatc
 
 @pytest.mark.parametrize("message", [b"", b"\xff", b"1", b"x y", b"1 x y", b"9" * 9000 + b" x", b"-1 x"])
 def test_a_message_that_is_none_buries_nobody(message: bytes) -> None:
-    folders = {os.getpid(): "/tmp/another"}
-    bury(message, folders)
+    folders, unproven = {os.getpid(): "/tmp/another"}, [os.getpid()]
+    heed(message, folders, unproven)
     assert folders
+    assert unproven
 
 
 def test_the_key_is_forgotten_by_the_process_that_has_proven_it() -> None:

@@ -12,7 +12,7 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -26,6 +26,7 @@ from tests.device.running import Running, device
 from tests.processes import alive, comes_true
 from tests.tvm_backend.local import backend_over, local_backend, lock_in, spec_of, target
 from workers.child.__main__ import passing
+from workers.device.__main__ import MOST, UNPROVEN
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
 from workers.sandbox.lock import MeasureLock
@@ -389,3 +390,12 @@ def test_who_shows_no_key_is_put_out_and_reads_nothing(running: Running) -> None
             while part := stranger.recv(4096):
                 said += part
         assert b"apache-tvm" not in said
+
+
+def test_who_knocks_and_says_nothing_keeps_nobody_out(running: Running) -> None:
+    with ExitStack() as knocking:
+        for _ in range(MOST + UNPROVEN):
+            knocking.enter_context(socket.create_connection(("127.0.0.1", running.address.port)))
+        line = running.call()
+        assert len(running.children()) <= UNPROVEN + 1
+        line.close()

@@ -32,12 +32,12 @@ from workers.sandbox.tree import TREE_VARIABLE, Tree
 from workers.tvm_backend import runtime
 from workers.tvm_backend.worker import serve
 
-MOST = 64
-"""Connections at a time."""
+MOST, UNPROVEN = 64, 16
+"""Connections at a time, beside them those that have not shown yet that they have the key."""
 LOOK, SHARE = 5.0, 0.02
 """Seconds between looks at what connections keep in files, and how much of the time these may take."""
-PROVES = 5
-"""Seconds in which whoever connects shows that it has the key."""
+PROVES, PROVEN = 5, "proven"
+"""Seconds in which whoever connects shows that it has the key, and the word of who has seen that."""
 STARTS = 60
 """Seconds for CUDA."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -216,41 +216,43 @@ def kept_key(path: Path) -> Key:
 def listen(server: socket.socket, key: Key, gpu: bool = False) -> None:
     """Until it is interrupted. Every connection's process goes with this one, and its directory, unless this one is killed."""
     folders: dict[int, str] = {}
+    unproven: list[int] = []
     due = 0.0
     server.setblocking(False)
     # Whole messages, and to nobody else: a socket for datagrams would reach whoever has a name.
-    graves, buries = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    hears, says = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         while True:
             for pid in [pid for pid in folders if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)]:
                 end(pid, folders)
+            unproven = [pid for pid in unproven if pid in folders]
             if time.monotonic() >= due:
                 due = end_full(folders)
-            if graves in wait([server, graves], 1.0):
-                bury(graves.recv(256), folders)
-            try:
-                taken, _ = server.accept()
-            except OSError:  # nobody came, or who came has left
-                continue
-            with taken:
-                if len(folders) < MOST:
-                    try:
-                        begin(taken, key, gpu, folders, buries, server, graves)
-                    except OSError as error:
-                        say(f"a connection was not taken: {error}")
+            if hears in wait([server, hears], 1.0):
+                heed(hears.recv(256), folders, unproven)
+            with suppress(OSError), server.accept()[0] as taken:  # nobody came, or who came has left
+                if len(unproven) >= UNPROVEN:  # who knocks and says nothing keeps nobody out
+                    end(unproven.pop(0), folders)
+                if len(folders) - len(unproven) < MOST:
+                    unproven += begin(taken, key, gpu, folders, says, server, hears)
     finally:
         for pid in list(folders):
             end(pid, folders)
-        for one in (graves, buries):
+        for one in (hears, says):
             one.close()
 
 
-def bury(message: bytes, folders: dict[int, str]) -> None:
-    """What one connection's process asks for about another's; programs run there, so it may be anything."""
+def heed(message: bytes, folders: dict[int, str], unproven: list[int]) -> None:
+    """What one connection's process says of itself, that it is `PROVEN`, or wants for another's, its end; programs run there,
+    so it may be anything."""
     with suppress(ValueError, KeyError):
-        number, folder = message.decode().split(" ")
+        number, folder, *said = message.decode().split(" ")
         pid = int(number)
-        if Path(folders[pid]).name == folder:  # a number alone may be another's by now
+        if Path(folders[pid]).name != folder:  # a number alone may be another's by now
+            return
+        if said == [PROVEN]:
+            unproven.remove(pid)
+        elif not said:
             end(pid, folders)
 
 
@@ -289,19 +291,21 @@ def mark(folder: str) -> str:
 
 
 def begin(
-    taken: socket.socket, key: Key, gpu: bool, folders: dict[int, str], buries: socket.socket, *ours: socket.socket
-) -> None:
-    """`buries` takes what `bury` is told; `ours` are this process's alone."""
-    folder = tempfile.mkdtemp(prefix="tuningsite-device-")
-    parent = os.getpid()
+    taken: socket.socket, key: Key, gpu: bool, folders: dict[int, str], says: socket.socket, *ours: socket.socket
+) -> list[int]:
+    """The process, alone; `says` takes what is heeded; `ours` are this process's alone."""
+    folder, parent = "", os.getpid()
     try:
+        folder = tempfile.mkdtemp(prefix="tuningsite-device-")
         pid = os.fork()
-    except OSError:
-        remove_tree(folder)
-        raise
+    except OSError as error:
+        say(f"a connection was not taken: {error}")
+        if folder:
+            remove_tree(folder)
+        return []
     if pid:
         folders[pid] = folder
-        return
+        return [pid]
     try:
         os.setsid()
         die_with_parent(parent)
@@ -314,14 +318,14 @@ def begin(
         taken.settimeout(None)
         os.chdir(folder)
         os.environ[TREE_VARIABLE] = mark(folder)
-        served(taken, key, gpu, Path(folder), buries)
+        served(taken, key, gpu, Path(folder), says)
     except Exception:
         traceback.print_exc()
     finally:
         os._exit(0)
 
 
-def served(taken: socket.socket, key: Key, gpu: bool, folder: Path, buries: socket.socket) -> None:
+def served(taken: socket.socket, key: Key, gpu: bool, folder: Path, says: socket.socket) -> None:
     """One connection, until the other side closes it."""
     from workers.device.orders import VERBS, Device, greeting
 
@@ -329,7 +333,8 @@ def served(taken: socket.socket, key: Key, gpu: bool, folder: Path, buries: sock
     connection = Connection(taken.detach())
     if not proven(connection, key.letters):
         return
-    device = Device(folder, lambda pid, name: buries.sendall(f"{pid} {name}".encode()), gpu)
+    says.sendall(f"{os.getpid()} {folder.name} {PROVEN}".encode())
+    device = Device(folder, lambda pid, name: says.sendall(f"{pid} {name}".encode()), gpu)
     nowhere = os.open(os.devnull, os.O_RDWR)
     device.confine(key.path)
     connection.send_bytes(json.dumps(greeting(folder, gpu)).encode())
