@@ -80,13 +80,13 @@ def slower(times: float | None) -> bool:
     return times is not None and times < 0.995
 
 
-def faster(times: float | None, digits: int = 3) -> str:
+def faster(times: float | None) -> str:
     """1.15 x faster; of what takes longer the inverse, 1.05 x slower."""
     if not times or not _number(times):
         return NONE
     if slower(times):
-        return f"{significant(1 / times, digits)} x slower"
-    return f"{significant(max(1.0, times), digits)} x faster"
+        return f"{significant(1 / times)} x slower"
+    return f"{significant(max(1.0, times))} x faster"
 
 
 def _scaled(value: float | None, unit: str) -> str:

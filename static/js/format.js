@@ -44,9 +44,9 @@ export function ratio(value) {
 export const slower = (times) => times < 0.995;
 
 /** 1.15 x faster; of what takes longer the inverse, 1.05 x slower. */
-export function faster(times, digits = 3) {
+export function faster(times) {
   if (!times || !Number.isFinite(times)) return NONE;
-  return slower(times) ? `${significant(1 / times, digits)} x slower` : `${significant(Math.max(1, times), digits)} x faster`;
+  return slower(times) ? `${significant(1 / times)} x slower` : `${significant(Math.max(1, times))} x faster`;
 }
 
 /** 12 345, with narrow spaces. */

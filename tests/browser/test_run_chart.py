@@ -244,6 +244,17 @@ def test_who_shows_all_of_the_time_without_a_mouse_stays_among_the_buttons(site:
     assert browser.execute_script("return document.activeElement.dataset.zoom")
 
 
+def test_no_button_is_printed_of_a_run_that_is_zoomed_into(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=30)
+    open_run(browser, site, run)
+    zoom(browser, "Zoom in").send_keys(Keys.ENTER)
+    until(lambda: zoom(browser, "Show all").is_displayed())
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    buttons = browser.find_elements("css selector", "[aria-label='Time that is shown'] button")
+    assert [button.is_displayed() for button in buttons] == [False] * 3
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 HORIZONS = """
 const [clocks, done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
 import(page.replace('page.js', 'look.js')).then(({horizon}) =>

@@ -39,7 +39,7 @@ ALIKE: list[tuple[str, tuple[Any, ...], str]] = [
     ("faster", (1.1512,), "1.15 x faster"),
     ("faster", (0.9524,), "1.05 x slower"),
     ("faster", (0.998,), "1.00 x faster"),
-    ("faster", (0.5, 2), "2.0 x slower"),
+    ("faster", (0.5,), "2.00 x slower"),
     ("faster", (None,), "–"),
     ("whole", (999,), "999"),
     ("whole", (1234567,), "1\u202f234\u202f567"),
