@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from workers.headless.ask import made_in
+from workers.headless.ask import Listener, confined, made_in
 from workers.headless.errors import Failure
+from workers.sandbox.lock import MeasureLock
+from workers.supervision.terms import Terms
 
 
 @pytest.fixture
@@ -52,3 +55,16 @@ def test_what_is_no_plain_file_of_its_directory_is_not(work: Path, name: str) ->
     said = f"the converting process names no file of its directory: {Path(named)}; nothing is taken"
     with pytest.raises(Failure, match=re.escape(said)):
         made_in(work, named, "converting")
+
+
+@pytest.mark.parametrize("task", ["inspect", "convert", "baseline"])
+def test_a_file_is_read_while_nobody_measures(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What measures or compiles takes the lock itself."""
+    given: list[Any] = []
+    monkeypatch.setattr(Terms, "supervise", lambda self, order, journal, lock=None, **deadlines: given.append(lock))
+    spec = '{"network": "net.onnx", "target": {"kind": "llvm"}, "threads": 1}'
+    file = tmp_path / "net.pt2"
+    file.touch()
+    order = {"task": task, "network": str(file), "source": str(file), "spec": spec, "work_dir": str(tmp_path)}
+    confined(order, Listener(), 0.0)
+    assert [isinstance(lock, MeasureLock) for lock in given] == [task != "baseline"]
