@@ -18,7 +18,7 @@ from workers.messages.spec import RunSpec
 from workers.tvm_backend.remote.line import DeviceGone, Line, call, call_again
 
 MOVED, LOCKED, TOOK = 120.0, 600.0, 300.0
-"""Seconds for a part of a file, for the device's measuring lock, and for the run script."""
+"""Seconds for a part of a file, for the device's measuring lock, and for the run script, or each of several inputs: as here."""
 NETWORK = "network.onnx"
 TURNS, RUNS, TURN = 6, 30, 1.0
 """The script is started so many times, and runs the network so often, or for so many seconds, each time."""
@@ -48,7 +48,7 @@ class Elsewhere:
             self.put(path)
         names = ("--inputs", *(path.name for path in given), "--outputs", *(path.name for path in found))
         with self._alone():  # it would disturb what others time there
-            self._script(*names, "--runs", "0")
+            self._script(*names, "--runs", "0", took=TOOK * max(1, len(given)))
         for path in found:
             with path.open("wb") as file:
                 while part := self._line.ask("get", MOVED, name=path.name, at=file.tell())["data"]:
@@ -79,9 +79,9 @@ class Elsewhere:
         yield
         self._line.ask("release", MOVED)
 
-    def _script(self, *arguments: str) -> list[float]:
+    def _script(self, *arguments: str, took: float = TOOK) -> list[float]:
         try:
-            answer = self._line.ask("script", TOOK + 10.0, arguments=["--json", *arguments], seconds=TOOK)
+            answer = self._line.ask("script", took + 10.0, arguments=["--json", *arguments], seconds=took)
         except DeviceGone as gone:
             if not self._line.greeting.get("gpu"):
                 raise
