@@ -145,11 +145,12 @@ def test_a_tally_counts_the_slots_that_ended_where_it_was_told() -> None:
 
 def test_a_tally_counts_what_the_belief_decided_and_what_round_robin_would_not_have() -> None:
     tally = Tally([{"name": "a", "weight": 1}])
-    for decided, differs in ((True, True), (False, True), (False, False)):
+    for decided, differs in ((True, True), (False, True), (False, False), (True, False)):
         decision = {"decided_by_belief": decided, "differs_from_round_robin": differs}
         tally.hear({"kind": "slot", "operator": 0, "before": None, "after": None, "trials": 0, "decision": decision})
     found = tally.figures()
-    assert (found["slots"], found["decided_by_belief"], found["differs_from_round_robin"]) == (3, 1, 2)
+    assert (found["slots"], found["decided_by_belief"], found["differs_from_round_robin"]) == (4, 2, 2)
+    assert found["belief_differs"] == 1
 
 
 def test_a_tally_tells_intervals_without_width_and_slots_that_gained() -> None:

@@ -51,6 +51,17 @@ def test_the_share_of_chance_shrinks_as_the_model_becomes_sure() -> None:
     assert late < 0.6 * early
 
 
+@pytest.mark.parametrize(("cost_model", "contextual"), [(RandomForest, True), (RandomForest, False), (XGBoost, True)])
+def test_plans_whose_share_followed_the_doubt_are_counted(cost_model: Any, contextual: bool) -> None:
+    proposer = made(cost_model=cost_model, contextual=contextual, acquisition="mean")
+    run(proposer, 48)
+    counters, doubted = proposer.counters, cost_model is RandomForest and contextual
+    assert counters["steered"] > 0
+    assert counters["doubted"] == (counters["steered"] if doubted else 0)
+    assert counters["handed"] >= counters["explorer"]
+    assert counters["samplings"] == counters["walks"]
+
+
 @pytest.mark.mutation
 def test_mutation_a_model_that_never_learns_keeps_its_share() -> None:
     class Forgetful(RandomForest):

@@ -173,6 +173,52 @@ def test_parameters_are_changed_by_their_names_alone() -> None:
     assert swapped.parameters["explorer"] == {"population": 64}
 
 
+@pytest.mark.parametrize(
+    ("name", "place", "word", "meant"),
+    [
+        ("auto", "search.twins", "off", False),
+        ("adatune", "search.contextual", "off", False),
+        ("auto", "explorer.exhaustive", "off", False),
+        ("dynatune-paper", "scheduler.onward", "on", True),
+        ("dynamic_random", "scheduler.patience", "none", None),
+        ("auto", "scheduler.sampling", '{"points": "none"}', {"points": None}),
+    ],
+)
+def test_the_words_of_the_pages_may_be_typed(name: str, place: str, word: str, meant: object) -> None:
+    role, _, number = place.partition(".")
+    assert method(name, {place: word}).parameters[role][number] == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "said"),
+    [
+        (
+            "auto",
+            {"explorer.exhaustive": "no"},
+            "explorer.exhaustive 'no' must be on or off; correct it or leave it out",
+        ),
+        ("auto", {"scheduler.onward": "1"}, "scheduler.onward 1 must be on or off"),
+        ("auto", {"scheduler.rescue": "x"}, "scheduler.rescue 'x' must be a whole number;"),
+        ("auto", {"scheduler.patience": "1.5"}, "scheduler.patience 1.5 must be a whole number or none"),
+        ("auto", {"scheduler.fast_latency": "none"}, "scheduler.fast_latency none must be a finite number"),
+        ("auto", {"scheduler.curve": "off"}, "scheduler.curve off must be a word"),
+        ("auto", {"scheduler.sampling": '{"walkers": true}'}, "scheduler.sampling.walkers on must be a whole number"),
+        ("auto", {"scheduler.sampling": "[]"}, r"scheduler.sampling \[\] must be numbers by name"),
+        ("softmax", {"scheduler.temperature": "off"}, "scheduler.temperature off must be a finite number"),
+        ("gradient", {"scheduler.limit": "none"}, "scheduler.limit none must be a whole number"),
+        ("chameleon", {"explorer.still": "on"}, r"explorer.still on must be a finite number \(under 1e\+38\) or none"),
+        ("auto", {"search.pool": "1e999"}, "search.pool inf must be a finite number"),
+        ("auto", {"search.curiosity": "1e999"}, "search.curiosity inf must be a finite number"),
+        ("auto", {"cost_model.gamma": "1e300"}, r"cost_model.gamma 1e\+300 must be a finite number \(under 1e\+38\)"),
+        ("auto", {"cost_model.floor": "-1e999"}, "cost_model.floor -inf must be a finite number"),
+        ("metaschedule", {"explorer.moves": '{"tile": 1e999}'}, "explorer.moves .* must be numbers by name or none"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(name: str, changed: dict[str, str], said: str) -> None:
+    with pytest.raises(IllegalMethod, match=said):
+        method(name, changed)
+
+
 @pytest.mark.parametrize("place", ["explorer.luck", "search.luck", "rhythm.plan", "scheduler.luck", "cook.salt"])
 def test_parameters_that_nothing_takes_are_refused(place: str) -> None:
     with pytest.raises(IllegalMethod, match=place.rpartition(".")[2]):
@@ -184,10 +230,25 @@ def test_parameters_that_nothing_takes_are_refused(place: str) -> None:
     [
         ({"scheduler": "oracle", "scheduler.ahead": "0"}, "ahead"),
         ({"scheduler": "oracle", "scheduler.luck": "1"}, "luck"),
-        ({"scheduler.sampling": '{"again": 0}'}, "again 0: walkers, samples and again are 1 at least"),
+        (
+            {"scheduler.sampling": '{"again": 0}'},
+            "again 0, points 10: walkers, samples, again and points are 1 at least",
+        ),
         ({"scheduler.patience": "0"}, "patience 0 must be 1 configuration or more"),
         ({"scheduler": "softmax", "scheduler.patience": "-1"}, "patience -1 must be"),
-        ({"scheduler.c": "-1"}, "c -1 and c_fast"),
+        (
+            {"scheduler": "round_robin", "scheduler.patience": "0"},
+            "patience 0 must be 1 configuration or more, or none",
+        ),
+        ({"scheduler": "dynamic_random", "scheduler.patience": "0"}, "patience 0 must be"),
+        ({"scheduler": "linear", "scheduler.patience": "0"}, "patience 0 must be"),
+        ({"scheduler": "sequential", "scheduler.patience": "0"}, "patience 0 must be"),
+        ({"scheduler": "gradient", "scheduler.patience": "-1"}, "patience -1 must be"),
+        ({"scheduler": "gradient", "scheduler.limit": "-1"}, "-1 slots more than the others had must be 0 or more"),
+        ({"scheduler.rescue": "-1"}, "-1 slots more than the others had"),
+        ({"scheduler.fast_latency": "-1"}, "fast_latency -1 start at 0"),
+        ({"scheduler.sampling": '{"points": -1}'}, "points -1: walkers, samples, again and points are 1 at least"),
+        ({"scheduler.c": "-1"}, "c -1, c_fast"),
         ({"rhythm.plan": "2.5"}, "plan 2.5"),
         ({"search.refit": "-1"}, "refit -1"),
         ({"search.patience": "2.5"}, "patience 2.5 must be a whole number"),
@@ -266,6 +327,12 @@ def test_unknown_names_list_the_legal_ones() -> None:
         ("adatune", {"explorer": "metaschedule"}, "cost_model 'random_forest', .*, the contextual optimizer; choose"),
         ("metaschedule", {"search.features": "lowered"}, "would not ask features 'lowered'; choose .* knob features"),
         ("metaschedule", {"cost_model": "random_forest"}, "would not ask cost_model 'random_forest'; choose sampler"),
+        ("chameleon", {"sampler": "adaptive-program", "rhythm.plan": "3"}, "leaves the last 3 .* set rhythm.plan to 4"),
+        (
+            "chameleon",
+            {"sampler": "adaptive-program", "sampler.chance": "32"},
+            "plan of 32 has no others; set rhythm.plan",
+        ),
     ],
 )
 def test_parts_that_do_not_fit_are_refused_with_the_next_step(name: str, changed: dict[str, str], said: str) -> None:

@@ -15,9 +15,9 @@ from tests.engine.synthetic_search import CONVOLUTION, TINY, WORK, convolution, 
 from workers.engine.cost_model import XGBoost
 from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.methods import method
-from workers.engine.ports import Candidate, CostModel, Outcome, Prediction
+from workers.engine.ports import Candidate, CostModel, Outcome, Prediction, Sampler
 from workers.engine.proposer import GuidedProposer
-from workers.engine.sampler import Greedy
+from workers.engine.sampler import AdaptiveProgram, Greedy
 from workers.engine.search import Search
 from workers.engine.space import Configuration, Features, Operator, Sketch
 from workers.messages.causes import LARGE
@@ -26,9 +26,12 @@ SEEDS = range(10)
 TRIALS = 160
 
 
-def made(seed: int = 0, operator: Operator | None = None, search: Search | None = None) -> GuidedProposer:
+def made(
+    seed: int = 0, operator: Operator | None = None, search: Search | None = None, sampler: Sampler | None = None
+) -> GuidedProposer:
     rng = np.random.default_rng(seed)
-    return GuidedProposer(operator or convolution(), SimulatedAnnealing, Greedy(), lambda: XGBoost(seed), rng, search)
+    given = operator or convolution(), SimulatedAnnealing, sampler or Greedy(), lambda: XGBoost(seed), rng, search
+    return GuidedProposer(*given)
 
 
 def small(*sketches: Sketch, start: tuple[Configuration, ...] = ()) -> Operator:
@@ -223,6 +226,11 @@ def test_what_was_in_flight_at_a_kill_is_proposed_again_first() -> None:
     assert not {c.configuration for c in again[5:]} & {c.configuration for c in lost}
 
 
+def as_planned(parts: GuidedProposer, whole: GuidedProposer) -> bool:
+    """The gate: between the parts of a plan nothing is planned, and no model fitted."""
+    return all(parts.counters[name] == whole.counters[name] for name in ("walks", "fits"))
+
+
 def test_a_plan_that_is_made_ahead_is_handed_out_in_parts() -> None:
     """Three plans of 32 are twelve parts of 8: nothing is planned, and no model fitted, between the parts of one."""
     search = Search(first=8, ahead=32)
@@ -230,17 +238,17 @@ def test_a_plan_that_is_made_ahead_is_handed_out_in_parts() -> None:
     at_once, bit_by_bit = run(whole, 96, plan=32), run(parts, 96, plan=8)
     assert [o.candidate for o in bit_by_bit[:32]] == [o.candidate for o in at_once[:32]]
     assert parts.counters["proposed"] == len(bit_by_bit) == len({o.candidate.configuration for o in bit_by_bit}) == 96
-    assert parts.counters["walks"] == whole.counters["walks"]
-    assert parts.counters["fits"] == whole.counters["fits"]
+    assert as_planned(parts, whole)
     with pytest.raises(ValueError, match="ahead 0 must be 1 configuration or more"):
         Search(ahead=0)
 
 
 @pytest.mark.mutation
 def test_mutation_without_it_every_part_is_a_plan() -> None:
-    parts = made(search=Search(first=8))
+    whole, parts = made(search=Search(first=8, ahead=32)), made(search=Search(first=8))
+    run(whole, 96, plan=32)
     run(parts, 96, plan=8)
-    assert parts.counters["walks"] > 6
+    assert not as_planned(parts, whole)
 
 
 def test_of_a_plan_made_ahead_what_was_in_flight_at_a_kill_comes_first_and_then_the_rest() -> None:
@@ -452,3 +460,16 @@ def test_trees_and_annealing_clearly_beat_random_search() -> None:
 @pytest.mark.mutation
 def test_mutation_shuffled_predictions_fail_the_gate() -> None:
     assert not clearly_wins(Shuffled)
+
+
+def test_what_a_sampler_draws_by_chance_is_no_work_of_explorer_and_sampler() -> None:
+    """Of each plan of the 8 clusters of 8 candidates the last three."""
+    proposer = made(search=Search(first=8, epsilon=0.0, pool=8.0), sampler=AdaptiveProgram(0))
+    outcomes = run(proposer, 8, plan=8)
+    guided = [measured(candidate) for _ in range(4) for candidate in proposer.propose(8)]
+    origins = Counter(outcome.candidate.origin for outcome in guided)
+    assert origins["random"] >= 4 * 3
+    assert origins["explorer"] == proposer.counters["explorer"] == proposer.counters["synthesised"] > 0
+    assert proposer.counters["not_greedy"] <= origins["explorer"]
+    assert proposer.counters["chance"] == origins["random"]
+    assert proposer.counters["random"] == origins["random"] + sum(o.candidate.origin == "random" for o in outcomes)

@@ -195,13 +195,24 @@ class Swapped(DynaTune):
             self._beliefs = own
 
 
+def within_margin(runs: list[Simulation], name: str, rivals: dict[str, list[Simulation]]) -> bool:
+    """The gate."""
+    pairs = zip(runs, rivals[name], strict=True)
+    shares = [run.slots_until(rival.latency[-1]) / SLOTS for run, rival in pairs]
+    return float(np.median(shares)) <= MARGIN[name]
+
+
 @pytest.mark.parametrize("name", sorted(STATIC))
 def test_dynatune_reaches_a_static_rivals_latency_in_fewer_slots(
     name: str, dynatune: list[Simulation], rivals: dict[str, list[Simulation]]
 ) -> None:
-    pairs = zip(dynatune, rivals[name], strict=True)
-    shares = [run.slots_until(rival.latency[-1]) / SLOTS for run, rival in pairs]
-    assert float(np.median(shares)) <= MARGIN[name]
+    assert within_margin(dynatune, name, rivals)
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("name", sorted(STATIC))
+def test_a_constant_bound_comes_to_no_static_rivals_latency(name: str, rivals: dict[str, list[Simulation]]) -> None:
+    assert not within_margin(play(lambda seed: ConstantBound(seed, PEAK)), name, rivals)
 
 
 def by_belief(runs: list[Simulation]) -> bool:
@@ -220,17 +231,41 @@ def test_choices_of_the_bonus_alone_are_noticed() -> None:
     assert not by_belief([Simulation(0).run(BonusAlone(0, PEAK, QUICK))])
 
 
+def faster_on_average(make: Make, rivals: list[Simulation]) -> bool:
+    """The gate: whether the median seed's latency, mean of the slots, is at most 0.9 of the rival's."""
+    means = (
+        np.mean(Simulation(seed).run(make(seed)).latency) / np.mean(other.latency)
+        for seed, other in zip(SEEDS, rivals, strict=True)
+    )
+    return most(bool(mean <= 0.9) for mean in means)
+
+
 def test_ansors_gradient_and_epsilon_greedy_beat_taking_turns(rivals: dict[str, list[Simulation]]) -> None:
     """Appendix A and C: they are dynamic too. Seen on seeds 0 to 3: gradient needs 0.38 of round-robin's slots in the
     median. Epsilon-greedy is as fast early on (0.80 of round-robin's latency on average over the run) but hardly ever
     returns to a plateau, where jumps are that no curve foresees: 0.91 of the slots."""
     turns = rivals["round_robin"]
     assert beats(Gradient, turns, 0.75)
-    means = (
-        np.mean(Simulation(seed).run(EpsilonGreedy(seed, PEAK, QUICK)).latency) / np.mean(other.latency)
-        for seed, other in zip(SEEDS, turns, strict=True)
-    )
-    assert most(bool(mean <= 0.9) for mean in means)
+    assert faster_on_average(lambda seed: EpsilonGreedy(seed, PEAK, QUICK), turns)
+
+
+class Level(Gradient):
+    """Mutation: no operator's latency falls faster than the first one's."""
+
+    def _steepest(self, progress: Sequence[Progress], going: Sequence[Progress]) -> Decision:
+        return Decision(going[0].operator.index, "gradient")
+
+
+class SwappedGreedy(Swapped, EpsilonGreedy):
+    """Mutation: that of Swapped."""
+
+
+@pytest.mark.mutation
+def test_a_gradient_or_greed_that_sees_nothing_is_noticed(rivals: dict[str, list[Simulation]]) -> None:
+    turns = rivals["round_robin"]
+    assert not beats(Level, turns, 0.75)
+    assert not faster_on_average(lambda seed: ConstantBound(seed, PEAK), turns)
+    assert not faster_on_average(lambda seed: SwappedGreedy(seed, PEAK, QUICK), turns)
 
 
 @pytest.mark.mutation

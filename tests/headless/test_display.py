@@ -94,7 +94,8 @@ def test_the_last_lines_say_what_each_part_changed_and_which_changed_nothing() -
     last["report"] |= {"search": search, "parts": {"scheduler": "dynatune", "explorer": "ppo", "sampler": "adaptive"}}
     lines = summary([batch(4.0, 24, 0.004), SLOT, last], Ending("finished", last=last), RESULT, [])["lines"]
     assert lines[-3:] == [
-        "slots: 1, 0 decided by the belief, 1 unlike round-robin. The belief changed nothing: no slot was decided by it.",
+        "slots: 1, 0 decided by the belief (0 of them unlike round-robin), 1 unlike round-robin. "
+        "The belief changed nothing: no slot was decided by it.",
         "explorer: 610 of 640 candidates reached by walking",
         "sampler: 0 of 640 candidates chosen against greedy. The sampler changed nothing: it chose as greedy would have.",
     ]

@@ -51,13 +51,14 @@ def level(cell: Cell, until: float) -> float:
     return float(np.mean(np.log2([curve.at(float(moment)) or curve.points[0][1] for moment in times])))
 
 
-def lead(once: Once, source: Source, arm: str, mutated: bool = False) -> float:
+def lead(once: Once, source: Source, arm: str, mutated: bool = False, best: str = "oracle") -> float:
     """The part of the oracle's lead over turns that an arm has until turns are within NEAR of the end: 0 is turns, 1 who knows
-    the curves; median of the seeds. A mutation is played until then, and the arm to its end, for others to ask of it too."""
+    the curves, or is taken for the `best`; median of the seeds. A mutation is played until then, and the arm to its end, for
+    others to ask of it too."""
     found = []
     for seed in SEEDS:
         whole = source.trials(source.longest)
-        turns, oracle = (once(source, name, seed, whole) for name in ("round_robin", "oracle"))
+        turns, oracle = (once(source, name, seed, whole) for name in ("round_robin", best))
         until = Curve.of(turns["curve"]).time_to((1 + NEAR) * turns["latency"])
         assert until is not None
         enough = math.ceil(1.25 * turns["trials"] * until / turns["seconds"])
@@ -73,6 +74,16 @@ def ahead(once: Once, source: Source, mutated: bool = False) -> bool:
     return lead(once, source, "dynatune", mutated) > either(source, LEAD, LEAD_RECORDED)
 
 
+def unbeaten(once: Once, source: Source, best: str = "oracle") -> bool:
+    """The gate: DynaTune is not far ahead of who knows the curves."""
+    return lead(once, source, "dynatune", best=best) < 1.1
+
+
+def behind_turns(once: Once, source: Source, arm: str) -> bool:
+    """The gate of one operator after the other."""
+    return lead(once, source, arm) < 0
+
+
 def ruled(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     """From now on a rule is another than it was told to be."""
     made = DynaTune.__init__
@@ -85,8 +96,20 @@ def ruled(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
 
 def test_a_belief_is_clearly_ahead_of_turns(once: Once, curves: Source) -> None:
     assert ahead(once, curves)
-    assert lead(once, curves, "dynatune") < 1.1  # nobody is far ahead of who knows the curves
-    assert lead(once, curves, "sequential") < 0  # one operator after the other
+    assert unbeaten(once, curves)
+    assert behind_turns(once, curves, "sequential")
+
+
+@pytest.mark.mutation
+def test_a_sequence_that_is_ahead_of_turns_is_noticed(once: Once, curves: Source) -> None:
+    assert not behind_turns(once, curves, "dynatune")
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("curves", landscapes(CURVE)[1:], indirect=True)
+def test_an_oracle_that_knows_the_work_alone_is_noticed(once: Once, curves: Source) -> None:
+    """Not on the synthetic curves, where work says next to nothing."""
+    assert not unbeaten(once, curves, best="linear")
 
 
 @pytest.mark.mutation

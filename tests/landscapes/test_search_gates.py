@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from workers.engine.explorer import PPO
 from workers.engine.explorer.ppo import Settings
 from workers.engine.ports import Prediction
 from workers.engine.sampler import Adaptive
+from workers.engine.sampler.adaptive import PAPER
 from workers.engine.space import Choices
 from workers.landscapes import SpaceRecording
 from workers.landscapes.spaces import Measured
@@ -42,6 +44,14 @@ APART = 0.2
 """Least share of the variance that lies between clusters: in the middle between 0.27, of SqueezeNet's parts and of the
 synthetic ones, and the 0.13 of clusters around random centroids, which still are neighbourhoods. By four seeds of three times
 as many the former were 0.26 to 0.33 and the latter 0.11 to 0.15; clusters dealt by chance 0.00."""
+
+APART_PAPER = 0.07
+"""The same of the paper's clusters, of which there are 9 of knobs alone: 0.14 of SqueezeNet's parts and 0.20 of the synthetic
+ones. Random centroids are no worse at it than 0.10 and 0.17, clusters dealt by chance 0.00."""
+OF_A_KIND = 0.645
+"""Least share of the knobs' own variance between the paper's clusters: 0.69 and 0.74, of random centroids 0.45 and 0.60."""
+SYNTHESISED = 0.2
+"""Doublings of speed over any configuration: 0.67 and 0.38."""
 
 
 @pytest.fixture(scope="module", params=landscapes(SPACE))
@@ -144,10 +154,8 @@ def test_an_agent_without_reward_is_noticed(space: Source) -> None:
     assert left(space, Unrewarded) > WORTH
 
 
-def told_apart(source: Source, kind: type[Adaptive]) -> float:
-    """How much of the variance of the recorded scores lies between the clusters of what a model thinks fast, beyond what as
-    many clusters have by chance (adjusted R2); mean of parts and seeds."""
-    found = []
+def pools(source: Source) -> Iterator[tuple[Measured, Choices, int]]:
+    """Parts, what a model thinks fast of each, and the seed."""
     for part in parts(source):
         sketch, known = part.operator.sketches[0], scores(part)
         grid, works = sketch.grid(), np.flatnonzero((part.first == np.arange(len(known))) & (known > FAILED))
@@ -157,16 +165,51 @@ def told_apart(source: Source, kind: type[Adaptive]) -> float:
             model = XGBoost(seed)
             model.fit(sketch.features(grid[seen]), np.exp2(known[seen]))
             thought = model.predict(sketch.features(grid[rest])).mean
-            pool = rest[np.argsort(-thought, kind="stable")[:POOL]]
-            found.append(between(kind(seed).labels(sketch, grid[pool], PLAN), known[pool]))
-    return statistics.fmean(found)
+            yield part, grid[rest[np.argsort(-thought, kind="stable")[:POOL]]], seed
+
+
+def speed_of(part: Measured, rows: Choices) -> Array:
+    """Their recorded scores."""
+    return scores(part)[np.ravel_multi_index(tuple(rows.T), tuple(part.operator.sketches[0].sizes))]
+
+
+def told_apart(source: Source, kind: type[Adaptive], **numbers: Any) -> float:
+    """How much of the variance of the recorded scores lies between the clusters of what a model thinks fast, beyond what as
+    many clusters have by chance (adjusted R2); mean of parts and seeds."""
+    return statistics.fmean(
+        between(kind(seed, **numbers).labels(part.operator.sketches[0], pool, PLAN), speed_of(part, pool))
+        for part, pool, seed in pools(source)
+    )
+
+
+def of_a_kind(source: Source, kind: type[Adaptive], **numbers: Any) -> float:
+    """The same of the knobs' indices, as shares of their knobs' sizes."""
+    return statistics.fmean(
+        between(kind(seed, **numbers).labels(sketch, pool, PLAN), pool / np.maximum(sketch.sizes - 1, 1))
+        for part, pool, seed in pools(source)
+        for sketch in part.operator.sketches[:1]
+    )
 
 
 def between(labels: NDArray[np.int32], values: Array) -> float:
-    """Adjusted R2 of groups: 0 is expected of any that have nothing to do with the values."""
+    """Adjusted R2 of groups: 0 is expected of any that have nothing to do with the values (n,) or (n, columns)."""
+    values = values.reshape(len(values), -1)
     groups = [values[labels == label] for label in np.unique(labels)]
-    within = sum(len(group) * group.var() for group in groups) / (len(values) - len(groups))
-    return float(1 - within / values.var(ddof=1))
+    within = sum(len(group) * group.var(axis=0).sum() for group in groups) / (len(values) - len(groups))
+    return float(1 - within / values.var(axis=0, ddof=1).sum())
+
+
+def synthesised(source: Source, kind: type[Adaptive]) -> float:
+    """By how much what Sample Synthesis puts in the place of a visited centroid is faster than any configuration, log2; mean of
+    parts and seeds, 0 where nothing is put there."""
+    found = []
+    for part, pool, seed in pools(source):
+        sampler, sketch, scored = kind(seed, **PAPER), part.operator.sketches[0], np.zeros(len(pool))
+        visited = set(map(tuple, sampler.sample(sketch, pool, scored, PLAN, set()).tolist()))
+        plan = sampler.sample(sketch, pool, scored, PLAN, visited)
+        made = plan[: sampler.figures["synthesised"]]
+        found.append(float((speed_of(part, made) - scores(part).mean()).sum()))
+    return statistics.fmean(found)
 
 
 class Strewn(Adaptive):
@@ -186,3 +229,41 @@ def test_clusters_of_what_a_model_thinks_fast_tell_fast_from_slow(space: Source)
 @pytest.mark.mutation
 def test_random_centroids_are_noticed(space: Source) -> None:
     assert told_apart(space, Strewn) < APART
+
+
+class Dealt(Adaptive):
+    """As many of each cluster, whichever they are."""
+
+    def labels(self, *given: Any) -> NDArray[np.int32]:
+        return np.random.default_rng(self._seed).permutation(super().labels(*given))
+
+
+class Unsynthesised(Adaptive):
+    """Puts nothing in the place of a visited centroid but what Sample Synthesis would not have taken either."""
+
+    def sample(self, *given: Any) -> Choices:
+        *_, self._visited = given
+        return super().sample(*given)
+
+    def _mode(self, candidates: Choices) -> tuple[int, ...]:
+        return next(iter(self._visited), super()._mode(candidates))
+
+
+def test_the_paper_s_clusters_of_knobs_are_of_a_kind_and_tell_fast_from_slow(space: Source) -> None:
+    assert told_apart(space, Adaptive, **PAPER) > APART_PAPER
+    assert of_a_kind(space, Adaptive, **PAPER) > OF_A_KIND
+
+
+@pytest.mark.mutation
+def test_dealt_clusters_and_random_centroids_of_knobs_are_noticed(space: Source) -> None:
+    assert told_apart(space, Dealt, **PAPER) < APART_PAPER
+    assert of_a_kind(space, Strewn, **PAPER) < OF_A_KIND
+
+
+def test_what_is_synthesised_in_place_of_a_visited_centroid_is_worth_more_than_chance(space: Source) -> None:
+    assert synthesised(space, Adaptive) > SYNTHESISED
+
+
+@pytest.mark.mutation
+def test_sampling_without_synthesis_is_noticed(space: Source) -> None:
+    assert synthesised(space, Unsynthesised) < SYNTHESISED

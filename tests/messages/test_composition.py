@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -10,7 +11,17 @@ import pytest
 from workers.engine.methods import METHODS, Rhythm, method
 from workers.engine.sampler import SAMPLERS, Adaptive, AdaptiveProgram
 from workers.engine.search import Search
-from workers.messages.composition import BROUGHT, CHOOSING, CLUSTERING, EVOLVING, MOST, POOL, Composition, inherited
+from workers.messages.composition import (
+    BROUGHT,
+    CHOOSING,
+    CLUSTERING,
+    DRAWING,
+    EVOLVING,
+    MOST,
+    POOL,
+    Composition,
+    inherited,
+)
 
 PARTS = {"explorer": "simulated_annealing", "sampler": "greedy", "cost_model": "xgboost"}
 
@@ -20,14 +31,15 @@ def defaults(of: Any) -> dict[str, object]:
 
 
 def assumed_and_true() -> tuple[dict[str, object], dict[str, object]]:
-    assumed, true = defaults(Composition), {**defaults(Search), **defaults(Rhythm)}
+    drawing = {name: one.default for name, one in signature(SAMPLERS[DRAWING]).parameters.items()}
+    assumed, true = defaults(Composition), {**drawing, **defaults(Search), **defaults(Rhythm)}
     return assumed, {name: true[name] for name in assumed}
 
 
 def test_what_a_preset_does_not_say_is_the_engine_s_default() -> None:
     assumed, true = assumed_and_true()
     assert assumed == true
-    assert set(assumed) == {"acquisition", "contextual", "pool", "plan", "features"}
+    assert set(assumed) == {"acquisition", "contextual", "pool", "plan", "ahead", "chance", "features"}
 
 
 @pytest.mark.mutation

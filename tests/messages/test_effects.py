@@ -45,6 +45,11 @@ def test_all_parts_that_worked_are_told_without_a_warning() -> None:
             "The scheduler changed nothing: every slot went where it would have gone in",
         ),
         ({"decided_by_belief": 0}, 0, "The belief changed nothing: no slot was decided by it."),
+        (
+            {"belief_differs": 0},
+            0,
+            "The belief changed nothing: what it decided went where it would have gone in turn.",
+        ),
         ({"parts": {"scheduler": "gradient"}, "differs_from_round_robin": 0}, 0, "The scheduler changed nothing"),
         ({"search": {"reached": 0}}, 1, "The explorer changed nothing: it found what it began with."),
         ({"search": {"evaluations": 0, "walks": 0}}, 1, "no operator was measured often enough to learn from."),
@@ -69,6 +74,24 @@ def test_a_part_that_changed_nothing_is_said_to(changed: dict[str, Any], place: 
     [
         ({"parts": {"scheduler": "round_robin"}, "differs_from_round_robin": 0}, ["slots: 41", WALKED, CHOSEN, TIMED]),
         ({"parts": {"sampler": "greedy"}, "search": {"not_greedy": 0}}, [SLOTS, WALKED, TIMED]),
+        (
+            {"belief_differs": 5},
+            [
+                "slots: 41, 6 decided by the belief (5 of them unlike round-robin), 40 unlike round-robin",
+                WALKED,
+                CHOSEN,
+                TIMED,
+            ],
+        ),
+        (
+            {"search": {"samplings": 20, "handed": 5120, "clusters": 324, "synthesised": 12}},
+            [SLOTS, WALKED, f"{CHOSEN}, 16.2 clusters of 256 candidates in the mean, 12 synthesised", TIMED],
+        ),
+        (
+            {"contextual": True, "search": {"steered": 640, "chance": 198.4, "doubted": 600}},
+            [SLOTS, WALKED, CHOSEN, "contextual optimizer: 31 % by chance in the mean", TIMED],
+        ),
+        ({"search": {"steered": 640, "chance": 32.0, "doubted": 0}}, [SLOTS, WALKED, CHOSEN, TIMED]),
         (
             {"operators": 1, "differs_from_round_robin": 0},
             ["slots: 41, 6 decided by the belief, 0 unlike round-robin", WALKED, CHOSEN, TIMED],
@@ -103,6 +126,12 @@ def test_a_part_that_changed_nothing_is_said_to(changed: dict[str, Any], place: 
 )
 def test_what_cannot_change_anything_or_is_not_counted_is_no_warning(changed: dict[str, Any], texts: list[str]) -> None:
     assert told(**changed) == [Effect(text) for text in texts]
+
+
+def test_a_contextual_optimizer_that_was_never_in_doubt_is_said_to_have_changed_nothing() -> None:
+    one = told(contextual=True, search={"steered": 640, "chance": 32.0, "doubted": 0})[3]
+    assert one.text == "contextual optimizer: 5 % by chance in the mean"
+    assert one.idle.startswith("The contextual optimizer changed nothing: the cost model was never in doubt")
 
 
 def test_who_knows_no_parts_says_what_was_counted() -> None:

@@ -35,6 +35,14 @@ def test_the_report_has_every_counter_of_the_search(name: str) -> None:
     assert (found["evaluations"] >= found["evaluations_to_best"] > 0) == (name == "dynatune")
 
 
+def test_the_report_says_how_often_the_belief_gave_a_slot_to_another_than_round_robin() -> None:
+    simulation = simulated(chosen=method("dynatune", {**WALK, "rhythm.plan": "8"}), trials=600)
+    decisions = [event["decision"] for event in simulation.events if event["kind"] == "slot"]
+    both = [one["decided_by_belief"] and one["differs_from_round_robin"] for one in decisions]
+    assert 0 < simulation.report["belief_differs"] == sum(both) <= simulation.report["decided_by_belief"] < len(both)
+    assert simulation.report["contextual"] is False
+
+
 def test_the_report_says_how_often_programs_ran_and_why_their_timings_ended() -> None:
     simulation = simulated("random", trials=300)
     found = [m for m in simulation.measurements if m["seconds"]]

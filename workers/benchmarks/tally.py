@@ -9,7 +9,7 @@ from typing import Any
 from workers.benchmarks.curve import settle, summed
 from workers.messages.believed import Believed
 from workers.messages.causes import UNBUILT
-from workers.messages.events import Event
+from workers.messages.events import Event, changed_by_belief
 from workers.messages.foretold import foretold
 
 Truth = Callable[[dict[str, Any]], float]
@@ -55,7 +55,7 @@ class Tally:
         self._told: list[list[Told]] = [[] for _ in operators]
         self._trials, self._seconds, self._slots = [0] * count, [0.0] * count, [0] * count
         self._clock = 0.0
-        self._believed = self._unlike = 0
+        self._believed = self._unlike = self._both = 0
         self._intervals = dict.fromkeys(INTERVALS, 0)
         self._configurations = [0] * count
         self.choices: list[int] = []
@@ -93,6 +93,7 @@ class Tally:
             "slots": len(self.choices),
             "decided_by_belief": self._believed,
             "differs_from_round_robin": self._unlike,
+            "belief_differs": self._both,
             **self._intervals,
         }
         return _drawn(found, [_settled((*told.place, told.figure[1]) for told in bests) for bests in self._bests()])
@@ -110,6 +111,7 @@ class Tally:
         self._slots[operator] += 1
         self._believed += bool(decision.get("decided_by_belief"))
         self._unlike += bool(decision.get("differs_from_round_robin"))
+        self._both += changed_by_belief(decision)
         told = foretold(decision.get("belief"), self._configurations[operator], event["before"])
         if told is not None and event["trials"] and event["after"] is not None:
             held, gained = told.holds(event["after"]), event["after"] < event["before"]

@@ -134,7 +134,8 @@ class Explorer(Protocol):
 class Sampler(Protocol):
     """Reduces an explorer's candidates to a plan.
 
-    `figures` are counts of the last call: an adaptive sampler's "clusters" and "synthesised".
+    `figures` are counts of the last call: an adaptive sampler's "clusters" and "synthesised", and "drawn", the last rows of
+    what it returned, which are by chance and no work of its own.
     """
 
     figures: dict[str, int]

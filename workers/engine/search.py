@@ -11,16 +11,19 @@ from workers.engine.registry import check
 FIGURES = ("steps_to_best", "evaluations", "evaluations_to_best")
 FEATURES = ("knobs", "lowered")
 GROUPING = ("clusters", "synthesised")
+HANDED = ("samplings", "handed")
 COUNTERS = (
     "proposed", "start", KNOWN, "random", "explorer", "twin", "confirm", "reached", "enumerated", "not_greedy", "left_out",
-    "duplicates", "unmapped", "walks", "steps", *FIGURES, *GROUPING, "fits", "steered", "chance",
+    "duplicates", "unmapped", "walks", "steps", *FIGURES, *GROUPING, *HANDED, "fits", "steered", "chance", "doubted",
 )  # fmt: skip
 """Candidates by origin, and of the explorer's: "reached" by its walks, which without a step would have given others, and
 "enumerated", of sketches that were scored whole. Those that a sampler chose against greedy, and those that it found
 superfluous. "duplicates" turned out to be a program already known; of TVM's own search they were proposed before, and
 "unmapped" are those that no knobs stand for. Walks of the explorer and, summed over them, their steps and figures
 (`Explorer`) and those of the sampler (`Sampler`); fits of the cost model; candidates proposed with a model at hand, and how
-many of them were expected to be random: chance / steered is the mean share of exploration."""
+many of them were expected to be random, what a sampler draws included: chance / steered is the mean share of exploration, which
+followed the model's doubt for those "doubted". "samplings" are calls of the sampler, and "handed" the candidates that it was
+given in them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Search:
             raise ValueError(f"features {self.features!r} must be one of {', '.join(FEATURES)}")
         if self.ahead is not None and self.ahead < 1:
             raise ValueError(
-                f"ahead {self.ahead} must be 1 configuration or more, or null for plans of what is asked for"
+                f"ahead {self.ahead} must be 1 configuration or more, or none for plans of what is asked for"
             )
         if not 0 <= self.confirm <= 1:
             raise ValueError(f"confirm {self.confirm} must be a share from 0 to 1")

@@ -8,7 +8,7 @@ from typing import Any
 from workers.headless.display import human, of_earlier
 from workers.messages.baselines import UNTUNED
 from workers.messages.effects import effects_of
-from workers.messages.events import Event
+from workers.messages.events import Event, changed_by_belief
 from workers.supervision import Ending
 
 
@@ -19,13 +19,14 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
     spent: dict[str, float] = {}
     complete: float | None = None
     untuned: float | None = None
-    slots = believed = differs = 0
+    slots = believed = differs = both = 0
     for event in events:
         kind = event["kind"]
         if kind == "slot":
             slots += 1
             believed += bool(event["decision"].get("decided_by_belief"))
             differs += bool(event["decision"].get("differs_from_round_robin"))
+            both += changed_by_belief(event["decision"])
         elif kind == "baseline" and event["name"] == UNTUNED:
             untuned = event["seconds"]
         elif kind in ("batch", "finished"):
@@ -56,7 +57,8 @@ def summary(events: Iterable[Event], ending: Ending, result: Event, operators: l
         "operators_alike": of_earlier(operators, "alike"),
         "reason": said["reason"],
     }
-    report = {**told, "slots": slots, "decided_by_belief": believed, "differs_from_round_robin": differs}
+    decided = {"decided_by_belief": believed, "differs_from_round_robin": differs, "belief_differs": both}
+    report = {**told, "slots": slots, **decided}
     return {"figures": figures, "lines": _lines(figures, result, report)}
 
 

@@ -11,6 +11,8 @@ SURE = ("random_forest",)
 CLUSTERING = ("adaptive", "adaptive-program")
 CHOOSING = ("diverse", *CLUSTERING)
 """Samplers that need more candidates than they return."""
+DRAWING = "adaptive-program"
+"""The one of CLUSTERING that leaves some of a plan to chance."""
 MOST = 63
 """Configurations that the first of CLUSTERING returns at most (Chameleon, Algorithm 1: k = 8..63)."""
 POOL = 8.0
@@ -39,8 +41,8 @@ def inherited(parameters: Parameters, replaced: Mapping[str, str]) -> dict[str, 
 
 @dataclass(frozen=True)
 class Composition:
-    """Of a method what decides whether its parts fit: three of them by name, and numbers of its inner search and rhythm,
-    whose defaults are the engine's."""
+    """Of a method what decides whether its parts fit: three of them by name, and numbers of its sampler, inner search and
+    rhythm, whose defaults are the engine's."""
 
     explorer: str
     sampler: str
@@ -49,12 +51,18 @@ class Composition:
     contextual: bool = False
     pool: float = 1.0
     plan: int = 16
+    ahead: int | None = None
+    chance: int = 3
     features: str = "knobs"
 
     @classmethod
     def of(cls, parts: Mapping[str, str], parameters: Parameters) -> Self:
         """`parts` by role; others than the three may be among them."""
-        given = {**parameters.get("search", {}), **parameters.get("rhythm", {})}
+        given = {
+            name: number
+            for role in ("sampler", "search", "rhythm")
+            for name, number in parameters.get(role, {}).items()
+        }
         deciding = {one.name: given[one.name] for one in fields(cls) if one.name in given}
         return cls(parts["explorer"], parts["sampler"], parts["cost_model"], **deciding)
 
@@ -66,6 +74,12 @@ class Composition:
                 f"explorer {self.explorer!r} brings its own cost model and chooses by itself, it would not ask "
                 f"{', '.join(unasked)}; choose sampler {BROUGHT['sampler']} and cost_model {BROUGHT['cost_model']} in a "
                 "method that scores by the mean of knob features, or another explorer"
+            )
+        planned = self.ahead or self.plan
+        if self.sampler == DRAWING and planned <= self.chance:
+            return (
+                f"sampler {self.sampler!r} leaves the last {self.chance} of a plan to chance, and a plan of {planned} has no "
+                f"others; set {'search.ahead' if self.ahead else 'rhythm.plan'} to {self.chance + 1} or more"
             )
         return self.obstacle
 

@@ -51,6 +51,11 @@ class Effect:
         return f"{self.text}. {self.idle}" if self.idle else self.text
 
 
+def walkable(search: Mapping[str, Any]) -> int:
+    """Of the explorer's candidates those that a walk could have reached: not of sketches that were scored whole."""
+    return int(search.get("explorer", 0)) - int(search.get("enumerated", 0))
+
+
 def effects_of(report: Mapping[str, Any]) -> list[Effect]:
     """Of a report of `pipeline.TuningLoop`; parts that have nothing to tell are left out.
 
@@ -61,6 +66,7 @@ def effects_of(report: Mapping[str, Any]) -> list[Effect]:
         _scheduler(report, parts.get("scheduler")),
         _explorer(report, search, parts.get("explorer")),
         _sampler(search, parts.get("sampler")),
+        _chance(search, report.get("contextual", False)),
         _evaluator(report.get("timings", {}), parts.get("evaluator")),
         _search(report.get("searched", {})),
     ]
@@ -73,19 +79,23 @@ def _whole(count: int) -> str:
 
 
 def _scheduler(report: Mapping[str, Any], name: str | None) -> Effect | None:
-    counted = ("slots", "decided_by_belief", "differs_from_round_robin")
-    slots, believed, differs = (int(report.get(key, 0)) for key in counted)
+    counted = ("slots", "decided_by_belief", "differs_from_round_robin", "belief_differs")
+    slots, believed, differs, both = (int(report.get(key, 0)) for key in counted)
     if "slots" not in report:
         return None
     text = f"slots: {_whole(slots)}"
     if name is None or name in BELIEVING:
         text += f", {_whole(believed)} decided by the belief"
+        if "belief_differs" in report:
+            text += f" ({_whole(both)} of them unlike round-robin)"
     if name is None or name in COMPARED:
         text += f", {_whole(differs)} unlike round-robin"
     if slots and name in COMPARED and not differs and report.get("operators", 2) > 1:
         return Effect(text, "The scheduler changed nothing: every slot went where it would have gone in turn.")
     if slots and name in BELIEVING and not believed:
         return Effect(text, "The belief changed nothing: no slot was decided by it.")
+    if slots and name in BELIEVING and not both and "belief_differs" in report and report.get("operators", 2) > 1:
+        return Effect(text, "The belief changed nothing: what it decided went where it would have gone in turn.")
     return Effect(text)
 
 
@@ -96,10 +106,10 @@ def _explorer(report: Mapping[str, Any], search: Mapping[str, Any], name: str | 
         return Effect("explorer: no walk", "It changed nothing: no operator was measured often enough to learn from.")
     if "reached" not in search or "improved" in search:  # not counted from its start, see `search` of earlier versions
         return None
-    chosen, reached, whole = (int(search.get(key, 0)) for key in ("explorer", "reached", "enumerated"))
-    if 0 < chosen == whole:
+    reached, whole, could = int(search.get("reached", 0)), int(search.get("enumerated", 0)), walkable(search)
+    if whole > 0 == could:
         return Effect(f"explorer: {_whole(whole)} candidates of sketches scored whole, no walk")
-    text = f"explorer: {_whole(reached)} of {_whole(chosen - whole)} candidates reached by walking"
+    text = f"explorer: {_whole(reached)} of {_whole(could)} candidates reached by walking"
     if whole:
         text += f", {_whole(whole)} more of sketches scored whole"
     return Effect(text, "" if reached else "The explorer changed nothing: it found what it began with.")
@@ -113,7 +123,22 @@ def _sampler(search: Mapping[str, Any], name: str | None) -> Effect | None:
     text = f"sampler: {_whole(unlike)} of {_whole(chosen)} candidates chosen against greedy"
     if left_out:
         text += f", {_whole(left_out)} left out as superfluous"
+    if (calls := search.get("samplings")) and (clusters := search.get("clusters")):
+        text += f", {clusters / calls:.1f} clusters of {search['handed'] / calls:.0f} candidates in the mean"
+        text += f", {_whole(int(search.get('synthesised', 0)))} synthesised"
     return Effect(text, "" if changed else "The sampler changed nothing: it chose as greedy would have.")
+
+
+def _chance(search: Mapping[str, Any], contextual: bool) -> Effect | None:
+    """Of the contextual optimizer, which sets the share of chance by the cost model's doubt."""
+    steered = search.get("steered", 0)
+    if not contextual or not steered:
+        return None
+    text = f"contextual optimizer: {100 * search.get('chance', 0) / steered:.0f} % by chance in the mean"
+    idle = (
+        "The contextual optimizer changed nothing: the cost model was never in doubt, and chance had its fixed share."
+    )
+    return Effect(text, "" if search.get("doubted", 1) else idle)
 
 
 def _evaluator(timings: Mapping[str, Any], name: str | None) -> Effect | None:

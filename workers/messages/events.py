@@ -25,8 +25,8 @@ result       task, and what it found: inspection, onnx (a path), hardware, peak 
 log          level ("info", "warning", "error": why this attempt breaks off, which the next one may not), text, beat (true: a
              sign of life that nobody needs to keep)
 finished     reason ("seconds", "trials", "target", "gain", "exhausted", "stopped", "paused"; "done" for other tasks); of a
-             run also latency, trials, failures, report: {parts, spent, phases, searched, slots, operators,
-             decided_by_belief, differs_from_round_robin, timings: {runs, stopped: {reason: timings}}, search}
+             run also latency, trials, failures, report: {parts, spent, phases, searched, slots, operators, decided_by_belief,
+             differs_from_round_robin, belief_differs (both), contextual, timings: {runs, stopped: {reason: timings}}, search}
 failed       error, reason, next_step: a fault of the run itself, in the user's words
 """
 
@@ -35,6 +35,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 Event = dict[str, Any]
@@ -66,3 +67,8 @@ def decode(line: str) -> Event:
     if not isinstance(clock, int | float) or not math.isfinite(clock):
         raise ValueError(f"event clock {clock!r} is not a finite number")
     return event
+
+
+def changed_by_belief(terms: Mapping[str, Any]) -> bool:
+    """Whether a decision of these terms is the belief's and gives the slot to another than round-robin would have."""
+    return bool(terms.get("decided_by_belief") and terms.get("differs_from_round_robin"))

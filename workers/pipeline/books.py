@@ -14,6 +14,7 @@ from workers.engine.ports import Candidate, Clock, Outcome, Progress
 from workers.engine.space import Configuration, Operator
 from workers.messages.believed import Believed
 from workers.messages.causes import UNBUILT
+from workers.messages.events import changed_by_belief
 from workers.pipeline.accounts import Accounts, grouped, parts, since
 
 INFINITE = float("inf")
@@ -58,6 +59,7 @@ class Books:
         self._searched = dict[str, float]()
         self.decided_by_belief = 0
         self.differs = 0
+        self.belief_differs = 0
 
     @property
     def latency(self) -> float:
@@ -150,6 +152,7 @@ class Books:
         self._before_slot[operator] = count  # the next one may measure nothing
         self.decided_by_belief += bool(terms.get("decided_by_belief"))
         self.differs += bool(terms.get("differs_from_round_robin"))
+        self.belief_differs += changed_by_belief(terms)
 
     def progress(self, operator: int, exhausted: bool) -> Progress:
         """As schedulers see it."""

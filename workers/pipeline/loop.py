@@ -129,6 +129,8 @@ class TuningLoop:
             "operators": len(self._tuned),
             "decided_by_belief": self._books.decided_by_belief,
             "differs_from_round_robin": self._books.differs,
+            "belief_differs": self._books.belief_differs,
+            "contextual": self._method.search.contextual,
             "timings": {"runs": self._books.runs, "stopped": dict(sorted(self._books.stopped.items()))},
             "search": {**self._searches.counted(), "confirm": self._books.repeated},
         }

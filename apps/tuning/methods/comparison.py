@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from apps.tuning.methods.numbers import (
     AGENT,
     AGENT_OF_THE_PROGRAM,
@@ -70,7 +72,11 @@ RIVALS = (
           "the baseline of all", parts("round_robin", "random", "greedy", "none", "fixed")),
 )  # fmt: skip
 
-PUBLISHED = (
+_SKETCHES = (
+    "As in all methods here sketches share a plan by their success, and one is closed after 64 duplicates or invalid "
+    "configurations in a row; AutoTVM, on which the papers’ programs stand, has one space and never closes it."
+)
+_PUBLISHED = (
     Words(
         "autotvm",
         "AutoTVM",
@@ -129,7 +135,8 @@ PUBLISHED = (
         more="TVM’s EvolutionarySearch proposes, and its trees learn from the loops of each program. Differs from TVM’s "
         "tune_relax: operators begin with configurations chosen by rules, programs are built and timed as in every method "
         "here, and a resumed run goes on with other luck. Comparisons on recorded landscapes, which have no programs to "
-        "mutate, evolve knobs with the numbers below instead.",
+        "mutate, evolve knobs with the numbers below instead: those of the cost model and the inner search, whatever they are "
+        "set to, hold on landscapes only.",
     ),
     Words(
         "dynatune-paper",
@@ -145,6 +152,8 @@ PUBLISHED = (
             *numbers("rhythm", "as AutoTVM (Chameleon, Table 8)", plan=64),
             *_SLOTS,
         ),
+        more="Its trees rank, and their walk forgives by the logarithm of speed; AutoTVM’s, and the AutoTVM with ranking trees "
+        "that AdaTune is compared with, forgive by speed.",
     ),
     Words(
         "dynatune-program",
@@ -169,7 +178,9 @@ PUBLISHED = (
         ),
         more="Where program and publication differ, this is the program: it scores by the predicted speed, not by what "
         "that takes off the network, its curves are whole and may end under the best, and an operator is finished sooner. "
-        "The program’s script fits a curve by least squares alone; here it is sampled as published.",
+        "Its bonus counts slots as the publication does: after the warm-up, t one more than there were, operators without "
+        "one first; the program’s takes the logarithm of all slices, those of the warm-up among them and among an operator’s "
+        "own, and puts nobody first. The program’s script fits a curve by least squares alone; here it is sampled.",
     ),
     Words(
         "chameleon-paper",
@@ -242,6 +253,11 @@ PUBLISHED = (
     ),
 )
 
+PUBLISHED = tuple(
+    replace(words, more=f"{words.more} {_SKETCHES}".strip()) if words.name.endswith(("-paper", "-program")) else words
+    for words in _PUBLISHED
+)
+
 ABLATIONS = (
     Words("chameleon-sa", "Chameleon: neither part", "Annealing and greedy sampling: the same as AutoTVM. Takes hours.",
           f"{CHAMELEON}, 4.1: SA", _AUTOTVM, _AUTOTVM_NUMBERS),
@@ -252,11 +268,15 @@ ABLATIONS = (
           (*ANNEALING_OF_AUTOTVM, *CLUSTERS, *REGRESSION, *RUNS_500, *SAMPLED, *EAGER)),
     Words("adatune-evaluator", "AdaTune: the timing alone", "AutoTVM that stops timing once the times agree. Takes hours.",
           f"{ADATUNE}; the authors' program", {**_AUTOTVM, "evaluator": "adaptive"},
-          (*ANNEALING_OF_AUTOTVM, *REGRESSION, *BATCHES, *FIRST, *EAGER)),
+          (*ANNEALING_OF_AUTOTVM, *REGRESSION, *BATCHES, *FIRST, *EAGER),
+          more="The AutoTVM of Chameleon’s Table 8, with plans of 64 and trees that learn the speed; AdaTune’s script compares "
+          "with plans of 32 and trees that rank."),
     Words("adatune-surrogate", "AdaTune: a fixed share of chance", "AdaTune as published, with 5 % of chance. Takes hours.",
           f"{ADATUNE}; the authors' program", _ADATUNE,
-          (*_HALVED, *FOREST, *BATCHES, *_IMPROVEMENT, *numbers("search", "as AutoTVM", epsilon=0.05), *_PLANS_OF_32)),
+          (*_HALVED, *FOREST, *BATCHES, *_IMPROVEMENT, *numbers("search", "as AutoTVM", epsilon=0.05), *_PLANS_OF_32),
+          more="Surrogate and timing, without the contextual optimizer."),
     Words("adatune-contextual", "AdaTune: long timings", "AdaTune as published, with 500 runs of each configuration. Takes "
           "hours.", f"{ADATUNE}; the authors' program", {**_ADATUNE, "evaluator": "fixed"},
-          (*_HALVED, *FOREST, *RUNS_500, *_IMPROVEMENT, *_CONTEXTUAL, *_PLANS_OF_32)),
+          (*_HALVED, *FOREST, *RUNS_500, *_IMPROVEMENT, *_CONTEXTUAL, *_PLANS_OF_32),
+          more="Surrogate and contextual optimizer, without the timing."),
 )  # fmt: skip

@@ -17,7 +17,11 @@ GROUPS = (
         "With the papers’ own numbers or their programs’, for runs of hours.",
         PUBLISHED,
     ),
-    Group("For comparison: one part at a time", "What each part of a paper does alone, for runs of hours.", ABLATIONS),
+    Group(
+        "For comparison: one part at a time",
+        "Parts of a paper alone, or a paper without one of them, for runs of hours.",
+        ABLATIONS,
+    ),
 )
 CHOICES = tuple(words for group in GROUPS for words in group.methods)
 NAMED = {words.name: words for words in CHOICES}

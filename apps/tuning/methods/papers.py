@@ -42,8 +42,8 @@ AUTO = Words(
     "to three minutes it ended faster than ONNX Runtime on SqueezeNet, ResNet-18, ResNet-50, VGG-19, MobileNet, a "
     "transformer encoder and AlexNet, on two cores of a processor with AVX-512; on one with AVX2 alone ResNet-50 and "
     "MobileNet took as long as there. How it is on yours the page of each run says. Of the methods here "
-    "it was the first to come within 5 % of the lowest latency, on recorded parts of the spaces of SqueezeNet and ResNet-18 "
-    "(random search was sooner on ResNet-18's alone) and live on GoogLeNet.",
+    "it was the first, with DynaTune, to come within 5 % of the lowest latency, on recorded parts of the spaces of SqueezeNet "
+    "and ResNet-18 (not shown over random search, which was sooner on ResNet-18's alone) and live on GoogLeNet.",
 )
 
 PAPERS = (

@@ -41,7 +41,8 @@ RULE = (
     *_of(_RESCUE, rescue=4),
     *_of("DynaTune, 4.3", curve="log_power"),
     *_of(
-        "product: chooses as well as the paper's sampling, at two fifths of the cost",
+        "product: a third of the cost of the paper's sampling; the same operator first in 83 to 88 % of decisions, where that "
+        "agrees with itself in 88 to 94 %",
         sampling={"walkers": 40, "steps": 120, "burn": 100, "samples": 400, "points": 10, "again": 60},
     ),
 )
@@ -120,7 +121,13 @@ SCHEDULERS = (
     ),
     Part("round_robin", "In turn", "every operator has its slot before one has another (DynaTune, 5.2).", _NEVER),
     Part("random", "By chance", "each slot goes to an operator that is drawn (DynaTune, 5.2).", _NEVER),
-    Part("linear", "By work", "an operator gets time in proportion to its work (DynaTune, 5.2).", _NEVER),
+    Part(
+        "linear",
+        "By work",
+        "an operator gets time in proportion to its work, as often as the network runs it; work is its FLOPs, or its bytes "
+        "where moving these takes longer (DynaTune, 5.2: FLOPs).",
+        _NEVER,
+    ),
     Part(
         "dynamic_round_robin",
         "In turn, without finished ones",

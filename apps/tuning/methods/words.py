@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from workers.messages.values import word
+
 
 @dataclass(frozen=True)
 class Number:
@@ -79,10 +81,8 @@ def numbers(role: str, source: str, **values: object) -> tuple[Number, ...]:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "on" if value else "off"
+    if (plain := word(value)) is not None:
+        return plain
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_shown(one)}" for name, one in value.items())
     return f"{value:g}" if isinstance(value, float) else f"{value}"

@@ -60,6 +60,17 @@ def test_the_recommended_one_says_no_more_than_the_results_table() -> None:
         assert max(ratios) < 1
 
 
+def test_the_recommended_one_is_not_said_to_be_ahead_of_whom_the_results_do_not_show_behind() -> None:
+    found = re.search(r"([\d.]+) \[([\d.]+), [\d.]+\] \(random\s+search\)", RESULTS.read_text())
+    assert found
+    assert (float(found[2]) <= 1) == ("not shown over random search" in AUTO.more)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name.endswith(("-paper", "-program"))])
+def test_what_publication_and_program_have_not_is_told(name: str) -> None:
+    assert f"closed after {METHODS[name].search.patience} duplicates or invalid" in NAMED[name].more
+
+
 def engine_s(name: str) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
     """Parts and parameters; an empty set of numbers says nothing."""
     preset = METHODS[name]

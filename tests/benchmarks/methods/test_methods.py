@@ -26,13 +26,14 @@ from workers.benchmarks.methods import command, parts, replayed
 from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition, spelled
 from workers.benchmarks.methods.claim import Target
 from workers.benchmarks.methods.claims import CLAIMS, evaluated, table
-from workers.benchmarks.methods.compare import grouped, held, summary
+from workers.benchmarks.methods.compare import EFFECTS, grouped, held, summary
 from workers.benchmarks.methods.parts import replayed_parts, seeds_of
 from workers.benchmarks.methods.probes import PROBES
 from workers.benchmarks.methods.replayed import Source, slot_ends, sources
 from workers.engine.methods import BEST, Method, Rhythm
 from workers.headless.errors import UserMistake
 from workers.landscapes import Costs, CurveRecording
+from workers.messages.effects import effects_of
 from workers.sandbox.lock import MeasureLock
 
 Run = Callable[..., tuple[int, str]]
@@ -404,6 +405,17 @@ def test_costs_of_another_machine_are_refused(landscapes: Path, tmp_path: Path) 
         sources(str(tmp_path / "moved"), None, [], tmp_path)
 
 
+def test_of_what_a_walk_could_reach_the_share_is_told_as_a_run_tells_it() -> None:
+    counts = dict.fromkeys(EFFECTS, 0) | {
+        "slots": 20, "decided_by_belief": 10, "differs_from_round_robin": 15, "belief_differs": 8,
+        "explorer": 100, "enumerated": 60, "reached": 30, "not_greedy": 25,
+    }  # fmt: skip
+    assert command._effects(counts, "dynatune", both=True) == ("50%, 75%, 40%", "75%, 25%")
+    assert command._effects(counts, "dynatune", both=False) == ("50%, 75%, -", "75%, 25%")
+    assert command._effects({**counts, "enumerated": 100}, "gradient", both=True) == ("-, 75%, -", "-, 25%")
+    assert "explorer: 30 of 40 candidates" in effects_of({"search": {**counts, "evaluations": 1}})[0].text
+
+
 def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_path: Path, run_and_draw: Run) -> None:
     words = ("--landscape", landscapes, "--out", tmp_path, "--methods", "sequential,dynatune,oracle,round_robin")
     code, said = run_and_draw(*words, "--seeds", "0")
@@ -412,8 +424,8 @@ def test_replays_fill_cells_pictures_and_claims_and_go_on(landscapes: Path, tmp_
     assert re.search(r"\d+% of \d+ slots", said)
     rows = [re.split(r"\s{2,}", line.strip()) for line in said.splitlines() if "(curve)" in line]
     scheduled = {arm: shares for _, arm, *_, shares, _ in rows}
-    assert scheduled["sequential"] == scheduled["round_robin"] == "-, -", "they do not count it"
-    assert re.fullmatch(r"\d+%, [1-9]\d*%", scheduled["dynatune"]), "unlike round-robin"
+    assert scheduled["sequential"] == scheduled["round_robin"] == "-, -, -", "they do not count it"
+    assert re.fullmatch(r"\d+%, [1-9]\d*%, \d+%", scheduled["dynatune"]), "unlike round-robin"
     cells = sorted((tmp_path / "cells").glob("*.json"))
     assert len(cells) == 7  # the oracle needs curves
     before = {path: path.stat().st_mtime_ns for path in cells}

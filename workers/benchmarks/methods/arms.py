@@ -24,7 +24,8 @@ SCHEDULING = (
 they would be round_robin and dynatune. Not "metaschedule" here or below: its search is TVM's."""
 
 RANKING = 'autotvm+rhythm.plan=32+search.first=16+cost_model.objective="rank"'
-"""AutoTVM with the plans and the objective of AdaTune's script, which compares with it so."""
+"""AutoTVM with the plans and the objective of AdaTune's script, which compares with it so. Its walk forgives by speed, as
+AutoTVM's; that of PAPER, with the same trees, by the logarithm of what they say."""
 SA, AE, SA_AS, AE_AS = "autotvm", "chameleon-ae", "chameleon-sa-as", "chameleon-paper"
 WIDE = f"+search.pool={POOL:g}+search.first={PLAN}+search.epsilon=0.05"
 """Samplers are compared on as many candidates, after the same first plan: more is no merit of theirs."""

@@ -254,7 +254,7 @@ CLAIMS = (
         Claim("AdaTune", f"{_TIME}, AdaTune over AutoTVM, {words}", "1.3-3.9x", arm, base, time_to_same, SEARCH, every=1.3,
               median=2.0)
         for arm, base, words in (
-            ("adatune-paper", RANKING, "as the program has both"),
+            ("adatune-paper", RANKING, "as the program has both (ranking trees, whose walk forgives by speed)"),
             ("adatune-paper", SA, "AutoTVM as Chameleon has it"),
             ("adatune", "sequential", "both with our timings and walks"),
         )

@@ -26,7 +26,7 @@ from workers.benchmarks.progress import Progress
 from workers.benchmarks.text_table import NOTHING, aligned, number
 from workers.headless.display import human
 from workers.headless.errors import UserMistake
-from workers.messages.effects import BELIEVING, COMPARED
+from workers.messages.effects import BELIEVING, COMPARED, walkable
 from workers.messages.spec import ALL, COMPUTE
 from workers.messages.whole import write_whole
 
@@ -157,7 +157,7 @@ def _rows(rows: Sequence[dict[str, Any]]) -> str:
             "tuning, s",
             "trials",
             "in the 80 % interval",
-            "by belief, unlike round-robin",
+            "by belief, unlike round-robin, both",
             "walked to, unlike greedy",
         ]
     ]
@@ -171,22 +171,31 @@ def _rows(rows: Sequence[dict[str, Any]]) -> str:
                 number(row["near"] and row["near"]["median"]), number(row["seconds"] and row["seconds"]["median"]),
                 number(row["trials"] and row["trials"]["median"], 0),
                 f"{row['held'] / row['foretold']:.0%} of {row['foretold']} slots" if row["foretold"] else "-",
-                *_effects(row["effects"], _scheduler(row["arm"]) if row["counted"] else ""),
+                *_effects(row["effects"], _scheduler(row["arm"]) if row["counted"] else "", row["both_counted"]),
             ]
         )  # fmt: skip
     return aligned(lines)
 
 
-def _effects(counts: Mapping[str, int], scheduler: str) -> tuple[str, str]:
-    """Of all slots those that the belief decided, and those that round-robin would have given to others, of a `scheduler` that
-    counts them; of the candidates of explorers those that walking reached, and those that a sampler chose, or left out, against
-    greedy."""
-    slots, proposed = counts["slots"], counts["explorer"]
-    scheduled = (counts["decided_by_belief"], BELIEVING), (counts["differs_from_round_robin"], COMPARED)
-    searched = counts["reached"], counts["not_greedy"] + counts["left_out"]
+def _effects(counts: Mapping[str, int], scheduler: str, both: bool) -> tuple[str, str]:
+    """Of all slots those that the belief decided, those that round-robin would have given to others, and those that are `both`,
+    where cells tell, of a `scheduler` that counts them; of candidates that a walk could have reached those that one did, and of
+    all of explorers those that a sampler chose, or left out, against greedy."""
+    slots = counts["slots"]
+    scheduled = (
+        (counts["decided_by_belief"], BELIEVING),
+        (counts["differs_from_round_robin"], COMPARED),
+        (counts["belief_differs"], BELIEVING if both else ()),
+    )
+    searched = (
+        (counts["reached"], walkable(counts)),
+        (counts["not_greedy"] + counts["left_out"], counts["explorer"]),
+    )
     return (
         ", ".join(f"{count / slots:.0%}" if slots and scheduler in who else NOTHING for count, who in scheduled),
-        ", ".join(f"{count / proposed:.0%}" for count in searched) if proposed else NOTHING,
+        ", ".join(f"{count / among:.0%}" if among else NOTHING for count, among in searched)
+        if counts["explorer"]
+        else NOTHING,
     )
 
 

@@ -12,7 +12,10 @@ from workers.benchmarks.cells import DONE, Cell
 from workers.benchmarks.interval import Interval
 from workers.benchmarks.methods.reach import SLACK, curve_of, seconds_to_base
 
-EFFECTS = ("slots", "decided_by_belief", "differs_from_round_robin", "explorer", "reached", "not_greedy", "left_out")
+EFFECTS = (
+    "slots", "decided_by_belief", "differs_from_round_robin", "belief_differs", "explorer", "enumerated", "reached",
+    "not_greedy", "left_out",
+)  # fmt: skip
 """How often the parts of a method changed something, as cells count it (METHODS: a part at 0 % is not working): of `slots`, and
 of the candidates that an `explorer` proposed."""
 
@@ -214,6 +217,7 @@ def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
             row["foretold"] = sum(cell.get("foretold", 0) for cell in runs.values())
             row["held"] = sum(cell.get("held", 0) for cell in runs.values())
             row["effects"] = {name: sum(_count(cell, name) for cell in runs.values()) for name in EFFECTS}
+            row["both_counted"] = all("belief_differs" in cell for cell in runs.values())
             row["counted"] = all("differs_from_round_robin" in cell for cell in runs.values())
             row["older_prices"] = sorted({role for cell in runs.values() for role in cell.get("older_prices", ())})
             total = sum(cell["seconds"] for cell in runs.values()) or 1.0

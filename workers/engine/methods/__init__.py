@@ -6,7 +6,6 @@ authors' programs do it where that is not what the paper says.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from workers.engine.errors import IllegalMethod
 from workers.engine.methods.method import REGISTRIES, ROLES, Method, Rhythm
 from workers.engine.methods.presets import adatune, autotvm, chameleon, composed, dynatune, metaschedule, rivals
 from workers.engine.methods.rules import check_legal, check_numbers
+from workers.engine.methods.values import value
 from workers.engine.registry import check
 from workers.messages.composition import inherited
 
@@ -40,7 +40,7 @@ METHODS: dict[str, Method] = {preset.name: preset for preset in (AUTO, *(p for f
 
 def method(name: str, parts: Mapping[str, str] | None = None, *, stored: bool = False) -> Method:
     """The preset `name`, with parts replaced by role, for example {"scheduler": "round_robin"}, and with parameters of
-    parts, of "search" and of "rhythm", as JSON or a plain word: {"explorer.chains": "64"}.
+    parts, of "search" and of "rhythm", as JSON or a plain word (`values.value`): {"explorer.chains": "64"}.
 
     A replaced part comes with its own default parameters, a sampler with the pool it wants. UnknownPart for names
     nobody registered, IllegalMethod for roles that do not exist, parts that do not fit together and parameters that
@@ -70,21 +70,8 @@ def _with(parameters: Mapping[str, Mapping[str, Any]], numbers: Mapping[str, str
         role, _, name = place.partition(".")
         if role not in (*ROLES, *RHYTHMS):
             raise IllegalMethod(f"{place!r}: {role!r} takes no parameters; {', '.join((*ROLES, *RHYTHMS))} do")
-        found[role] = {**found.get(role, {}), name: _value(text)}
+        found[role] = {**found.get(role, {}), name: value(text)}
     return found
-
-
-def _value(text: str) -> Any:
-    """JSON, or the text itself: the word after `search.acquisition=` needs no quotes. IllegalMethod for what JSON has not, and
-    Python reads as a number all the same."""
-    try:
-        return json.loads(text, parse_constant=_no_number)
-    except ValueError:
-        return text
-
-
-def _no_number(text: str) -> Any:
-    raise IllegalMethod(f"{text} is no finite number; give one, or null where a part takes no limit")
 
 
 __all__ = ["BEST", "METHODS", "REGISTRIES", "ROLES", "Method", "Rhythm", "method"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from workers.engine.errors import IllegalMethod
 from workers.engine.methods.method import REGISTRIES, Method
+from workers.engine.methods.values import check_kinds
 from workers.engine.registry import check
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.space import Operator, Sketch
@@ -31,30 +30,29 @@ def check_legal(made: Method, stored: bool = False) -> None:
 
 
 def check_numbers(made: Method) -> None:
-    """Raises IllegalMethod for parameters that a part, "search" or "rhythm" does not take."""
+    """Raises IllegalMethod for parameters that a part, "search" or "rhythm" does not take, and for values that it does not."""
+    given = made.parameters
+    try:
+        for role, part in _parts(replace(made, parameters={})).items():
+            check_kinds(role, part, given.get(role, {}))
+        _parts(made)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise IllegalMethod(f"parameters {dict(given)}: {error}; leave them out or correct them") from None
+
+
+def _parts(made: Method) -> dict[str, object]:
+    """By role what takes parameters, each made once."""
     nothing = Operator(0, "", "", 1, 0.0, 0.0, 1.0, (Sketch(()),), ())
     shown = {"curves": {"0": [1.0]}} if made.scheduler == KNOWING else {}
-    try:
-        made.make_proposer(nothing, 0)
-        parts = {
-            "rhythm": made.rhythm,
-            "search": made.search,
-            "evaluator": made.make_evaluator(),
-            "cost_model": made.make_cost_model(nothing, 0),
-            "explorer": made.make_explorer(nothing, np.random.default_rng(0)),
-            "sampler": made.make_sampler(nothing, 0),
-            "scheduler": scheduler_named(
-                made.scheduler, Setting(0, 1.0), **shown | dict(made.parameters.get("scheduler", {}))
-            ),
-        }
-        for role, part in parts.items():
-            _check_whole(part, made.parameters.get(role, {}))
-    except (TypeError, ValueError) as error:
-        raise IllegalMethod(f"parameters {dict(made.parameters)}: {error}; leave them out or correct them") from None
-
-
-def _check_whole(part: object, numbers: Mapping[str, Any]) -> None:
-    """Raises ValueError for a fraction where the part counts something: it would end a run in its first slot."""
-    for name, parameter in inspect.signature(type(part).__init__).parameters.items():
-        if parameter.annotation in ("int", "int | None") and isinstance(numbers.get(name), float):
-            raise ValueError(f"{name} {numbers[name]} must be a whole number")
+    made.make_proposer(nothing, 0)
+    return {
+        "rhythm": made.rhythm,
+        "search": made.search,
+        "evaluator": made.make_evaluator(),
+        "cost_model": made.make_cost_model(nothing, 0),
+        "explorer": made.make_explorer(nothing, np.random.default_rng(0)),
+        "sampler": made.make_sampler(nothing, 0),
+        "scheduler": scheduler_named(
+            made.scheduler, Setting(0, 1.0), **shown | dict(made.parameters.get("scheduler", {}))
+        ),
+    }

@@ -78,7 +78,7 @@ class Adaptive:
         table = self._table(sketch, candidates)
         labels, centres = self._clusters(table, count)
         away = np.square(table - centres[labels]).sum(axis=1)
-        mode = tuple(int(np.bincount(column).argmax()) for column in candidates.T)
+        mode = self._mode(candidates)
         plan: dict[tuple[int, ...], None] = {}
         synthesised = 0
         for cluster in range(len(centres)):
@@ -101,6 +101,10 @@ class Adaptive:
     def labels(self, sketch: Sketch, candidates: Choices, count: int) -> NDArray[np.int32]:
         """Of which cluster each of `candidates` (n, k) is, (n,), where `count` may be returned at most."""
         return self._clusters(self._table(sketch, candidates), count)[0]
+
+    def _mode(self, candidates: Choices) -> tuple[int, ...]:
+        """Of each knob what most candidates have (Sample Synthesis)."""
+        return tuple(int(np.bincount(column).argmax()) for column in candidates.T)
 
     def _representative(self, nearest_first: Choices, members: NDArray[np.intp]) -> tuple[int, ...]:
         if self._snap == "space":

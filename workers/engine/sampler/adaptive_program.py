@@ -38,7 +38,8 @@ class AdaptiveProgram:
     a candidate drawn for it alone, of any cluster; of an empty cluster's by chance. In place of what is visited and of the last
     `chance` of a plan, which the k clusters are the size of, come configurations by chance (program: 5 % of 64, rounded down).
 
-    `figures`: "clusters" is the chosen k, "synthesised" how many of the plan were made so.
+    `figures`: "clusters" is the chosen k, "synthesised" how many of the plan were made so, "drawn" how many, its last, came by
+    chance.
     """
 
     def __init__(self, seed: int = 0, threshold: float = 2.5, chance: int = 3) -> None:
@@ -64,7 +65,7 @@ class AdaptiveProgram:
         made, k = _synthesised(sketch, candidates, found, widest, rng), len(found.centres)
         fresh = [row for row in made[: max(0, k - self._chance)] if row not in visited]
         rest = sketch.unvisited(rng, k - len(fresh), {*visited, *fresh})
-        self.figures = {"clusters": k, "synthesised": len(fresh)}
+        self.figures = {"clusters": k, "synthesised": len(fresh), "drawn": len(rest)}
         return np.concatenate([np.asarray(fresh, dtype=np.int32).reshape(len(fresh), len(sketch.knobs)), rest])
 
     def _clusters(self, points: Choices, count: int, rng: np.random.Generator) -> Clusters:

@@ -11,7 +11,7 @@ import numpy as np
 
 from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.shown import short
-from workers.engine.scheduler.standing import active, latency_share, next_in_circle, rescue, work
+from workers.engine.scheduler.standing import active, counted, latency_share, next_in_circle, rescue, work
 from workers.engine.space import PRODUCTS
 
 GOLDEN = 1.618
@@ -62,6 +62,7 @@ class Gradient:
                 f"alpha {alpha}, beta {beta}, window {window}, epsilon {epsilon}: "
                 "alpha and epsilon are from 0 to 1, beta is positive, the window at least one slot"
             )
+        counted(patience, limit)
         self._rng = np.random.default_rng([seed, *b"gradient"])
         self._patience, self._limit = patience, limit
         self._alpha, self._beta, self._window, self._epsilon = alpha, beta, window, epsilon

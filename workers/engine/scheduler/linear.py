@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.shown import short
-from workers.engine.scheduler.standing import active, work
+from workers.engine.scheduler.standing import active, counted, work
 
 
 class Linear:
@@ -17,6 +17,7 @@ class Linear:
     """
 
     def __init__(self, patience: int | None = None) -> None:
+        counted(patience)
         self._patience = patience
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from workers.engine.errors import IllegalMethod
 from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.shown import short
-from workers.engine.scheduler.standing import active, configurations_ahead, rescue
+from workers.engine.scheduler.standing import active, configurations_ahead, counted, rescue
 
 Array = NDArray[np.float64]
 Curves = Sequence[Sequence[float] | Array]
@@ -106,6 +106,7 @@ class Oracle:
             )
         if (ahead is not None and ahead < 1) or (plan is not None and plan < 1):
             raise ValueError(f"ahead {ahead} starts at 1 slot and plan {plan} at 1 configuration")
+        counted(patience, limit)
         self._curves = {int(index): np.asarray(curve, dtype=np.float64) for index, curve in curves.items()}
         self._patience, self._horizon, self._ahead, self._limit = patience, horizon, ahead, limit
         self._slot = plan

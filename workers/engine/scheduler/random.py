@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.standing import active
+from workers.engine.scheduler.standing import active, counted
 
 
 class Random:
@@ -18,6 +18,7 @@ class Random:
     """
 
     def __init__(self, seed: int, patience: int | None = None) -> None:
+        counted(patience)
         self._rng = np.random.default_rng([seed, *b"random"])
         self._patience = patience
 

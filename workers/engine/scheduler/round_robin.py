@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workers.engine.ports import Decision, Progress, State
-from workers.engine.scheduler.standing import active, next_in_circle
+from workers.engine.scheduler.standing import active, counted, next_in_circle
 
 
 class RoundRobin:
     """Every operator that is not finished, one after the other by index."""
 
     def __init__(self, patience: int | None = None) -> None:
+        counted(patience)
         self._patience = patience
         self._last = -1
         self._slots: dict[int, int] = {}

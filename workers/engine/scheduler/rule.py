@@ -28,8 +28,11 @@ The paper's rule is `PAPER_RULE`. What goes beyond the text of DynaTune there, a
            curve gains from now on.
   score    The paper's is the expected improvement. The program's is the predicted speed itself, of an operator whatever its
            weight and its share of the latency, and its bonus 1 GFLOP/s, with C = 2 always: `score` "speed", `c_fast` 2.
-  bound    The paper's prior forbids a curve that ends under the best. The program has that too, off by default, and no
-           other prior than limits of the parameters: `prior` off.
+           Its UCB1Selector takes ln of all slices, those of the warm-up too, which count in c as well, and has no gamma. Here t
+           and c are of the slots after the warm-up under this score too, t = slots so far + 1, and gamma goes first.
+  bound    The paper's prior forbids a curve that ends under the best: at the horizon, where the slot to come ends. The
+           program's constraint, off by default, is on the curve at the last configuration observed and against that; else it
+           has no prior but limits of the parameters: `prior` off.
   pieces   The paper cuts a curve at jumps; the program fits all of it, `pieces` off. Its script asks no posterior either: of
            the curve pow2 it takes the least squares alone, later points weighing more. Here its belief is sampled as the
            paper's, with the paper's curve.
@@ -43,6 +46,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workers.engine.belief import FAST, PAPER, Sampling, curve_named
+from workers.engine.scheduler.standing import counted
 
 GAMMA = 1e12
 """Index in ms of an operator that never had a slot: above anything an estimate can reach."""
@@ -96,11 +100,12 @@ class Rule:
     def __post_init__(self) -> None:
         if self.score not in TERMS:
             raise ValueError(f"score {self.score!r} is unknown; use one of {', '.join(TERMS)}")
-        if self.patience is not None and self.patience < 1:
-            raise ValueError(f"patience {self.patience} must be 1 configuration or more, or null for no such end")
-        if not (0 <= self.c < math.inf and 0 <= self.c_fast < math.inf and 0 <= self.surprise <= 1):
+        counted(self.patience, self.rescue)
+        numbers = self.c, self.c_fast, self.fast_latency
+        if not (0 <= min(numbers) <= max(numbers) < math.inf and 0 <= self.surprise <= 1):
             raise ValueError(
-                f"c {self.c} and c_fast {self.c_fast} start at 0, surprise {self.surprise} is a share from 0 to 1"
+                f"c {self.c}, c_fast {self.c_fast} and fast_latency {self.fast_latency} start at 0, surprise {self.surprise} "
+                "is a share from 0 to 1"
             )
         if self.scale not in ("millisecond", "spread"):
             raise ValueError(f"scale {self.scale!r} is unknown; use 'millisecond' or 'spread'")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from workers.engine.ports import Decision, Progress, State
 from workers.engine.scheduler.shown import short
-from workers.engine.scheduler.standing import active
+from workers.engine.scheduler.standing import active, counted
 
 TRIALS = 1000.0
 """An operator's, where the run has no limit to share out: AutoTVM's."""
@@ -33,6 +33,7 @@ class Sequential:
     ) -> None:
         if trials is not None and not (math.isfinite(trials) and trials > 0):
             raise ValueError(f"trials {trials} of a run must be greater than 0")
+        counted(patience)
         self._left, self._trials = left, trials
         self._patience, self._repeated = patience, repeated
         self._at = -1

@@ -9,6 +9,17 @@ from collections.abc import Sequence
 from workers.engine.ports import Decision, Progress
 
 
+def counted(patience: int | None, more: int = 0) -> None:
+    """Raises ValueError for a `patience` with which every operator would be finished at once, and for slots `more` than the
+    others had that are under 0."""
+    if patience is not None and patience < 1:
+        raise ValueError(f"patience {patience} must be 1 configuration or more, or none for no such end")
+    if more < 0:
+        raise ValueError(
+            f"{more} slots more than the others had must be 0 or more, for an operator without a valid one"
+        )
+
+
 def stale(one: Progress) -> int:
     """Configurations proposed since the best time was found (DynaTune 5.3 finishes an operator after 200). Programs that are
     known already, or too large to be worth compiling, count: most are where a space is nearly used up, and an operator that

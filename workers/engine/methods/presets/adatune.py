@@ -1,5 +1,9 @@
-"""AdaTune (Li et al., NeurIPS 2020): adaptive evaluator, surrogate with uncertainty, contextual optimizer; and what each
-of them does alone."""
+"""AdaTune (Li et al., NeurIPS 2020): adaptive evaluator, surrogate with uncertainty, contextual optimizer; and
+methods that have one or two of them.
+
+`adatune-surrogate` has evaluator and surrogate, `adatune-contextual` surrogate and optimizer, each AdaTune but for the third.
+`adatune-evaluator` has the evaluator alone, on the AutoTVM of Chameleon's Table 8 (plans of 64, trees on speed), not on that of
+AdaTune's script (plans of 32, ranking trees)."""
 
 from __future__ import annotations
 
