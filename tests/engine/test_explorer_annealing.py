@@ -12,6 +12,7 @@ from tests.engine.synthetic_search import CONVOLUTION, TINY
 from workers.engine.checkpoint import unpack_choices
 from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.explorer.pool import Pool
+from workers.engine.explorer.starts import elites
 from workers.engine.space import Choices, Knob, Sketch
 
 TARGET = CONVOLUTION.random(np.random.default_rng(99), 1)[0]
@@ -151,3 +152,13 @@ def test_every_move_changes_one_knob() -> None:
     begun, *moved = asked  # each is scored below the ones before, and no move is taken
     assert len(moved) == 20
     assert all((np.count_nonzero(points != begun, axis=1) == 1).all() for points in moved)
+
+
+def test_walks_begin_at_the_same_elites_in_whatever_order_these_were_visited() -> None:
+    """Equals come by their choices: a run that goes on has another order in its sets."""
+    rows = [tuple(row) for row in CONVOLUTION.random(np.random.default_rng(3), 400).tolist()]
+    known = np.asarray(sorted(set(rows)), dtype=np.int32)
+    best = known[np.argsort(-closeness(known), kind="stable")]
+    assert len(set(closeness(best))) < len(best), "there are equals"
+    for told in (rows, rows[::-1]):
+        assert (elites(CONVOLUTION, closeness, set(told), 64) == best[:64]).all()

@@ -6,18 +6,19 @@ from collections.abc import Collection
 
 import numpy as np
 
-from workers.engine.explorer.pool import Pool
+from workers.engine.explorer.pool import Pool, rows_of
 from workers.engine.explorer.trace import Trace
 from workers.engine.ports import Score
 from workers.engine.space import Choices, Sketch
 
 
 def elites(sketch: Sketch, score: Score, visited: Collection[tuple[int, ...]], count: int) -> Choices:
-    """At most `count` of the visited configurations, best score first."""
+    """At most `count` of the visited configurations, best score first, of equals the first by their choices."""
     count = min(count, len(visited))
     if not count:
         return np.zeros((0, len(sketch.knobs)), dtype=np.int32)
-    known = np.asarray(sorted(visited), dtype=np.int32)
+    rows = rows_of(visited, len(sketch.knobs))
+    known = rows[np.lexsort(rows.T[::-1])]
     return known[np.argsort(-score(known), kind="stable")[:count]]
 
 
