@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 import socket
 import time
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 from daphne.ws_protocol import WebSocketProtocol
@@ -21,9 +23,12 @@ from apps.core.seats import Seats
 STALLED = 60.0  # s in which the client takes nothing of what it was sent
 HEAD = 20.0  # s until a new connection has brought the head of a request
 REQUEST = 60.0  # s for its body, and then for the head of the next; an upload's has as many with each piece
+MINUTE = 60.0
 SAID = 16 << 10  # bytes that a viewer says in a minute; a page acknowledges four frames a second, in thirty bytes each
-CLIENTS = Seats(256)
+CLIENTS = Seats(1024)
 """Connections of an address, behind which an office may be; what each brings and leaves unfinished lies in memory."""
+FULL = "%s has %d connections, and gets no more; where that is a proxy before this site, name it in PROXIES"
+LOG = logging.getLogger(__name__)
 
 
 def _leave(transport: Any) -> None:
@@ -41,6 +46,7 @@ class Connection(http.HTTPChannel):
 
     uploading = False
     """Whether what arrives is the body of somebody's upload, which may take hours."""
+    _told = -inf
 
     def connectionMade(self) -> None:
         super().connectionMade()
@@ -52,8 +58,11 @@ class Connection(http.HTTPChannel):
                 return
             if CLIENTS.take(client):
                 transport.seated = client
-            else:
-                transport.abortConnection()
+                return
+            transport.abortConnection()
+            if (now := time.monotonic()) >= Connection._told + MINUTE:
+                Connection._told = now
+                LOG.warning(FULL, client, CLIENTS.most)
 
     def connectionLost(self, reason: Any = connectionDone) -> None:
         _leave(self.transport)
@@ -108,7 +117,7 @@ class Line(Brake, WebSocketProtocol):  # type: ignore[misc]
 
     def dataReceived(self, data: bytes) -> None:
         if self.state not in (self.STATE_CONNECTING, self.STATE_CLOSED):  # who is being closed may go on talking
-            if (now := time.monotonic()) - self._since >= 60.0:
+            if (now := time.monotonic()) - self._since >= MINUTE:
                 self._said, self._since = 0, now
             self._said += len(data)
             if self._said > SAID:

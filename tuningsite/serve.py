@@ -67,8 +67,8 @@ class BoundedRequest(Brake, http_protocol.WebRequest):  # type: ignore[misc]  # 
     """Answers 413 as soon as its body is said to be over the limit, and closes the connection; 411 where its size is unknown:
     Twisted would keep it in a file, and Django reads no form without it.
 
-    An upload is judged by its head, and not read until it is: 403 where nobody is signed in; 413 where the account has no
-    room for it; 429 where as many of the account arrive already. 507 where the disk does not take it.
+    An upload is judged by its head, and not read until it is: 403 where nobody is signed in; 507 where the account has no
+    room for it, or the disk does not take it; 429 where as many of the account arrive already.
 
     A body that Twisted keeps in a file is `body`, and Daphne finds nothing to read.
 

@@ -115,7 +115,8 @@ def _stored(shown: str, ending: str, chunks: Iterable[bytes]) -> Stored:
     except TooLarge:
         raise TooBig(shown, f"it is larger than {limit / 1e9:g} GB", "upload a smaller network") from None
     except OSError as error:
-        raise NoRoom(
+        refused = NoRoom if is_full(error) else Refused
+        raise refused(
             shown, f"it cannot be written ({error.strerror})", "make room on the server's disk, try again"
         ) from error
     if not stored.size:

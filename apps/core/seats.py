@@ -10,12 +10,12 @@ class Seats:
     """At most `most` taken for each key, in this process. For one thread, as an event loop is."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._taken: Counter[Any] = Counter()
 
     def take(self, key: Any) -> bool:
         """False where all are taken; otherwise one `leave` is owed."""
-        if self._taken[key] >= self._most:
+        if self._taken[key] >= self.most:
             return False
         self._taken[key] += 1
         return True

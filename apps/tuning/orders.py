@@ -9,7 +9,6 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.tuning import turns
 from apps.tuning.known import known_records
 from apps.tuning.models import Checkpoint, Job, TuningRun
 from apps.tuning.paging import by_number
@@ -106,9 +105,7 @@ def _written(path: Path, lines: Iterable[str]) -> Path:
 
 
 def _baseline(run: TuningRun, work_dir: Path) -> dict[str, Any]:
-    others = Job.objects.filter(state__in=HELD, task__in=turns.MEASURING, target=run.target_id).exclude(
-        owner=run.owner_id
-    )
+    others = Job.objects.filter(state__in=HELD, task=Job.Task.TUNE, target=run.target_id).exclude(owner=run.owner_id)
     return {
         "task": "baseline",
         "spec": run.spec(),

@@ -51,10 +51,11 @@ def next_asked(asked: Any, ready: Q, tasks: Collection[str]) -> Any:
 
 
 def early(now: datetime) -> QuerySet[Job]:
-    """Baselines that are not to be taken yet, as they would hold up whoever has the machine: of a paused run, and of one that
-    waits for its first turn behind another that waits. What was asked for again is taken whatever its run does."""
+    """Baselines that are not to be taken yet, as they would hold up whoever has the machine: of a paused run, of one that
+    waits for its first turn behind another that waits, and of one that waits where an attempt at them ended already, as a slow
+    network's does beside another's run. What was asked for again is taken whatever its run does."""
     key, _ = next_of(Job.objects.filter(waiting(now), task=Job.Task.TUNE), MEASURING)
-    behind = Q(run__job__state__in=WAITING, run__job__started=None) & ~Q(run__job=key)
+    behind = Q(run__job__state__in=WAITING, run__job__started=None) & (~Q(run__job=key) | Q(attempt__gt=0))
     again = Job.objects.filter(run=OuterRef("run"), task=Job.Task.BASELINE, state__in=OVER)
     return Job.objects.filter(Q(run__job__state=State.PAUSED) | behind, ~Exists(again), task=Job.Task.BASELINE)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from workers.child.elsewhere import TOOK, Elsewhere
+import pytest
+
+from workers.child.elsewhere import HELD, LOCKED, TOOK, Elsewhere
 
 
 class Slow:
@@ -21,10 +23,14 @@ class Slow:
         return {"output": '{"seconds": []}', "status": 0, "data": ""}
 
 
-def test_each_of_the_inputs_has_the_time_that_one_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("inputs", "seconds"), [(1, TOOK), (3, HELD)])
+def test_each_of_the_inputs_has_the_time_that_one_has_while_others_wait(
+    inputs: int, seconds: float, tmp_path: Path
+) -> None:
     for name in ("model.so", "metadata.json", "run.py", "inputs.npz"):
         (tmp_path / name).touch()
     line = Slow()
     there = Elsewhere(line, tmp_path)  # type: ignore[arg-type]
-    there.outputs([tmp_path / "inputs.npz"] * 3, [tmp_path / "outputs.npz"] * 3)
-    assert line.limits == [3 * TOOK]
+    there.outputs([tmp_path / "inputs.npz"] * inputs, [tmp_path / "outputs.npz"] * inputs)
+    assert line.limits == [seconds]
+    assert seconds < LOCKED

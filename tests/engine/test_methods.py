@@ -362,6 +362,13 @@ def test_a_run_that_cannot_search_is_refused_whoever_made_it() -> None:
         method("auto", {"explorer": "ant"}, stored=True)
 
 
+@pytest.mark.parametrize("number", ["search.twins", "explorer.exhaustive"])
+def test_a_run_that_was_given_a_number_for_a_truth_goes_on(number: str) -> None:
+    with pytest.raises(IllegalMethod, match="must be on or off"):
+        method("auto", {number: "1"})
+    method("auto", {number: "1"}, stored=True)
+
+
 def test_a_sampler_that_has_nothing_to_choose_from_is_refused() -> None:
     with pytest.raises(IllegalMethod, match=r"gives it no more; set search.pool to 8"):
         check_legal(replace(METHODS["chameleon"], parameters={}))

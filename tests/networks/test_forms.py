@@ -22,6 +22,7 @@ from workers.networks.errors import NetworkError
 from workers.networks.graph import attribute, operator_types
 from workers.networks.inspect import opset
 from workers.networks.recurrent import STEPS
+from workers.networks.transforms import transforms_to_products
 
 GONE = set("Upsample LSTM GRU RNN Celu Attention Swish LpNormalization Gelu".split())
 
@@ -200,3 +201,18 @@ def test_places_of_constants_are_constant() -> None:
     result, _ = clean(deepcopy(model), {}, failing)
     assert operator_types(result) == {"GatherND"}
     assert same(outputs(model), outputs(result))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        forms.made([1, 0, 3, 2], "DFT", [1, 12, 3, 1], 17, np.asarray(0), axis=1),
+        forms.made([1, 0, 9, 2], "STFT", [1, 10], 17, np.asarray(8), None, np.asarray(16), onesided=1),
+        forms.made([1, 1, 256, 256], "Col2Im", [1, 1 << 16, 1], 18, forms.integers(256, 256), forms.integers(256, 256)),
+    ],
+    ids=["of nothing", "longer than what is heard", "of patches whose weights fill the memory"],
+)
+def test_a_transform_that_would_be_nothing_or_too_much_stays(model: ModelProto) -> None:
+    before = deepcopy(model)
+    assert not transforms_to_products(model)
+    assert model == before

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workers.benchmarks.curve import settle, summed
-from workers.messages.believed import Believed
+from workers.messages.believed import Believed, changed_by_belief
 from workers.messages.causes import UNBUILT
-from workers.messages.events import Event, changed_by_belief
+from workers.messages.events import Event
 from workers.messages.foretold import foretold
 
 Truth = Callable[[dict[str, Any]], float]

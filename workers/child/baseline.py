@@ -34,10 +34,10 @@ WRONG = (
 
 def measure_baselines(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order: {spec, name, work_dir, head_start | absent, beside: whether another account's run has the machine | absent}.
-    Tells a `baseline` event as soon as ONNX Runtime has run once,
-    again when `head_start` seconds are over, in which a run that begins meanwhile has the cores for itself, and both when the
-    turns are over (a later event replaces an earlier one of its name), in place of the untuned one an error in the log where
-    TVM computes something else, and an empty result. Others measure between any two turns."""
+    Tells a `baseline` event as soon as ONNX Runtime has run once, again when `head_start` seconds are over, in which a run
+    that begins meanwhile has the cores for itself, and both when the turns are over (a later event replaces an earlier one of
+    its name), in place of the untuned one an error in the log where TVM computes something else, and an empty result. Others
+    measure between any two turns; beside another account's run an answer that is long in coming ends the attempt."""
     spec, work = RunSpec.from_json(order["spec"]), Path(order["work_dir"])
     if order.get("beside"):
         patience.set(BRIEF)

@@ -19,6 +19,8 @@ from workers.tvm_backend.remote.line import DeviceGone, Line, call, call_again
 
 MOVED, LOCKED, TOOK = 120.0, 600.0, 300.0
 """Seconds for a part of a file, for the device's measuring lock, and for the run script, or each of several inputs: as here."""
+HELD = LOCKED - 60.0
+"""The longest that the script holds the device: others wait for it no longer than `LOCKED`."""
 NETWORK = "network.onnx"
 TURNS, RUNS, TURN = 6, 30, 1.0
 """The script is started so many times, and runs the network so often, or for so many seconds, each time."""
@@ -48,7 +50,7 @@ class Elsewhere:
             self.put(path)
         names = ("--inputs", *(path.name for path in given), "--outputs", *(path.name for path in found))
         with self._alone():  # it would disturb what others time there
-            self._script(*names, "--runs", "0", took=TOOK * max(1, len(given)))
+            self._script(*names, "--runs", "0", took=min(HELD, TOOK * max(1, len(given))))
         for path in found:
             with path.open("wb") as file:
                 while part := self._line.ask("get", MOVED, name=path.name, at=file.tell())["data"]:

@@ -43,7 +43,7 @@ LONG = 10.0
 """Seconds of a library's turn, after which there is no other: what disturbs a machine is little of it, and everybody else's
 measuring stands still."""
 patience: ContextVar[float] = ContextVar("patience", default=inf)
-"""Where it is less."""
+"""Seconds for one answer, where they are fewer than `PATIENCE`."""
 ANSWERED = {"seconds", "references", "error", "done"}
 """One of them is in every answer."""
 
@@ -137,8 +137,7 @@ class Peer:
 
 def _late(name: str, limit: float) -> ArtifactFailed:
     failed = ArtifactFailed(f"{name} did not answer within {limit:g} s and was ended")
-    if limit < PATIENCE:
-        failed.next_step = f"measure it again while no other account's run has the machine: then it has {PATIENCE:g} s"
+    failed.passing = limit < PATIENCE  # it is asked again in the turn of its own run
     return failed
 
 

@@ -231,10 +231,13 @@ def listen(server: socket.socket, key: Key, gpu: bool = False) -> None:
             if hears in wait([server, hears], 1.0):
                 heed(hears.recv(256), folders, unproven)
             with suppress(OSError), server.accept()[0] as taken:  # nobody came, or who came has left
+                if len(folders) - len(unproven) >= MOST:
+                    continue
+                while wait([hears], 0.0):
+                    heed(hears.recv(256), folders, unproven)
                 if len(unproven) >= UNPROVEN:  # who knocks and says nothing keeps nobody out
                     end(unproven.pop(0), folders)
-                if len(folders) - len(unproven) < MOST:
-                    unproven += begin(taken, key, gpu, folders, says, server, hears)
+                unproven += begin(taken, key, gpu, folders, says, server, hears)
     finally:
         for pid in list(folders):
             end(pid, folders)

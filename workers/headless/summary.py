@@ -7,8 +7,9 @@ from typing import Any
 
 from workers.headless.display import human, of_earlier
 from workers.messages.baselines import UNTUNED
+from workers.messages.believed import changed_by_belief
 from workers.messages.effects import effects_of
-from workers.messages.events import Event, changed_by_belief
+from workers.messages.events import Event
 from workers.supervision import Ending
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Mapping
+from typing import Any, Generic, TypeVar
 
 C = TypeVar("C", bound=Hashable)
 
@@ -31,3 +31,8 @@ class Believed(Generic[C]):
             self.seconds = self._again[self.best]
         elif seconds < self.seconds:
             self.best, self.seconds = configuration, seconds
+
+
+def changed_by_belief(terms: Mapping[str, Any]) -> bool:
+    """Whether a decision of these terms is the belief's and gives the slot to another than round-robin would have."""
+    return bool(terms.get("decided_by_belief") and terms.get("differs_from_round_robin"))

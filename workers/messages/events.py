@@ -35,7 +35,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 Event = dict[str, Any]
@@ -67,8 +66,3 @@ def decode(line: str) -> Event:
     if not isinstance(clock, int | float) or not math.isfinite(clock):
         raise ValueError(f"event clock {clock!r} is not a finite number")
     return event
-
-
-def changed_by_belief(terms: Mapping[str, Any]) -> bool:
-    """Whether a decision of these terms is the belief's and gives the slot to another than round-robin would have."""
-    return bool(terms.get("decided_by_belief") and terms.get("differs_from_round_robin"))

@@ -69,7 +69,8 @@ def futile(tried: int, configurations: float, repeated: int = 0) -> bool:
 
 
 def latest(measurements: Iterable[Row]) -> list[Row]:
-    """Of each configuration that ran in its latest round, the measurement of that, in the order of the first ones."""
+    """Of each configuration that ran in its latest round, the measurement of that, in the order of the first ones. What did
+    not run when it was asked again keeps its figure as a best, but is compared with nobody: it would end that."""
     kept: dict[tuple[Any, ...], Row] = {}
     for found in measurements:
         configuration = _configuration(found)

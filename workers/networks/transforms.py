@@ -10,10 +10,11 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from workers.networks.graph import Array, Weights, attribute, operator_types, rewrite, told
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import STANDARD
 
 TRANSFORMS = frozenset({"Col2Im", "DFT", "STFT"})
 LONGEST = 2048
-"""Of a transform: as a product its weights grow with the square, 67 MB here."""
+"""Of a transform: as a product its weights grow with the square, 67 MB here. Col2Im's have no more."""
 AXIS_AS_INPUT = 20
 """The operator set from which on a DFT reads its axis."""
 
@@ -27,7 +28,8 @@ def transforms_to_products(model: ModelProto) -> str | None:
     shapes, weights, version = tensor_shapes(model), Weights(model.graph), opset(model)
 
     def written_out(node: NodeProto) -> list[NodeProto]:
-        found = shapes.get(node.input[0]) if node.op_type in TRANSFORMS else None
+        ours = node.op_type in TRANSFORMS and node.domain in STANDARD
+        found = shapes.get(node.input[0]) if ours else None
         source = found.static if found is not None and found.dtype == TensorProto.FLOAT else None
         if not source or not all(name in weights for name in node.input[1:] if name):
             return []
@@ -50,7 +52,7 @@ def _short_time(node: NodeProto, source: Sequence[int], weights: Weights) -> lis
     given = _given(node, weights)
     window, step = given.get(2), int(given[1].item())
     length = int(given[3].item()) if 3 in given else 0 if window is None else window.size
-    if not 0 < length <= LONGEST or step < 1 or source[2:] not in ((), (1,)):
+    if not 0 < length <= min(LONGEST, source[1]) or step < 1 or source[2:] not in ((), (1,)):
         return []
     if window is not None and window.size != length:
         return []
@@ -75,7 +77,12 @@ def _whole(node: NodeProto, source: Sequence[int], weights: Weights, version: in
     axis, inverse, half = axis % rank, attribute(node, "inverse", 0), attribute(node, "onesided", 0)
     places, parts = source[axis], min(source[-1], 2)
     length = int(given[1].item()) if 1 in given else places
-    if not 0 < max(places, length) <= LONGEST or axis == rank - 1 or (half and (inverse or parts == 2)):
+    if (
+        min(places, length) < 1
+        or max(places, length) > LONGEST
+        or axis == rank - 1
+        or (half and (inverse or parts == 2))
+    ):
         return []
     bins = length // 2 + 1 if half else length
     cosines, sines = _waves(length, places, bins)
@@ -107,6 +114,8 @@ def _laid_back(node: NodeProto, source: Sequence[int], weights: Weights) -> list
     if attribute(node, "dilations", ones) != ones or int(np.prod(blocks)) != source[2]:
         return []
     area = int(np.prod(block))
+    if source[1] * area > LONGEST**2:
+        return []
     kernel = np.tile(np.eye(area, dtype=np.float32).reshape(area, 1, *block), (source[1] // area, *ones, 1))
     name = node.output[0]
     columns = f"{name}__columns"

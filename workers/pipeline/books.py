@@ -12,9 +12,8 @@ from workers.engine.evaluator.estimate import timed_again
 from workers.engine.known import LUCK
 from workers.engine.ports import Candidate, Clock, Outcome, Progress
 from workers.engine.space import Configuration, Operator
-from workers.messages.believed import Believed
+from workers.messages.believed import Believed, changed_by_belief
 from workers.messages.causes import UNBUILT
-from workers.messages.events import changed_by_belief
 from workers.pipeline.accounts import Accounts, grouped, parts, since
 
 INFINITE = float("inf")

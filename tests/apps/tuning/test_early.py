@@ -127,6 +127,15 @@ def test_reconcile_sends_what_has_come_to_its_turn_meanwhile(site: Site, bobs: l
     assert [Outbox.objects.filter(pk=row).exists() for row in rows] == [False, True]
 
 
+def test_baselines_of_which_an_attempt_ended_wait_for_their_runs_turn(site: Site, bobs: list[TuningRun]) -> None:
+    baseline = baseline_of(bobs[0])
+    Job.objects.filter(pk=baseline.pk).update(attempt=1)
+    assert taken(bobs[0]) is None
+    Job.objects.filter(task="tune", state="running").update(state="done")
+    assert services.claim(bobs[0].job_id, "worker") is not None
+    assert taken(bobs[0]) is not None
+
+
 def test_baselines_beside_another_accounts_run_are_told_to_be_brief(site: Site, bobs: list[TuningRun]) -> None:
     held = taken(bobs[0])
     assert held is not None

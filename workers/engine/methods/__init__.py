@@ -45,7 +45,7 @@ def method(name: str, parts: Mapping[str, str] | None = None, *, stored: bool = 
     A replaced part comes with its own default parameters, a sampler with the pool it wants. UnknownPart for names
     nobody registered, IllegalMethod for roles that do not exist, parts that do not fit together and parameters that
     they do not take; the messages list what is legal. A run that is `stored` was made when more was: parts of it that nobody
-    would ask are let pass.
+    would ask are let pass, and 1 where it is on.
     """
     check("method", METHODS, name)
     chosen = METHODS[name]
@@ -58,7 +58,7 @@ def method(name: str, parts: Mapping[str, str] | None = None, *, stored: bool = 
     numbers = {place: text for place, text in given.items() if "." in place}
     made = replace(chosen, parameters=_with(inherited(chosen.parameters, changed), numbers), **changed)
     if numbers:
-        check_numbers(made)
+        check_numbers(made, stored)
     check_legal(made, stored)
     return made
 

@@ -29,12 +29,14 @@ def check_legal(made: Method, stored: bool = False) -> None:
         raise IllegalMethod(misfit)
 
 
-def check_numbers(made: Method) -> None:
-    """Raises IllegalMethod for parameters that a part, "search" or "rhythm" does not take, and for values that it does not."""
+def check_numbers(made: Method, stored: bool = False) -> None:
+    """Raises IllegalMethod for parameters that a part, "search" or "rhythm" does not take, and for values that it does not;
+    where a run has them already (`stored`) only for those with which nothing can be made."""
     given = made.parameters
     try:
         for role, part in _parts(replace(made, parameters={})).items():
-            check_kinds(role, part, given.get(role, {}))
+            if not stored:
+                check_kinds(role, part, given.get(role, {}))
         _parts(made)
     except (TypeError, ValueError, OverflowError) as error:
         raise IllegalMethod(f"parameters {dict(given)}: {error}; leave them out or correct them") from None

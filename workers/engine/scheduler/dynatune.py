@@ -124,8 +124,9 @@ class DynaTune:
         """Inverse of `state`; later decisions are identical."""
         self._peak, self._latency = state["peak"], state["latency"]
         self._slot_seconds, self._last = state["slot_seconds"], state["last"]
-        self._carried = state["carried"]
-        self._records.restore(state["records"])
+        self._carried = state.get("carried", 0.0)  # checkpoints of earlier versions have neither this nor records
+        if "records" in state:
+            self._records.restore(state["records"])
         self._beliefs = {}
         for index, kept in state["beliefs"].items():
             belief = self._fresh(int(index))

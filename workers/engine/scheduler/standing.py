@@ -15,9 +15,7 @@ def counted(patience: int | None, more: int = 0) -> None:
     if patience is not None and patience < 1:
         raise ValueError(f"patience {patience} must be 1 configuration or more, or none for no such end")
     if more < 0:
-        raise ValueError(
-            f"{more} slots more than the others had must be 0 or more, for an operator without a valid one"
-        )
+        raise ValueError(f"rescue or limit {more} must be 0 or more: slots beyond the others' for what has not run yet")
 
 
 def stale(one: Progress) -> int:
