@@ -91,7 +91,7 @@ def test_behind_the_proxy_one_address_does_not_use_up_the_tries_of_others(site: 
 
 
 def test_a_long_name_is_not_kept_whole(site: Site) -> None:
-    assert tried({**WRONG, "username": "x" * 100_000}) == 200
+    assert tried({**WRONG, "username": "x" * 10_000}) == 200
     assert max(len(name) for name in SignIn.by_name._seen) == 254
 
 

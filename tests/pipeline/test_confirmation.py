@@ -352,7 +352,7 @@ def test_an_operator_of_which_nothing_runs_costs_the_others_nothing() -> None:
             return replace(found, seconds=None, cause="build") if candidate.operator == 0 else found
 
     budget = Budget(seconds=10 * SECONDS)
-    run = last_turn(landscape=lambda clock: Without(3, OPERATORS, clock, {}), budget=budget)
+    run = last_turn(landscape=lambda clock: Without(7, OPERATORS, clock, {}), budget=budget)
     assert run.events[-1]["latency"] is None
     assert 0 not in {m["operator"] for m in run.measurements if m["round"]} != set()
 
