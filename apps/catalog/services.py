@@ -12,8 +12,8 @@ from django.db import DatabaseError, transaction
 from apps.catalog.models import Network
 from apps.catalog.signals import network_added
 from apps.core.content import Stored, TooLarge, keep
-from apps.core.errors import NoRoom, Refused, TooBig
-from apps.core.full_disk import is_full, refusal
+from apps.core.errors import Refused, TooBig
+from apps.core.full_disk import is_full, refusal, unwritten
 
 ONNX, TORCH_EXPORT = ".onnx", ".pt2"
 
@@ -115,8 +115,7 @@ def _stored(shown: str, ending: str, chunks: Iterable[bytes]) -> Stored:
     except TooLarge:
         raise TooBig(shown, f"it is larger than {limit / 1e9:g} GB", "upload a smaller network") from None
     except OSError as error:
-        refused = NoRoom if is_full(error) else Refused
-        raise refused(
+        raise unwritten(error)(
             shown, f"it cannot be written ({error.strerror})", "make room on the server's disk, try again"
         ) from error
     if not stored.size:

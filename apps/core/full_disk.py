@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.conf import settings
 from django.db import DatabaseError
 
-from apps.core.errors import NoRoom
+from apps.core.errors import NoRoom, Refused
 from workers.messages.full_disk import NO_ROOM
 from workers.messages.whole import whole
 
@@ -36,6 +36,11 @@ def is_full(error: BaseException | None) -> bool:
     cause: Any = error.__cause__ if isinstance(error, DatabaseError) else None
     full = getattr(cause, "sqlite_errorcode", None) in _SQLITE_FULL
     return full or getattr(cause, "sqlstate", None) == _POSTGRESQL_FULL
+
+
+def unwritten(error: OSError) -> type[Refused]:
+    """What refuses something that could not be written."""
+    return NoRoom if is_full(error) else Refused
 
 
 def refusal() -> NoRoom:

@@ -14,8 +14,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
 from apps.core.access import user_of
-from apps.core.errors import NoRoom, Refused
-from apps.core.full_disk import is_full
+from apps.core.errors import Refused
+from apps.core.full_disk import unwritten
 from apps.dashboard.views.networks import refused
 from apps.tuning import quota
 
@@ -47,6 +47,5 @@ class UnkeptFiles(MiddlewareMixin):
             except OSError as error:
                 reason = f"it cannot be taken ({error.strerror or error})"
                 next_step = "give the file a shorter name, or make room on the server's disk, then try again"
-                refusal = NoRoom if is_full(error) else Refused
-                return refused(request, refusal("this upload", reason, next_step))
+                return refused(request, unwritten(error)("this upload", reason, next_step))
         return None

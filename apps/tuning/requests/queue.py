@@ -36,7 +36,7 @@ def end_waiting(jobs: QuerySet[Job]) -> bool:
     """Inside a transaction: baselines and libraries that no worker has are over; whether there are any. One that a worker is
     about to have is left to it: its claim waits for the run's row, which who ends a run holds."""
     beside = jobs.filter(task__in=(Job.Task.BASELINE, Job.Task.COMPILE), state__in=WAITING)
-    locked = list(beside.select_for_update(skip_locked=True, of=("self",), no_key=True))
-    for job in locked:
+    found = list(beside.select_for_update(skip_locked=True, of=("self",), no_key=True))
+    for job in found:
         move(job.pk, State.DONE, Q(state__in=WAITING), ended=clock.now(), **AFRESH)
-    return bool(locked)
+    return bool(found)
