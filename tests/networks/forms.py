@@ -194,9 +194,20 @@ def attention() -> ModelProto:
     return model_of([node], {"x": [1, 6, 16]}, {"y": [1, 6, 16]}, [], 23)
 
 
+def attention_with_a_past() -> ModelProto:
+    """Nobody wrote down the type of what it reads, and its mask is left out before what was kept of the words before."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Attention", ["r", "x", "x", "", "k", "v"], ["y", "p", "q"], is_causal=1),
+    ]
+    past = [constant(name, drawn(1, 2, 3, 8, seed=seed)) for seed, name in enumerate("kv")]
+    return model_of(nodes, {"x": [1, 2, 4, 8]}, {"y": [1, 2, 4, 8]}, past, 23)
+
+
 DEFINED: dict[str, Callable[[], ModelProto]] = {
     "Celu": lambda: one("Celu", IMAGE, 12, alpha=1.5),
     "Attention": attention,
+    "Attention with a past": attention_with_a_past,
     "Swish": lambda: one("Swish", IMAGE, 24, alpha=1.5),
 }
 
@@ -276,11 +287,27 @@ def last_of_equals() -> ModelProto:
     return model_of(nodes, {"x": [2, 4, 9]}, {"y": None}, [], 13)
 
 
+def masked_rows(kind: str, end: float) -> ModelProto:
+    """Whether all of a row is masked, as an Attention asks."""
+    nodes = [
+        helper.make_node("Greater", ["x", "b"], ["g"]),
+        helper.make_node("Where", ["g", "x", "e"], ["w"]),
+        helper.make_node(kind, ["w"], ["m"], axes=[1], keepdims=0),
+        helper.make_node("CastLike", ["e", "m"], ["l"]),
+        helper.make_node("Equal", ["m", "l"], ["q"]),
+        helper.make_node("Cast", ["q"], ["y"], to=TensorProto.FLOAT),
+    ]
+    bound = np.asarray([[9.0], [0.0], [9.0]], np.float32)
+    return model_of(nodes, {"x": [3, 5]}, {"y": [3]}, [constant("b", bound), constant("e", floats(end))], 17)
+
+
 EXTREME: dict[str, Callable[[], ModelProto]] = {
     "ArgMax of the last": last_of_equals,
     "ArgMax of zeros": lambda: masked("ArgMax", 0.0, TensorProto.UINT8),
     "ArgMax of zeros, last": lambda: masked("ArgMax", 0.0, TensorProto.UINT8, select_last_index=1),
     "ArgMin of infinity": lambda: masked("ArgMin", float("inf"), TensorProto.FLOAT, keepdims=0),
+    "ReduceMax of a mask": lambda: masked_rows("ReduceMax", -float("inf")),
+    "ReduceMin of a mask": lambda: masked_rows("ReduceMin", float("inf")),
 }
 
 
@@ -401,4 +428,15 @@ FORMS = {
     **TRANSFORMED,
     **EXTREME,
     "Conv, decoded": decoded,
+    "Resize of a region": lambda: one(
+        "Resize",
+        IMAGE,
+        18,
+        floats(0.1, 0.2, 0.8, 0.9),
+        None,
+        integers(5, 6),
+        axes=[2, 3],
+        mode="linear",
+        coordinate_transformation_mode="tf_crop_and_resize",
+    ),
 }

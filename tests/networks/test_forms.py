@@ -139,6 +139,17 @@ def layer(*outputs: str) -> ModelProto:
     return model_of([node], {"x": [2, 6]}, named, [constant("w", forms.drawn(6))])
 
 
+def dropped(*outputs: str, training: bool = False) -> ModelProto:
+    node = helper.make_node("Dropout", ["x", "r", "t"], ["y", *outputs], name="the one")
+    weights = [constant("r", np.float32(0.5)), constant("t", np.asarray(training))]
+    return model_of([node], {"x": [2, 6]}, {"y": None, **dict.fromkeys(outputs)}, weights)
+
+
+def normalised_by_the_batch() -> ModelProto:
+    node = helper.make_node("BatchNormalization", ["x", *"sbmv"], ["y", "", ""], name="the one", training_mode=1)
+    return model_of([node], {"x": [2, 6]}, {"y": None}, [constant(name, forms.drawn(6)) for name in "sbmv"])
+
+
 def pooled() -> ModelProto:
     sides = {"kernel_shape": [2, 2], "strides": [2, 2]}
     nodes = [
@@ -163,6 +174,9 @@ def cut() -> ModelProto:
     [
         (layer("m"), "LayerNormalization the one: a mean or a deviation of it is read"),
         (layer("", "d"), "LayerNormalization the one: a mean or a deviation of it is read"),
+        (dropped("d"), "Dropout the one: which numbers it drops is read"),
+        (dropped(training=True), "Dropout the one: it is in training mode; .* behind model.eval"),
+        (normalised_by_the_batch(), "BatchNormalization the one: it is in training mode; .* behind model.eval"),
         (pooled(), "MaxPool the one: the places of its largest numbers are read"),
         (cut(), "Slice the one: nothing is between where it begins and where it ends"),
         (
@@ -174,7 +188,7 @@ def cut() -> ModelProto:
             "ReduceLogSumExp the one: it is a logarithm of whole numbers",
         ),
     ],
-    ids=["mean", "deviation", "places", "nothing", "logarithm", "logarithm of powers"],
+    ids=["mean", "deviation", "dropped", "drops", "trains", "places", "nothing", "logarithm", "logarithm of powers"],
 )
 @pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
 def test_what_tvm_lacks_is_refused_by_name(model: ModelProto, words: str, simplifier: Any) -> None:

@@ -14,13 +14,13 @@ from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
 from workers.networks.emptiness import drop_empty_parts
 from workers.networks.errors import one_line
-from workers.networks.extremes import extremes_within
+from workers.networks.extremes import extremes_within, infinite_extremes
 from workers.networks.folding import batch_norms_to_products, fold_batch_norms, fold_constants
 from workers.networks.graph import operator_types, prune, told
 from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
 from workers.networks.normalizations import axes_that_there_are, whole_layer_normalizations, whole_skip_normalizations
-from workers.networks.opsets import raise_opset, write_out_functions
+from workers.networks.opsets import casts_by_type, raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
 from workers.networks.pads import explicit_pads
 from workers.networks.powers import powers_of_one_type
@@ -56,10 +56,11 @@ Pass = Callable[[ModelProto], str | None]
 PASSES: tuple[Pass, ...] = (
     halves_to_singles,
     drop_unread_outputs,
-    refuse_unmade_outputs,
     whole_skip_normalizations,
     drop_identities,
+    casts_by_type,
     fold_constants,
+    refuse_unmade_outputs,
     drop_empty_resize_inputs,
     quantization_to_arithmetic,
     # The sizes of what stands behind operators that are ONNX Runtime's own are known from here on.
@@ -94,6 +95,7 @@ PASSES: tuple[Pass, ...] = (
     bounded_indices,
     scattered_by_places,
     extremes_within,
+    infinite_extremes,
 )
 SKIPPED = (
     "fuse_attention", "fuse_gelu", "fuse_gqa", "fuse_lp_normalization", "fuse_rms_norm", "fuse_rope",

@@ -1,11 +1,12 @@
-"""ArgMax and ArgMin of values of which none is larger, or smaller, than the least or the largest of their type."""
+"""Extremes of values of which none is larger, or smaller, than the least or the largest of their type."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.graph import Weights, attribute, operator_types, rewrite, told
 from workers.networks.indices import CLIPS_BY_INPUTS
@@ -14,6 +15,8 @@ from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
 KINDS = frozenset({"ArgMax", "ArgMin"})
+ENDS = {"ReduceMax": -math.inf, "ReduceMin": math.inf}
+"""What the extreme of nothing else is."""
 
 
 def extremes_within(model: ModelProto) -> str | None:
@@ -42,3 +45,38 @@ def _within(node: NodeProto, shapes: Mapping[str, TensorShape], weights: Weights
     if clips:  # which fuses
         return [node, helper.make_node("Clip", [found, least, most], [name])]
     return [node, helper.make_node("Min", [found, most], [under]), helper.make_node("Max", [under, least], [name])]
+
+
+def infinite_extremes(model: ModelProto) -> str | None:
+    """Whether the largest of a row is minus infinity, which an Attention asks of its mask, is asked of each number of the row:
+    of nothing but infinities TVM's largest is the least finite number, and its smallest the largest."""
+    if not ENDS.keys() & operator_types(model):
+        return None
+    weights = Weights(model.graph)
+    made = {node.output[0]: node for node in model.graph.node if node.op_type in ENDS}
+    rewritten = rewrite(model.graph, lambda node: _asked_of_each(node, made, weights))
+    return told(
+        rewritten,
+        "comparison of an extreme with infinity was made number by number",
+        "comparisons of extremes with infinity were made number by number",
+    )
+
+
+def _asked_of_each(node: NodeProto, made: Mapping[str, NodeProto], weights: Weights) -> list[NodeProto]:
+    extreme = next((made[name] for name in node.input if name in made), None)
+    end = next((name for name in node.input if name in weights), None)
+    if node.op_type != "Equal" or extreme is None or end is None:
+        return []
+    value = weights.get(end)
+    if value.size != 1 or value.item() != ENDS[extreme.op_type]:
+        return []
+    (name,) = node.output
+    same, counted, least = (f"{name}__{word}" for word in ("same", "counted", "least"))
+    every = NodeProto(op_type="ReduceMin", input=[counted, *extreme.input[1:]], output=[least])
+    every.attribute.extend(extreme.attribute)
+    return [
+        helper.make_node("Equal", [extreme.input[0], end], [same]),
+        helper.make_node("Cast", [same], [counted], to=TensorProto.INT32),
+        every,
+        helper.make_node("Cast", [least], [name], to=TensorProto.BOOL),
+    ]

@@ -5,14 +5,15 @@ onnx's own tools do both, on a copy without the large weights, which stay where 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from onnx import GraphProto, ModelProto, NodeProto, helper, inliner, version_converter
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, inliner, shape_inference, version_converter
 
 from workers.networks.errors import one_line
-from workers.networks.graph import Weights, attribute, replace_nodes, rewrite, set_attributes
+from workers.networks.graph import Weights, attribute, operator_types, replace_nodes, rewrite, set_attributes, told
 from workers.networks.inspect import opset
-from workers.networks.shapes import skeleton
+from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import STANDARD
 from workers.networks.subgraphs import nested
 
@@ -69,17 +70,40 @@ def _shrinks(resize: NodeProto, weights: Weights) -> bool:
 
 
 def write_out_functions(model: ModelProto) -> str | None:
-    """Operators of WRITTEN_OUT become those that define them."""
-    found = {node.op_type for graph in nested(model.graph) for node in graph.node if node.domain in STANDARD}
-    chosen = sorted(found & WRITTEN_OUT)
-    if not chosen:
+    """Operators of WRITTEN_OUT become those that define them, of which some are of it too."""
+    written: list[str] = []
+    while chosen := sorted(_standard_types(model) & WRITTEN_OUT - {*written}):
+        try:
+            _rewrite(model, partial(_written_out, kinds=chosen))
+        except Exception as error:  # from the C++ inside; the import names the operator
+            return f"{', '.join(chosen)} could not be written out ({one_line(str(error), 120)})"
+        written += chosen
+    return f"{', '.join(written)} became the operators that define them" if written else None
+
+
+def _standard_types(model: ModelProto) -> set[str]:
+    return {node.op_type for graph in nested(model.graph) for node in graph.node if node.domain in STANDARD}
+
+
+def _written_out(bare: ModelProto, kinds: Sequence[str]) -> ModelProto:
+    """The inliner looks up the type of every input, of constants too, and of one that is left out, whose name is empty."""
+    typed = shape_inference.infer_shapes(bare)
+    known = [("", TensorProto.FLOAT), *((tensor.name, tensor.data_type) for tensor in typed.graph.initializer)]
+    typed.graph.value_info.extend(helper.make_tensor_value_info(name, kind, None) for name, kind in known)
+    return inliner.inline_selected_functions(typed, [("", kind) for kind in kinds], inline_schema_functions=True)
+
+
+def casts_by_type(model: ModelProto) -> str | None:
+    """CastLike of what has a known type becomes Cast, which a constant goes through: definitions of others are full of it."""
+    if "CastLike" not in operator_types(model):
         return None
-    named = [("", kind) for kind in chosen]
-    try:
-        _rewrite(model, lambda bare: inliner.inline_selected_functions(bare, named, inline_schema_functions=True))
-    except Exception as error:  # from the C++ inside; the import names the operator
-        return f"{', '.join(chosen)} could not be written out ({one_line(str(error), 120)})"
-    return f"{', '.join(chosen)} became the operators that define them"
+    shapes = tensor_shapes(model)
+
+    def cast(node: NodeProto) -> list[NodeProto]:
+        like = shapes.get(node.input[1]) if node.op_type == "CastLike" else None
+        return [helper.make_node("Cast", node.input[:1], node.output, to=like.dtype)] if like and like.dtype else []
+
+    return told(rewrite(model.graph, cast), "CastLike became a Cast", "CastLikes became Casts")
 
 
 def _rewrite(model: ModelProto, change: Callable[[ModelProto], ModelProto]) -> None:

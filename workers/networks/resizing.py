@@ -14,8 +14,8 @@ from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 from workers.networks.structure import STANDARD
 
-SCALES, SIZES = 2, 3
-"""Places of the inputs that say how large the output is."""
+REGION, SCALES, SIZES = 1, 2, 3
+"""Places of the inputs that say what is resized, of where each axis begins and then of where it ends, and how large it gets."""
 _ROUNDINGS: dict[bytes, Callable[[Array], Array]] = {
     b"round_prefer_floor": lambda at: np.ceil(at - 0.5),
     b"round_prefer_ceil": lambda at: np.floor(at + 0.5),
@@ -45,6 +45,7 @@ def whole_resizes(model: ModelProto) -> str | None:
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
     for node in nodes:
+        _refuse_counted(node, weights)
         _refuse_ignored(node, shapes)
     written = sum(_write_axes(node, weights, shapes) for node in nodes)
     for node in nodes:
@@ -57,6 +58,12 @@ def whole_resizes(model: ModelProto) -> str | None:
 
 def _resizes(model: ModelProto) -> list[NodeProto]:
     return [node for node in model.graph.node if node.op_type == "Resize" and node.domain in STANDARD]
+
+
+def _refuse_counted(node: NodeProto, weights: Weights) -> None:
+    if any(name and name not in weights for name in node.input[SCALES:]):
+        reason = "how large its result is depends on values, and sizes are fixed here"
+        raise NetworkError(_called(node), reason, "export it with constant scales or sizes")
 
 
 def _refuse_ignored(node: NodeProto, shapes: Mapping[str, TensorShape]) -> None:
@@ -84,12 +91,19 @@ def _write_axes(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorSh
         return False
     shape = shapes.get(node.input[0])
     place = SCALES if len(node.input) > SCALES and node.input[SCALES] else SIZES
-    if shape is None or shape.static is None or node.input[place] not in weights:
-        raise NetworkError(_called(node), "its axes stand beside sizes that are not constant", "export it without axes")
+    region = node.input[REGION]
+    if shape is None or shape.static is None or node.input[place] not in weights or (region and region not in weights):
+        raise NetworkError(
+            _called(node), "its axes stand beside sizes or a region that are not constant", "export it without axes"
+        )
     given = weights.get(node.input[place])
     whole = np.ones(len(shape.static), given.dtype) if place == SCALES else np.asarray(shape.static, given.dtype)
     whole[list(axes)] = given
     node.input[place] = weights.put(f"{node.output[0]}__whole", whole)
+    if region:
+        ends = np.repeat([[0], [1]], len(shape.static), axis=1).astype(weights.get(region).dtype)
+        ends[:, list(axes)] = weights.get(region).reshape(2, -1)
+        node.input[REGION] = weights.put(f"{node.output[0]}__region", ends.reshape(-1))
     set_attributes(node, axes=None)
     return True
 

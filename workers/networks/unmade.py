@@ -1,18 +1,26 @@
-"""Outputs that an operator of ONNX has and TVM's does not make."""
+"""What an operator of ONNX makes and TVM's does not: outputs beside the first, and what is for training."""
 
 from __future__ import annotations
 
-from onnx import ModelProto
+from collections.abc import Set
+
+from onnx import ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import operator_types, uses
+from workers.networks.graph import Weights, attribute, operator_types, uses
 from workers.networks.subgraphs import nested
 
+FOR_INFERENCE = "export the network for inference"
 UNMADE = {
-    "LayerNormalization": (
-        "a mean or a deviation of it is read, which is for training",
-        "export the network for inference",
+    "BatchNormalization": (
+        "the mean or the variance that it counts is read, which is for training",
+        f"{FOR_INFERENCE}: of PyTorch, behind model.eval()",
     ),
+    "Dropout": (
+        "which numbers it drops is read, which is for training",
+        f"{FOR_INFERENCE}: of PyTorch, behind model.eval()",
+    ),
+    "LayerNormalization": ("a mean or a deviation of it is read, which is for training", FOR_INFERENCE),
     "MaxPool": (
         "the places of its largest numbers are read, which TVM does not find",
         "export the network without MaxUnpool",
@@ -22,12 +30,24 @@ UNMADE = {
 
 
 def refuse_unmade_outputs(model: ModelProto) -> str | None:
-    """Raises NetworkError where something reads one."""
+    """Raises NetworkError where something reads one, and for what trains: TVM would take it for what does not."""
     if not operator_types(model) & UNMADE.keys():
         return None
-    read = uses(model)
+    read, weights = uses(model), Weights(model.graph)
+    given = {value.name for value in model.graph.input}
     for node in (node for graph in nested(model.graph) for node in graph.node if node.op_type in UNMADE):
-        if any(name in read for name in node.output[1:]):
-            reason, instead = UNMADE[node.op_type]
-            raise NetworkError(f"{node.op_type} {node.name or node.output[0]}", reason, instead)
+        reason, instead = UNMADE[node.op_type]
+        if _trains(node, weights, given):
+            reason, instead = "it is in training mode", UNMADE["BatchNormalization"][1]
+        elif not any(name in read for name in node.output[1:]):
+            continue
+        raise NetworkError(f"{node.op_type} {node.name or node.output[0]}", reason, instead)
     return None
+
+
+def _trains(node: NodeProto, weights: Weights, given: Set[str]) -> bool:
+    """Whether a BatchNormalization goes by the batch's own statistics, or a Dropout drops, as far as constants tell."""
+    if node.op_type == "BatchNormalization":
+        return bool(attribute(node, "training_mode", 0))
+    mode = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
+    return bool(weights.get(mode).any()) if mode in weights else mode in given
