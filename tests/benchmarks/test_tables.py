@@ -83,9 +83,9 @@ def test_a_library_whose_turns_were_disturbed_leaves_its_tuning_to_compare_with(
     untimed = {**compared[0], "end_to_end": None, "onnxruntime": None, "ratio": None, "ratios": None}
     said = table([untimed, compared[1]])
     assert [word.strip() for word in row(said, "auto") if word.strip()][-2:] == ["20", "25.00"]
-    assert [word.strip() for word in row(said, "stock") if word.strip()][-7:-2] == ["-"] * 5
-    assert [word.strip() for word in row(said, "auto") if word.strip()][-7:-2] == [
-        "2", "0.67", "-", "1.8", "1.10 (0.97 to 1.12)",
+    assert [word.strip() for word in row(said, "stock") if word.strip()][-8:-2] == ["-"] * 6
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-8:-2] == [
+        "2", "0.67", "-", "-", "1.8", "1.10 (0.97 to 1.12)",
     ]  # fmt: skip
 
 
@@ -96,15 +96,33 @@ def test_latencies_are_those_of_the_quickest_turns(compared: list[Cell]) -> None
     theirs = cell("stock", [[500.0, 4e-3]], 550.0)
     for one in (ours, before):
         said = table([one, theirs])
-        assert [word.strip() for word in row(said, "auto") if word.strip()][-7:-3] == ["1.05", "1.05", "-", "1.5"]
-        assert [word.strip() for word in row(said, "stock") if word.strip()][-7:-3] == ["2", "0.50", "-", "1.8"]
+        assert [word.strip() for word in row(said, "auto") if word.strip()][-8:-3] == ["1.05", "1.05", "-", "-", "1.5"]
+        assert [word.strip() for word in row(said, "stock") if word.strip()][-8:-3] == ["2", "0.50", "-", "-", "1.8"]
 
 
 def test_a_long_run_stands_beside_the_network_untuned(compared: list[Cell]) -> None:
     compared[1]["tuning"]["summary"] = {"untuned": 0.08}
     said = table(compared[:2])
-    assert [word.strip() for word in row(said, "auto") if word.strip()][-5] == "0.0250"
-    assert [word.strip() for word in row(said, "stock") if word.strip()][-5] == "-"
+    assert [word.strip() for word in row(said, "auto") if word.strip()][-6] == "0.0250"
+    assert [word.strip() for word in row(said, "stock") if word.strip()][-6] == "-"
+
+
+def test_libraries_are_told_to_be_verified_where_those_of_all_seeds_are(compared: list[Cell]) -> None:
+    for seed, verified in ((1, True), (3, True), (3, False)):
+        compared[seed]["tuning"]["summary"] = {"verified": verified}
+        words = [word.strip() for word in row(table(compared), "auto") if word.strip()]
+        assert words[-5] == ("yes" if verified else "no")
+
+
+def test_ours_over_onnx_runtime_is_a_geometric_mean_of_networks_each_by_the_median_of_its_seeds(
+    compared: list[Cell],
+) -> None:
+    assert "of ONNX Runtime's time" not in table(compared), "of one network"
+    other = [{**one, "name": "small", "key": {**one["key"], "network": "cd"}, "ratio": 0.4} for one in compared[:2]]
+    compared[1]["ratio"], compared[3]["ratio"] = 0.8, 1.0
+    said = table([*compared, *other])
+    assert "auto (10 minutes): 0.60 of ONNX Runtime's time, geometric mean of 2 networks\n" in said
+    assert "stock (20 trials an operator): " not in said
 
 
 def test_stock_with_kept_builders_is_a_peer_of_its_own(compared: list[Cell]) -> None:

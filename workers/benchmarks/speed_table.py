@@ -48,7 +48,24 @@ def table(cells: Sequence[Cell]) -> str:
         for (layout, arm, peer, machine), ups in sorted(faster.items())
         if ups
     ]
+    means += _over_runtime(blocks(cells), several)
     return "\n".join([*parts, "".join(means), NOTES])
+
+
+def _over_runtime(found: Sequence[Block], several: bool) -> list[str]:
+    """Of every arm and budget of ours the geometric mean over networks, each the median of its seeds."""
+    ratios: dict[tuple[str, str, str], dict[str, float]] = {}
+    for block in found:
+        for arm, budget in block.arms:
+            timed = [cell["ratio"] for cell in block.of(arm, budget) if cell["state"] == DONE and cell["ratios"]]
+            if timed and arm not in THEIRS:
+                ratios.setdefault((arm, budget, block.machine), {})[block.name] = median(timed)
+    return [
+        f"{arm} ({budget}){f', {machine}' if several else ''}: {geometric_mean(by_network.values()):.2f} of ONNX Runtime's "
+        f"time, geometric mean of {len(by_network)} networks\n"
+        for (arm, budget, machine), by_network in sorted(ratios.items())
+        if len(by_network) > 1
+    ]
 
 
 NOTES = (
@@ -60,6 +77,7 @@ NOTES = (
     "stock's time /: the time stock itself needed over it. warm: stock with builders that are kept, and what it reached\n"
     "itself. end to end, ONNX RT: in the quickest quarter of turns (of TVM's arms before 2026-11-23 the median of 200 runs).\n"
     "/ sum: end to end over the sum by our clock. / untuned: over TVM without schedules, of runs of ten minutes or more.\n"
+    "verified: whether all libraries compute what ONNX Runtime does, of runs that tell it.\n"
     "Ratio: end to end against ONNX Runtime, the median of turns (their quartiles).\n"
     "A figure that a later measurement of the same program corrected counts as corrected from the start.\n"
 )
@@ -68,8 +86,8 @@ NOTES = (
 def _head(block: Block) -> tuple[str, ...]:
     moments = (f"at {human(moment).removesuffix(' 00 s')}" for moment in block.milestones)
     before, after = (
-        ("arm", "seeds", "tuning", "tried", "tried/s", "searching", "complete", "then"),
-        ("sum", "by our clock", "end to end", "/ sum", "/ untuned", "ONNX RT"),
+        ("arm", "seeds", "operators", "tuning", "tried", "tried/s", "searching", "complete", "then"),
+        ("sum", "by our clock", "end to end", "/ sum", "/ untuned", "verified", "ONNX RT"),
     )
     against = (word for peer in block.peers for word in (f"to {peer}'s", f"{peer}'s time /"))
     return (*before, *moments, *after, "ratio", *against)
@@ -91,6 +109,7 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
     return (
         f"{arm} ({budget})",
         f"{len(done)}{f' + {void} void' if void else ''}",
+        number(middle(lambda cell: cell["tuning"].get("operators")), 0),
         number(middle(lambda cell: cell["tuning"]["seconds"]), 0),
         number(middle(lambda cell: cell["tuning"]["trials"]), 0),
         number(middle(lambda cell: cell["tuning"]["trials"] / cell["tuning"]["seconds"]), 2),
@@ -103,6 +122,7 @@ def _row(block: Block, arm: str, budget: str) -> tuple[str, ...]:
         milliseconds(middle(lambda cell: _timed(cell, "end_to_end"))),
         number(middle(_over_sum), 2),
         number(middle(_over_untuned), 4),
+        _verified(done),
         milliseconds(middle(lambda cell: _timed(cell, "onnxruntime"))),
         _ratio(done),
         *(figure for peer in block.peers for figure in against(peer)),
@@ -167,6 +187,12 @@ def _over_untuned(cell: Cell) -> float | None:
     """End to end over what the import takes as plain loops, which long runs look at before they begin."""
     whole, untuned = _timed(cell, "end_to_end"), cell["tuning"].get("summary", {}).get("untuned")
     return whole / untuned if whole and untuned else None
+
+
+def _verified(done: list[Cell]) -> str:
+    """Whether the libraries of all seeds compute what the network does; nothing of an arm that does not tell it."""
+    told = [summary["verified"] for cell in done if "verified" in (summary := cell["tuning"].get("summary", {}))]
+    return number(None) if not told else "yes" if all(told) else "no"
 
 
 def _at(done: list[Cell], moment: float) -> str:

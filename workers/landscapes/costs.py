@@ -69,7 +69,7 @@ class Costs:
         found = self.known(role, method)
         if found is None:
             raise LandscapeError(
-                f"nobody timed {key_of(role, method)} for these landscapes; run manage.py landscape calibrate"
+                f"nobody timed {key_of(role, method)} for these landscapes; run manage.py landscape calibrate --out their folder"
             )
         return found
 
@@ -100,9 +100,13 @@ class Costs:
             found = json.loads(path.read_text())
             return cls(found["seconds"], found["machine"], found["sources"])
         except FileNotFoundError:
-            raise LandscapeError(f"{path} is missing; make it (manage.py landscape calibrate)") from None
+            raise LandscapeError(
+                f"{path} is missing; make it (manage.py landscape calibrate --out {path.parent})"
+            ) from None
         except (ValueError, KeyError, TypeError) as error:
-            raise LandscapeError(f"{path} is damaged ({error}); make it anew (manage.py landscape calibrate)") from None
+            raise LandscapeError(
+                f"{path} is damaged ({error}); make it anew (manage.py landscape calibrate --out {path.parent})"
+            ) from None
 
 
 @dataclass

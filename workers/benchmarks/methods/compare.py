@@ -240,7 +240,7 @@ def older_prices(rows: Sequence[Mapping[str, Any]]) -> str:
         found[f"{row['network']} ({row['kind']})"].update(row["older_prices"])
     return "".join(
         f"{where}: charged by prices that are older than the code of {', '.join(sorted(roles))}; time them anew "
-        "(manage.py landscape calibrate) and run all of them again\n"
+        "(manage.py landscape calibrate --out their folder) and run all of them again\n"
         for where, roles in found.items()
         if roles
     )
