@@ -69,7 +69,8 @@ class Costs:
         found = self.known(role, method)
         if found is None:
             raise LandscapeError(
-                f"nobody timed {key_of(role, method)} for these landscapes; run manage.py landscape calibrate --out their folder"
+                f"nobody timed {key_of(role, method)} for these landscapes; run manage.py landscape calibrate --out "
+                "their folder"
             )
         return found
 
