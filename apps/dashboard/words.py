@@ -8,6 +8,7 @@ from typing import Any
 
 from apps.core import clock
 from apps.dashboard import humans
+from apps.tuning.endings import TURN
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import State
 from apps.tuning.waiting import Wait
@@ -29,6 +30,7 @@ HAPPENED = {
     "gone": "its worker went away",
     "resumed": "resumed",
     "measured": "every operator measured once",
+    "turn": TURN,
 }
 """What is told of a run beside its states and its own lines."""
 
@@ -133,6 +135,11 @@ def again(job: Job | None) -> str:
     """When a job whose last attempt got nowhere is tried again; empty for others, and when that time has come."""
     left = (job.again - clock.now()).total_seconds() if job and job.again else 0.0
     return f"tries again in {humans.duration(math.ceil(left))}" if left > 0 else ""
+
+
+def ordinary(job: Job) -> bool:
+    """Whether a job stands still for no failure, though it says why: others have their turn."""
+    return job.state == State.QUEUED and job.error == TURN
 
 
 def of_state(run: TuningRun) -> str:

@@ -27,3 +27,17 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   const { elt, verb } = event.detail.requestConfig;
   if (document.hidden && verb === "get" && elt.matches("[hx-trigger*='every']")) event.preventDefault();
 });
+
+// A form that was pressed shows it until it is answered. Its button stays enabled: one that is not loses the keyboard.
+
+for (const [name, busy] of [["htmx:beforeSend", true], ["htmx:afterRequest", false]]) document.addEventListener(name, ({ target }) => {
+  if (target.matches?.("form")) target.setAttribute("aria-busy", busy);
+});
+
+// A log that could not be fetched says so in its place.
+
+for (const name of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) document.addEventListener(name, ({ detail: { elt, target, xhr } }) => {
+  if (!elt.matches("details[id^=log-]")) return;
+  const why = xhr.status ? `the site answered ${xhr.status}` : "the site cannot be reached";
+  target.textContent = `The log could not be fetched: ${why}. Next step: close it and open it again.`;
+});

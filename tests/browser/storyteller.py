@@ -209,6 +209,18 @@ class Storyteller:
         services.conclude(self.runs[run]["held"], "failed", "", printed, last)
         return self.figures(run)
 
+    def turn(self, run: str) -> dict[str, Any]:
+        """Another account has the machine next."""
+        services.conclude(self.runs[run]["held"], "turn")
+        return self.figures(run)
+
+    def uncompiled(self, run: str, reason: str, printed: str) -> dict[str, Any]:
+        """Its best could not be compiled."""
+        held = services.claim(services.request_artifact(TuningRun.objects.get(pk=run), self.owner).pk, "teller")
+        last = {"kind": "failed", "clock": 0.0, "error": "OSError", "reason": reason, "next_step": "buy another"}
+        services.conclude(held, "failed", "", printed, last)
+        return self.figures(run)
+
     def uncompared(self, run: str, reason: str) -> dict[str, Any]:
         """What it is compared with could not be measured."""
         held = services.claim(Job.objects.get(run=run, task="baseline").pk, "teller")

@@ -401,6 +401,22 @@ def test_a_button_that_gets_no_answer_says_so(site: Site, browser: Any, run: str
     until(lambda: browser.find_element("css selector", "#refused").text == "")
 
 
+def test_a_button_shows_that_it_was_pressed_until_it_is_answered(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    limits = {"offline": False, "downloadThroughput": -1, "uploadThroughput": -1}
+    browser.execute_cdp_cmd("Network.enable", {})
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", {**limits, "latency": 2000})
+    try:
+        pressed(browser, "pause")
+        until(lambda: browser.find_elements("css selector", "[data-part=pause][aria-busy=true]"))
+        shown = "return getComputedStyle(document.querySelector('[data-part=pause] button')).opacity"
+        assert browser.execute_script(shown) == "0.5"
+        until(lambda: browser.find_elements("css selector", "[data-part=pause][aria-busy=false]"))
+    finally:
+        browser.execute_cdp_cmd("Network.emulateNetworkConditions", {**limits, "latency": 0})
+    assert site.tell("wanted", run=run)["wanted"] == "pause"
+
+
 def test_a_button_of_who_is_signed_out_leads_to_the_form(site: Site, browser: Any, run: str) -> None:
     open_run(browser, site, run)
     sign_out(browser)
@@ -833,6 +849,53 @@ def test_why_a_run_failed_is_one_click_away_without_a_reload(site: Site, browser
     until(lambda: "the disk is gone\nNext step: buy another." in trouble.text)
     trouble.find_element("css selector", "summary").click()
     until(lambda: "Traceback <b>of</b> the disk" in trouble.text)
+
+
+TRYING_AGAIN = "return performance.getEntriesByType('resource').filter(({name}) => name.includes('/jobs/')).length"
+
+
+def test_a_log_among_the_downloads_is_fetched_as_often_as_it_is_opened_and_says_where_it_cannot_be(
+    site: Site, browser: Any, run: str
+) -> None:
+    site.tell("tell", run=run, slots=14)
+    site.tell("uncompiled", run=run, reason="there is no linker", printed="Traceback <b>of</b> the linker")
+    open_run(browser, site, run)
+    printed = lambda: browser.find_element("css selector", "#downloads pre").text  # noqa: E731
+    summary = browser.find_element("css selector", "#downloads summary")
+    for asked in range(1, 4):
+        summary.click()
+        until(lambda asked=asked: browser.execute_script(TRYING_AGAIN) == asked)
+    until(lambda: printed() == "Traceback <b>of</b> the linker")
+    assert complaints(browser) == []
+    site.stop_web()
+    try:
+        summary.click()
+        summary.click()
+        until(lambda: printed().startswith("The log could not be fetched: the site cannot be reached. Next step: "))
+    finally:
+        site.start_web()
+
+
+def test_a_change_of_turns_is_no_failure_and_a_crash_is_one(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    trouble = browser.find_element("css selector", "[data-part=trouble]")
+    told = "its turn is over: others wait for the machine"
+    roles = "return [...document.querySelectorAll('[data-part=trouble] [role]')].map((one) => one.getAttribute('role'))"
+    site.tell("turn", run=run)
+    until(lambda: told in trouble.text)
+    until(lambda: happened(browser)[-1] == told)
+    for _ in range(2):
+        assert trouble.get_attribute("class") == "notice plain"
+        assert browser.execute_script(roles)[0] == "status"
+        browser.refresh()
+        until(lambda: told in happened(browser))
+        trouble = browser.find_element("css selector", "[data-part=trouble]")
+    site.tell("begin", run=run)
+    site.tell("crash", run=run, detail="it broke")
+    until(lambda: "it broke" in trouble.text)
+    assert trouble.get_attribute("class") == "notice"
+    assert browser.execute_script(roles)[0] == "alert"
+    until(lambda: happened(browser)[-1].startswith("warning: attempt "))
 
 
 def test_plots_share_one_time_axis(site: Site, browser: Any, run: str) -> None:

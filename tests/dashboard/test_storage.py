@@ -20,7 +20,7 @@ from apps.tuning.models import Artifact, Job, TuningRun
 from tests.apps.rows import Site
 from tests.apps.threads import in_threads
 
-TROUBLE = '<div class="notice" role="alert" data-part="trouble" hidden>'
+TROUBLE = '<div role="alert" data-part="told">'
 SCRIPT = {"X-Requested-With": "XMLHttpRequest"}
 
 

@@ -25,6 +25,7 @@ for _name in _NAMES:
     register.filter(_name, getattr(humans, _name))
 register.filter("again", words.again)
 register.filter("of_state", words.of_state)
+register.filter("ordinary", words.ordinary)
 register.filter("before", words.before)
 register.filter("is_gpu", words.is_gpu)
 register.filter("units", words.units)

@@ -22,7 +22,7 @@ export class Log {
       this.drawn = event.seq;
       if (event.kind !== "state") this.#add(event.clock, event.text, event.level);
       else {
-        this.#add(event.clock, change(event, this.became, this.pausing), { failed: "error", queued: event.error ? "warning" : "info" }[event.state]);
+        this.#add(event.clock, change(event, this.became, this.pausing), levelOf(event));
         this.pausing = event.state === "running" && (event.wanted === "pause" || (this.pausing && event.attempt === this.became.attempt));
         this.became = event;
       }
@@ -55,6 +55,11 @@ function change(now, before, pausing) {
     return { running: pausing ? "" : happened.gone, paused: happened.resumed, failed: happened.resumed }[before?.state] ?? (now.attempt ? "" : happened.asked);
   }
   return now.state === "failed" ? `${stateWord(now)}: ${now.error}` : stateWord(now);
+}
+
+function levelOf({ state, error }) {
+  if (state === "failed") return "error";
+  return state === "queued" && error && error !== words.happened.turn ? "warning" : "info"; // others have their turn
 }
 
 function entry(clock, words, level) {
