@@ -55,6 +55,18 @@ export function whole(value) {
   return Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
 }
 
+/** Of bytes, by thousands, 4.96 MB: as apps/core/amounts.py. */
+export function size(bytes) {
+  if (!Number.isFinite(bytes)) return NONE;
+  let unit = "B";
+  for (const larger of ["kB", "MB", "GB", "TB"]) {
+    if (Math.abs(bytes) < 999.5) break;
+    bytes /= 1000;
+    unit = larger;
+  }
+  return `${unit === "B" ? Math.round(bytes) : significant(bytes)} ${unit}`;
+}
+
 export function percent(share) {
   if (!Number.isFinite(share)) return NONE;
   if (share > 0 && share < 0.001) return "< 0.1 %";

@@ -1,5 +1,7 @@
 // A file dropped or chosen is sent at once, with its progress; without this script the form sends it all the same.
 
+import { size as amount } from "./format.js";
+
 const form = document.querySelector("[data-upload]");
 if (form) {
   const input = form.querySelector('input[type="file"]');
@@ -24,6 +26,7 @@ if (form) {
     else if (files.length) take(files[0]);
   });
   cancel.addEventListener("click", () => { sending.abort(); input.focus(); });
+  window.addEventListener("beforeunload", (event) => { if (sending) event.preventDefault(); });
 
   function take(file) {
     if (sending) return;
@@ -37,7 +40,7 @@ if (form) {
     const { limit, large, room, full } = form.dataset, endings = input.accept.split(",");
     if (!endings.some((ending) => name.toLowerCase().endsWith(ending))) return ` does not end with ${endings.join(" or ")}. Next step: export the network as .onnx and upload that.`;
     const why = size > Number(limit) ? large : size > Number(room) ? full : "";
-    return why && ` has ${megabytes(size)}. ${why}`;
+    return why && ` has ${amount(size)}. ${why}`;
   }
 
   function send(file) {
@@ -55,11 +58,12 @@ if (form) {
       progress.hidden = false;
       progress.max = total;
       progress.value = loaded;
-      sent.textContent = `${Math.round((100 * loaded) / total)} % of ${megabytes(total)}`;
+      sent.textContent = `${Math.round((100 * loaded) / total)} % of ${amount(total)}`;
     };
-    request.upload.onload = () => { cancel.hidden = true; }; // the server has it
+    request.upload.onload = retire; // the server has it
     request.onload = () => {
       let answer = null;
+      end(`${file.name} was sent.`, false); // Back may show this page as it was
       try { answer = JSON.parse(request.responseText); } catch { /* refused before it was whole, or a proxy's page */ }
       const plain = request.getResponseHeader("Content-Type")?.startsWith("text/plain") && request.responseText;
       if (answer?.location) location.assign(answer.location);
@@ -73,13 +77,16 @@ if (form) {
 
   function end(text, bad) {
     sending = null;
-    progress.hidden = cancel.hidden = true;
+    retire();
+    progress.hidden = true;
     sent.textContent = "";
     status.textContent = text;
     status.classList.toggle("bad", bad);
   }
 
-  function megabytes(size) {
-    return `${(size / 1e6).toFixed(1)} MB`;
+  /** Who works without a mouse stays where the button was. */
+  function retire() {
+    if (document.activeElement === cancel) input.focus();
+    cancel.hidden = true;
   }
 }

@@ -25,6 +25,11 @@ const dropped = new DataTransfer();
 dropped.items.add(new File(['x'], arguments[0]));
 document.querySelector('.drop').dispatchEvent(new DragEvent('drop', {dataTransfer: dropped, bubbles: true, cancelable: true}));
 """
+LEAVING = """
+const event = new Event('beforeunload', {cancelable: true});
+window.dispatchEvent(event);
+return event.defaultPrevented;
+"""
 SENT = "return performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/networks/')).length"
 
 
@@ -192,13 +197,15 @@ def test_an_upload_can_be_broken_off_and_another_file_waits_until_then(site: Sit
     cancel = slow.find_element("css selector", "[data-cancel]")
     assert not cancel.is_displayed()
     slow.find_element("css selector", "input[type=file]").send_keys(str(file))
-    until(lambda: "% of 5.0 MB" in slow.find_element("css selector", "[data-sent]").text)
+    until(lambda: "% of 5.00 MB" in slow.find_element("css selector", "[data-sent]").text)
     slow.execute_script(DROP, "second.onnx")
     assert status(slow) == "first.onnx is being sent."
+    assert slow.execute_script(LEAVING) is True
     cancel.send_keys(Keys.ENTER)
     until(lambda: status(slow) == "first.onnx was not sent.")
     assert not cancel.is_displayed()
     assert slow.execute_script("return document.activeElement.type") == "file"
+    assert slow.execute_script(LEAVING) is False
     slow.execute_script(DROP, "second.onnx")
     until(lambda: not slow.current_url.endswith("/networks/"))
     until(lambda: slow.find_element("css selector", "h1").text == "second")
@@ -223,6 +230,6 @@ def test_a_file_that_is_too_large_is_not_sent(
     browser.get(f"{site.url}/networks/")
     browser.execute_script(f"document.querySelector('[data-upload]').dataset.{bound} = '999999'")
     browser.find_element("css selector", "input[type=file]").send_keys(str(file))
-    until(lambda: status(browser).startswith(f"large.onnx has 1.0 MB. {words[0]}"))
+    until(lambda: status(browser).startswith(f"large.onnx has 1.00 MB. {words[0]}"))
     assert all(word in status(browser) for word in words)
     assert browser.execute_script(SENT) == 0

@@ -49,6 +49,13 @@ ALIKE: list[tuple[str, tuple[Any, ...], str]] = [
     ("percent", (1e-4,), "< 0.1 %"),
     ("percent", (0,), "0.0 %"),
     ("percent", (None,), "–"),
+    ("size", (0,), "0 B"),
+    ("size", (999,), "999 B"),
+    ("size", (999.6,), "1.00 kB"),
+    ("size", (4_960_000,), "4.96 MB"),
+    ("size", (100e6,), "100 MB"),
+    ("size", (2.1e9,), "2.10 GB"),
+    ("size", (None,), "–"),
     ("short", ("fused_conv2d_relu",), "conv2d_relu"),
     ("short", ("softmax",), "softmax"),
 ]
