@@ -154,7 +154,7 @@ def _row(run: TuningRun, curve: list[tuple[float, float]], dynamic: Any, wait: W
         run=run,
         method=titled(run.method, run.parts),
         sizes=humans.sizes(run.shapes, dynamic),
-        word=f"{word}, {wait.before} before" if wait and wait.before else word,
+        word=", ".join(filter(None, [word, _held_up(wait)])),
         eta=eta(run) if run.job.state == State.RUNNING else None,
         latency=first.seconds,
         spread=first.spread,
@@ -164,6 +164,12 @@ def _row(run: TuningRun, curve: list[tuple[float, float]], dynamic: Any, wait: W
         spark=curve,
         unanswered=wait is not None and not wait.answered,
     )
+
+
+def _held_up(wait: Wait | None) -> str:
+    if wait and wait.before:
+        return f"{wait.before} before"
+    return "a machine is being measured" if wait and wait.machine else ""
 
 
 def sizes(run: TuningRun) -> str:

@@ -162,8 +162,27 @@ def only(run: TuningRun) -> str:
     return "" if run.operators_asked == ALL else named(OPERATORS, run.operators_asked)
 
 
+def begun_with(run: TuningRun) -> str:
+    """What of earlier runs it starts from, which its first attempt chooses."""
+    if not run.reuse:
+        return "it starts from nothing"
+    if run.known_from is None:
+        return "it starts from what earlier runs found"
+    count = len(run.known_from)
+    return (
+        f"it started from records of {count} earlier run{'s' if count > 1 else ''}"
+        if count
+        else "there was no earlier run to start from"
+    )
+
+
 def before(wait: Wait) -> str:
     """Who comes before a queued run, and for how long; nobody is named."""
+    machine = "a machine is being measured first" if wait.machine else ""
+    return ", then ".join(filter(None, [machine, _runs_before(wait)]))
+
+
+def _runs_before(wait: Wait) -> str:
     if not wait.before:
         return ""
     runs = f"{wait.before} run{'s' if wait.before > 1 else ''} before this one"

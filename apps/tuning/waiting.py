@@ -23,11 +23,13 @@ _LIMITS = ("job", "owner", "budget_seconds", "budget_trials", "clock", "trials")
 @dataclass(frozen=True)
 class Wait:
     """`before`: runs, or of what is no run jobs, that have the machine before, whosever they are; `seconds`: for how long, None
-    where a limit does not tell; `answered`: whether a worker has something, or may not have got the message yet."""
+    where a limit does not tell; `answered`: whether a worker has something, or may not have got the message yet; `machine`:
+    whether one is being measured, or a device tested, which comes first and takes some seconds."""
 
     before: int
     seconds: float | None
     answered: bool
+    machine: bool = False
 
 
 def waits(of: Collection[Any], now: datetime | None = None) -> dict[Any, Wait]:
@@ -45,6 +47,7 @@ def waits(of: Collection[Any], now: datetime | None = None) -> dict[Any, Wait]:
     line = _Line(
         [job for job in jobs if job.task == Job.Task.TUNE]
     )  # a machine that is measured is a job without a run
+    machine = any(job.task == Job.Task.HARDWARE for job in held)
     found = dict[Any, Wait]()
     for job in jobs:
         if (
@@ -53,7 +56,7 @@ def waits(of: Collection[Any], now: datetime | None = None) -> dict[Any, Wait]:
             and job.state == State.QUEUED
             and not (job.again and job.again > now)
         ):
-            found[job.pk] = Wait(*line.before(job), answered=bool(held) or not _late(job, now))
+            found[job.pk] = Wait(*line.before(job), answered=bool(held) or not _late(job, now), machine=machine)
     return found
 
 

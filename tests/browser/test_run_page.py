@@ -918,6 +918,8 @@ return boxes.filter((box) => box.scrollWidth > box.clientWidth).map((box) => box
 def test_no_page_scrolls_sideways(site: Site, browser: Any, width: int) -> None:
     port = {"name": f"serving_default_{LONG}", "dtype": "float32", "shape": [1, 3, 224, 224]}
     network = site.tell("network", name=LONG, inspection={"inputs": [port]})["network"]
+    size_open = [{"input": port["name"], "axis": 0, "symbol": None}]
+    site.tell("network", name=f"open_{LONG}", inspection={"inputs": [port], "dynamic": size_open})
     with begun(site, LONG) as run:
         site.tell("tell", run=run, slots=14)
         size(browser, width, 844)
@@ -925,6 +927,9 @@ def test_no_page_scrolls_sideways(site: Site, browser: Any, width: int) -> None:
         for path in (*pages, f"/runs/{run}/", f"/networks/{network}/", f"/runs/{run}/operators/0/", "/nothing/"):
             browser.get(site.url + path)
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width, path
+            if path == "/networks/":  # while a file is sent
+                browser.execute_script("document.querySelector('[data-status]').textContent = arguments[0]", LONG)
+                assert browser.execute_script("return document.documentElement.scrollWidth") <= width, path
             assert path == "/nothing/" or complaints(browser) == []
         site.tell("end", run=run, reason="target")  # which has the longest words
     for path in ("/", f"/runs/{run}/", f"/networks/{network}/"):

@@ -48,6 +48,11 @@ def test_every_page_says_the_same_of_a_state(
         (Wait(1, None, True), "1 run before this one"),
         (Wait(1, 12.0, True), "1 run before this one, about 1 min"),
         (Wait(2, 390.0, True), "2 runs before this one, about 7 min"),
+        (Wait(0, 0.0, True, machine=True), "a machine is being measured first"),
+        (
+            Wait(1, 12.0, True, machine=True),
+            "a machine is being measured first, then 1 run before this one, about 1 min",
+        ),
     ],
 )
 def test_who_waits_is_told_how_long(wait: Wait, text: str) -> None:

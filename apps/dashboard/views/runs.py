@@ -144,11 +144,11 @@ def standing(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _standing(found: TuningRun) -> dict[str, Any]:
-    """How long a queued run will wait, with what it is made, of which operators and sizes, what its parts changed, and the job
-    that was to take what it is compared with, where it failed."""
+    """How long a queued run will wait, with what it is made, of which operators and sizes, within which limits, what its parts
+    changed, and the job that was to take what it is compared with, where it failed."""
     wait = waits({found.job_id}).get(found.job_id) if found.job.state == State.QUEUED else None
     told = {"wait": wait, "made": made_with(found), "only": words.only(found), "effects": figures.effects(found)}
-    told["sizes"] = figures.sizes(found)
+    told |= {"sizes": figures.sizes(found), "budget": figures.budget(found)}
     whole = set(BASELINES) <= {line.get("name") for line in found.baselines}  # taken by another run, say
     failed = None if whole else latest(Job.objects.filter(run=found, task=Job.Task.BASELINE))["failed"]
     return told | {"uncompared": failed}

@@ -91,6 +91,13 @@ def test_other_work_of_the_machine_is_no_run(site: Site) -> None:
     assert waits() == {run.job_id: Wait(0, 0.0, True)}
 
 
+def test_a_machine_that_is_being_measured_comes_first(site: Site) -> None:
+    job = Job.objects.create(task="hardware", target=site.target)
+    run = site.run()
+    assert services.claim(job.pk, "worker")
+    assert waits() == {run.job_id: Wait(0, 0.0, True, machine=True)}
+
+
 def test_what_nobody_takes_is_answered_by_no_worker(site: Site) -> None:
     run, now = site.run(), clock.now()
     assert waits(now + PATIENCE - LATER)[run.job_id].answered
