@@ -11,7 +11,8 @@ export function significant(value, digits = 3) {
 
 const UNITS = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
 
-function unitOf(seconds) {
+/** [seconds of it, its name]: what a latency is told in. */
+export function unitOf(seconds) {
   // From a whole second on, latencies are seconds; kernels go down to nanoseconds.
   return UNITS.find(([size]) => Math.abs(seconds) >= size * 0.9995) || UNITS[3];
 }

@@ -234,6 +234,32 @@ def test_buttons_show_half_or_twice_as_much_of_the_time(site: Site, browser: Any
     assert span(browser) == pytest.approx(whole)
 
 
+TIMES = "return [...document.querySelectorAll('[data-zoom]')].map((button) => button.getAttribute('aria-disabled'))"
+
+
+def test_a_window_of_time_is_never_so_short_that_its_axis_tells_nothing(site: Site, browser: Any, run: str) -> None:
+    site.tell("tell", run=run, slots=30)
+    open_run(browser, site, run)
+    until(lambda: span(browser))
+    assert browser.execute_script(TIMES) == ["true", "false"]  # out, in
+    for _ in range(12):
+        zoom(browser, "Zoom in").send_keys(Keys.ENTER)
+    until(lambda: browser.execute_script(TIMES) == ["false", "true"])
+    assert 2 <= span(browser) < 4
+    assert browser.execute_script("return document.activeElement.textContent") == "Zoom in"
+
+
+def test_an_axis_has_the_unit_of_what_is_told_beside_it(site: Site, browser: Any, single: str) -> None:
+    site.tell("events", run=single, told=[measured(5.0, 1, 1.4e-4), measured(9.0, 2, 1.02e-4)])
+    open_run(browser, site, single)
+    labels = "return window.Chart.getChart('curve').scales.y.ticks.map(({label}) => label)"
+    units = lambda: {label.split()[1] for label in browser.execute_script(labels)}  # noqa: E731
+    until(lambda: units() == {"µs"})
+    site.tell("events", run=single, told=[baseline("ONNX Runtime", 2e-4), baseline("TVM untuned", 2.5e-4)])
+    until(lambda: len(browser.execute_script("return window.run.state.baselines")) == 2)
+    assert units() == {"µs"}
+
+
 def test_who_shows_all_of_the_time_without_a_mouse_stays_among_the_buttons(site: Site, browser: Any, run: str) -> None:
     site.tell("tell", run=run, slots=30)
     open_run(browser, site, run)

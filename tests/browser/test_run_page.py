@@ -346,6 +346,39 @@ def test_who_has_it_compiled_without_a_mouse_stays_there_and_hears_of_it_once(
     assert complaints(browser) == []
 
 
+SHARES = """
+const groups = [...document.querySelectorAll('#shares g')], wide = (bar) => Number(bar.getAttribute('width'));
+return groups.map((group) => {
+  const [, ...bars] = group.querySelectorAll('rect');
+  return [group.querySelector('.label').firstChild.textContent, ...bars.map(wide), group.querySelectorAll('.cut').length];
+});
+"""
+
+
+def test_what_many_operators_come_to_together_leaves_the_named_ones_their_bars(site: Site, browser: Any) -> None:
+    with begun(site, "of many operators", operators=60) as run:
+        site.tell("tell", run=run, slots=75)
+        open_run(browser, site, run)
+        *named, rest = until(lambda: browser.execute_script(SHARES))
+        assert rest[0] == "50 others"
+        assert rest[3] > 0
+        longest = max(width for row in named for width in row[1:3])
+        assert longest == pytest.approx(max(rest[1:3]))
+        assert {row[3] for row in named} == {0}
+        assert complaints(browser) == []
+
+
+def test_a_table_stays_sorted_over_a_reload(site: Site, browser: Any, run: str) -> None:
+    open_run(browser, site, run)
+    until(lambda: browser.find_elements("css selector", "#operators tbody tr"))
+    sorted_by = "return document.querySelector('#operators [aria-sort]').dataset.key"
+    assert browser.execute_script(sorted_by) == "share"
+    browser.find_element("css selector", "#operators [data-key=weight] button").click()
+    browser.refresh()
+    until(lambda: browser.find_elements("css selector", "#operators tbody tr"))
+    assert browser.execute_script(sorted_by) == "weight"
+
+
 @pytest.fixture
 def second(run: str, site: Site) -> Iterator[str]:
     """One that no worker took yet."""

@@ -14,6 +14,7 @@ from apps.dashboard import report
 from apps.dashboard.report import page, tables
 from apps.dashboard.report.page import style
 from apps.dashboard.report.story import COLOURS, OTHERS, coloured, story
+from apps.dashboard.templatetags.human import bar
 from apps.tuning import services
 from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, Operator, TuningRun
@@ -70,6 +71,16 @@ def test_a_report_tells_the_run(site: Site) -> None:
         assert words in text, words
     # 8 + 2 x 8 ms; the compiled network is as fast, ONNX Runtime half as fast.
     assert text.count("24.0 ms") >= 3
+
+
+def test_what_many_operators_come_to_together_leaves_the_named_ones_their_bars() -> None:
+    told = [{"index": n, "name": "x", "weight": 1, "seconds": 1.0, "gain": 0.0} for n in range(300)]
+    shares = tables.shares(told, {})
+    assert tables.scale(shares) == pytest.approx(1 / 300)
+    *named, rest = (bar(one.time, tables.scale(shares)) for one in shares)
+    assert {'width="100.00%"' in one and "cut" not in one for one in named} == {True}
+    assert 'width="100.00%"' in rest
+    assert 'class="cut"' in rest
 
 
 def test_a_report_needs_nothing_but_itself(site: Site) -> None:

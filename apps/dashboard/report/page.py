@@ -52,7 +52,7 @@ def _told(run: TuningRun) -> dict[str, Any]:
         "steps": len(drawn["curve"]),
         "slots": [(row, names.get(row[1], "")) for row in thinned(drawn["slots"], SLOTS)],
         "shares": shares,
-        "most": max((max(one.time, one.gain) for one in shares), default=1.0),
+        "most": tables.scale(shares),
         "spent": tables.spent(run.spent),
         "effects": figures.effects(run),
         "rows": tables.rows(run, operators, colours),

@@ -22,12 +22,13 @@ MOST = 10
 
 @dataclass(frozen=True)
 class Share:
-    """What part of the slots' time operators were paid, and what part of the gain they won."""
+    """What part of the slots' time operators were paid, and what part of the gain they won; `rest`: several together."""
 
     name: str
     colour: int
     time: float
     gain: float
+    rest: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,15 @@ def shares(operators: Sequence[Told], colours: Mapping[int, int]) -> list[Share]
     if len(rows) <= MOST + 1:
         return rows
     rest = rows[MOST:]
-    together = Share(f"{len(rest)} others", OTHERS, sum(one.time for one in rest), sum(one.gain for one in rest))
+    together = Share(
+        f"{len(rest)} others", OTHERS, sum(one.time for one in rest), sum(one.gain for one in rest), rest=True
+    )
     return [*rows[:MOST], together]
+
+
+def scale(shown: Sequence[Share]) -> float:
+    """The longest bar, but for the one of the others together, which is cut where it is longer."""
+    return max((max(one.time, one.gain) for one in shown if not one.rest), default=1.0)
 
 
 def spent(seconds: Mapping[str, float]) -> list[tuple[str, float, float]]:

@@ -77,9 +77,10 @@ def spark(points: Sequence[tuple[float, float]]) -> SafeString:
 
 @register.simple_tag
 def bar(value: float, most: float) -> SafeString:
-    """A bar of the histogram."""
-    width = f"{100 * value / most:.2f}" if most else "0"
-    return format_html('<svg aria-hidden="true"><rect width="{}%" height="8" rx="2"/></svg>', width)
+    """A bar of the histogram; one that is longer than the longest is cut, which a gap near its end shows."""
+    width = f"{min(100.0, 100 * value / most):.2f}" if most else "0"
+    cut = SafeString('<rect class="cut" x="94%" width="3%" height="8"/>') if most and value > most else ""
+    return format_html('<svg aria-hidden="true"><rect width="{}%" height="8" rx="2"/>{}</svg>', width, cut)
 
 
 @register.filter

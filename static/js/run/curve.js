@@ -1,6 +1,6 @@
 // Latency against time: a step line on a logarithmic scale, baselines and end-to-end points labelled at the right edge.
 
-import { latency, significant } from "../format.js";
+import { latency, significant, unitOf } from "../format.js";
 import { logTicks, look, timeTicks } from "./look.js";
 
 const LEFT = 64;
@@ -10,6 +10,9 @@ const MARK = 13; // px: or under or beside a mark
 const FAR = 3; // what is so many times over the curve would press it flat: it is named, or marked, at the upper edge
 const INSIDE = 14; // px that words within the field leave to a mark at its edge
 const SIGNS = { far: "\u2191 ", again: "\u25cb " };
+
+/** All of an axis are told in one unit: that of the highest. */
+const tick = (seconds, [size, name]) => `${Number(significant(seconds / size, 4))} ${name}`;
 
 export class Curve {
   constructor(canvas, state, timeline) {
@@ -106,7 +109,7 @@ export class Curve {
         },
         y: {
           type: "logarithmic", border: { display: false }, grid: { drawTicks: false },
-          ticks: { padding: 8, callback: (value) => `${Number(significant(value * 1e3, 4))} ms`, autoSkip: false },
+          ticks: { padding: 8, callback: (value, _, ticks) => tick(value, unitOf(ticks.at(-1).value)), autoSkip: false },
           afterFit: (scale) => { scale.width = LEFT; },
           afterBuildTicks: (scale) => { scale.ticks = logTicks(scale.min, scale.max, 7).map((value) => ({ value })); },
         },

@@ -8,6 +8,8 @@ import { words } from "./words.js";
 
 const RESORT = 5000; // ms: rows must not run away under the reader
 
+const PLACE = `sort ${location.pathname}`;
+
 const speed = (o) => (o.best && o.flops ? o.flops / o.best : null);
 
 /** As a table's columns (export.js); sorted by their values. */
@@ -23,7 +25,7 @@ export function columns(state) {
     { key: "latency_s", heading: "Latency", value: (o) => o.best, text: (o) => latency(o.best) },
     { key: "share", heading: "Share", value: share, text: known(share, percent) },
     { key: "speed_flop_per_s", heading: "GFLOPS", value: speed, text: known(speed, (value) => significant(value / 1e9)) },
-    { key: "of_peak", heading: "Of peak", value: peak, text: known(peak, (value) => `${(100 * value).toFixed(0)} %`) },
+    { key: "of_peak", heading: "Of peak", value: peak, text: known(peak, percent) },
     { key: "tried", heading: "Tried", value: (o) => o.trials, text: (o) => whole(o.trials) },
     { key: "failed", heading: "Failed", value: (o) => o.failures, text: (o) => whole(o.failures) },
     { key: "won_s_per_s", heading: "Won a min", value: (o) => rate(state, o), text: known((o) => rate(state, o), (value) => (value ? latency(60 * value) : "0")) },
@@ -64,7 +66,7 @@ function beside({ terms, spark: points }) {
 export class Operators {
   constructor(table, state, highlight) {
     Object.assign(this, { table, state, highlight });
-    this.sort = { key: "share", down: true };
+    this.sort = kept(columns(state)) ?? { key: "share", down: true };
     this.rows = new Map();
     this.#head();
     this.draw(true);
@@ -112,6 +114,7 @@ export class Operators {
   #sortBy(key) {
     const same = this.sort.key === key;
     this.sort = { key, down: same ? !this.sort.down : !["operator", "why"].includes(key) };
+    try { sessionStorage.setItem(PLACE, JSON.stringify(this.sort)); } catch { /* private mode: lasts until a reload */ }
     this.#order();
   }
 
@@ -197,6 +200,14 @@ export class Operators {
       cells.spark.title = cells.expected.textContent = beside(operator);
     }
   }
+}
+
+/** How this run's table was sorted before a reload. */
+function kept(known) {
+  try {
+    const sort = JSON.parse(sessionStorage.getItem(PLACE));
+    return known.some(({ key }) => key === sort?.key) ? sort : null;
+  } catch { return null; }
 }
 
 /** What a button's heading means: for the pointer, and read after it. */

@@ -35,7 +35,8 @@ export class Shares {
     if (!width) return;
     const colours = look();
     const label = Math.min(208, width * 0.36), half = (width - label) / 2;
-    const scale = Math.max(0.01, ...rows.map((row) => Math.max(row.time, row.gain)));
+    // What the others come to together would leave the named ones no room.
+    const scale = Math.max(0.01, ...rows.filter(({ index }) => index !== null).map((row) => Math.max(row.time, row.gain)));
     const height = (Math.max(1, rows.length) + 1) * ROW;
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Share of tuning time and share of gain for each operator", "font-size": 12, "font-family": colours.font });
     const head = (x, text) => svg("text", { x, y: 15, fill: colours.soft }, text);
@@ -49,9 +50,10 @@ export class Shares {
   #row(row, y, { label, half, scale, colours }) {
     const fill = colours.series[row.index === null ? OTHERS : this.state.colour(row.index)];
     const bar = (x, share) => {
-      const long = Math.max(share > 0 ? 1 : 0, (share / scale) * (half - 52));
+      const most = half - 52, long = Math.min(most, Math.max(share > 0 ? 1 : 0, (share / scale) * most));
+      const cut = share > scale ? [svg("path", { d: `M${x + long - 14} ${y + 21}l6 -18h4l-6 18z`, fill: colours.page, class: "cut" })] : [];
       return [
-        svg("rect", { x, y: y + 5, width: long, height: 14, rx: 2, fill }),
+        svg("rect", { x, y: y + 5, width: long, height: 14, rx: 2, fill }), ...cut,
         svg("text", { x: x + long + 6, y: y + 16, fill: colours.soft }, percent(share)),
       ];
     };

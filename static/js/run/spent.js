@@ -25,7 +25,7 @@ export class Spent {
     if (!width) return;
     const colours = look(), label = 104, end = 136;
     const height = rows.length * ROW || ROW;
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Where the time went", "font-size": 12, "font-family": colours.font });
+    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Where the clock went", "font-size": 12, "font-family": colours.font });
     const most = rows[0]?.share || 1;
     rows.forEach((row, i) => {
       const y = i * ROW, long = Math.max(1, (row.share / most) * (width - label - end));

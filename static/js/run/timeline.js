@@ -4,7 +4,7 @@ import { duration, latency, short } from "../format.js";
 import { horizon, look, timeLabel, timeTicks } from "./look.js";
 
 const FINGER = 96; // px that what is told stands over a finger, which would cover it
-const SHORTEST = 0.5; // s of a window
+const SHORTEST = 2; // s of a window: the axis tells whole ones
 
 export class Timeline {
   constructor(state, highlight, tip) {
@@ -23,6 +23,7 @@ export class Timeline {
       button.addEventListener("blur", (event) => this.#blur(event));
     }
     this.told = document.querySelector("[data-pointed]"); // what the keys point at, and what is shown, for who has the page read
+    this.offer();
     // What a finger points at stays until the next one is put elsewhere; a zoom goes there.
     document.addEventListener("pointerdown", ({ pointerType, target }) => {
       if (pointerType !== "touch" || target.closest("[data-zoom]")) return;
@@ -38,17 +39,30 @@ export class Timeline {
   time(pixel) { return this.from + ((pixel - this.area.left) / (this.area.right - this.area.left)) * (this.to - this.from); }
 
   show(range) {
-    this.zoom = range && range[1] - range[0] > SHORTEST ? range : null;
+    this.zoom = range;
     if (this.reset) this.reset.hidden = !this.zoom;
     this.told.textContent = this.zoom ? `Shown is ${duration(this.from)} to ${duration(this.to)}` : "All is shown";
+    this.offer();
     this.onWindow();
+  }
+
+  /** Which buttons are of use. None is disabled, or it would lose the keyboard. */
+  offer() {
+    const span = this.to - this.from;
+    for (const button of document.querySelectorAll("[data-zoom]")) {
+      button.setAttribute("aria-disabled", Number(button.dataset.zoom) < 1 ? span / 2 < SHORTEST : !this.zoom);
+    }
   }
 
   /** To so many times what is shown, around what is pointed at or else the middle of what there is; all of it at most. */
   #zoom(times, time = this.highlight.time ?? (this.from + Math.min(this.to, this.state.run.clock)) / 2) {
-    const whole = horizon(this.state), span = times * (this.to - this.from);
-    const from = Math.min(whole - span, Math.max(0, time - span / 2));
-    if (span > SHORTEST) this.show(span < whole ? [from, from + span] : null);
+    const span = times * (this.to - this.from);
+    if (span >= SHORTEST) this.#around(time, span);
+  }
+
+  #around(time, span) {
+    const whole = horizon(this.state), from = Math.min(whole - span, Math.max(0, time - span / 2));
+    this.show(span < whole ? [from, from + span] : null);
   }
 
   /** The times that are told under a plot, whose words begin at `y`. */
@@ -162,7 +176,7 @@ export class Timeline {
     const up = (e) => {
       leave();
       const end = clamp(e);
-      if (Math.abs(this.pixel(end) - this.pixel(start)) > 8) this.show([Math.min(start, end), Math.max(start, end)]);
+      if (Math.abs(this.pixel(end) - this.pixel(start)) > 8) this.#around((start + end) / 2, Math.max(SHORTEST, Math.abs(end - start)));
       else this.onWindow("drag");
     };
     const cancel = () => { leave(); this.onWindow("drag"); }; // a pen that scrolls the page
