@@ -8,7 +8,6 @@ from typing import Any
 
 from django import forms
 from django.db.models import Count, F, Q
-from django.utils.timezone import localtime
 
 from apps.catalog.models import Network, Target
 from apps.core.ids import digest
@@ -53,7 +52,7 @@ class OneNetwork(forms.ModelChoiceField):  # type: ignore[type-arg]
     def label_from_instance(self, network: Any) -> str:
         told = [str(network), humans.sizes(network.shapes, network.open_sizes)]
         if network.name in self.shared:
-            told.append(f"of {localtime(network.created):%Y-%m-%d %H:%M}, {network.sha256[:8]}")
+            told.append(f"of {humans.moment(network.created)}, {network.sha256[:8]}")
         return ", ".join(filter(None, told))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from apps.core import amounts
@@ -59,6 +60,12 @@ def duration(seconds: float | None) -> str:
     if minutes:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     return f"{rest} s" if rest or not seconds else f"{significant(seconds, 2)} s"
+
+
+def moment(when: datetime) -> str:
+    """5 March 2026, 14:00 UTC."""
+    at = when.astimezone(UTC)
+    return f"{at.day} {at:%B %Y, %H:%M} UTC"
 
 
 def ago(seconds: float) -> str:

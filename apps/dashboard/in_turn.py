@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from channels.db import database_sync_to_async
+from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 
 from apps.core.access import user_of
@@ -48,7 +50,7 @@ class InTurn:
                 try:
                     await held.enter_async_context(turns.of(account, PATIENCE))
                 except TimeoutError:
-                    await _refuse(send)
+                    await _refuse(scope, send)
                     return
 
             async def made(message: Any) -> None:
@@ -76,7 +78,15 @@ def _user(session: str) -> Any:
 _account = database_sync_to_async(_user, thread_sensitive=False)
 
 
-async def _refuse(send: Any) -> None:
-    headers = [(b"content-type", b"text/plain"), (b"retry-after", b"%d" % PATIENCE)]
+async def _refuse(scope: Any, send: Any) -> None:
+    """As a page for who opened one, in words for a page's script."""
+    page = any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
+    kind, told = (b"text/html; charset=utf-8", await _page()) if page else (b"text/plain", f"{CROWDED.sentence}\n")
+    headers = [(b"content-type", kind), (b"cache-control", b"no-store"), (b"retry-after", b"%d" % PATIENCE)]
     await send({"type": "http.response.start", "status": 429, "headers": headers})
-    await send({"type": "http.response.body", "body": f"{CROWDED.sentence}\n".encode()})
+    await send({"type": "http.response.body", "body": told.encode()})
+
+
+@sync_to_async(thread_sensitive=False)
+def _page() -> str:
+    return render_to_string("429.html", {"refusal": CROWDED})

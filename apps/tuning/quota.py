@@ -65,7 +65,7 @@ def check_kept(owner: Any, value: object, size: int) -> None:
 def check_library(run: TuningRun) -> None:
     """Raises NoRoom where there is none at all. How large a library becomes nobody knows before it is compiled."""
     if not room_of_library(run):
-        raise NoRoom(run, _in_use(used(run.owner).whole), NEXT)
+        raise NoRoom(run.network.name, _in_use(used(run.owner).whole), NEXT)
 
 
 def room_of_library(run: TuningRun) -> int:

@@ -21,6 +21,14 @@ document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
   if (detail.target.matches("[role=status]") && detail.fragment.textContent === detail.target.textContent) detail.shouldSwap = false;
 });
 
+// Who marks words, to copy them, keeps them: what is asked for again and again is left as it is until then.
+
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  const { elt, triggeringEvent, verb } = detail.requestConfig, marked = getSelection();
+  if (verb !== "get" || triggeringEvent || !elt.matches("[hx-trigger*='every']") || marked.isCollapsed) return;
+  if ([marked.anchorNode, marked.focusNode].some((node) => detail.target.contains(node))) detail.shouldSwap = false;
+});
+
 // In a page that nobody sees nothing is read anew: it is as soon as the page is seen again.
 
 document.addEventListener("htmx:beforeRequest", (event) => {

@@ -124,6 +124,24 @@ def test_a_list_is_read_anew_as_soon_as_it_is_seen_again(site: Site, browser: An
     until(lambda: browser.execute_script(READ_ANEW) == 1)
 
 
+MARK = """
+window.rows = document.getElementById('rows');
+getSelection().selectAllChildren(window.rows.querySelector('a.name'));
+"""
+ASKED = (
+    "return performance.getEntriesByType('resource').filter(({initiatorType: by}) => by === 'xmlhttprequest').length"
+)
+
+
+def test_what_is_marked_in_a_list_stays_marked_until_it_is_not(site: Site, browser: Any, run: str) -> None:
+    browser.get(site.url)
+    browser.execute_script(MARK)
+    until(lambda: browser.execute_script(ASKED) > 1)
+    assert browser.execute_script("return window.rows.isConnected && !getSelection().isCollapsed")
+    browser.execute_script("getSelection().removeAllRanges()")
+    until(lambda: not browser.execute_script("return window.rows.isConnected"))
+
+
 def test_without_its_script_a_page_is_as_dark_as_the_system(browser: Any) -> None:
     for shade, paper in (("dark", "rgb(18, 20, 23)"), ("light", "rgb(250, 250, 248)")):
         dark(browser, shade == "dark")

@@ -413,7 +413,7 @@ def test_a_refusal_is_said_at_once_and_only_once(site: Site, browser: Any, run: 
     until(lambda: browser.find_element("css selector", "[data-part=state-word]").text == "stopped")
     until(lambda: "Tune further" in browser.find_element("css selector", ".controls").text)  # the last that is swapped
     pressed(browser, "pause", Keys.ENTER)  # a click might come too soon after the buttons changed
-    until(lambda: refused() == "pause: it is done. Next step: reload the page to see what it does now.")
+    until(lambda: refused() == "Pause: it is done. Next step: reload the page to see what it does now.")
     assert browser.find_element("css selector", "#refused .notice").get_attribute("role") == "alert"
     browser.refresh()
     until(lambda: browser.execute_script(SEQ))

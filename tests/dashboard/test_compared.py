@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from django.template.defaultfilters import date
 from django.test import Client
 from django.urls import reverse
 
@@ -260,7 +259,7 @@ def test_lines_of_one_method_say_what_else_differs(site: Site) -> None:
 def test_runs_of_one_seed_are_told_apart_by_when_they_were_asked_for(site: Site, ada: Client) -> None:
     runs = [ended(site, [1.0, 0.5], seed=seed) for seed in (0, 0, 1)]
     page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
-    assert all(f"seed {run.seed}, {date(run.created, 'j M Y, H:i')} UTC</a>" in page for run in runs)
+    assert all(f"seed {run.seed}, {humans.moment(run.created)}</a>" in page for run in runs)
     assert "only in their seed" not in page
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -65,6 +66,10 @@ ALIKE: list[tuple[str, tuple[Any, ...], str]] = [
 @pytest.mark.parametrize(("rule", "given", "text"), ALIKE)
 def test_numbers_are_shown_as_people_read_them(rule: str, given: tuple[Any, ...], text: str) -> None:
     assert getattr(humans, rule)(*given) == text
+
+
+def test_a_moment_has_its_year_and_its_zone() -> None:
+    assert humans.moment(datetime(2026, 3, 5, 14, 7, tzinfo=timezone(timedelta(hours=2)))) == "5 March 2026, 12:07 UTC"
 
 
 @pytest.mark.parametrize(("value", "text"), [(1235496, "1.24 M"), (999.7, "1.00 k"), (12, "12"), (None, "–")])

@@ -32,9 +32,9 @@ def _signed_in() -> tuple[TuningRun, dict[str, bytes]]:
     return rows.run(), cookies
 
 
-async def asked(path: str, cookie: bytes = b"", method: str = "GET") -> tuple[int, bytes]:
+async def asked(path: str, cookie: bytes = b"", method: str = "GET", accept: bytes = b"*/*") -> tuple[int, bytes]:
     """The status of the answer, and its body."""
-    headers = [(b"host", b"localhost"), (b"cookie", cookie)]
+    headers = [(b"host", b"localhost"), (b"cookie", cookie), (b"accept", accept)]
     scope: dict[str, Any] = {
         "type": "http",
         "method": method,
@@ -66,6 +66,8 @@ async def test_who_asks_for_more_than_is_made_at_a_time_is_told_and_others_are_a
         status, body = await asked(path, cookies["ada"])
         assert (status, b"Next step: wait until some of its pages and downloads are done" in body) == (429, True)
         assert (await asked(path, cookies["ada"], "get"))[0] == 429
+        status, body = await asked(path, cookies["ada"], accept=b"text/html,*/*;q=0.8")
+        assert (status, b"<h1>Too much at once</h1>" in body, b"Next step: wait until" in body) == (429, True, True)
         assert (await asked(path, cookies["bob"]))[0] == 404
         assert (await asked(path))[0] == 302
         assert (await asked("/", cookies["ada"]))[0] == 200

@@ -82,7 +82,7 @@ def test_networks_of_one_name_are_told_apart_where_one_is_chosen(site: Site, ada
     assert offered() == ["squeezenet"]  # another's is none of hers
     Network.objects.create(owner=site.ada, name="squeezenet", sha256="b" * 64, size=6, state="ready")
     assert {one[-10:] for one in offered()} == {", aaaaaaaa", ", bbbbbbbb"}
-    assert all(re.fullmatch(r"squeezenet, of \d{4}-\d\d-\d\d \d\d:\d\d, [ab]{8}", one) for one in offered())
+    assert all(re.fullmatch(r"squeezenet, of \d+ \w+ \d{4}, \d\d:\d\d UTC, [ab]{8}", one) for one in offered())
 
 
 def test_what_is_somebody_elses_is_not_there(site: Site, bob: Client, told: TuningRun) -> None:
@@ -449,7 +449,7 @@ def test_too_many_configurations_are_called_what_their_field_is(site: Site, ada:
 def test_what_cannot_be_asked_is_explained(site: Site, ada: Client, told: TuningRun) -> None:
     ada.post(reverse("ask", args=[told.pk, "stop"]))
     answer = ada.post(reverse("ask", args=[told.pk, "pause"]), follow=True)
-    assert "pause: it is stopping" in answer.content.decode()
+    assert "Pause: it is stopping" in answer.content.decode()
 
 
 def test_a_refusal_is_said_at_once_to_the_script_and_after_the_redirect_without(
@@ -458,7 +458,7 @@ def test_a_refusal_is_said_at_once_to_the_script_and_after_the_redirect_without(
     script = {"HX-Request": "true", "HX-Target": "refused"}
     assert ada.post(reverse("ask", args=[told.pk, "stop"]), headers=script).content.decode().strip() == ""
     answer = ada.post(reverse("ask", args=[told.pk, "pause"]), headers=script)
-    sentence = "pause: it is stopping. Next step: reload the page to see what it does now."
+    sentence = "Pause: it is stopping. Next step: reload the page to see what it does now."
     assert f'<div class="notice" role="alert">{sentence}</div>' in answer.content.decode()
     page = reverse("run", args=[told.pk])
     assert sentence not in ada.get(page).content.decode()  # once is enough
@@ -651,11 +651,19 @@ def test_open_dimensions_are_asked_for(site: Site, ada: Client) -> None:
     address = reverse("network", args=[site.network.pk])
     assert ada.get(address).content.decode().count('type="number"') == 2
     assert "aria-invalid" in ada.post(address, {"symbol:batch": "0", "ids:1": "x"}).content.decode()
-    assert ada.post(address, {"symbol:batch": "2", "ids:1": "7"}).status_code == 302
+    answer = ada.post(address, {"symbol:batch": "2", "ids:1": "7"}, follow=True)
+    assert '<div class="notice plain" role="alert">Kept: ids 2x7, mask 2x4.</div>' in answer.content.decode()
     site.network.refresh_from_db()
     assert site.network.shapes == {"ids": [2, 7], "mask": [2, 4]}
     kept = re.findall(r'name="(\S+)" value="(\d+)"', ada.get(address).content.decode())
     assert kept == [("symbol:batch", "2"), ("ids:1", "7")]
+    site.network.refresh_from_db()
+    run = site.run()
+    answer = ada.post(address, {"symbol:batch": "3", "ids:1": "7"}, follow=True)
+    said = "Kept: ids 3x7, mask 3x4. Runs that were asked for before keep the sizes that they have."
+    assert said in answer.content.decode()
+    run.refresh_from_db()
+    assert run.shapes == {"ids": [2, 7], "mask": [2, 4]}
 
 
 def test_sizes_that_a_file_leaves_open_are_said_wherever_they_were_chosen(site: Site, ada: Client) -> None:
@@ -708,7 +716,26 @@ def test_the_example_starts_once_a_machine_that_failed_was_measured_again(site: 
     assert 'id="preparing" hx-post' in page
 
 
+def test_who_does_not_run_the_site_is_told_to_ask_for_a_measurement(site: Site, ada: Client) -> None:
+    """Targets gives them no button."""
+    Target.objects.filter(pk=site.target.pk).update(state="failed", error="no", next_step="again", kind="local")
+    addresses = ("/runs/new", reverse("example", args=[site.network.pk]))
+    for address in addresses:
+        page = ada.get(address).content.decode()
+        assert "ask who runs this site to have " in page
+        assert f'href="{reverse("targets")}">Measure' not in page
+    assert 'hx-trigger="every 10s"' in ada.get("/runs/new").content.decode()
+    site.ada.is_staff = True
+    site.ada.save()
+    for address in addresses:
+        page = ada.get(address).content.decode()
+        assert "ask who runs this site" not in page
+        assert f'href="{reverse("targets")}">Measure' in page
+
+
 def test_downloads_are_attachments_with_every_measurement(ada: Client, told: TuningRun) -> None:
+    figures = ada.get(reverse("snapshot", args=[told.pk]))
+    assert figures["Content-Disposition"] == 'attachment; filename="squeezenet-figures.json"'
     table = ada.get(reverse("run-file", args=[told.pk, "measurements.csv"]))
     assert table["Content-Disposition"].startswith("attachment")
     assert table["X-Content-Type-Options"] == "nosniff"

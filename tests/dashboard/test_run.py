@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from apps.catalog.models import Network
 from apps.core import clock
+from apps.dashboard import humans
 from apps.dashboard.views import runs
 from apps.tuning import services
 from apps.tuning.models import Artifact, Job, TuningRun
@@ -227,7 +228,7 @@ def test_a_library_is_named_by_its_date_and_compiled_again_for_something_better_
     assert "Compile the best so far</button>" in page_of(ada, run)
     library = compiled(site, run)
     page = page_of(ada, run)
-    assert f">Library of {library.created.day} {library.created:%B}, {library.created:%H:%M} UTC</a>" in page
+    assert f">Library of {humans.moment(library.created)}</a>" in page
     assert '<button id="compile"' not in page
     services.write(held, [told.batch(0.002, operator=1)])
     assert "Compile the best so far again</button>" in page_of(ada, run)

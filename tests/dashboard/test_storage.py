@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Network
-from apps.dashboard import uploads
+from apps.dashboard import humans, uploads
 from apps.dashboard.views import storage
 from apps.tuning import quota, services
 from apps.tuning.models import Artifact, Job, TuningRun
@@ -130,10 +130,16 @@ def test_the_storage_page_lists_what_can_be_deleted(site: Site, ada: Client, bob
     run = site.run()
     made = library(run)
     page = ada.get("/storage/").content.decode()
+    assert reverse("delete-network", args=[site.network.pk]) not in page
+    stop = f'<a href="{reverse("run", args=[run.pk])}">its run of {humans.moment(run.created)}</a>'
+    assert f"It cannot be deleted while it is tuned. Stop first {stop}." in page
+    services.request(run, site.ada, "stop")
+    page = ada.get("/storage/").content.decode()
     for name, key in (("delete-network", site.network.pk), ("delete-library", made.pk)):
         assert reverse(name, args=[key]) in page
     assert "Its 1 run, their logs" in page
     assert reverse("run", args=[run.pk]) in page
+    assert "while it is tuned" not in page
     others = bob.get("/storage/").content.decode()
     assert "squeezenet" not in others
     assert others.count("None yet.") == 2
@@ -159,6 +165,11 @@ def test_a_long_list_of_what_is_kept_has_pages_the_largest_first(
     page = ada.get("/storage/?libraries=2").content.decode()
     assert '<a href="?libraries=2&amp;networks=2">Smaller</a>' in page, "the other list stays where it is"
     assert '<a href="?networks=1&amp;libraries=1">Larger</a>' in page
+    address = f"{reverse('delete-library', args=[made[1]])}?libraries=2"
+    assert f'action="{address}"' in page
+    assert ada.post(f"{address}&networks=x&other=3")["Location"] == "/storage/?libraries=2", "where the button was"
+    address = reverse("delete-network", args=[site.network.pk])
+    assert ada.post(f"{address}?networks=2")["Location"] == "/storage/?networks=2"
 
 
 def test_a_rejected_network_is_deleted_on_its_page(site: Site, ada: Client) -> None:

@@ -19,7 +19,7 @@ from apps.dashboard.plot import monotone
 register = template.Library()
 _NAMES = (
     "latency", "duration", "ratio", "faster", "slower", "count", "size", "flops", "rate", "bandwidth", "whole", "percent",
-    "short", "shortened",
+    "short", "shortened", "moment",
 )  # fmt: skip
 for _name in _NAMES:
     register.filter(_name, getattr(humans, _name))

@@ -122,4 +122,5 @@ def _readiness(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     }
     waits, failed = ({name: found[key] for name, found in jobs.items()} for key in ("wait", "failed"))
     unanswered = any(wait and not wait.answered for wait in waits.values())
-    return {"network": network, "target": target, "waits": waits, "failed": failed, "unanswered": unanswered}
+    found = {"network": network, "target": target, "waits": waits, "failed": failed, "unanswered": unanswered}
+    return found | {"mine": services.may_remeasure(request.user)}

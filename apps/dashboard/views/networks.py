@@ -26,7 +26,7 @@ from apps.dashboard.latest import latest
 from apps.dashboard.listed import listed
 from apps.tuning import quota, services
 from apps.tuning.models import TuningRun
-from apps.tuning.states import ACTIVE
+from apps.tuning.states import ACTIVE, State
 from workers.messages.names import READING
 
 RUNS = 10
@@ -99,8 +99,15 @@ def network(request: HttpRequest, pk: UUID) -> HttpResponse:
         except Refused as error:
             form.add_error(None, error.sentence)
         else:
+            messages.success(request, _kept(found))
             return redirect("network", found.pk)
     return render(request, "dashboard/network.html", _facts(found, form))
+
+
+def _kept(found: Network) -> str:
+    sizes = humans.sizes(found.shapes, found.inspection["dynamic"])
+    active = TuningRun.objects.filter(network=found, job__state__in=[*ACTIVE, State.PAUSED]).exists()
+    return f"Kept: {sizes}.{' Runs that were asked for before keep the sizes that they have.' if active else ''}"
 
 
 def _facts(found: Network, form: Sizes | None) -> dict[str, Any]:

@@ -98,6 +98,7 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
         "waiting": mine.filter(state=Network.State.INSPECTING).exists(),
         "targets": form.fields["target"].queryset,  # type: ignore[attr-defined]
         "unready": Target.objects.exclude(state=Target.State.READY).first(),
+        "mine": services.may_remeasure(request.user),
     }
 
 
@@ -174,7 +175,10 @@ def _controls(found: TuningRun) -> list[dict[str, Any]]:
 @require_GET
 def shot(request: HttpRequest, pk: UUID) -> JsonResponse:
     """What the page draws, as JSON."""
-    return JsonResponse(snapshot(_run(request, pk)))
+    found = _run(request, pk)
+    answer = JsonResponse(snapshot(found))
+    answer["Content-Disposition"] = f'attachment; filename="{humans.stem(found.network.name)}-figures.json"'
+    return answer
 
 
 @by_button
@@ -183,10 +187,20 @@ def ask(request: HttpRequest, pk: UUID, word: str) -> HttpResponse:
     found = _run(request, pk)
     if word not in WORDS:
         raise Http404
-    refusal = _refusal(request, found, lambda: services.request(found, request.user, word))  # type: ignore[arg-type]
+    refusal = _refusal(request, found, lambda: _asked_for(found, request.user, word))
     if request.headers.get("HX-Request"):
         return render(request, "dashboard/_refused.html", {"refusal": refusal})
     return _back(request, found, refusal)
+
+
+def _asked_for(found: TuningRun, user: Any, word: Any) -> None:
+    """Refused as its button is called."""
+    try:
+        services.request(found, user, word)
+    except Refused as error:
+        if error.value != word:
+            raise
+        raise Refused(WORDS[word], error.reason, error.next_step) from None
 
 
 @by_button
@@ -239,6 +253,7 @@ def _left(found: TuningRun) -> dict[str, Any]:
     siblings = TuningRun.objects.filter(network=found.network_id).exclude(latency=None)
     compiling = latest(Job.objects.filter(run=found, task=Job.Task.COMPILE))
     complete = services.measured(found)
+    unready = found.target.state != Target.State.READY
     doubt = busy(first)
     # Without a sum of operators nobody can tell whether something better was found since; what failed may be tried again.
     improved = ready is None or not first.whole or found.latency is None or bool(doubt or compiling["failed"])
@@ -259,7 +274,8 @@ def _left(found: TuningRun) -> dict[str, Any]:
         "over": found.job.state in OVER,
         "again": repeated.further(found) if complete else repeated.afresh(found),
         "resized": found.shapes != found.network.shapes,
-        "unready": found.target.state != Target.State.READY,
+        "unready": unready,
+        "mine": unready and services.may_remeasure(found.owner),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -11,6 +12,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from apps.catalog.models import Network
@@ -18,7 +20,8 @@ from apps.core.errors import Refused
 from apps.dashboard.listed import LONG
 from apps.dashboard.views.posted import by_button
 from apps.tuning import quota, services
-from apps.tuning.models import Artifact
+from apps.tuning.models import Artifact, TuningRun
+from apps.tuning.states import ACTIVE
 
 PAGE = 100
 
@@ -28,15 +31,25 @@ def storage(request: HttpRequest) -> HttpResponse:
     """The largest first, in pages."""
     networks = Network.objects.filter(owner=request.user).exclude(state=Network.State.REJECTED)  # type: ignore[misc]
     libraries = Artifact.objects.filter(run__owner=request.user, state=Artifact.State.READY)  # type: ignore[misc]
-    counted = networks.defer("inspection").annotate(tuned=Count("runs")).order_by("-size", "name", "pk")
+    counted: Any = networks.defer("inspection").annotate(tuned=Count("runs")).order_by("-size", "name", "pk")
     named = libraries.select_related("run__network", "run__target").defer("verdict", *(f"run__{name}" for name in LONG))
+    page = Paginator(counted, PAGE).get_page(request.GET.get("networks"))
+    going = TuningRun.objects.filter(network__in=list(page), job__state__in=ACTIVE).only("network", "created")
+    for network in page:
+        network.going = [run for run in going if run.network_id == network.pk]
     context = {
         "used": quota.used(request.user),
         "quota": settings.QUOTA,
-        "networks": Paginator(counted, PAGE).get_page(request.GET.get("networks")),
+        "networks": page,
         "libraries": Paginator(named.order_by("-size", "-created", "pk"), PAGE).get_page(request.GET.get("libraries")),
     }
     return render(request, "dashboard/storage.html", context)
+
+
+def _back(request: HttpRequest) -> HttpResponse:
+    """To the pages of both lists from which the button was pressed."""
+    pages = {name: number for name in ("networks", "libraries") if (number := request.GET.get(name, "")).isdecimal()}
+    return redirect(reverse("storage", query=pages or None))
 
 
 @by_button
@@ -44,12 +57,12 @@ def delete_network(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Back to where it was listed, as for what a click before has deleted."""
     found = Network.objects.filter(owner_id=request.user.pk, pk=pk).first()
     if found is None:
-        return redirect("storage")
+        return _back(request)
     try:
         services.remove_network(found, request.user)
     except Refused as error:
         messages.error(request, error.sentence)
-    return redirect("networks" if found.state == Network.State.REJECTED else "storage")
+    return redirect("networks") if found.state == Network.State.REJECTED else _back(request)
 
 
 @by_button
@@ -58,4 +71,4 @@ def delete_library(request: HttpRequest, pk: UUID) -> HttpResponse:
     if found is not None:
         with suppress(Refused):  # its run was deleted meanwhile, and it with it
             services.remove_library(found, request.user)
-    return redirect("storage")
+    return _back(request)

@@ -34,7 +34,7 @@ def request_artifact(run: TuningRun, owner: Any) -> Job:
     with transaction.atomic():
         locked(run, owner)
         if not measured(run):
-            raise Refused(run, *_missing(run))
+            raise Refused(run.network.name, *_missing(run))
         return _compiling(run, ACTIVE)
 
 
