@@ -123,6 +123,8 @@ def test_a_run_that_failed_before_it_measured_is_started_again_too(site: Site, a
     page = page_of(ada, run)
     assert 'id="afresh"' in page
     Target.objects.update(state="new")
-    assert "See its machine to start again</a>" in page_of(ada, run)
+    page = page_of(ada, run)
+    assert "See its machine to start again</a>" in page
+    assert "It has to be measured first, for which ask who runs this site: New run offers others" in page
     Network.objects.update(shapes={"x": [2, 3, 8, 8]})
     assert "Choose these sizes again to start again</a>" in page_of(ada, run)

@@ -299,6 +299,22 @@ def test_who_waits_is_told_who_comes_first_and_not_by_name(site: Site, ada: Clie
     assert bob.get(reverse("standing", args=[run.pk])).status_code == 404
 
 
+def test_who_waits_for_a_machine_that_is_measured_is_told_so(site: Site, ada: Client) -> None:
+    job = Job.objects.create(task="hardware", target=site.target)
+    run = site.run()
+    assert services.claim(job.pk, "worker")
+    assert "a machine is being measured first</p>" in page_of(ada, run)
+    assert "waiting, a machine is being measured</span>" in ada.get("/").content.decode()
+
+
+def test_a_change_of_turns_is_no_failure_without_a_script_either(site: Site, ada: Client) -> None:
+    run, held, _ = site.claimed()
+    services.conclude(held, "turn")
+    report = b"".join(ada.get(reverse("run-file", args=[run.pk, "report.html"]))).decode()
+    assert '<div class="notice plain" data-part="trouble"><div role="status"' in page_of(ada, run)
+    assert '<div class="notice plain"><strong>its turn is over' in report
+
+
 def test_a_run_that_nobody_takes_says_what_to_do(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     run, now = site.run(), clock.now()
     assert "No worker answers" not in page_of(ada, run)
