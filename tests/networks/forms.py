@@ -204,7 +204,39 @@ def attention_with_a_past() -> ModelProto:
     return model_of(nodes, {"x": [1, 2, 4, 8]}, {"y": [1, 2, 4, 8]}, past, 23)
 
 
+def windowed(kind: str) -> ModelProto:
+    """x under a window whose attributes are all left out."""
+    nodes = [helper.make_node(kind, ["k"], ["w"]), helper.make_node("Mul", ["x", "w"], ["y"])]
+    return model_of(nodes, {"x": [2, 8]}, {"y": [2, 8]}, [constant("k", np.asarray(8))])
+
+
+def heard() -> ModelProto:
+    """An STFT under such a window."""
+    nodes = [helper.make_node("HannWindow", ["k"], ["w"]), helper.make_node("STFT", ["x", "s", "w"], ["y"], onesided=1)]
+    weights = [constant("k", np.asarray(16)), constant("s", np.asarray(8))]
+    return model_of(nodes, {"x": [2, 100, 1]}, {"y": [2, 11, 9, 2]}, weights)
+
+
+def branched() -> ModelProto:
+    """A Swish of 1 in the branches of an If that x decides about."""
+    y = helper.make_tensor_value_info("b", TensorProto.FLOAT, [2, 3])
+    branches = {
+        f"{kind}_branch": helper.make_graph([helper.make_node(op, ["x"], ["b"])], kind, [], [y])
+        for kind, op in (("then", "Swish"), ("else", "Relu"))
+    }
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
+        helper.make_node("Greater", ["s", "zero"], ["c"]),
+        helper.make_node("If", ["c"], ["y"], **branches),
+    ]
+    return model_of(nodes, {"x": [2, 3]}, {"y": [2, 3]}, [constant("zero", np.float32(0))], 24)
+
+
 DEFINED: dict[str, Callable[[], ModelProto]] = {
+    **{kind: lambda kind=kind: windowed(kind) for kind in ("BlackmanWindow", "HammingWindow", "HannWindow")},  # type: ignore[misc]
+    "STFT with a window that ONNX defines": heard,
+    "Swish of its own alpha": lambda: one("Swish", IMAGE, 24),
+    "Swish in a branch": branched,
     "Celu": lambda: one("Celu", IMAGE, 12, alpha=1.5),
     "Attention": attention,
     "Attention with a past": attention_with_a_past,
@@ -412,6 +444,34 @@ TRANSFORMED: dict[str, Callable[[], ModelProto]] = {
 }
 """Waves and columns."""
 
+
+def thinned(sides: int = 6, axis_by_axis: bool = False) -> Any:
+    """Two numbers of a square, the rest zeros."""
+    numbers = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.5, -2.0])
+    places = integers(0, 1, 2, 3).reshape(2, 2) if axis_by_axis else integers(1, 2 * sides + 3)
+    return helper.make_sparse_tensor(numbers, constant("places", places), [sides, sides])
+
+
+def sparse(**form: Any) -> ModelProto:
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [2, 6]}, {"y": [2, 6]}, [])
+    model.graph.sparse_initializer.append(thinned(**form))
+    return model
+
+
+def sparse_constant() -> ModelProto:
+    nodes = [
+        helper.make_node("Constant", [], ["w"], sparse_value=thinned()),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    return model_of(nodes, {"x": [2, 6]}, {"y": [2, 6]}, [])
+
+
+SPARSE: dict[str, Callable[[], ModelProto]] = {
+    "sparse weight": sparse,
+    "sparse weight, axis by axis": lambda: sparse(axis_by_axis=True),
+    "sparse Constant": sparse_constant,
+}
+
 FORMS = {
     **WHOLE,
     **NORMALIZED,
@@ -427,6 +487,7 @@ FORMS = {
     **SCATTERED,
     **TRANSFORMED,
     **EXTREME,
+    **SPARSE,
     "Conv, decoded": decoded,
     "Resize of a region": lambda: one(
         "Resize",

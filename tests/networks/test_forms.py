@@ -187,8 +187,20 @@ def cut() -> ModelProto:
             forms.whole("ReduceLogSumExp", TensorProto.INT64, axes=[1]),
             "ReduceLogSumExp the one: it is a logarithm of whole numbers",
         ),
+        (forms.sparse(sides=1 << 15), "w: it is sparse, and sparse weights would be more than .* export the network"),
     ],
-    ids=["mean", "deviation", "dropped", "drops", "trains", "places", "nothing", "logarithm", "logarithm of powers"],
+    ids=[
+        "mean",
+        "deviation",
+        "dropped",
+        "drops",
+        "trains",
+        "places",
+        "nothing",
+        "logarithm",
+        "logarithm of powers",
+        "sparse",
+    ],
 )
 @pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
 def test_what_tvm_lacks_is_refused_by_name(model: ModelProto, words: str, simplifier: Any) -> None:

@@ -23,6 +23,7 @@ from workers.networks.normalizations import axes_that_there_are, whole_layer_nor
 from workers.networks.opsets import casts_by_type, raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
 from workers.networks.pads import explicit_pads
+from workers.networks.plain import constants_in_branches, whole_weights
 from workers.networks.powers import powers_of_one_type
 from workers.networks.quantization import quantization_to_arithmetic
 from workers.networks.recurrent import recurrences_to_steps
@@ -54,6 +55,7 @@ Simplifier = Callable[[ModelProto], ModelProto]
 Pass = Callable[[ModelProto], str | None]
 
 PASSES: tuple[Pass, ...] = (
+    constants_in_branches,
     halves_to_singles,
     drop_unread_outputs,
     whole_skip_normalizations,
@@ -127,6 +129,7 @@ def clean(
     if model.functions:
         model = inliner.inline_local_functions(model)
         report.append("local functions were written out")
+    _apply(whole_weights, model, report)
     before = {value.name for value in model.graph.input}
     _apply(drop_weight_inputs, model, report)
     _apply(drop_unused_inputs, model, report)

@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, inliner, shape_inference, version_converter
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    defs,
+    helper,
+    inliner,
+    shape_inference,
+    version_converter,
+)
 
 from workers.networks.errors import one_line
 from workers.networks.graph import Weights, attribute, operator_types, replace_nodes, rewrite, set_attributes, told
@@ -86,11 +97,23 @@ def _standard_types(model: ModelProto) -> set[str]:
 
 
 def _written_out(bare: ModelProto, kinds: Sequence[str]) -> ModelProto:
-    """The inliner looks up the type of every input, of constants too, and of one that is left out, whose name is empty."""
+    """The inliner looks up the type of every input, of constants too, and of one that is left out, whose name is empty; an
+    attribute that is left out is left out of the definition too."""
+    for node in (node for graph in nested(bare.graph) for node in graph.node):
+        if node.op_type in kinds and node.domain in STANDARD:
+            _with_defaults(node, opset(bare))
     typed = shape_inference.infer_shapes(bare)
     known = [("", TensorProto.FLOAT), *((tensor.name, tensor.data_type) for tensor in typed.graph.initializer)]
     typed.graph.value_info.extend(helper.make_tensor_value_info(name, kind, None) for name, kind in known)
     return inliner.inline_selected_functions(typed, [("", kind) for kind in kinds], inline_schema_functions=True)
+
+
+def _with_defaults(node: NodeProto, version: int) -> None:
+    """Gives it the attributes that it leaves at what ONNX has for them."""
+    written = {one.name for one in node.attribute}
+    for name, known in defs.get_schema(node.op_type, version).attributes.items():
+        if name not in written and known.default_value.type != AttributeProto.UNDEFINED:
+            node.attribute.append(known.default_value)
 
 
 def casts_by_type(model: ModelProto) -> str | None:
