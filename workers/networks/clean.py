@@ -19,6 +19,7 @@ from workers.networks.folding import batch_norms_to_products, fold_batch_norms, 
 from workers.networks.graph import operator_types, prune, told
 from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
+from workers.networks.names import names_apart, names_back
 from workers.networks.normalizations import axes_that_there_are, whole_layer_normalizations, whole_skip_normalizations
 from workers.networks.opsets import casts_by_type, raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
@@ -140,8 +141,10 @@ def clean(
     model = _simplified(model, simplifier or _onnxsim, report)
     # The passes change shapes on the way; inference finds them again.
     del model.graph.value_info[:]
+    ports = names_apart(model)
     for step in PASSES:
         _apply(step, model, report)
+    names_back(model, ports)
     operators, weights = prune(model)
     unread = (
         told(operators, "operator that nothing reads was dropped", "operators that nothing reads were dropped"),

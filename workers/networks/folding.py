@@ -132,8 +132,8 @@ def _fold(norm: NodeProto, conv: NodeProto, weights: Weights) -> None:
         weights.get(conv.input[2]).astype(np.float64) if len(conv.input) > 2 and conv.input[2] else np.zeros_like(mean)
     )
     kernel_name = weights.put(
-        f"{conv.input[1]}_folded", (kernel * factor.reshape(-1, *[1] * (kernel.ndim - 1))).astype(kernel.dtype)
+        f"{conv.input[1]}__folded", (kernel * factor.reshape(-1, *[1] * (kernel.ndim - 1))).astype(kernel.dtype)
     )
-    bias_name = weights.put(f"{norm.output[0]}_bias", ((bias - mean) * factor + shift).astype(kernel.dtype))
+    bias_name = weights.put(f"{norm.output[0]}__bias", ((bias - mean) * factor + shift).astype(kernel.dtype))
     conv.input[:] = [conv.input[0], kernel_name, bias_name]
     conv.output[:] = [norm.output[0]]
