@@ -217,26 +217,84 @@ def heard() -> ModelProto:
     return model_of(nodes, {"x": [2, 100, 1]}, {"y": [2, 11, 9, 2]}, weights)
 
 
-def branched() -> ModelProto:
-    """A Swish of 1 in the branches of an If that x decides about."""
-    y = helper.make_tensor_value_info("b", TensorProto.FLOAT, [2, 3])
-    branches = {
-        f"{kind}_branch": helper.make_graph([helper.make_node(op, ["x"], ["b"])], kind, [], [y])
-        for kind, op in (("then", "Swish"), ("else", "Relu"))
+def branches(then: list[Any], otherwise: list[Any], shape: Any = None) -> dict[str, Any]:
+    """Attributes of an If whose branches end in a tensor that both call b."""
+    made = [helper.make_tensor_value_info("b", TensorProto.FLOAT, shape)]
+    return {
+        "then_branch": helper.make_graph(then, "then", [], made),
+        "else_branch": helper.make_graph(otherwise, "otherwise", [], made),
     }
+
+
+def branched(kind: str, sizes: Any, made: Any, opset: int = 17, also: tuple[str, ...] = (), **given: Any) -> ModelProto:
+    """An operator or a Relu, as x decides."""
+    attributes = branches(
+        [helper.make_node(kind, ["x"], ["b", *also], **given)], [helper.make_node("Relu", ["x"], ["b"])], made
+    )
     nodes = [
         helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
         helper.make_node("Greater", ["s", "zero"], ["c"]),
-        helper.make_node("If", ["c"], ["y"], **branches),
+        helper.make_node("If", ["c"], ["y"], **attributes),
     ]
-    return model_of(nodes, {"x": [2, 3]}, {"y": [2, 3]}, [constant("zero", np.float32(0))], 24)
+    return model_of(nodes, {"x": sizes}, {"y": made}, [constant("zero", np.float32(0))], opset)
+
+
+def squeezed_where_one(opset: int = 17) -> ModelProto:
+    """x.squeeze(1) as PyTorch exports it: an axis goes where its size is one, and so it is asked for."""
+    given = {"axes": [1]} if opset < 13 else {}
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "one"], ["d"]),
+        helper.make_node("Equal", ["d", "one"], ["c"]),
+        helper.make_node(
+            "If",
+            ["c"],
+            ["r"],
+            **branches(
+                [helper.make_node("Squeeze", ["x"] if given else ["x", "a"], ["b"], **given)],
+                [helper.make_node("Identity", ["x"], ["b"])],
+            ),
+        ),
+        helper.make_node("Relu", ["r"], ["y"]),
+    ]
+    return model_of(
+        nodes, {"x": [2, 1, 3]}, {"y": None}, [constant("one", integers(1)), constant("a", integers(1))], opset
+    )
+
+
+def branches_within_branches(taken: bool) -> ModelProto:
+    """One in the other, and one behind both with names that were there, one of which the main graph has too."""
+    inner = branches([helper.make_node("Mul", ["r", "w"], ["b"])], [helper.make_node("Neg", ["r"], ["b"])])
+    inner["then_branch"].initializer.append(constant("w", drawn(3)))
+    outer = [helper.make_node("Exp", ["x"], ["r"]), helper.make_node("If", ["c"], ["b"], **inner)]
+    behind = [helper.make_node("Tanh", ["a"], ["r"]), helper.make_node("Neg", ["r"], ["b"])]
+    nodes = [
+        helper.make_node("If", ["c"], ["a"], **branches(outer, [helper.make_node("Neg", ["x"], ["b"])])),
+        helper.make_node("If", ["c"], ["d"], **branches(behind, [helper.make_node("Relu", ["a"], ["b"])])),
+        helper.make_node("Add", ["a", "d"], ["r"]),
+        helper.make_node("Relu", ["r"], ["y"]),
+    ]
+    return model_of(nodes, {"x": [2, 3]}, {"y": [2, 3]}, [constant("c", np.asarray(taken))])
+
+
+BRANCHED: dict[str, Callable[[], ModelProto]] = {
+    "Swish in a branch": lambda: branched("Swish", [2, 3], [2, 3], 24),
+    "places that nothing reads in a branch": lambda: branched(
+        "MaxPool", [1, 2, 4, 4], [1, 2, 4, 4], also=("m",), kernel_shape=[1, 1]
+    ),
+    **{
+        f"squeezed-{opset} where the size is 1": lambda opset=opset: squeezed_where_one(opset)  # type: ignore[misc]
+        for opset in (11, 17)
+    },
+    "branches within branches": lambda: branches_within_branches(True),
+    "branches that are not taken": lambda: branches_within_branches(False),
+}
 
 
 DEFINED: dict[str, Callable[[], ModelProto]] = {
     **{kind: lambda kind=kind: windowed(kind) for kind in ("BlackmanWindow", "HammingWindow", "HannWindow")},  # type: ignore[misc]
     "STFT with a window that ONNX defines": heard,
     "Swish of its own alpha": lambda: one("Swish", IMAGE, 24),
-    "Swish in a branch": branched,
     "Celu": lambda: one("Celu", IMAGE, 12, alpha=1.5),
     "Attention": attention,
     "Attention with a past": attention_with_a_past,
@@ -488,6 +546,7 @@ FORMS = {
     **TRANSFORMED,
     **EXTREME,
     **SPARSE,
+    **BRANCHED,
     "Conv, decoded": decoded,
     "Resize of a region": lambda: one(
         "Resize",

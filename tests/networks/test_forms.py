@@ -169,6 +169,17 @@ def cut() -> ModelProto:
     return model_of(nodes, {"x": [4, 5]}, {"y": None}, weights)
 
 
+def sized_by_values() -> ModelProto:
+    """What an If that x decides about leaves of x is computed with."""
+    model = forms.squeezed_where_one()
+    model.graph.node[0].CopyFrom(helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0))
+    model.graph.node[1].CopyFrom(helper.make_node("Cast", ["s"], ["d"], to=TensorProto.INT64))
+    model.graph.node[3].name = "the one"
+    model.graph.node[3].attribute[1].g.node[0].output[0] = "e"
+    model.graph.node[3].attribute[1].g.output[0].name = "e"
+    return model
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [
@@ -187,6 +198,7 @@ def cut() -> ModelProto:
             forms.whole("ReduceLogSumExp", TensorProto.INT64, axes=[1]),
             "ReduceLogSumExp the one: it is a logarithm of whole numbers",
         ),
+        (sized_by_values(), "If the one: its branches make tensors of different sizes"),
         (forms.sparse(sides=1 << 15), "w: it is sparse, and sparse weights would be more than .* export the network"),
     ],
     ids=[
@@ -199,6 +211,7 @@ def cut() -> ModelProto:
         "nothing",
         "logarithm",
         "logarithm of powers",
+        "sizes",
         "sparse",
     ],
 )

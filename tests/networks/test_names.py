@@ -63,7 +63,7 @@ def added(*asked: str) -> ModelProto:
         helper.make_node("Neg", ["x"], ["y__sum1"]),
         helper.make_node("Add", ["y", "y__sum1"], ["z"]),
     ]
-    return model_of(nodes, {"x": [3]}, {"z": [3], **dict.fromkeys(asked, [3])}, [])
+    return model_of(nodes, {"x": [3]}, {"z": [3], **{name: [3] for name in asked}}, [])
 
 
 def folded(name: str) -> ModelProto:

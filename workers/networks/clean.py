@@ -9,6 +9,7 @@ from pathlib import Path
 from onnx import ModelProto, inliner
 
 from workers.networks.activations import hard_activations_to_clips
+from workers.networks.branches import chosen_branches
 from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
@@ -58,6 +59,8 @@ Pass = Callable[[ModelProto], str | None]
 PASSES: tuple[Pass, ...] = (
     constants_in_branches,
     halves_to_singles,
+    # First of those that look into the main graph alone.
+    chosen_branches,
     drop_unread_outputs,
     whole_skip_normalizations,
     drop_identities,

@@ -23,7 +23,7 @@ def names_apart(model: ModelProto) -> dict[str, str]:
     while any(apart in name for name in taken):
         apart += "~"
     fresh = {name: f"{name}{apart}{number}" for number, name in enumerate(marked)}
-    _respell(model, fresh)
+    respell(model.graph, fresh)
     ports = {value.name for value in (*model.graph.input, *model.graph.output)}
     return {now: name for name, now in fresh.items() if now in ports}
 
@@ -33,7 +33,7 @@ def names_back(model: ModelProto, ports: Mapping[str, str]) -> None:
     if not ports:
         return
     taken = {name for graph in nested(model.graph) for name in _names(graph)} | {*ports.values()}
-    _respell(model, {**ports, **{name: _free(name, taken) for name in ports.values()}})
+    respell(model.graph, {**ports, **{name: _free(name, taken) for name in ports.values()}})
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -48,16 +48,16 @@ def _names(graph: GraphProto) -> Iterator[str]:
         yield from node.output
 
 
-def _respell(model: ModelProto, names: Mapping[str, str]) -> None:
+def respell(graph: GraphProto, names: Mapping[str, str]) -> None:
     """Every tensor that has one of `names` gets the other, wherever it is made or read."""
     if not names:
         return
-    for graph in nested(model.graph):
-        held: list[Any] = [*graph.input, *graph.output, *graph.initializer, *graph.value_info]
+    for found in nested(graph):
+        held: list[Any] = [*found.input, *found.output, *found.initializer, *found.value_info]
         for one in held:
             if one.name in names:
                 one.name = names[one.name]
-        for node in graph.node:
+        for node in found.node:
             _replaced(node.input, names)
             _replaced(node.output, names)
 

@@ -89,7 +89,12 @@ def set_static_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]]) ->
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param in symbols:
                 dim.dim_value = symbols[dim.dim_param]
-    found = tensor_shapes(model, DEFAULT)
+    set_output_shapes(model, DEFAULT)
+
+
+def set_output_shapes(model: ModelProto, limits: Limits = WRITTEN) -> None:
+    """Gives the outputs the shapes that are inferred, where they are."""
+    found = tensor_shapes(model, limits)
     for value in model.graph.output:
         shape = found.get(value.name, shape_of(value))
         value.type.CopyFrom(helper.make_tensor_type_proto(shape.dtype, shape.dims))

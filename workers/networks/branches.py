@@ -1,0 +1,91 @@
+"""Branches that are known beforehand: PyTorch exports x.squeeze(1) with an If that asks for a size; sizes are fixed here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnx import GraphProto, ModelProto, NodeProto, helper
+
+from workers.networks.errors import NetworkError
+from workers.networks.folding import fold_constants
+from workers.networks.graph import Weights, attribute, rewrite, told
+from workers.networks.names import respell
+from workers.networks.shape import TensorShape
+from workers.networks.shapes import set_output_shapes, tensor_shapes
+from workers.networks.structure import STANDARD
+from workers.networks.subgraphs import nested
+
+_OF_ANY_SIZE = frozenset({"If", "Identity", "Reshape", "Shape", "Size"})
+"""Operators that TVM has programs for where nobody knows the size of what they read."""
+
+
+def chosen_branches(model: ModelProto) -> str | None:
+    """The operators of the branch that is taken stand in an If's place, where constants decide. Raises NetworkError where
+    values do and the sizes of what is computed with depend on them."""
+    graph, opened = model.graph, 0
+    while any(_is_if(node) for node in graph.node):
+        fold_constants(model)
+        weights = Weights(graph)
+        found = rewrite(graph, lambda node: _opened(node, weights, graph))  # noqa: B023 - called at once
+        if not found:
+            _refuse_sizes(model)
+            break
+        opened += found
+    if opened:
+        set_output_shapes(model)
+    return told(
+        opened,
+        "If was replaced by the branch that is always taken",
+        "Ifs were replaced by the branches that are always taken",
+    )
+
+
+def _is_if(node: NodeProto) -> bool:
+    return bool(node.op_type == "If" and node.domain in STANDARD)
+
+
+def _opened(node: NodeProto, weights: Weights, graph: GraphProto) -> list[NodeProto]:
+    """A branch's operators, its constants being put into `graph`; none where values decide."""
+    if not _is_if(node) or node.input[0] not in weights:
+        return []
+    branch = GraphProto()
+    branch.CopyFrom(attribute(node, "then_branch" if weights.get(node.input[0]).any() else "else_branch"))
+    respell(branch, {name: f"{node.output[0]}__branch_{name}" for name in _own(branch)})
+    graph.initializer.extend(branch.initializer)
+    handed = [
+        helper.make_node("Identity", [made.name], [result])
+        for made, result in zip(branch.output, node.output, strict=True)
+        if result
+    ]
+    return [*branch.node, *handed]
+
+
+def _own(branch: GraphProto) -> set[str]:
+    """What is named in it, not what it reads from outside: another branch may have the same names."""
+    names: set[str] = set()
+    for graph in nested(branch):
+        names.update(value.name for value in graph.input)
+        names.update(tensor.name for tensor in graph.initializer)
+        names.update(name for node in graph.node for name in node.output if name)
+    return names
+
+
+def _refuse_sizes(model: ModelProto) -> None:
+    shapes = tensor_shapes(model)
+    computed = {name for g in nested(model.graph) for n in g.node if n.op_type not in _OF_ANY_SIZE for name in n.input}
+    for node in model.graph.node:
+        if _is_if(node) and not computed.isdisjoint(_sized_by_values(node, shapes)):
+            reason = "its branches make tensors of different sizes, and which of them is taken depends on values"
+            instead = "export the network with one of them, or with branches of one size"
+            raise NetworkError(f"If {node.name or node.output[0]}", reason, instead)
+
+
+def _sized_by_values(node: NodeProto, shapes: Mapping[str, TensorShape]) -> list[str]:
+    """Outputs of which the branches make others."""
+    branches = (attribute(node, f"{word}_branch").output for word in ("then", "else"))
+    pairs = ([shapes.get(value.name) for value in values] for values in zip(*branches, strict=True))
+    return [
+        result
+        for result, (one, other) in zip(node.output, pairs, strict=True)
+        if one and other and None not in (one.static, other.static) and one.static != other.static
+    ]
