@@ -325,6 +325,21 @@ def test_domains_that_no_operator_uses_are_let_in(tmp_path: Path) -> None:
     load(path)
 
 
+@pytest.mark.parametrize("declared", [["ai.onnx"], [""], ["", "ai.onnx"]], ids=["so", "plain", "both"])
+def test_the_other_name_of_onnx_is_taken_as_onnx_runtime_does(tmp_path: Path, declared: list[str]) -> None:
+    inside = helper.make_node("Neg", ["a"], ["b"], domain="ai.onnx")
+    opsets = [helper.make_opsetid(domain, 17) for domain in declared]
+    model = chain(*within_if("ai.onnx"), helper.make_node("Minus", ["x"], ["m"], domain="my"))
+    model.functions.append(helper.make_function("my", "Minus", ["a"], ["b"], [inside], opsets))
+    del model.opset_import[:]
+    model.opset_import.extend([*opsets, helper.make_opsetid("my", 1)])
+    path = tmp_path / "named.onnx"
+    path.write_bytes(model.SerializeToString())
+    loaded = load(path)
+    assert [one.domain for one in loaded.opset_import] == ["", "my"]
+    assert "ai.onnx" not in str(loaded)
+
+
 def test_unknown_operators_domains_and_versions_are_refused(tmp_path: Path) -> None:
     good = helper.make_node("Relu", ["x"], ["y"])
     assert "NoSuch" in refused(tmp_path, chain(helper.make_node("NoSuch", ["x"], ["y"])))

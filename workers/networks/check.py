@@ -13,7 +13,7 @@ from workers.networks.errors import NetworkError, one_line, shown
 from workers.networks.limits import DEFAULT, Limits
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import STANDARD, check_structure
-from workers.networks.subgraphs import nested
+from workers.networks.subgraphs import nested, subgraphs
 from workers.networks.upload import check_file
 from workers.networks.wire import BROKEN, Walk
 
@@ -34,6 +34,7 @@ def load(path: str | Path, limits: Limits = DEFAULT) -> ModelProto:
     except Exception as error:  # DecodeError lives in a private place of protobuf and differs by implementation
         raise NetworkError("the file", f"this is not an ONNX file ({error})", BROKEN) from error
     del content
+    _name_standard_alike(model)
     check_structure(model, limits)
     try:
         onnx.checker.check_model(_with_output_shapes(skeleton(model)))
@@ -42,6 +43,25 @@ def load(path: str | Path, limits: Limits = DEFAULT) -> ModelProto:
         raise _unknown(model) or _refused(str(error)) from error
     tensor_shapes(model, limits)
     return model
+
+
+def _name_standard_alike(model: ModelProto) -> None:
+    """The domain of ONNX's own operators has two names, of which onnx's checker takes the empty one alone."""
+    plain, other = STANDARD
+    for holder in (model, *model.functions):
+        named = {opset.domain for opset in holder.opset_import}
+        for place in reversed(range(len(holder.opset_import))):
+            if holder.opset_import[place].domain == other and plain in named:
+                del holder.opset_import[place]
+            elif holder.opset_import[place].domain == other:
+                holder.opset_import[place].domain = plain
+    for function in model.functions:
+        function.domain = plain if function.domain == other else function.domain
+    pending = [model.graph.node, *(function.node for function in model.functions)]
+    while pending:
+        for node in pending.pop():
+            node.domain = plain if node.domain == other else node.domain
+            pending += [graph.node for graph in subgraphs(node)]
 
 
 def _unknown(model: ModelProto) -> NetworkError | None:
