@@ -391,6 +391,59 @@ def masked_rows(kind: str, end: float) -> ModelProto:
     return model_of(nodes, {"x": [3, 5]}, {"y": [3]}, [constant("b", bound), constant("e", floats(end))], 17)
 
 
+def clipped() -> ModelProto:
+    """A Slice of nothing, joined to all, and twice so, in front of it and alone."""
+    nodes = [
+        helper.make_node("Slice", ["x", "two", "none", "none"], ["s"]),
+        helper.make_node("Reshape", ["s", "sizes"], ["r"]),
+        helper.make_node("Concat", ["r", "x", "x"], ["c"], axis=0),
+        helper.make_node("Concat", ["c", "s"], ["y"], axis=0),
+    ]
+    named = {"two": integers(2), "none": integers(0), "sizes": integers(0, 5)}
+    weights = [constant(name, values) for name, values in named.items()]
+    return model_of(nodes, {"x": [4, 5]}, {"y": None}, weights)
+
+
+def parted(sizes: list[int], joined: list[int], between: str = "Identity") -> ModelProto:
+    """A Split of x, of which some parts are joined in this order."""
+    parts = [f"part{place}" for place in range(len(sizes))]
+    nodes = [
+        helper.make_node("Split", ["x", "s"], parts, axis=-1, name="the one"),
+        *(helper.make_node(between, [part], [f"{part}b"]) for part in parts),
+        helper.make_node("Concat", [f"{parts[place]}b" for place in joined], ["y"], axis=1),
+    ]
+    shape = {"x": [2, sum(sizes)]}, {"y": [2, sum(sizes[place] for place in joined)]}
+    return model_of(nodes, *shape, [constant("s", integers(*sizes))])
+
+
+def joined_with_nothing(kind: str, shape: list[int], *inputs: Any, outputs: tuple[str, ...] = ("n",)) -> ModelProto:
+    """An operator that makes an empty tensor in front of x."""
+    names = [f"w{place}" for place in range(len(inputs))]
+    nodes = [
+        helper.make_node(kind, ["x", *names], outputs),
+        helper.make_node("Concat", ["n", "x"], ["y"], axis=1),
+    ]
+    return model_of(nodes, {"x": shape}, {"y": shape}, [constant(n, v) for n, v in zip(names, inputs, strict=True)])
+
+
+def read_by_nobody() -> ModelProto:
+    """A Slice of nothing, read by an operator that nothing reads."""
+    model = clipped()
+    del model.graph.node[2:]
+    model.graph.node.append(helper.make_node("Relu", ["x"], ["y"]))
+    return model
+
+
+EMPTY: dict[str, Callable[[], ModelProto]] = {
+    "nothing, joined": clipped,
+    "nothing, read by nobody": read_by_nobody,
+    "nothing in front": lambda: parted([0, 3], [0, 1]),
+    "nothing in between": lambda: parted([1, 0, 3], [2, 1, 0], "Tanh"),
+    "nothing in front, one read": lambda: parted([0, 2, 3], [1]),
+    "nothing of TopK": lambda: joined_with_nothing("TopK", [2, 3], integers(0), outputs=("n", "i")),
+    "nothing of Expand": lambda: joined_with_nothing("Expand", [2, 1], integers(2, 0)),
+}
+
 EXTREME: dict[str, Callable[[], ModelProto]] = {
     "ArgMax of the last": last_of_equals,
     "ArgMax of zeros": lambda: masked("ArgMax", 0.0, TensorProto.UINT8),
@@ -420,19 +473,6 @@ def found(dtype: int) -> ModelProto:
     model = whole("TopK", dtype, integers(3))
     model.graph.node[-2].output.append("places")
     return model
-
-
-def clipped() -> ModelProto:
-    """A Slice of nothing, joined to all, and twice so, in front of it and alone."""
-    nodes = [
-        helper.make_node("Slice", ["x", "two", "none", "none"], ["s"]),
-        helper.make_node("Reshape", ["s", "sizes"], ["r"]),
-        helper.make_node("Concat", ["r", "x", "x"], ["c"], axis=0),
-        helper.make_node("Concat", ["c", "s"], ["y"], axis=0),
-    ]
-    named = {"two": integers(2), "none": integers(0), "sizes": integers(0, 5)}
-    weights = [constant(name, values) for name, values in named.items()]
-    return model_of(nodes, {"x": [4, 5]}, {"y": None}, weights)
 
 
 WHOLE: dict[str, Callable[[], ModelProto]] = {
@@ -534,7 +574,7 @@ FORMS = {
     **WHOLE,
     **NORMALIZED,
     **SYMMETRIC,
-    "nothing, joined": clipped,
+    **EMPTY,
     **OLD,
     **EMPTY_SCALES,
     **PADDED,

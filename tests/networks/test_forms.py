@@ -169,6 +169,15 @@ def cut() -> ModelProto:
     return model_of(nodes, {"x": [4, 5]}, {"y": None}, weights)
 
 
+def parted() -> ModelProto:
+    nodes = [
+        helper.make_node("Split", ["x", "s"], ["a", "b"], axis=1, name="the one"),
+        helper.make_node("ReduceSum", ["a"], ["r"]),
+        helper.make_node("Add", ["b", "r"], ["y"]),
+    ]
+    return model_of(nodes, {"x": [2, 3]}, {"y": None}, [constant("s", forms.integers(0, 3))])
+
+
 def sized_by_values() -> ModelProto:
     """What an If that x decides about leaves of x is computed with."""
     model = forms.squeezed_where_one()
@@ -198,6 +207,7 @@ def sized_by_values() -> ModelProto:
             forms.whole("ReduceLogSumExp", TensorProto.INT64, axes=[1]),
             "ReduceLogSumExp the one: it is a logarithm of whole numbers",
         ),
+        (parted(), "Split the one: a part of it has no elements"),
         (sized_by_values(), "If the one: its branches make tensors of different sizes"),
         (forms.sparse(sides=1 << 15), "w: it is sparse, and sparse weights would be more than .* export the network"),
     ],
@@ -211,6 +221,7 @@ def sized_by_values() -> ModelProto:
         "nothing",
         "logarithm",
         "logarithm of powers",
+        "part",
         "sizes",
         "sparse",
     ],
