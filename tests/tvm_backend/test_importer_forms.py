@@ -133,3 +133,35 @@ def test_what_cannot_be_imported_is_refused_by_its_own_name_also_inside_of_branc
     model = model_of([node], {"x": [2, 2]}, {"y": None}, [constant("c", np.asarray(True))])
     with pytest.raises(NetworkError, match=words):
         import_network(model, {"x": [2, 2]}, tvm.target.Target(target()))
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["main", "branch"])
+def test_the_operator_that_the_frontend_fails_at_is_named(within: bool) -> None:
+    import tvm
+
+    from workers.tvm_backend.importer import ImportFailed, import_network
+
+    lacking = helper.make_node("Attention", ["x"], ["b"], domain="com.microsoft", name="lacking")
+    branches = forms.branches([lacking], [helper.make_node("Relu", ["x"], ["b"])], [2, 2, 2])
+    node = helper.make_node("If", ["c"], ["b"], name="around", **branches) if within else lacking
+    model = model_of([node], {"x": [2, 2, 2]}, {"b": [2, 2, 2]}, [constant("c", np.asarray(True))])
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    with pytest.raises(ImportFailed, match="TVM cannot import this network: Attention lacking: KeyError 'num_heads'"):
+        import_network(model, {"x": [2, 2, 2]}, tvm.target.Target(target()))
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("Traceback:\n  above\nthe reason\n.\n"), "the reason"),
+        (KeyError("w"), "KeyError 'w'"),
+        (KeyError("ir.Op(span=None, ty=None)"), "KeyError"),
+        (ValueError("no rule for\nir.Op(\n  span=None,\n  ty=None)"), "no rule for"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+)
+def test_the_reason_is_a_line_of_words(error: Exception, line: str) -> None:
+    target()
+    from workers.tvm_backend.importer import last_line
+
+    assert last_line(error) == line

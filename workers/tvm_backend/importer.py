@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx
 
+from workers.networks.errors import shown
 from workers.networks.graph import operator_types
 from workers.networks.importable import check_operators
 from workers.tvm_backend import (
@@ -132,7 +134,17 @@ def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRMod
     try:
         return from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
     except Exception as error:
-        raise ImportFailed(f"TVM cannot import this network: {last_line(error)}") from error
+        raise ImportFailed(f"TVM cannot import this network: {_converted(error)}{last_line(error)}") from error
+
+
+def _converted(error: Exception) -> str:
+    """The operator at which TVM's frontend was, which its errors do not name."""
+    named = ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        node = frame.f_locals.get("node")
+        if isinstance(node, onnx.NodeProto):  # those of an inner graph come last
+            named = f"{node.op_type} {shown(node.name or node.output[0])}: "
+    return named
 
 
 def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
@@ -183,9 +195,10 @@ def _fused(legalized: dict[str, Any]) -> list[tvm.transform.Pass]:
 
 
 def last_line(error: Exception) -> str:
-    """Of what TVM says, the line that names the reason."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__)[:300]
+    """Of what TVM says, the line that names the reason, and nothing of its list of operators; else the kind of error."""
+    lines = [line.strip() for line in str(error).partition("ir.Op(")[0].splitlines()]
+    said = next((line[:300] for line in reversed(lines) if any(map(str.isalnum, line))), "")
+    return said if said and not isinstance(error, KeyError) else f"{type(error).__name__} {said}".strip()
 
 
 def calls(mod: tvm.IRModule) -> list[str]:
