@@ -488,6 +488,36 @@ WHOLE: dict[str, Callable[[], ModelProto]] = {
     "PRelu of int64": lambda: whole("PRelu", TensorProto.INT64, integers(-3)),
     "PRelu of uint32": lambda: whole("PRelu", TensorProto.UINT32, np.asarray([3], np.uint32)),
 }
+
+
+def scaled_and_moved_alike() -> ModelProto:
+    """By the same numbers."""
+    node = helper.make_node("LayerNormalization", ["x", "w", "w"], ["y"], axis=1)
+    return model_of([node], {"x": [2, 4, 6]}, {"y": None}, [constant("w", drawn(6))])
+
+
+def twice_normalised() -> ModelProto:
+    """What comes between has the size that the first one has."""
+    nodes = [
+        helper.make_node("MeanVarianceNormalization", ["x"], ["m"]),
+        helper.make_node("Relu", ["m"], ["r"]),
+        helper.make_node("MeanVarianceNormalization", ["r"], ["y"]),
+    ]
+    return model_of(nodes, {"x": [6, 7]}, {"y": [6, 7]}, [])
+
+
+def as_doubles(kind: str, opset: int, *inputs: Any, **attributes: Any) -> ModelProto:
+    """One operator on float64 from x."""
+    names = [f"w{place}" for place in range(len(inputs))]
+    nodes = [
+        helper.make_node("Cast", ["x"], ["d"], to=TensorProto.DOUBLE),
+        helper.make_node(kind, ["d", *names], ["o"], name="the one", **attributes),
+        helper.make_node("Cast", ["o"], ["y"], to=TensorProto.FLOAT),
+    ]
+    weights = [constant(name, values.astype(np.float64)) for name, values in zip(names, inputs, strict=True)]
+    return model_of(nodes, {"x": [2, 4, 6]}, {"y": None}, weights, opset)
+
+
 NORMALIZED: dict[str, Callable[[], ModelProto]] = {
     **{
         f"LayerNormalization of {axis}, scaled by {list(scale.shape)}": lambda axis=axis, scale=scale, rest=rest: one(  # type: ignore[misc]
@@ -501,12 +531,22 @@ NORMALIZED: dict[str, Callable[[], ModelProto]] = {
             (-1, drawn(4, 6), [drawn(4, 6, seed=1)]),
         )
     },
+    "LayerNormalization of one scale and bias": lambda: scaled_and_moved_alike(),
+    "LayerNormalization of float64": lambda: as_doubles("LayerNormalization", 17, drawn(6), drawn(6, seed=1), axis=1),
+    "LayerNormalization of float64, newer": lambda: as_doubles("LayerNormalization", 18, drawn(4, 6), axis=-2),
+    **{
+        f"RMSNormalization of {axis}, scaled by {list(scale.shape)}": lambda axis=axis, scale=scale: one(  # type: ignore[misc]
+            "RMSNormalization", [2, 4, 6], 23, 1 + scale, axis=axis
+        )
+        for axis, scale in ((-2, drawn(6)), (1, drawn(1)), (0, drawn(2, 4, 6)), (-3, drawn(6)), (-1, drawn(4, 6)))
+    },
     **{
         f"MeanVarianceNormalization of {len(shape)} axes": lambda shape=shape: model_of(  # type: ignore[misc]
             [helper.make_node("MeanVarianceNormalization", ["x"], ["y"])], {"x": shape}, {"y": shape}, []
         )
         for shape in ([6, 7], [2, 4, 9], [2, 4, 5, 5])
     },
+    "MeanVarianceNormalization of another": twice_normalised,
 }
 SYMMETRIC: dict[str, Callable[[], ModelProto]] = {
     f"Resize half_pixel_symmetric {mode} by {word}": lambda mode=mode, given=given: one(  # type: ignore[misc]

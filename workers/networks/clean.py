@@ -21,7 +21,13 @@ from workers.networks.graph import operator_types, prune, told
 from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
 from workers.networks.names import names_apart, names_back
-from workers.networks.normalizations import axes_that_there_are, whole_layer_normalizations, whole_skip_normalizations
+from workers.networks.normalizations import (
+    axes_that_there_are,
+    long_layer_normalizations,
+    normalizations_behind_an_axis,
+    whole_layer_normalizations,
+    whole_skip_normalizations,
+)
 from workers.networks.opsets import casts_by_type, raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
 from workers.networks.pads import explicit_pads
@@ -72,7 +78,9 @@ PASSES: tuple[Pass, ...] = (
     # The sizes of what stands behind operators that are ONNX Runtime's own are known from here on.
     drop_empty_parts,
     transforms_to_products,
+    long_layer_normalizations,
     whole_layer_normalizations,
+    normalizations_behind_an_axis,
     axes_that_there_are,
     whole_resizes,
     explicit_pads,

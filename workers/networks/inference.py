@@ -29,8 +29,8 @@ _FOLLOWED = frozenset(
     "Max Min Mod Mul Neg NonZero Not Or Range ReduceProd Reshape Slice Sqrt Squeeze Sub Transpose Unsqueeze Where".split()
 )
 _MOST_FOLLOWED = 20_000
-LIKE_FIRST = frozenset({"BiasGelu", "FastGelu", "Gelu", "SkipLayerNormalization"})
-"""ONNX Runtime's operators, of which ONNX has no schema, that TVM imports."""
+LIKE_FIRST = frozenset({"BiasGelu", "FastGelu", "Gelu", "MeanVarianceNormalization", "SkipLayerNormalization"})
+"""ONNX Runtime's operators, of which ONNX has no schema, that TVM imports, and one whose schema knows no size by itself."""
 
 
 class Inference:
@@ -80,9 +80,11 @@ class Inference:
 
     def _inferred(self, node: NodeProto) -> dict[str, TensorShape]:
         """What the operator's schema says; nothing where it does not fit or is not known."""
+        if node.op_type in LIKE_FIRST and (like := self._like_first(node)):
+            return like
         schema = self._schema(node)
         if schema is None:
-            return self._like_first(node) if node.op_type in LIKE_FIRST else {}
+            return {}
         names = [name for name in node.input if name in self.shapes]
         types = {name: _type(self.shapes[name]) for name in names}
         data = {name: numpy_helper.from_array(self._values[name], name) for name in names if name in self._values}

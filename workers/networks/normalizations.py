@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.errors import NetworkError
 from workers.networks.graph import Weights, attribute, operator_types, rewrite, set_attributes, told, uses
+from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
+LAYER, SQUARES = "LayerNormalization", "RMSNormalization"
 SKIPPING = "SkipLayerNormalization"
 GAMMA, BETA, BIAS = 2, 3, 4
 """Places of inputs; the last two may be left out."""
 SUM = 3
 """Place of the output that has what was added up; before it are a mean and a deviation for training."""
+_AXES_BY_INPUT = 18
+"""Operator set from which on ReduceMean reads its axes."""
 _PICTURE = (0, 2, 3)
 """Axes of a MeanVarianceNormalization that names none."""
 
@@ -60,15 +65,53 @@ def _whole(node: NodeProto, weights: Weights, read: Counter[str]) -> list[NodePr
     return [node, *sums]
 
 
+def long_layer_normalizations(model: ModelProto) -> str | None:
+    """LayerNormalizations of float64 become the operators that define them: TVM's program is of float32 and float16 alone."""
+    if LAYER not in operator_types(model):
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+    by_input = opset(model) >= _AXES_BY_INPUT
+
+    def written_out(node: NodeProto) -> list[NodeProto]:
+        shape = shapes.get(node.input[0]) if node.op_type == LAYER else None
+        if shape is None or shape.dims is None or shape.dtype != TensorProto.DOUBLE:
+            return []
+        rank, result = len(shape.dims), node.output[0]
+        mean, rest, squares, variance, least, deviation, last = (
+            f"{result}__{word}" for word in ("mean", "rest", "squares", "variance", "least", "deviation", "normal")
+        )
+        axes = np.arange(attribute(node, "axis", -1) % rank, rank, dtype=np.int64)
+        along = [weights.put(f"{result}__axes", axes)] if by_input else []
+        given = {} if by_input else {"axes": axes.tolist()}
+        epsilon = weights.put(f"{result}__epsilon", np.asarray(attribute(node, "epsilon", 1e-5), np.float64))
+        return [
+            helper.make_node("ReduceMean", [node.input[0], *along], [mean], **given),
+            helper.make_node("Sub", [node.input[0], mean], [rest]),
+            helper.make_node("Mul", [rest, rest], [squares]),
+            helper.make_node("ReduceMean", [squares, *along], [variance], **given),
+            helper.make_node("Add", [variance, epsilon], [least]),
+            helper.make_node("Sqrt", [least], [deviation]),
+            helper.make_node("Div", [rest, deviation], [last]),
+            *_scaled(last, [name for name in node.input[1:] if name], result),
+        ]
+
+    written = rewrite(model.graph, written_out)
+    return told(
+        written,
+        "layer normalisation of float64 was written by others",
+        "layer normalisations of float64 were written by others",
+    )
+
+
 def whole_layer_normalizations(model: ModelProto) -> str | None:
     """Scale and bias have a number for all that is normalised together: TVM takes its axes from their rank. What is spread out
     over those, or lies along other axes, is multiplied and added behind it."""
-    if "LayerNormalization" not in operator_types(model):
+    if not operator_types(model) & {LAYER, SQUARES}:
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
 
     def split(node: NodeProto) -> list[NodeProto]:
-        shape = shapes.get(node.input[0]) if node.op_type == "LayerNormalization" else None
+        shape = shapes.get(node.input[0]) if node.op_type in (LAYER, SQUARES) else None
         if shape is None or shape.static is None:
             return []
         given = [name for name in node.input[1:] if name]
@@ -78,24 +121,51 @@ def whole_layer_normalizations(model: ModelProto) -> str | None:
         result, last = node.output[0], f"{node.output[0]}__normal"
         one = np.ones(wanted, helper.tensor_dtype_to_np_dtype(shape.dtype))
         node.input[:], node.output[0] = [node.input[0], weights.put(f"{result}__ones", one)], last
-        nodes = [node]
-        for kind, name in zip(("Mul", "Add"), given, strict=False):
-            nodes.append(helper.make_node(kind, [last, name], [f"{result}__{kind}" if name != given[-1] else result]))
-            last = nodes[-1].output[0]
-        return nodes
+        return [node, *_scaled(last, given, result)]
 
     written = rewrite(model.graph, split)
     return told(written, "layer normalisation was scaled behind it", "layer normalisations were scaled behind them")
 
 
+def _scaled(normal: str, given: Sequence[str], result: str) -> list[NodeProto]:
+    """`normal` times the scale, and plus the bias where one is given too."""
+    product = result if len(given) == 1 else f"{result}__Mul"
+    nodes = [helper.make_node("Mul", [normal, given[0]], [product])]
+    return nodes + [helper.make_node("Add", [product, bias], [result]) for bias in given[1:]]
+
+
+def normalizations_behind_an_axis(model: ModelProto) -> str | None:
+    """A RMSNormalization of all its axes gets one of 1 in front: TVM's program has no place for a sum that has none."""
+    if SQUARES not in operator_types(model):
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+
+    def moved(node: NodeProto) -> list[NodeProto]:
+        shape = shapes.get(node.input[0]) if node.op_type == SQUARES else None
+        if shape is None or not shape.dims or attribute(node, "axis", -1) % len(shape.dims):
+            return []
+        source, result = node.input[0], node.output[0]
+        first = weights.put(f"{result}__first", np.asarray([0]))
+        node.input[0], node.output[0] = f"{result}__framed", f"{result}__normal_framed"
+        set_attributes(node, axis=1)
+        return [
+            helper.make_node("Unsqueeze", [source, first], [node.input[0]]),
+            node,
+            helper.make_node("Squeeze", [node.output[0], first], [result]),
+        ]
+
+    written = rewrite(model.graph, moved)
+    return told(written, "normalisation of all axes got one in front", "normalisations of all axes got one in front")
+
+
 def axes_that_there_are(model: ModelProto) -> str | None:
     """MeanVarianceNormalization names the axes that it looks over, of those that its tensor has: ones that it does not name are
-    a picture's, and nobody would know what size comes out."""
+    a picture's."""
     if "MeanVarianceNormalization" not in operator_types(model):
         return None
-    rewritten = 0
+    rewritten, shapes = 0, tensor_shapes(model)
     for node in model.graph.node:
-        shape = tensor_shapes(model).get(node.input[0]) if node.op_type == "MeanVarianceNormalization" else None
+        shape = shapes.get(node.input[0]) if node.op_type == "MeanVarianceNormalization" else None
         if shape is None or shape.dims is None:
             continue
         axes = attribute(node, "axes")
