@@ -82,6 +82,7 @@ def test_something_else_than_protobuf_is_refused(tmp_path: Path, content: bytes)
         ("FancyOp", "", 9, "The node that makes y: it uses FancyOp, which"),
         ("HardSwish", "n3", 9, "not an ONNX operator of opset 9; export the network with opset 14 or newer"),
         ("Upsample", "n3", 13, "not an ONNX operator of opset 13; export the network with opset 9 or older"),
+        ("GroupNormalization", "n3", 18, "not an ONNX operator of opset 18; export the network with opset 21 or newer"),
     ],
 )
 def test_an_operator_that_onnx_does_not_have_is_named_with_its_node(

@@ -82,10 +82,10 @@ def _unknown(model: ModelProto) -> NetworkError | None:
 
 def _instead(operator: str, version: int) -> str:
     schemas = [one for one in onnx.defs.get_all_schemas_with_history() if (one.name, one.domain) == (operator, "")]
-    if gone := [one.since_version for one in schemas if one.deprecated and one.since_version <= version]:
+    if newer := [one.since_version for one in schemas if not one.deprecated and one.since_version > version]:
+        return f"export the network with opset {min(newer)} or newer"
+    if gone := [one.since_version for one in schemas if one.deprecated]:
         return f"export the network with opset {min(gone) - 1} or older"
-    if schemas:
-        return f"export the network with opset {min(one.since_version for one in schemas)} or newer"
     return "replace it by standard ONNX operators in the network, and export it again"
 
 
