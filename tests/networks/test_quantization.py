@@ -241,6 +241,45 @@ def test_blocks_of_four_bit_weights_are_dequantised_once() -> None:
     assert kinds(result) == {"MatMul"}
 
 
+def test_four_bit_weights_of_a_constant_operator_are_taken() -> None:
+    import ml_dtypes
+
+    stored = np.random.default_rng(0).integers(-8, 8, (64, 32)).astype(ml_dtypes.int4)
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=constant("", stored)),
+        helper.make_node("DequantizeLinear", ["w", "s"], ["r"]),
+        helper.make_node("MatMul", ["x", "r"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [4, 64]}, {"y": [4, 32]}, [constant("s", np.float32(0.1))], 21)
+    inspect_model(model)
+    x = np.random.default_rng(1).standard_normal((4, 64)).astype(np.float32)
+    wanted = x @ (stored.astype(np.float32) * np.float32(0.1))
+    for simplifier in (None, lambda same: same):
+        result, _ = clean(deepcopy(model), {}, simplifier)
+        assert kinds(result) == {"MatMul"}
+        assert np.allclose(outputs(result, {"x": x})["y"], wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("bias", [[0.5, 0.3], [0.5, 0.0]], ids=["all of it", "nothing"])
+def test_a_scale_of_0_leaves_the_bias(bias: list[float]) -> None:
+    """Of a channel whose weights were all 0 when it was quantised."""
+    weights = [
+        *(constant("s", np.float32(0.05)), constant("z", np.uint8(120)), constant("b", np.float32(bias))),
+        *(constant("w", np.ones((2, 3, 1, 1), np.int8)), constant("wz", np.zeros(2, np.int8))),
+        constant("ws", np.float32([0.01, 0])),
+    ]  # fmt: skip
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["r"]),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["v"], axis=0),
+        helper.make_node("Conv", ["r", "v", "b"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [1, 3, 4, 4]}, {"y": [1, 2, 4, 4]}, weights)
+    values = {"x": np.random.default_rng(0).standard_normal((1, 3, 4, 4)).astype(np.float32)}
+    result, _ = clean(deepcopy(model), {})
+    assert np.allclose(outputs(result, values)["y"], outputs(model, values)["y"], atol=1e-5)
+
+
 def layer(*before: onnx.NodeProto, stored: NDArray[Any], scale: NDArray[Any], axis: int) -> ModelProto:
     """Quantised rows times weights that operators `before` make of the dequantised w: as r."""
     weights = [

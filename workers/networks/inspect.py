@@ -87,7 +87,7 @@ def inspect_model(model: ModelProto) -> Inspection:
     _check_ports(model)
     _check_sizes(model)
     shapes = tensor_shapes(model)
-    check_types(model, shapes, opset(model))
+    check_types(model, shapes)
     inputs = tuple(_port(value) for value in real_inputs(model))
     dynamic = _dynamic(inputs)
     outputs = tuple(_port(value, shapes.get(value.name)) for value in model.graph.output)

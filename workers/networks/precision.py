@@ -19,8 +19,6 @@ INTEGER_OPERATORS = frozenset(
 ROUNDING = frozenset({"QuantizeLinear", "DynamicQuantizeLinear"}) | INTEGER_OPERATORS
 """Operators that round to a quantisation step. DequantizeLinear alone does not: weights that are stored as integers are
 constants like any others."""
-OLDEST_QUANTIZED = 11
-"""Rounding to the nearest even integer is an operator from this operator set on."""
 TAKEN = frozenset(
     int(kind)
     for kind in (
@@ -32,6 +30,14 @@ WEIGHTS_ONLY = frozenset({int(TensorProto.INT4), int(TensorProto.UINT4)})
 """Taken as constants that are dequantised."""
 _PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 
+_OF_TEXT = (
+    "networks that read or make text cannot be tuned: TVM computes with numbers alone",
+    "export the network behind its tokeniser, with numbers in place of words, and do the rest outside",
+)
+_OF_OTHERS = (
+    "networks in these numbers cannot be run here: ONNX Runtime's CPU kernels, which are the reference, lack them",
+    "export the network in float32, float16 or 8-bit integers",
+)
 _COMPUTED = {
     "float16": "float16 is computed as float32, inputs and outputs stay float16: sums of halves lose most of their digits",
     "quantised": "quantised integers are computed exactly: as whole numbers of 8 or 16 bits where this processor multiplies "
@@ -39,24 +45,17 @@ _COMPUTED = {
 }
 
 
-def check_types(model: ModelProto, shapes: Mapping[str, TensorShape], opset: int) -> None:
+def check_types(model: ModelProto, shapes: Mapping[str, TensorShape]) -> None:
     """NetworkError for a tensor whose numbers neither TVM nor the reference compute with."""
     constants = {tensor.name for tensor in model.graph.initializer}
+    constants |= {name for node in model.graph.node if node.op_type == "Constant" for name in node.output}
     for name, shape in shapes.items():
         if shape.dtype in TAKEN or shape.dtype == TensorProto.UNDEFINED:
             continue
         if shape.dtype in WEIGHTS_ONLY and name in constants:
             continue
         raise NetworkError(
-            f"{name}: {_named(shape.dtype)}",
-            "networks in these numbers cannot be run here: ONNX Runtime's CPU kernels, which are the reference, lack them",
-            "export the network in float32, float16 or 8-bit integers",
-        )
-    if opset < OLDEST_QUANTIZED and _quantized(model):
-        raise NetworkError(
-            f"opset {opset}",
-            f"a quantised network needs operator set {OLDEST_QUANTIZED} or newer",
-            "convert the network with onnx.version_converter and quantise it again",
+            f"{name}: {_named(shape.dtype)}", *(_OF_TEXT if shape.dtype == TensorProto.STRING else _OF_OTHERS)
         )
 
 

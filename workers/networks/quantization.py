@@ -213,7 +213,7 @@ class _Rules:
         return True
 
     def _bias(self, name: str, scale: Array) -> tuple[str] | None:
-        """A constant bias in units of the sum: the stored integers where they have its scale."""
+        """A constant bias in units of the sum: the stored integers where they have its scale. No unit of 0 makes one up."""
         known = self._scaled.get(name)
         if known is not None and known.integers in self._weights:
             if np.allclose(known.scale.reshape(-1), scale, rtol=1e-5, atol=0):
@@ -223,7 +223,10 @@ class _Rules:
             real = self._weights.get(name)
         else:
             return None
-        units = real.astype(np.float64) / (scale if scale.size > 1 else float(scale.reshape(())))
+        scale = scale if scale.size > 1 else scale.reshape(())
+        if np.any((scale == 0) & (real != 0)):
+            return None
+        units = real.astype(np.float64) / np.where(scale == 0, 1, scale)
         return (self._tensors.constant(f"{name}__units", units),)
 
     def _passing(self, node: NodeProto) -> bool:
