@@ -23,6 +23,7 @@ from workers.networks.graph import attribute, operator_types
 from workers.networks.inspect import opset
 from workers.networks.recurrent import STEPS
 from workers.networks.transforms import transforms_to_products
+from workers.networks.unfixed import refuse_unfixed_inputs
 
 GONE = set("Upsample LSTM GRU RNN Celu Attention Swish LpNormalization Gelu".split())
 
@@ -189,6 +190,14 @@ def sized_by_values() -> ModelProto:
     return model
 
 
+def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: Any) -> ModelProto:
+    """One operator that reads p, or what `before` makes of it as c."""
+    node = helper.make_node(kind, ["x", "c" if before else "p"], ["y"], name="the one", **attributes)
+    model = model_of([*before, node], {"x": [2, 6], "p": sizes}, {"y": None}, [constant("one", forms.integers(1))], 18)
+    model.graph.input[1].type.tensor_type.elem_type = TensorProto.INT64
+    return model
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [
@@ -210,26 +219,41 @@ def sized_by_values() -> ModelProto:
         (parted(), "Split the one: a part of it has no elements"),
         (sized_by_values(), "If the one: its branches make tensors of different sizes"),
         (forms.sparse(sides=1 << 15), "w: it is sparse, and sparse weights would be more than .* export the network"),
+        (
+            decided("CumSum", []),
+            "CumSum the one: inputs of the network decide on its axis, .*; make its axis a constant",
+        ),
+        (decided("ReduceMax", [1]), "ReduceMax the one: inputs of the network decide on its axes"),
+        (
+            decided("Pad", [4], helper.make_node("Add", ["p", "one"], ["c"])),
+            "Pad the one: inputs of the network decide on its pads",
+        ),
     ],
     ids=[
-        "mean",
-        "deviation",
-        "dropped",
-        "drops",
-        "trains",
-        "places",
-        "nothing",
-        "logarithm",
-        "logarithm of powers",
-        "part",
-        "sizes",
-        "sparse",
+        *("mean", "deviation", "dropped", "drops", "trains", "places", "nothing", "logarithm", "logarithm of powers"),
+        *("part", "sizes", "sparse", "axis", "axes", "pads"),
     ],
 )
 @pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
 def test_what_tvm_lacks_is_refused_by_name(model: ModelProto, words: str, simplifier: Any) -> None:
     with pytest.raises(NetworkError, match=words):
         clean(deepcopy(model), {}, simplifier)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        decided("Pad", ["N"], helper.make_node("Shape", ["p"], ["c"])),
+        decided("ReduceMax", [1], helper.make_node("CastLike", ["one", "p"], ["c"])),
+        decided("Slice", [1]),
+        decided("Pad", [4], helper.make_node("NonZero", ["p"], ["n"]), helper.make_node("Add", ["p", "one"], ["c"])),
+    ],
+    ids=["sizes", "a type", "taken", "has another reason"],
+)
+def test_what_inputs_do_not_decide_on_is_not_refused_for_it(model: ModelProto) -> None:
+    assert refuse_unfixed_inputs(model) is None
+    model.graph.node.append(helper.make_node("CumSum", ["x", "p"], ["unread"]))
+    assert refuse_unfixed_inputs(model) is None
 
 
 def test_outputs_of_training_that_nothing_reads_are_left_out() -> None:

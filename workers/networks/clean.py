@@ -55,6 +55,7 @@ from workers.networks.scattering import scattered_by_places
 from workers.networks.shapes import set_static_shapes
 from workers.networks.shuffling import shuffles_with_channels_last
 from workers.networks.transforms import transforms_to_products
+from workers.networks.unfixed import refuse_unfixed_inputs
 from workers.networks.unmade import refuse_unmade_outputs
 from workers.networks.whole_numbers import whole_numbers_as_others
 from workers.without import without
@@ -73,6 +74,7 @@ PASSES: tuple[Pass, ...] = (
     casts_by_type,
     fold_constants,
     refuse_unmade_outputs,
+    refuse_unfixed_inputs,
     drop_empty_resize_inputs,
     quantization_to_arithmetic,
     # The sizes of what stands behind operators that are ONNX Runtime's own are known from here on.

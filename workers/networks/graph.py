@@ -140,18 +140,25 @@ def told(number: int, one: str, many: str) -> str | None:
     return f"{number} {one if number == 1 else many}" if number else None
 
 
-def prune(model: ModelProto) -> tuple[int, int]:
-    """Drops operators, weights and intermediate shapes nobody reads; how many operators and weights went."""
-    graph = model.graph
+def live(graph: GraphProto) -> list[NodeProto]:
+    """Operators that the outputs of the network depend on, in their order."""
     read, kept = {value.name for value in graph.output}, list[NodeProto]()
     for node in reversed(graph.node):  # who reads comes behind
         if not read.isdisjoint(filter(None, node.output)):
             kept.append(node)
             read.update(node.input)
             read.update(name for inner in subgraphs(node) for name in _reads(inner))
+    return kept[::-1]
+
+
+def prune(model: ModelProto) -> tuple[int, int]:
+    """Drops operators, weights and intermediate shapes nobody reads; how many operators and weights went."""
+    graph = model.graph
+    kept = live(graph)
     gone = len(graph.node) - len(kept)
     if gone:
-        replace_nodes(graph, reversed(kept))
+        replace_nodes(graph, kept)
+    read = {*_reads(graph)}
     idle = [index for index, tensor in enumerate(graph.initializer) if tensor.name not in read]
     for index in reversed(idle):
         del graph.initializer[index]
