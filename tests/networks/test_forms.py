@@ -256,6 +256,13 @@ def test_what_inputs_do_not_decide_on_is_not_refused_for_it(model: ModelProto) -
     assert refuse_unfixed_inputs(model) is None
 
 
+def test_sizes_that_an_input_tells_and_the_network_says_are_taken() -> None:
+    model = decided("Reshape", [2])
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 4]))
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert "p" not in [value.name for value in result.graph.input]
+
+
 def test_outputs_of_training_that_nothing_reads_are_left_out() -> None:
     model = layer()
     model.graph.node[0].output.extend(["m", "d"])

@@ -74,7 +74,6 @@ PASSES: tuple[Pass, ...] = (
     casts_by_type,
     fold_constants,
     refuse_unmade_outputs,
-    refuse_unfixed_inputs,
     drop_empty_resize_inputs,
     quantization_to_arithmetic,
     # The sizes of what stands behind operators that are ONNX Runtime's own are known from here on.
@@ -105,6 +104,8 @@ PASSES: tuple[Pass, ...] = (
     # Once more: a Sum of one term leaves an Identity, and an output of the network may hide two in a row.
     drop_identities,
     fix_reshapes,
+    # The sizes of a Reshape are constant where those of its result are known.
+    refuse_unfixed_inputs,
     squeezed_axes_from_the_front,
     shuffles_with_channels_last,
     constants_to_full_rank,
