@@ -119,6 +119,11 @@ def test_a_range_of_the_sizes_is_taken(tmp_path: Path) -> None:
     assert inspected(places_of_a_row(), tmp_path / "network.onnx")["dynamic"]
 
 
+def test_what_is_divided_by_its_length_is_taken(tmp_path: Path) -> None:
+    node = helper.make_node("LpNormalization", ["x"], ["y"])
+    assert inspected(model_of([node], {"x": ["batch", 4]}, {"y": None}, []), tmp_path / "network.onnx")["dynamic"]
+
+
 @pytest.mark.tvm
 @pytest.mark.parametrize(
     ("model", "words"),

@@ -329,6 +329,7 @@ RECURRENT: dict[str, Callable[[], ModelProto]] = {
     "GRU": lambda: recurrent("GRU", state=True, direction="bidirectional"),
     "GRU of PyTorch": lambda: recurrent("GRU", "Y_h", direction="bidirectional", linear_before_reset=1),
     "RNN": lambda: recurrent("RNN", direction="reverse"),
+    "RNN of Relu": lambda: recurrent("RNN", direction="bidirectional", activations=["Relu", "Relu"]),
 }
 
 
@@ -377,8 +378,8 @@ def last_of_equals() -> ModelProto:
     return model_of(nodes, {"x": [2, 4, 9]}, {"y": None}, [], 13)
 
 
-def masked_rows(kind: str, end: float) -> ModelProto:
-    """Whether all of a row is masked, as an Attention asks."""
+def masked_rows(kind: str, end: float, *sizes: int) -> ModelProto:
+    """Whether all of a row is masked, as an Attention asks, of a constant of so many axes."""
     nodes = [
         helper.make_node("Greater", ["x", "b"], ["g"]),
         helper.make_node("Where", ["g", "x", "e"], ["w"]),
@@ -388,7 +389,9 @@ def masked_rows(kind: str, end: float) -> ModelProto:
         helper.make_node("Cast", ["q"], ["y"], to=TensorProto.FLOAT),
     ]
     bound = np.asarray([[9.0], [0.0], [9.0]], np.float32)
-    return model_of(nodes, {"x": [3, 5]}, {"y": [3]}, [constant("b", bound), constant("e", floats(end))], 17)
+    return model_of(
+        nodes, {"x": [3, 5]}, {"y": None}, [constant("b", bound), constant("e", np.full(sizes, end, np.float32))], 17
+    )
 
 
 def clipped() -> ModelProto:
@@ -449,12 +452,12 @@ EXTREME: dict[str, Callable[[], ModelProto]] = {
     "ArgMax of zeros": lambda: masked("ArgMax", 0.0, TensorProto.UINT8),
     "ArgMax of zeros, last": lambda: masked("ArgMax", 0.0, TensorProto.UINT8, select_last_index=1),
     "ArgMin of infinity": lambda: masked("ArgMin", float("inf"), TensorProto.FLOAT, keepdims=0),
-    "ReduceMax of a mask": lambda: masked_rows("ReduceMax", -float("inf")),
+    "ReduceMax of a mask": lambda: masked_rows("ReduceMax", -float("inf"), 1),
     "ReduceMin of a mask": lambda: masked_rows("ReduceMin", float("inf")),
 }
 
 
-def whole(kind: str, dtype: int, *inputs: Any, **attributes: Any) -> ModelProto:
+def whole(kind: str, dtype: int, *inputs: Any, opset: int = 17, **attributes: Any) -> ModelProto:
     """One operator on whole numbers from x, up to 10 in size."""
     names = [f"w{place}" for place in range(len(inputs))]
     nodes = [
@@ -465,7 +468,7 @@ def whole(kind: str, dtype: int, *inputs: Any, **attributes: Any) -> ModelProto:
         helper.make_node("Cast", ["o"], ["y"], to=TensorProto.FLOAT),
     ]
     weights = [constant("ten", floats(10)), *(constant(n, values) for n, values in zip(names, inputs, strict=True))]
-    return model_of(nodes, {"x": [4, 9]}, {"y": None}, weights)
+    return model_of(nodes, {"x": [4, 9]}, {"y": None}, weights, opset)
 
 
 def found(dtype: int) -> ModelProto:
@@ -475,6 +478,35 @@ def found(dtype: int) -> ModelProto:
     return model
 
 
+def asked(kind: str, *inputs: Any, opset: int = 20, **attributes: Any) -> ModelProto:
+    """One operator on whether x is above 0."""
+    names = [f"w{place}" for place in range(len(inputs))]
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["a"]),
+        helper.make_node(kind, ["a", *names], ["o"], name="the one", **attributes),
+        helper.make_node("Cast", ["o"], ["y"], to=TensorProto.FLOAT),
+    ]
+    weights = [constant("zero", floats(0)), *(constant(n, values) for n, values in zip(names, inputs, strict=True))]
+    return model_of(nodes, {"x": [4, 3]}, {"y": None}, weights, opset)
+
+
+def above_both() -> ModelProto:
+    """Whether x is above both bounds or neither."""
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["a"]),
+        helper.make_node("Greater", ["x", "half"], ["b"]),
+        helper.make_node("Equal", ["a", "b"], ["e"]),
+        helper.make_node("Cast", ["e"], ["y"], to=TensorProto.FLOAT),
+    ]
+    return model_of(nodes, {"x": [4, 9]}, {"y": None}, [constant("zero", floats(0)), constant("half", floats(0.5))], 13)
+
+
+TRUTH: dict[str, Callable[[], ModelProto]] = {
+    "Equal of truth values": above_both,
+    "Equal of a truth value": lambda: asked("Equal", np.asarray([[[True]], [[False]]])),
+    "ReduceMax of truth values": lambda: asked("ReduceMax", integers(1)),
+    "ReduceMin of truth values": lambda: asked("ReduceMin", keepdims=0),
+}
 WHOLE: dict[str, Callable[[], ModelProto]] = {
     "TopK of int16": lambda: found(TensorProto.INT16),
     "TopK of int8": lambda: found(TensorProto.INT8),
@@ -548,6 +580,64 @@ NORMALIZED: dict[str, Callable[[], ModelProto]] = {
     },
     "MeanVarianceNormalization of another": twice_normalised,
 }
+
+
+def by_length(opset: int, **attributes: Any) -> ModelProto:
+    """Of rows of which one is nothing but zeros, and of a constant."""
+    nodes = [
+        helper.make_node("Mul", ["x", "m"], ["r"]),
+        helper.make_node("LpNormalization", ["r"], ["a"], **attributes),
+        helper.make_node("LpNormalization", ["w"], ["b"], **attributes),
+        helper.make_node("Add", ["a", "b"], ["y"]),
+    ]
+    weights = [constant("m", floats(1, 0, 1)[:, None]), constant("w", drawn(3, 5))]
+    return model_of(nodes, {"x": [3, 5]}, {"y": None}, weights, opset)
+
+
+def diagonal() -> ModelProto:
+    """x where it is above its diagonal, of which the type is written down."""
+    nodes = [
+        helper.make_node("EyeLike", ["x"], ["e"], k=1, dtype=TensorProto.INT32),
+        helper.make_node("Cast", ["e"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["x", "f"], ["y"]),
+    ]
+    return model_of(nodes, {"x": [3, 5]}, {"y": None}, [])
+
+
+def alone(kind: str, *axes: Any) -> ModelProto:
+    """A reduction of numbers from 0.5 on along no axis."""
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"]),
+        helper.make_node("Add", ["a", "half"], ["p"]),
+        helper.make_node("Neg" if kind in ("ReduceL1", "ReduceL2") else "Identity", ["p"], ["n"]),
+        helper.make_node(kind, ["n", *(["axes"] if axes else [])], ["y"], noop_with_empty_axes=1),
+    ]
+    weights = [constant("half", floats(0.5)), *(constant("axes", values) for values in axes)]
+    return model_of(nodes, {"x": [3, 5]}, {"y": None}, weights, 18)
+
+
+LENGTHS: dict[str, Callable[[], ModelProto]] = {
+    f"LpNormalization-{opset} of {given}": lambda opset=opset, given=given: by_length(opset, **given)  # type: ignore[misc]
+    for opset, given in ((17, {"p": 1}), (17, {"axis": 1}), (22, {"axis": 1, "p": 1}), (22, {}))
+}
+REDUCED: dict[str, Callable[[], ModelProto]] = {
+    **{
+        f"{kind} of no axis": lambda kind=kind: alone(kind)  # type: ignore[misc]
+        for kind in ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSum", "ReduceSumSquare")
+    },
+    "ReduceSumSquare of an empty list of axes": lambda: alone("ReduceSumSquare", integers()),
+    "ReduceL2 of int32 and no axis": lambda: whole("ReduceL2", TensorProto.INT32, opset=18, noop_with_empty_axes=1),
+}
+WRAPPED: dict[str, Callable[[], ModelProto]] = {
+    f"Pad that wraps by {pads}": lambda shape=shape, pads=pads, axes=axes: one(  # type: ignore[misc]
+        "Pad", shape, 19, integers(*pads), None, *axes, mode="wrap"
+    )
+    for shape, pads, axes in (
+        ([4], [-1, 2], []),
+        ([4, 5], [2, 1, -1, 0], []),
+        ([3, 4, 5], [-1, 3], [integers(-2)]),
+    )
+}
 SYMMETRIC: dict[str, Callable[[], ModelProto]] = {
     f"Resize half_pixel_symmetric {mode} by {word}": lambda mode=mode, given=given: one(  # type: ignore[misc]
         "Resize", IMAGE, 19, None, *given, mode=mode, coordinate_transformation_mode="half_pixel_symmetric"
@@ -555,6 +645,16 @@ SYMMETRIC: dict[str, Callable[[], ModelProto]] = {
     for mode in ("nearest", "linear", "cubic")
     for word, given in (("scales", [floats(1, 1, 2, 3)]), ("sizes", [None, integers(1, 4, 10, 5)]))
 }
+SYMMETRIC["Resize half_pixel_symmetric by a whole scale"] = lambda: one(
+    "Resize",
+    IMAGE,
+    19,
+    None,
+    floats(1, 1, 2, 3),
+    mode="nearest",
+    nearest_mode="floor",
+    coordinate_transformation_mode="half_pixel_symmetric",
+)
 
 
 def made(sizes: list[int], *form: Any, **attributes: Any) -> ModelProto:
@@ -573,6 +673,10 @@ TRANSFORMED: dict[str, Callable[[], ModelProto]] = {
     "DFT of a part": lambda: made([2, 5, 3, 2], "DFT", [2, 12, 3, 2], 17, np.asarray(5), axis=1),
     "DFT that names its axis": lambda: made([2, 12, 3, 2], "DFT", [2, 12, 3, 1], 20, None, np.asarray(1)),
     "DFT back": lambda: made([2, 12, 3, 2], "DFT", [2, 12, 3, 2], 20, inverse=1),
+    "DFT of one side, back": lambda: made([2, 16, 3, 1], "DFT", [2, 9, 3, 2], 17, axis=1, inverse=1, onesided=1),
+    "DFT of one side, back to an odd length": lambda: made(
+        [3, 9, 1], "DFT", [3, 5, 2], 20, np.asarray(9), np.asarray(-2), inverse=1, onesided=1
+    ),
     "Col2Im": lambda: made(
         [1, 2, 6, 6], "Col2Im", [1, 18, 9], 18, integers(6, 6), integers(3, 3), strides=[2, 2], pads=[1] * 4
     ),
@@ -612,7 +716,11 @@ SPARSE: dict[str, Callable[[], ModelProto]] = {
 
 FORMS = {
     **WHOLE,
+    **TRUTH,
     **NORMALIZED,
+    **LENGTHS,
+    **REDUCED,
+    **WRAPPED,
     **SYMMETRIC,
     **EMPTY,
     **OLD,
@@ -627,6 +735,7 @@ FORMS = {
     **EXTREME,
     **SPARSE,
     **BRANCHED,
+    "EyeLike of another type": diagonal,
     "Conv, decoded": decoded,
     "Resize of a region": lambda: one(
         "Resize",

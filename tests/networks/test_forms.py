@@ -65,6 +65,19 @@ def test_a_network_that_cannot_be_raised_keeps_its_operator_set_and_says_so(monk
     assert same(outputs(model), outputs(result))
 
 
+def test_what_a_constant_of_more_axes_is_compared_with_keeps_them() -> None:
+    """Of nothing but infinities TVM would say otherwise; of others it is the same."""
+    node = [
+        helper.make_node("ReduceMax", ["x"], ["m"], axes=[1], keepdims=0),
+        helper.make_node("Equal", ["m", "e"], ["q"]),
+        helper.make_node("Cast", ["q"], ["y"], to=TensorProto.FLOAT),
+    ]
+    end = constant("e", np.full((1, 1, 1), -np.inf, np.float32))
+    result, report = clean(model_of(node, {"x": [2, 3]}, {"y": None}, [end]), {}, failing)
+    assert not [sentence for sentence in report if "number by number" in sentence]
+    assert outputs(result)[0].shape == (1, 1, 2)
+
+
 @pytest.mark.parametrize("kind", ["LpNormalization", "Attention"])
 def test_a_simplifier_that_brings_in_what_cannot_be_imported_is_not_used(kind: str) -> None:
     def odd(model: ModelProto) -> ModelProto:
@@ -104,7 +117,7 @@ def test_pads_on_the_wrong_side_would_be_noticed(monkeypatch: pytest.MonkeyPatch
     [
         forms.recurrent("LSTM", steps=STEPS + 1),
         forms.recurrent("LSTM", clip=1.0),
-        forms.recurrent("RNN", activations=["Relu"]),
+        forms.recurrent("RNN", activations=["Sigmoid"]),
     ],
     ids=["long", "clipped", "other activations"],
 )
@@ -209,7 +222,15 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
         (pooled(), "MaxPool the one: the places of its largest numbers are read"),
         (cut(), "Slice the one: nothing is between where it begins and where it ends"),
         (
+            forms.one("RoiAlign", forms.IMAGE, 16, forms.floats(0, 0, 4, 4)[None], forms.integers(0), mode="max"),
+            "RoiAlign the one: it takes the largest of its samples",
+        ),
+        (
             forms.whole("ReduceLogSum", TensorProto.INT32, axes=[1]),
+            "ReduceLogSum the one: it is a logarithm of whole numbers",
+        ),
+        (
+            forms.whole("ReduceLogSum", TensorProto.INT32, opset=18, noop_with_empty_axes=1),
             "ReduceLogSum the one: it is a logarithm of whole numbers",
         ),
         (
@@ -230,7 +251,8 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
         ),
     ],
     ids=[
-        *("mean", "deviation", "dropped", "drops", "trains", "places", "nothing", "logarithm", "logarithm of powers"),
+        *("mean", "deviation", "dropped", "drops", "trains", "places", "nothing", "samples"),
+        *("logarithm", "logarithm of one", "logarithm of powers"),
         *("part", "sizes", "sparse", "axis", "axes", "pads"),
     ],
 )
@@ -289,11 +311,17 @@ def test_places_of_constants_are_constant() -> None:
     [
         forms.made([1, 0, 3, 2], "DFT", [1, 12, 3, 1], 17, np.asarray(0), axis=1),
         forms.made([1, 0, 9, 2], "STFT", [1, 10], 17, np.asarray(8), None, np.asarray(16), onesided=1),
+        forms.made([4, 6, 1], "DFT", [4, 5, 2], 17, np.asarray(6), axis=1, inverse=1, onesided=1),
         forms.made([1, 1, 256, 256], "Col2Im", [1, 1 << 16, 1], 18, forms.integers(256, 256), forms.integers(256, 256)),
     ],
-    ids=["of nothing", "longer than what is heard", "of patches whose weights fill the memory"],
+    ids=[
+        "of nothing",
+        "longer than what is heard",
+        "of fewer bins than there are",
+        "of patches whose weights fill the memory",
+    ],
 )
-def test_a_transform_that_would_be_nothing_or_too_much_stays(model: ModelProto) -> None:
+def test_a_transform_that_would_be_nothing_too_much_or_another_stays(model: ModelProto) -> None:
     before = deepcopy(model)
     assert not transforms_to_products(model)
     assert model == before

@@ -212,6 +212,39 @@ def test_what_reads_a_concatenation_may_be_anything(case: str) -> None:
         assert np.array_equal(outputs(result, values)[name], wanted)
 
 
+def stored_softmax(**attributes: int) -> ModelProto:
+    weights = [
+        *(constant("s", np.float32(0.05)), constant("z", np.uint8(120))),
+        *(constant("t", np.float32(1 / 256)), constant("u", np.uint8(0))),
+    ]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("QLinearSoftmax", ["q", "s", "z", "t", "u"], ["p"], domain="com.microsoft", **attributes),
+        helper.make_node("DequantizeLinear", ["p", "t", "u"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [2, 4, 3]}, {"y": [2, 4, 3]}, weights)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("attributes", "flat"),
+    [
+        ({"axis": 1, "opset": 12}, True),
+        ({"axis": -2, "opset": 9}, True),
+        ({"axis": 0, "opset": 7}, True),
+        ({"axis": 2, "opset": 11}, False),
+        ({"opset": 12}, False),
+        ({"axis": 1, "opset": 13}, False),
+    ],
+)
+def test_an_older_softmax_of_integers_looks_at_all_axes_from_its_own_on(attributes: dict[str, int], flat: bool) -> None:
+    found, result = verdict(stored_softmax(**attributes))
+    assert found.passed, found.reason
+    assert ("Reshape" in kinds(result)) == flat
+    assert not kinds(result) & {"Shape", "Flatten", "QLinearSoftmax"}
+
+
 def test_a_scale_found_at_run_time_stays_with_the_import() -> None:
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s"], ["q"]),

@@ -31,11 +31,16 @@ IMAGE = [1, 4, 7, 9]
             {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
             r"aligns the corners of \[1, 4, 14, 1\]",
         ),
+        (
+            (None, None, integers(1, 4, 14, 3)),
+            {"nearest_mode": "floor", "coordinate_transformation_mode": "half_pixel_symmetric"},
+            "of 9 pixels it makes 3, some at a whole place",
+        ),
         ((None, None, integers(8, 14)), {"axes": [1, 2]}, r"\[1, 8, 14, 9\] of \[1, 4, 7, 9\]"),
     ],
 )
 def test_what_tvm_would_compute_otherwise_is_refused_by_name(inputs: Any, attributes: Any, words: str) -> None:
-    model = one("Resize", IMAGE, 18, *inputs, **attributes)
+    model = one("Resize", IMAGE, 19, *inputs, **attributes)
     with pytest.raises(NetworkError, match=words) as caught:
         clean(model, {}, simplifier=lambda model: model)
     assert "the one" in str(caught.value)

@@ -16,6 +16,7 @@ from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
 from workers.networks.importable import COUNTED, SIZED_BY_VALUES, check_operators
 from workers.networks.inspect import Inspection, inspect_model
+from workers.networks.normalizations import BY_LENGTH
 from workers.networks.opsets import WRITTEN_OUT
 from workers.networks.precision import INTEGER_OPERATORS
 from workers.networks.recurrent import ACTIVATIONS
@@ -41,7 +42,7 @@ def inspect_network(order: dict[str, Any], control: ControlReader, pulse: Pulse)
         check_operators(kinds - INTEGER_OPERATORS)
     except NetworkError:
         # Constants may be computed with it, or cleaning writes it out by others.
-        written_out = SIZED_BY_VALUES | ACTIVATIONS.keys() | WRITTEN_OUT | TRANSFORMS
+        written_out = SIZED_BY_VALUES | ACTIVATIONS.keys() | WRITTEN_OUT | TRANSFORMS | {BY_LENGTH}
         try:
             cleaned = _cleaned_types(order["network"], inspection, written_out)
         except NetworkError:  # sizes behind what nobody takes are not known: that is not the reason

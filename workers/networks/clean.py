@@ -23,6 +23,7 @@ from workers.networks.indices import bounded_indices
 from workers.networks.names import names_apart, names_back
 from workers.networks.normalizations import (
     axes_that_there_are,
+    lengths_to_quotients,
     long_layer_normalizations,
     normalizations_behind_an_axis,
     whole_layer_normalizations,
@@ -30,7 +31,7 @@ from workers.networks.normalizations import (
 )
 from workers.networks.opsets import casts_by_type, raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
-from workers.networks.pads import explicit_pads
+from workers.networks.pads import cut_before_wrapped, explicit_pads
 from workers.networks.plain import constants_in_branches, whole_weights
 from workers.networks.powers import powers_of_one_type
 from workers.networks.quantization import quantization_to_arithmetic
@@ -45,6 +46,7 @@ from workers.networks.rewriting import (
     fix_reshapes,
     one_hots_of_their_type,
     one_sided_infinities,
+    reductions_of_no_axis,
     regions_half_a_pixel_off,
     scalar_depths,
     sort_topk,
@@ -72,6 +74,7 @@ PASSES: tuple[Pass, ...] = (
     whole_skip_normalizations,
     drop_identities,
     casts_by_type,
+    lengths_to_quotients,
     fold_constants,
     refuse_unmade_outputs,
     drop_empty_resize_inputs,
@@ -85,11 +88,14 @@ PASSES: tuple[Pass, ...] = (
     axes_that_there_are,
     whole_resizes,
     explicit_pads,
+    cut_before_wrapped,
     recurrences_to_steps,
     fold_batch_norms,
     powers_of_one_type,
     batch_norms_to_products,
     sort_topk,
+    # Before lengths of whole numbers are roots: of one number it is its size.
+    reductions_of_no_axis,
     whole_numbers_as_others,
     one_sided_infinities,
     scalar_depths,

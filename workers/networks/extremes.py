@@ -50,11 +50,12 @@ def _within(node: NodeProto, shapes: Mapping[str, TensorShape], weights: Weights
 def infinite_extremes(model: ModelProto) -> str | None:
     """Whether the largest of a row is minus infinity, which an Attention asks of its mask, is asked of each number of the row:
     of nothing but infinities TVM's largest is the least finite number, and its smallest the largest."""
-    if not ENDS.keys() & operator_types(model):
+    kinds = operator_types(model)
+    if "Equal" not in kinds or not ENDS.keys() & kinds:
         return None
-    weights = Weights(model.graph)
+    shapes, weights = tensor_shapes(model), Weights(model.graph)
     made = {node.output[0]: node for node in model.graph.node if node.op_type in ENDS}
-    rewritten = rewrite(model.graph, lambda node: _asked_of_each(node, made, weights))
+    rewritten = rewrite(model.graph, lambda node: _asked_of_each(node, made, shapes, weights))
     return told(
         rewritten,
         "comparison of an extreme with infinity was made number by number",
@@ -62,15 +63,20 @@ def infinite_extremes(model: ModelProto) -> str | None:
     )
 
 
-def _asked_of_each(node: NodeProto, made: Mapping[str, NodeProto], weights: Weights) -> list[NodeProto]:
+def _asked_of_each(
+    node: NodeProto, made: Mapping[str, NodeProto], shapes: Mapping[str, TensorShape], weights: Weights
+) -> list[NodeProto]:
     extreme = next((made[name] for name in node.input if name in made), None)
     end = next((name for name in node.input if name in weights), None)
     if node.op_type != "Equal" or extreme is None or end is None:
         return []
     value = weights.get(end)
-    if value.size != 1 or value.item() != ENDS[extreme.op_type]:
-        return []
+    found = shapes.get(extreme.output[0])
+    rank = 1 if found is None or found.dims is None else len(found.dims)
+    if value.size != 1 or value.item() != ENDS[extreme.op_type] or value.ndim > rank:
+        return []  # a constant of more axes gives them to what comes out
     (name,) = node.output
+    end = weights.put(f"{name}__end", value.reshape(()))
     same, counted, least = (f"{name}__{word}" for word in ("same", "counted", "least"))
     every = NodeProto(op_type="ReduceMin", input=[counted, *extreme.input[1:]], output=[least])
     every.attribute.extend(extreme.attribute)

@@ -24,7 +24,8 @@ LARGEST = 2**28
 
 
 def fold_constants(model: ModelProto) -> str | None:
-    """Replaces operators whose inputs are all constant by their result. Shapes of static tensors count as constant."""
+    """Replaces operators whose inputs are all constant by their result. Shapes of static tensors count as constant, and so does
+    an EyeLike that names its type: TVM makes one of its input's alone."""
     shapes = tensor_shapes(model)
     weights = Weights(model.graph)
     opsets = list(model.opset_import)
@@ -45,8 +46,8 @@ def fold_constants(model: ModelProto) -> str | None:
 def _value(
     node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape], opsets: list[object]
 ) -> list[Array] | None:
-    if node.op_type == "Shape":
-        value = shape_value(node, shapes)
+    if node.op_type == "Shape" or (node.op_type == "EyeLike" and attribute(node, "dtype")):
+        value = shape_value(node, shapes) if node.op_type == "Shape" else _eye(node, shapes)
         return None if value is None else [value]
     if node.domain not in STANDARD or node.op_type in _RANDOM | _QUANTIZING or not all(node.output):
         return None
@@ -56,6 +57,14 @@ def _value(
     if any(shape is None or shape.static is None or shape.elements > LARGEST for shape in known):
         return None
     return evaluate(node, {name: weights.get(name) for name in node.input if name}, opsets)
+
+
+def _eye(node: NodeProto, shapes: Mapping[str, TensorShape]) -> Array | None:
+    like = shapes.get(node.input[0])
+    if like is None or like.static is None or len(like.static) != 2 or like.elements > LARGEST:
+        return None
+    rows, columns = like.static
+    return np.eye(rows, columns, attribute(node, "k", 0), helper.tensor_dtype_to_np_dtype(attribute(node, "dtype")))
 
 
 def fold_batch_norms(model: ModelProto) -> str | None:

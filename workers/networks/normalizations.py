@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
@@ -14,13 +15,14 @@ from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
 LAYER, SQUARES = "LayerNormalization", "RMSNormalization"
+BY_LENGTH = "LpNormalization"
 SKIPPING = "SkipLayerNormalization"
 GAMMA, BETA, BIAS = 2, 3, 4
 """Places of inputs; the last two may be left out."""
 SUM = 3
 """Place of the output that has what was added up; before it are a mean and a deviation for training."""
 _AXES_BY_INPUT = 18
-"""Operator set from which on ReduceMean reads its axes."""
+"""Operator set from which on ReduceL1, ReduceL2 and ReduceMean read their axes."""
 _PICTURE = (0, 2, 3)
 """Axes of a MeanVarianceNormalization that names none."""
 
@@ -176,3 +178,33 @@ def axes_that_there_are(model: ModelProto) -> str | None:
     return told(
         rewritten, "normalisation was told which axes there are", "normalisations were told which axes there are"
     )
+
+
+def lengths_to_quotients(model: ModelProto) -> str | None:
+    """LpNormalization becomes the quotient by a length, which is 0 where that is. Before constants are folded: onnx's own takes
+    numbers with their signs."""
+    if BY_LENGTH not in operator_types(model):
+        return None
+    weights, shapes, version = Weights(model.graph), tensor_shapes(model), opset(model)
+
+    def quotient(node: NodeProto) -> list[NodeProto]:
+        power = attribute(node, "p", 2)
+        if node.op_type != BY_LENGTH or power not in (1, 2):
+            return []
+        (source,), (result,) = node.input, node.output
+        dtype = helper.tensor_dtype_to_np_dtype(shapes[source].dtype if source in shapes else TensorProto.FLOAT)
+        zero, unit = (weights.put(f"{result}__{word}", np.asarray(n, dtype)) for n, word in enumerate(("zero", "unit")))
+        length, none, whole = (f"{result}__{word}" for word in ("length", "none", "whole"))
+        axes, given = [attribute(node, "axis", -1)], dict[str, Any]()
+        inputs = [source, weights.put(f"{result}__axes", np.asarray(axes, np.int64))]
+        if version < _AXES_BY_INPUT:
+            inputs, given = [source], {"axes": axes}
+        return [
+            helper.make_node(f"ReduceL{power}", inputs, [length], **given),
+            helper.make_node("Equal", [length, zero], [none]),
+            helper.make_node("Where", [none, unit, length], [whole]),
+            helper.make_node("Div", [source, whole], [result]),
+        ]
+
+    written = rewrite(model.graph, quotient)
+    return told(written, "normalisation was written as a quotient", "normalisations were written as quotients")

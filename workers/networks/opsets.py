@@ -54,19 +54,17 @@ def raise_opset(model: ModelProto) -> str | None:
     for inner in reversed(
         [*nested(model.graph)]
     ):  # those inside of an operator first: replacing it takes along what it holds
-        rewrite(inner, _flattened)
+        rewrite(inner, lambda node: over_all_behind(node) if node.op_type == "Hardmax" else [])
     return f"operator set {version} was raised to {OLDEST}"
 
 
-def _flattened(node: NodeProto) -> list[NodeProto]:
-    """An older Hardmax looks at all axes from its own on together, which the converter forgets."""
-    if node.op_type != "Hardmax":
-        return []
+def over_all_behind(node: NodeProto) -> list[NodeProto]:
+    """An older Hardmax or Softmax looks at all axes from its own on together; of the first the converter forgets that."""
     (source,), (result,) = node.input, node.output
     flat, chosen, sizes = (f"{result}__{word}" for word in ("flat", "chosen", "sizes"))
     return [
         helper.make_node("Flatten", [source], [flat], axis=attribute(node, "axis", 1)),
-        helper.make_node("Hardmax", [flat], [chosen], axis=-1),
+        helper.make_node(node.op_type, [flat], [chosen], axis=-1),
         helper.make_node("Shape", [source], [sizes]),
         helper.make_node("Reshape", [chosen, sizes], [result]),
     ]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from onnx import ModelProto, NodeProto
+import numpy as np
+from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import attribute, set_attributes, told
+from workers.networks.graph import Weights, attribute, operator_types, rewrite, set_attributes, told
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 from workers.networks.structure import STANDARD
@@ -29,6 +30,30 @@ def explicit_pads(model: ModelProto) -> str | None:
     shapes = tensor_shapes(model) if nodes or rounded else {}
     written = sum(_write(node, shapes) for node in nodes) + sum(_fill(node, shapes) for node in rounded)
     return told(written, "operator got its padding in numbers", "operators got their padding in numbers")
+
+
+def cut_before_wrapped(model: ModelProto) -> str | None:
+    """A Pad that takes off at one end and wraps at another is a Slice and a Pad: TVM wraps what is taken off too."""
+    if "Pad" not in operator_types(model):
+        return None
+    weights = Weights(model.graph)
+
+    def cut(node: NodeProto) -> list[NodeProto]:
+        given = node.input[1] if node.op_type == "Pad" and attribute(node, "mode") == b"wrap" else ""
+        pads = weights.get(given) if given in weights else np.zeros(0, np.int64)
+        if not ((pads < 0).any() and (pads > 0).any()):
+            return []
+        before, behind = np.split(pads, 2)
+        sliced = f"{node.output[0]}__cut"
+        starts, ends = np.maximum(-before, 0), np.where(behind < 0, behind, np.iinfo(np.int64).max)
+        axes = node.input[3] if len(node.input) > 3 else ""
+        bounds = [weights.put(f"{sliced}_{word}", at) for word, at in (("starts", starts), ("ends", ends))]
+        slicing = [*bounds, axes or weights.put(f"{sliced}_axes", np.arange(len(before)))]
+        cutting = helper.make_node("Slice", [node.input[0], *slicing], [sliced])
+        node.input[0], node.input[1] = sliced, weights.put(f"{sliced}_pads", np.maximum(pads, 0))
+        return [cutting, node]
+
+    return told(rewrite(model.graph, cut), "Pad was cut before it wraps", "Pads were cut before they wrap")
 
 
 def _asks(node: NodeProto) -> bool:

@@ -6,13 +6,15 @@ real numbers, which `quantization` then takes to arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.graph import Weights, attribute, rewrite, told
+from workers.networks.opsets import OLDEST, over_all_behind
 from workers.networks.precision import INTEGER_OPERATORS
+from workers.networks.shapes import tensor_shapes
 
 _ONE = {
     "QLinearGlobalAveragePool": "GlobalAveragePool",
@@ -28,20 +30,43 @@ _WITH_BIAS = {"QLinearConv": "Conv", "QGemm": "Gemm"}
 _INTEGER = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
 SUMS = "__sums"
 """Ends the name of a real tensor that holds integers only."""
+REAL = "__real"
+"""Ends the name of one before it is stored."""
 _LEFT_OUT = frozenset({"channels_last", "opset"})
 
 
 def operators_to_pairs(model: ModelProto) -> str | None:
     """Each such operator whose weights' scales are constant; others stay and are refused by the import."""
     weights = Weights(model.graph)
+    older = {node.output[0] + REAL for node in model.graph.node if _older_softmax(node)}
     written = rewrite(
         model.graph, lambda node: _Written(node, weights).nodes if node.op_type in INTEGER_OPERATORS else []
     )
+    if older:
+        _look_behind_axes(model, older)
     return told(
         written,
         "operator on quantised integers was written as a real one",
         "operators on quantised integers were written as real ones",
     )
+
+
+def _older_softmax(node: NodeProto) -> bool:
+    return node.op_type == "QLinearSoftmax" and int(attribute(node, "opset", OLDEST)) < OLDEST
+
+
+def _look_behind_axes(model: ModelProto, older: Set[str]) -> None:
+    """Softmaxes of `older` results look at all axes from their own on, where that is not the last."""
+    shapes = tensor_shapes(model)
+
+    def flat(node: NodeProto) -> list[NodeProto]:
+        if node.output[0] not in older:
+            return []
+        found = shapes.get(node.input[0])
+        last = -1 if found is None or found.dims is None else len(found.dims) - 1
+        return [] if attribute(node, "axis", -1) in (-1, last) else over_all_behind(node)
+
+    rewrite(model.graph, flat)
 
 
 class _Written:
@@ -104,8 +129,8 @@ class _Written:
         if not scale_and_zero[0]:  # QGemm may leave its result real
             self._make(kind, terms, out, **self._kept)
             return
-        self._make(kind, terms, f"{out}__real", **self._kept)
-        self._make("QuantizeLinear", [f"{out}__real", *scale_and_zero], out)
+        self._make(kind, terms, out + REAL, **self._kept)
+        self._make("QuantizeLinear", [out + REAL, *scale_and_zero], out)
 
     def _make(self, kind: str, inputs: Sequence[str], output: str, **attributes: object) -> None:
         given = list(inputs)

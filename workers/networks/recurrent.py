@@ -21,7 +21,8 @@ _ODD = ("clip", "input_forget", "layout", "activation_alpha", "activation_beta")
 
 
 def recurrences_to_steps(model: ModelProto) -> str | None:
-    """Each recurrent operator with constant weights, ONNX's default activations and STEPS steps at most; others stay."""
+    """Each recurrent operator with constant weights, ONNX's default activations, or Relu in an RNN, and STEPS steps at most;
+    others stay."""
     if opset(model) < OLDEST or not any(node.op_type in ACTIVATIONS for node in model.graph.node):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
@@ -49,7 +50,8 @@ def _plain(node: NodeProto, steps: int, weights: Weights) -> bool:
         return False
     usual = ACTIVATIONS[node.op_type]
     given = [name.lower() for name in attribute(node, "activations", usual)]
-    return given in (usual, usual * 2) and not any(attribute(node, name) for name in _ODD)
+    rectified = node.op_type == "RNN" and set(given) == {b"relu"}
+    return (rectified or given in (usual, usual * 2)) and not any(attribute(node, name) for name in _ODD)
 
 
 def _inputs(node: NodeProto) -> list[str]:
@@ -69,6 +71,7 @@ class _Steps:
         self._weights = weights
         self._name = next(name for name in node.output if name)
         self._source, taken, kept, bias, _, *self._initial, _ = _inputs(node)
+        self._activation = attribute(node, "activations", [b"Tanh"])[0].decode().capitalize()  # of an RNN
         self._after_reset = bool(attribute(node, "linear_before_reset", 0))
         following: dict[str, Callable[..., tuple[str, str]]] = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}
         self._next = following[node.op_type]
@@ -122,7 +125,7 @@ class _Steps:
         return self._emit("Mul", giving, self._emit("Tanh", cell)), cell
 
     def _rnn(self, part: str, state: str, cell: str, kept: str, *_: str) -> tuple[str, str]:
-        return self._emit("Tanh", self._emit("Add", part, self._emit("MatMul", state, kept))), cell
+        return self._emit(self._activation, self._emit("Add", part, self._emit("MatMul", state, kept))), cell
 
     def _gru(
         self, part: str, state: str, cell: str, kept: str, gated: str, last: str, recurrent: str

@@ -50,8 +50,9 @@ def whole_resizes(model: ModelProto) -> str | None:
     written = sum(_write_axes(node, weights, shapes) for node in nodes)
     for node in nodes:
         _refuse_parts_of_pixels(node, weights, shapes)
-        # Of whole pixels both are the same, and others are refused by now.
+        # Of whole pixels both are the same but for what they round, and others are refused by now.
         if attribute(node, "coordinate_transformation_mode") == b"half_pixel_symmetric":
+            _refuse_whole_places(node, shapes)
             set_attributes(node, coordinate_transformation_mode=b"half_pixel")
     return told(written, "Resize got the sizes of all its axes", "Resizes got the sizes of all their axes")
 
@@ -133,6 +134,22 @@ def _same_pixels(node: NodeProto, size: int, scale: float) -> bool:
         return False
     one, other = (np.clip(rounding((places + shift) * step - shift), 0, size - 1) for step in (1 / scale, size / out))
     return bool(np.array_equal(one, other))
+
+
+def _refuse_whole_places(node: NodeProto, shapes: Mapping[str, TensorShape]) -> None:
+    """A place that is a whole number is a little more or less where it is counted from the middle, and another pixel by then;
+    not where the scale is a whole number, of which nothing is rounded."""
+    mode = attribute(node, "nearest_mode", b"round_prefer_floor")
+    before, after = (shape.static if (shape := shapes.get(name)) else None for name in (node.input[0], node.output[0]))
+    if attribute(node, "mode", b"nearest") != b"nearest" or mode not in (b"floor", b"ceil") or not (before and after):
+        return
+    for size, made in zip(before, after, strict=True):
+        twice = (2 * np.arange(made) + 1) * size - made  # the places, by 2 * made
+        if made % size and not (twice % (2 * made)).all():
+            reason = (
+                f"of {size} pixels it makes {made}, some at a whole place, of which {mode.decode()!r} may make another"
+            )
+            raise NetworkError(_called(node), reason, "export it with coordinate_transformation_mode='half_pixel'")
 
 
 def _called(node: NodeProto) -> str:

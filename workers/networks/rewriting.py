@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
+from workers.networks.errors import NetworkError
 from workers.networks.graph import (
     Weights,
     attribute,
@@ -206,8 +207,15 @@ HALF_PIXELS = 16
 
 
 def regions_half_a_pixel_off(model: ModelProto) -> str | None:
-    """RoiAlign takes half a pixel off regions once they are scaled, TVM before: they are moved by the difference."""
-    if opset(model) < HALF_PIXELS or "RoiAlign" not in operator_types(model):
+    """RoiAlign takes half a pixel off regions once they are scaled, TVM before: they are moved by the difference. Raises
+    NetworkError for the largest of a region's samples: ONNX takes that of weighted pixels, TVM that of whole samples."""
+    if "RoiAlign" not in operator_types(model):
+        return None
+    for node in model.graph.node:
+        if node.op_type == "RoiAlign" and attribute(node, "mode", b"avg") == b"max":
+            reason = "it takes the largest of its samples, which TVM computes in another way"
+            raise NetworkError(f"RoiAlign {node.name or node.output[0]}", reason, "export it with mode='avg'")
+    if opset(model) < HALF_PIXELS:
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
     nodes: list[NodeProto] = []
@@ -231,6 +239,32 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
         "RoiAlign had its regions moved by the half pixel that TVM scales",
         "RoiAligns had their regions moved by the half pixel that TVM scales",
     )
+
+
+_OF_ITSELF = {"ReduceSumSquare": "Mul", "ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log"}
+"""What reducing along no axis makes of a number, where that is another one."""
+
+
+def reductions_of_no_axis(model: ModelProto) -> str | None:
+    """Reductions that are told to do nothing without axes still square, take the size or the logarithm: TVM hands on what they
+    read."""
+    if not operator_types(model) & _OF_ITSELF.keys():
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+
+    def alone(node: NodeProto) -> list[NodeProto]:
+        axes = node.input[1] if len(node.input) > 1 else ""
+        if node.op_type not in _OF_ITSELF or not attribute(node, "noop_with_empty_axes", 0):
+            return []
+        if axes and (axes not in weights or weights.get(axes).size):
+            return []
+        kind = _OF_ITSELF[node.op_type]
+        if kind == "Log" and _dtype(shapes, node.input[0]).kind != "f":
+            return []  # which is refused
+        return [helper.make_node(kind, [node.input[0]] * (2 if kind == "Mul" else 1), node.output)]
+
+    rewritten = rewrite(model.graph, alone)
+    return told(rewritten, "reduction of no axis was written out", "reductions of no axis were written out")
 
 
 def sums_to_additions(model: ModelProto) -> str | None:

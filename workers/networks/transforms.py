@@ -76,19 +76,25 @@ def _whole(node: NodeProto, source: Sequence[int], weights: Weights, version: in
     axis = attribute(node, "axis", 1) if version < AXIS_AS_INPUT else int(given[2].item()) if 2 in given else -2
     axis, inverse, half = axis % rank, attribute(node, "inverse", 0), attribute(node, "onesided", 0)
     places, parts = source[axis], min(source[-1], 2)
-    length = int(given[1].item()) if 1 in given else places
+    back = half and inverse
+    length = int(given[1].item()) if 1 in given else 2 * (places - 1) if back else places
     if (
         min(places, length) < 1
         or max(places, length) > LONGEST
         or axis == rank - 1
-        or (half and (inverse or parts == 2))
+        or (half and bool(inverse) != (parts == 2))
+        or (back and places != length // 2 + 1)  # of which ONNX Runtime makes something else than ONNX defines
     ):
         return []
-    bins = length // 2 + 1 if half else length
+    bins = length // 2 + 1 if half and not inverse else length
     cosines, sines = _waves(length, places, bins)
-    sines = -sines if inverse else sines
-    waves = np.stack([np.stack([cosines, -sines], 2), np.stack([sines, cosines], 2)], 1)[:, :parts]
-    scaled = (waves / length if inverse else waves).reshape(places * parts, bins * 2).astype(np.float32)
+    if back:
+        waves = np.stack([cosines, -sines], 1)[..., None] * _times(length, places)[:, None, None, None]
+    else:
+        sines = -sines if inverse else sines
+        waves = np.stack([np.stack([cosines, -sines], 2), np.stack([sines, cosines], 2)], 1)[:, :parts]
+    made = waves.shape[-1]
+    scaled = (waves / length if inverse else waves).reshape(places * parts, bins * made).astype(np.float32)
     to_the_end = [*(place for place in range(rank) if place not in (axis, rank - 1)), axis, rank - 1]
     outer = [source[place] for place in to_the_end[:-2]]
     name = node.output[0]
@@ -97,9 +103,15 @@ def _whole(node: NodeProto, source: Sequence[int], weights: Weights, version: in
         helper.make_node("Transpose", [node.input[0]], [turned], perm=to_the_end),
         _reshaped(turned, flat, (*outer, places * parts), weights),
         helper.make_node("MatMul", [flat, weights.put(f"{name}__factors", scaled)], [found]),
-        _reshaped(found, whole, (*outer, bins, 2), weights),
+        _reshaped(found, whole, (*outer, bins, made), weights),
         helper.make_node("Transpose", [whole], [name], perm=np.argsort(to_the_end).tolist()),
     ]
+
+
+def _times(length: int, bins: int) -> Array:
+    """How often each bin of one side counts for real numbers: twice where the other side has it too."""
+    places = np.arange(bins)
+    return np.where((places == 0) | (2 * places == length), 1, 2)
 
 
 def _laid_back(node: NodeProto, source: Sequence[int], weights: Weights) -> list[NodeProto]:

@@ -1,4 +1,4 @@
-"""Operators on whole numbers that TVM has for others only."""
+"""Operators on whole numbers and truth values that TVM has for others only."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from workers.networks.shapes import tensor_shapes
 
 _UNSIGNED = frozenset(int(t) for t in (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64))
 _SHORT = frozenset(int(t) for t in (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16))
-_WHOLE = _UNSIGNED | _SHORT | {int(TensorProto.INT32), int(TensorProto.INT64)}
+_BOOL = int(TensorProto.BOOL)
+_WHOLE = _UNSIGNED | _SHORT | {int(TensorProto.INT32), int(TensorProto.INT64), _BOOL}
 
 
 def whole_numbers_as_others(model: ModelProto) -> str | None:
     """TopK of few bits looks in int32, means of whole numbers get their type, lengths are the roots of sums of squares, and
-    signs and PRelus are written out. Raises NetworkError for logarithms of sums, which would differ by what they round."""
+    signs and PRelus are written out. Truth values are equal where not one alone is true, and their extremes those of 0 and 1.
+    Raises NetworkError for logarithms of sums, which would differ by what they round."""
     if not operator_types(model) & _RULES.keys():
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
@@ -29,7 +31,9 @@ def whole_numbers_as_others(model: ModelProto) -> str | None:
 
     count = rewrite(model.graph, written)
     return told(
-        count, "operator on whole numbers was written by others", "operators on whole numbers were written by others"
+        count,
+        "operator on whole numbers or truth values was written by others",
+        "operators on whole numbers or truth values were written by others",
     )
 
 
@@ -87,6 +91,28 @@ def _prelu(node: NodeProto, dtype: int, weights: Weights) -> list[NodeProto]:
     ]
 
 
+def _equal(node: NodeProto, dtype: int, weights: Weights) -> list[NodeProto]:
+    if dtype != _BOOL:
+        return []
+    (result,) = node.output
+    return [
+        helper.make_node("Xor", node.input, [f"{result}__unlike"]),
+        helper.make_node("Not", [f"{result}__unlike"], [result]),
+    ]
+
+
+def _extreme(node: NodeProto, dtype: int, weights: Weights) -> list[NodeProto]:
+    if dtype != _BOOL:
+        return []
+    (source, *axes), (result,) = node.input, node.output
+    counted, found = f"{result}__counted", f"{result}__found"
+    return [
+        helper.make_node("Cast", [source], [counted], to=TensorProto.UINT8),
+        rewired(node, [counted, *axes], found),
+        helper.make_node("Cast", [found], [result], to=_BOOL),
+    ]
+
+
 def _refused(node: NodeProto, dtype: int, weights: Weights) -> list[NodeProto]:
     reason = "it is a logarithm of whole numbers, which TVM does not compute"
     raise NetworkError(
@@ -102,4 +128,7 @@ _RULES: dict[str, Callable[[NodeProto, int, Weights], list[NodeProto]]] = {
     "ReduceLogSumExp": _refused,
     "Sign": _sign,
     "PRelu": _prelu,
+    "Equal": _equal,
+    "ReduceMax": _extreme,
+    "ReduceMin": _extreme,
 }
