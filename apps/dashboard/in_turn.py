@@ -82,7 +82,14 @@ async def _refuse(scope: Any, send: Any) -> None:
     """As a page for who opened one, in words for a page's script."""
     page = any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
     kind, told = (b"text/html; charset=utf-8", await _page()) if page else (b"text/plain", f"{CROWDED.sentence}\n")
-    headers = [(b"content-type", kind), (b"cache-control", b"no-store"), (b"retry-after", b"%d" % PATIENCE)]
+    headers = [
+        (b"content-type", kind),
+        (b"cache-control", b"no-store"),
+        (b"retry-after", b"%d" % PATIENCE),
+        # As the middleware, which is not asked here, gives every page.
+        (b"x-content-type-options", b"nosniff"),
+        (b"x-frame-options", b"DENY"),
+    ]
     await send({"type": "http.response.start", "status": 429, "headers": headers})
     await send({"type": "http.response.body", "body": told.encode()})
 

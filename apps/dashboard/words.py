@@ -163,17 +163,13 @@ def only(run: TuningRun) -> str:
 
 
 def begun_with(run: TuningRun) -> str:
-    """What of earlier runs it starts from, which its first attempt chooses."""
+    """Whether it looks at what earlier runs found; which, its first attempt chooses."""
     if not run.reuse:
-        return "it starts from nothing"
-    if run.known_from is None:
-        return "it starts from what earlier runs found"
+        return "from nothing"
+    if not run.known_from:
+        return "with what earlier runs found" if run.known_from is None else "there was no earlier run"
     count = len(run.known_from)
-    return (
-        f"it started from records of {count} earlier run{'s' if count > 1 else ''}"
-        if count
-        else "there was no earlier run to start from"
-    )
+    return f"looked at {count} earlier run{'s' if count > 1 else ''}"
 
 
 def before(wait: Wait) -> str:

@@ -4,7 +4,8 @@ document.addEventListener("htmx:afterRequest", ({ detail: { requestConfig, xhr }
   if (!requestConfig.elt.matches("[hx-trigger*='every']") || document.querySelector("[data-part=connection]")) return;
   const answer = xhr.status ? `The site answered ${xhr.status}` : "The connection is lost";
   const next = xhr.status === 403 ? " Reload the page: it was opened before you last signed in." : "";
-  const words = xhr.status && xhr.status < 400 ? "" : `${answer}; what is shown is from before.${next}`;
+  const held = requestConfig.held ? "Words are marked; what is shown is from before." : "";
+  const words = xhr.status && xhr.status < 400 ? held : `${answer}; what is shown is from before.${next}`;
   const line = document.querySelector("[data-connection]");
   if (line.textContent !== words) line.textContent = words; // it is read aloud whenever it is set
 });
@@ -18,15 +19,22 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
 });
 
 document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
-  if (detail.target.matches("[role=status]") && detail.fragment.textContent === detail.target.textContent) detail.shouldSwap = false;
+  const alike = detail.target.matches("[role=status]") && detail.fragment.textContent === detail.target.textContent;
+  if (alike || marked(detail.target)) detail.shouldSwap = false;
 });
 
 // Who marks words, to copy them, keeps them: what is asked for again and again is left as it is until then.
 
+function marked(part) {
+  const { anchorNode, focusNode, isCollapsed } = getSelection();
+  return !isCollapsed && (part.contains(anchorNode) || part.contains(focusNode));
+}
+
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
-  const { elt, triggeringEvent, verb } = detail.requestConfig, marked = getSelection();
-  if (verb !== "get" || triggeringEvent || !elt.matches("[hx-trigger*='every']") || marked.isCollapsed) return;
-  if ([marked.anchorNode, marked.focusNode].some((node) => detail.target.contains(node))) detail.shouldSwap = false;
+  const { elt, triggeringEvent, verb } = detail.requestConfig;
+  if (verb !== "get" || triggeringEvent || !elt.matches("[hx-trigger*='every']") || !marked(detail.target)) return;
+  detail.shouldSwap = false;
+  detail.requestConfig.held = true;
 });
 
 // In a page that nobody sees nothing is read anew: it is as soon as the page is seen again.

@@ -25,8 +25,8 @@ if (form) {
     if (files.length > 1 && !sending) end(`${files.length} files were dropped. Next step: drop one at a time.`, true);
     else if (files.length) take(files[0]);
   });
-  cancel.addEventListener("click", () => { sending.abort(); input.focus(); });
-  window.addEventListener("beforeunload", (event) => { if (sending) event.preventDefault(); });
+  cancel.addEventListener("click", () => sending.abort());
+  const stay = (event) => { event.preventDefault(); event.returnValue = true; }; // older browsers look at the second alone
 
   function take(file) {
     if (sending) return;
@@ -72,11 +72,13 @@ if (form) {
     };
     request.onerror = () => end("The connection broke. Try again.", true);
     request.onabort = () => end(`${file.name} was not sent.`, false);
+    window.addEventListener("beforeunload", stay);
     request.send(content);
   }
 
   function end(text, bad) {
     sending = null;
+    window.removeEventListener("beforeunload", stay); // one that stays on keeps a page out of what Back shows at once
     retire();
     progress.hidden = true;
     sent.textContent = "";

@@ -65,7 +65,7 @@ def test_why_a_library_was_not_compiled_is_beside_it(site: Site, ada: Client) ->
 def test_that_nothing_was_printed_is_said_of_what_is_over_alone(site: Site, ada: Client) -> None:
     run, held, _ = site.claimed()
     page = reverse("run", args=[run.pk])
-    assert ">Loading…</pre>" in ada.get(page).content.decode()
+    assert ">Nothing was printed yet.</pre>" in ada.get(page).content.decode()
     services.conclude(held, "failed", last={"kind": "failed", "reason": "no memory", "next_step": "buy some"})
     assert ">Nothing was printed.</pre>" in ada.get(page).content.decode()
 

@@ -331,14 +331,14 @@ def test_with_what_a_run_is_made_is_said_as_soon_as_it_is_known(site: Site, ada:
     held = services.claim(run.job_id, "worker")
     assert held is not None
     services.write(held, Told().start())
-    assert "Limit: 100 configurations; it starts from what earlier runs found.</p>" in page_of(ada, run)
+    assert "Limit: 100 configurations; with what earlier runs found.</p>" in page_of(ada, run)
     TuningRun.objects.update(known_from=[["made up", 3], ["too", 4]])
     part = ada.get(reverse("standing", args=[run.pk]), headers=SCRIPT).content.decode()
-    assert "Limit: 100 configurations; it started from records of 2 earlier runs.</p>" in part
+    assert "Limit: 100 configurations; looked at 2 earlier runs.</p>" in part
     TuningRun.objects.update(known_from=[])
-    assert "; there was no earlier run to start from.</p>" in page_of(ada, run)
+    assert "; there was no earlier run.</p>" in page_of(ada, run)
     TuningRun.objects.update(reuse=False)
-    assert "; it starts from nothing.</p>" in page_of(ada, run)
+    assert "; from nothing.</p>" in page_of(ada, run)
     assert re.search(r"Asked for [^;]+ UTC, started [^;]+ UTC; 2 threads, layout NHWC, seed 0, tvm 0.27", part)
 
 

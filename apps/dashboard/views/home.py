@@ -122,5 +122,6 @@ def _readiness(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     }
     waits, failed = ({name: found[key] for name, found in jobs.items()} for key in ("wait", "failed"))
     unanswered = any(wait and not wait.answered for wait in waits.values())
-    found = {"network": network, "target": target, "waits": waits, "failed": failed, "unanswered": unanswered}
-    return found | {"mine": services.may_remeasure(request.user)}
+    mine = bool(target.error) and services.may_remeasure(request.user)
+    told = {"network": network, "target": target, "waits": waits, "failed": failed, "unanswered": unanswered}
+    return told | {"mine": mine}

@@ -34,7 +34,11 @@ def storage(request: HttpRequest) -> HttpResponse:
     counted: Any = networks.defer("inspection").annotate(tuned=Count("runs")).order_by("-size", "name", "pk")
     named = libraries.select_related("run__network", "run__target").defer("verdict", *(f"run__{name}" for name in LONG))
     page = Paginator(counted, PAGE).get_page(request.GET.get("networks"))
-    going = TuningRun.objects.filter(network__in=list(page), job__state__in=ACTIVE).only("network", "created")
+    going = (
+        TuningRun.objects.filter(network__in=list(page), job__state__in=ACTIVE)
+        .select_related("job")
+        .only("network", "created", "job__state")
+    )
     for network in page:
         network.going = [run for run in going if run.network_id == network.pk]
     context = {

@@ -176,7 +176,8 @@ export class Headline {
     this.troubled = told;
     const ordinary = state === "queued" && error === words.happened.turn;
     this.part("trouble").classList.toggle("plain", ordinary);
-    this.part("told").setAttribute("role", ordinary ? "status" : "alert");
+    const role = ordinary ? "status" : "alert";
+    if (this.part("told").getAttribute("role") !== role) this.part("told").setAttribute("role", role);
     this.part("trouble").hidden = !(error && state !== "running");
     this.#set("error", error || "");
     this.#set("next-step", next ? `Next step: ${next}.` : "");

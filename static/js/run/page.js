@@ -51,7 +51,7 @@ function slotOfOthers(time) {
 const wanted = new Set();
 let scheduled = false;
 const parts = [
-  ["curve", () => { curve.draw(); lanes.draw(); uncurved(); }],
+  ["curve", () => { curve.draw(); lanes.draw(); uncurved(); timeline.offer(); }],
   ["head", () => headline.draw()],
   ["operators", () => operators.draw()],
   ["shares", () => { shares.draw(); shares.light(highlight.operator); }],

@@ -50,7 +50,7 @@ export class Shares {
   #row(row, y, { label, half, scale, colours }) {
     const fill = colours.series[row.index === null ? OTHERS : this.state.colour(row.index)];
     const bar = (x, share) => {
-      const most = half - 52, long = Math.min(most, Math.max(share > 0 ? 1 : 0, (share / scale) * most));
+      const most = Math.max(1, half - 52), long = Math.min(most, Math.max(share > 0 ? 1 : 0, (share / scale) * most));
       const cut = share > scale ? [svg("path", { d: `M${x + long - 14} ${y + 21}l6 -18h4l-6 18z`, fill: colours.page, class: "cut" })] : [];
       return [
         svg("rect", { x, y: y + 5, width: long, height: 14, rx: 2, fill }), ...cut,

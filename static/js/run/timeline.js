@@ -50,7 +50,8 @@ export class Timeline {
   offer() {
     const span = this.to - this.from;
     for (const button of document.querySelectorAll("[data-zoom]")) {
-      button.setAttribute("aria-disabled", Number(button.dataset.zoom) < 1 ? span / 2 < SHORTEST : !this.zoom);
+      const useless = String(Number(button.dataset.zoom) < 1 ? span / 2 < SHORTEST : !this.zoom);
+      if (button.getAttribute("aria-disabled") !== useless) button.setAttribute("aria-disabled", useless);
     }
   }
 
