@@ -153,9 +153,9 @@ def layer(*outputs: str) -> ModelProto:
     return model_of([node], {"x": [2, 6]}, named, [constant("w", forms.drawn(6))])
 
 
-def dropped(*outputs: str, training: bool = False) -> ModelProto:
+def dropped(*outputs: str, training: bool = False, ratio: float = 0.5) -> ModelProto:
     node = helper.make_node("Dropout", ["x", "r", "t"], ["y", *outputs], name="the one")
-    weights = [constant("r", np.float32(0.5)), constant("t", np.asarray(training))]
+    weights = [constant("r", np.float32(ratio)), constant("t", np.asarray(training))]
     return model_of([node], {"x": [2, 6]}, {"y": None, **dict.fromkeys(outputs)}, weights)
 
 
@@ -198,9 +198,26 @@ def sized_by_values() -> ModelProto:
     model.graph.node[0].CopyFrom(helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0))
     model.graph.node[1].CopyFrom(helper.make_node("Cast", ["s"], ["d"], to=TensorProto.INT64))
     model.graph.node[3].name = "the one"
-    model.graph.node[3].attribute[1].g.node[0].output[0] = "e"
-    model.graph.node[3].attribute[1].g.output[0].name = "e"
     return model
+
+
+def test_branches_of_several_that_call_their_results_alike_are_told_apart() -> None:
+    """Of one size each, and the Ifs of two."""
+
+    def either(result: str, source: str) -> onnx.NodeProto:
+        kinds = ([helper.make_node(kind, [source], ["b"])] for kind in ("Relu", "Neg"))
+        return helper.make_node("If", ["c"], [result], **forms.branches(*kinds))
+
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
+        helper.make_node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
+        either("f", "x"), either("g", "z"),
+        helper.make_node("ReduceSum", ["g"], ["t"], keepdims=0),
+        helper.make_node("Add", ["f", "t"], ["y"]),
+    ]  # fmt: skip
+    model = model_of(nodes, {"x": [2, 3], "z": [5]}, {"y": [2, 3]}, [])
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert same(outputs(model), outputs(result))
 
 
 def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: Any) -> ModelProto:
@@ -283,6 +300,12 @@ def test_sizes_that_an_input_tells_and_the_network_says_are_taken() -> None:
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 4]))
     result, _ = clean(deepcopy(model), {}, failing)
     assert "p" not in [value.name for value in result.graph.input]
+
+
+def test_a_dropout_that_drops_nothing_is_taken() -> None:
+    model = dropped(training=True, ratio=0.0)
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert same(outputs(model), outputs(result))
 
 
 def test_outputs_of_training_that_nothing_reads_are_left_out() -> None:

@@ -47,7 +47,6 @@ def spent(count: int) -> float:
 
 def test_operators_of_a_long_network_take_no_more_time_each() -> None:
     spent(2)  # TVM takes its own first
-    few = min(spent(FEW) for _ in range(2))
-    many = spent(MANY)
+    few, many = (min(spent(count) for _ in range(2)) for count in (FEW, MANY))
     sys.stdout.write(f"{1e3 * few:.1f} ms an operator of {FEW}, {1e3 * many:.1f} of {MANY}\n")
     assert many < SLACK * few

@@ -59,7 +59,7 @@ def _over_runtime(found: Sequence[Block], several: bool) -> list[str]:
         for arm, budget in block.arms:
             timed = [cell["ratio"] for cell in block.of(arm, budget) if cell["state"] == DONE and cell["ratios"]]
             if timed and arm not in THEIRS:
-                ratios.setdefault((arm, budget, block.machine), {})[block.name] = median(timed)
+                ratios.setdefault((arm, budget, block.machine), {})[block.cells[0]["key"]["network"]] = median(timed)
     return [
         f"{arm} ({budget}){f', {machine}' if several else ''}: {geometric_mean(by_network.values()):.2f} of ONNX Runtime's "
         f"time, geometric mean of {len(by_network)} networks\n"

@@ -23,6 +23,7 @@ def chosen_branches(model: ModelProto) -> str | None:
     """The operators of the branch that is taken stand in an If's place, where constants decide. Raises NetworkError where
     values do and the sizes of what is computed with depend on them."""
     graph, opened = model.graph, 0
+    _spell_apart(graph)
     while any(_is_if(node) for node in graph.node):
         fold_constants(model)
         weights = Weights(graph)
@@ -48,9 +49,7 @@ def _opened(node: NodeProto, weights: Weights, graph: GraphProto) -> list[NodePr
     """A branch's operators, its constants being put into `graph`; none where values decide."""
     if not _is_if(node) or node.input[0] not in weights:
         return []
-    branch = GraphProto()
-    branch.CopyFrom(attribute(node, "then_branch" if weights.get(node.input[0]).any() else "else_branch"))
-    respell(branch, {name: f"{node.output[0]}__branch_{name}" for name in _own(branch)})
+    branch = attribute(node, "then_branch" if weights.get(node.input[0]).any() else "else_branch")
     graph.initializer.extend(branch.initializer)
     handed = [
         helper.make_node("Identity", [made.name], [result])
@@ -58,6 +57,14 @@ def _opened(node: NodeProto, weights: Weights, graph: GraphProto) -> list[NodePr
         if result
     ]
     return [*branch.node, *handed]
+
+
+def _spell_apart(graph: GraphProto) -> None:
+    """What two branches call alike gets two names, as in the main graph."""
+    for inner in list(nested(graph)):
+        for node in filter(_is_if, inner.node):
+            for one in node.attribute:
+                respell(one.g, {name: f"{node.output[0]}__{one.name}_{name}" for name in _own(one.g)})
 
 
 def _own(branch: GraphProto) -> set[str]:

@@ -25,7 +25,7 @@ def drop_empty_parts(model: ModelProto) -> str | None:
         return None
     shapes = tensor_shapes(model)
     empty = {name for name, shape in shapes.items() if shape.static is not None and 0 in shape.static}
-    if empty.isdisjoint(name for node in model.graph.node for name in node.output):
+    if not empty:
         return None
     dropped = 0
     for node in model.graph.node:
@@ -66,5 +66,12 @@ def _keep_parts(node: NodeProto, names: Set[str], shapes: Mapping[str, TensorSha
         node.op_type, node.input[:] = "Identity", node.input[:1]
         del node.attribute[:]
     else:
-        node.input[:] = [node.input[0], weights.put(f"{kept[0]}__sizes", np.asarray(sizes, np.int64))]
-        set_attributes(node, num_outputs=None, split=None)
+        _set_sizes(node, sizes, f"{kept[0]}__sizes", weights)
+
+
+def _set_sizes(node: NodeProto, sizes: list[int], name: str, weights: Weights) -> None:
+    if attribute(node, "split") is not None:  # before operator set 13
+        set_attributes(node, split=sizes)
+    else:
+        node.input[:] = [node.input[0], weights.put(name, np.asarray(sizes, np.int64))]
+        set_attributes(node, num_outputs=None)

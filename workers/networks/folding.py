@@ -17,10 +17,14 @@ from workers.networks.subgraphs import subgraphs
 _RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
 )
+# onnx's own evaluation takes lengths of numbers with their signs.
+_WRONG = frozenset({"LpNormalization"})
 # Kept as they are: the pair of them tells a quantized network.
 _QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 LARGEST = 2**28
 """Elements of the largest constant that is written out."""
+LARGEST_EYE = 2**24
+"""Of one that is nearly all zeros: of numbers of 8 bytes LARGEST would be more than a file may hold."""
 
 
 def fold_constants(model: ModelProto) -> str | None:
@@ -49,7 +53,7 @@ def _value(
     if node.op_type == "Shape" or (node.op_type == "EyeLike" and attribute(node, "dtype")):
         value = shape_value(node, shapes) if node.op_type == "Shape" else _eye(node, shapes)
         return None if value is None else [value]
-    if node.domain not in STANDARD or node.op_type in _RANDOM | _QUANTIZING or not all(node.output):
+    if node.domain not in STANDARD or node.op_type in _RANDOM | _QUANTIZING | _WRONG or not all(node.output):
         return None
     if any(name and name not in weights for name in node.input) or any(True for _ in subgraphs(node)):
         return None
@@ -61,7 +65,7 @@ def _value(
 
 def _eye(node: NodeProto, shapes: Mapping[str, TensorShape]) -> Array | None:
     like = shapes.get(node.input[0])
-    if like is None or like.static is None or len(like.static) != 2 or like.elements > LARGEST:
+    if like is None or like.static is None or len(like.static) != 2 or like.elements > LARGEST_EYE:
         return None
     rows, columns = like.static
     return np.eye(rows, columns, attribute(node, "k", 0), helper.tensor_dtype_to_np_dtype(attribute(node, "dtype")))

@@ -30,7 +30,8 @@ _FOLLOWED = frozenset(
 )
 _MOST_FOLLOWED = 20_000
 LIKE_FIRST = frozenset({"BiasGelu", "FastGelu", "Gelu", "MeanVarianceNormalization", "SkipLayerNormalization"})
-"""ONNX Runtime's operators, of which ONNX has no schema, that TVM imports, and one whose schema knows no size by itself."""
+"""Operators that TVM imports and whose result is as their first input, which ONNX does not know by itself: it has no schema of
+ONNX Runtime's own, a Gelu before operator set 20 among them, and that of a MeanVarianceNormalization tells no size."""
 
 
 class Inference:

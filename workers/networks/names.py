@@ -37,7 +37,7 @@ def names_back(model: ModelProto, ports: Mapping[str, str]) -> None:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """`name` with the first number behind it that makes it another one than these."""
+    """`name` and the first number that makes it none of these."""
     return next(free for number in count(1) if (free := f"{name}_{number}") not in taken)
 
 

@@ -181,8 +181,7 @@ def axes_that_there_are(model: ModelProto) -> str | None:
 
 
 def lengths_to_quotients(model: ModelProto) -> str | None:
-    """LpNormalization becomes the quotient by a length, which is 0 where that is. Before constants are folded: onnx's own takes
-    numbers with their signs."""
+    """LpNormalization becomes the quotient by a length, which is 0 where that is."""
     if BY_LENGTH not in operator_types(model):
         return None
     weights, shapes, version = Weights(model.graph), tensor_shapes(model), opset(model)
@@ -192,13 +191,15 @@ def lengths_to_quotients(model: ModelProto) -> str | None:
         if node.op_type != BY_LENGTH or power not in (1, 2):
             return []
         (source,), (result,) = node.input, node.output
-        dtype = helper.tensor_dtype_to_np_dtype(shapes[source].dtype if source in shapes else TensorProto.FLOAT)
+        shape = shapes.get(source)
+        dtype = helper.tensor_dtype_to_np_dtype(shape.dtype if shape and shape.dtype else TensorProto.FLOAT)
         zero, unit = (weights.put(f"{result}__{word}", np.asarray(n, dtype)) for n, word in enumerate(("zero", "unit")))
         length, none, whole = (f"{result}__{word}" for word in ("length", "none", "whole"))
-        axes, given = [attribute(node, "axis", -1)], dict[str, Any]()
-        inputs = [source, weights.put(f"{result}__axes", np.asarray(axes, np.int64))]
+        axes, inputs, given = [attribute(node, "axis", -1)], [source], dict[str, Any]()
         if version < _AXES_BY_INPUT:
-            inputs, given = [source], {"axes": axes}
+            given["axes"] = axes
+        else:
+            inputs.append(weights.put(f"{result}__axes", np.asarray(axes, np.int64)))
         return [
             helper.make_node(f"ReduceL{power}", inputs, [length], **given),
             helper.make_node("Equal", [length, zero], [none]),

@@ -85,7 +85,8 @@ def write_out_functions(model: ModelProto) -> str | None:
         try:
             _rewrite(model, partial(_written_out, kinds=chosen))
         except Exception as error:  # from the C++ inside; the import names the operator
-            return f"{', '.join(chosen)} could not be written out ({one_line(str(error), 120)})"
+            done = f"; {', '.join(written)} were" if written else ""
+            return f"{', '.join(chosen)} could not be written out ({one_line(str(error), 120)}){done}"
         written += chosen
     return f"{', '.join(written)} became the operators that define them" if written else None
 

@@ -42,7 +42,7 @@ def refuse_unfixed_inputs(model: ModelProto) -> str | None:
             if decided.intersection(node.input[place : place + 1]):
                 raise NetworkError(
                     f"{node.op_type} {node.name or node.output[0]}",
-                    f"inputs of the network decide on its {word}, and TVM takes only a constant there",
+                    f"inputs of the network decide on its {word}, which a library is made for",
                     f"make its {word} a constant, and export the network again",
                 )
         # Of what it is to be like a CastLike reads the type.

@@ -11,15 +11,13 @@ from workers.networks.graph import Weights, attribute, operator_types, uses
 from workers.networks.subgraphs import nested
 
 FOR_INFERENCE = "export the network for inference"
+BEHIND_EVAL = f"{FOR_INFERENCE}: of PyTorch, behind model.eval()"
 UNMADE = {
     "BatchNormalization": (
         "the mean or the variance that it counts is read, which is for training",
-        f"{FOR_INFERENCE}: of PyTorch, behind model.eval()",
+        BEHIND_EVAL,
     ),
-    "Dropout": (
-        "which numbers it drops is read, which is for training",
-        f"{FOR_INFERENCE}: of PyTorch, behind model.eval()",
-    ),
+    "Dropout": ("which numbers it drops is read, which is for training", BEHIND_EVAL),
     "LayerNormalization": ("a mean or a deviation of it is read, which is for training", FOR_INFERENCE),
     "MaxPool": (
         "the places of its largest numbers are read, which TVM does not find",
@@ -38,7 +36,7 @@ def refuse_unmade_outputs(model: ModelProto) -> str | None:
     for node in (node for graph in nested(model.graph) for node in graph.node if node.op_type in UNMADE):
         reason, instead = UNMADE[node.op_type]
         if _trains(node, weights, given):
-            reason, instead = "it is in training mode", UNMADE["BatchNormalization"][1]
+            reason, instead = "it is in training mode", BEHIND_EVAL
         elif not any(name in read for name in node.output[1:]):
             continue
         raise NetworkError(f"{node.op_type} {node.name or node.output[0]}", reason, instead)
@@ -49,5 +47,7 @@ def _trains(node: NodeProto, weights: Weights, given: Set[str]) -> bool:
     """Whether a BatchNormalization goes by the batch's own statistics, or a Dropout drops, as far as constants tell."""
     if node.op_type == "BatchNormalization":
         return bool(attribute(node, "training_mode", 0))
-    mode = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
+    _, ratio, mode = [*node.input, "", ""][:3] if node.op_type == "Dropout" else ("", "", "")
+    if ratio in weights and not weights.get(ratio).any():
+        return False
     return bool(weights.get(mode).any()) if mode in weights else mode in given
