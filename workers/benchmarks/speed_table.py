@@ -20,9 +20,9 @@ SEARCHING = ("search", "decision", "bookkeeping")
 
 def table(cells: Sequence[Cell]) -> str:
     """Every block, what does not count, and the geometric means over networks and seeds of a machine."""
-    parts = []
+    parts, compared = [], blocks(cells)
     faster: dict[tuple[str, str, str, str], list[SpeedUp]] = {}
-    for block in blocks(cells):
+    for block in compared:
         rows = [_row(block, arm, budget) for arm, budget in block.arms]
         parts.append(f"{block.title}\n{aligned([_head(block), *rows])}")
         for arm, budget in block.arms:
@@ -36,7 +36,7 @@ def table(cells: Sequence[Cell]) -> str:
     ]
     parts += [
         f"{block.name} {cell['key']['arm']} seed {cell['key']['seed']}: {peer} tuned other operators; run {peer} again\n"
-        for block in blocks(cells)
+        for block in compared
         for cell in block.cells
         for peer in block.peers
         if block.stray(cell, peer)
@@ -48,7 +48,7 @@ def table(cells: Sequence[Cell]) -> str:
         for (layout, arm, peer, machine), ups in sorted(faster.items())
         if ups
     ]
-    means += _over_runtime(blocks(cells), several)
+    means += _over_runtime(compared, several)
     return "\n".join([*parts, "".join(means), NOTES])
 
 

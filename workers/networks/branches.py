@@ -8,7 +8,7 @@ from onnx import GraphProto, ModelProto, NodeProto, helper
 
 from workers.networks.errors import NetworkError
 from workers.networks.folding import fold_constants
-from workers.networks.graph import Weights, attribute, rewrite, told
+from workers.networks.graph import Weights, attribute, called, rewrite, told
 from workers.networks.names import respell
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import set_output_shapes, tensor_shapes
@@ -84,7 +84,7 @@ def _refuse_sizes(model: ModelProto) -> None:
         if _is_if(node) and not computed.isdisjoint(_sized_by_values(node, shapes)):
             reason = "its branches make tensors of different sizes, and which of them is taken depends on values"
             instead = "export the network with one of them, or with branches of one size"
-            raise NetworkError(f"If {node.name or node.output[0]}", reason, instead)
+            raise NetworkError(called(node), reason, instead)
 
 
 def _sized_by_values(node: NodeProto, shapes: Mapping[str, TensorShape]) -> list[str]:

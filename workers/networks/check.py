@@ -13,7 +13,7 @@ from workers.networks.errors import NetworkError, one_line, shown
 from workers.networks.limits import DEFAULT, Limits
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import STANDARD, check_structure
-from workers.networks.subgraphs import nested, subgraphs
+from workers.networks.subgraphs import every, nested
 from workers.networks.upload import check_file
 from workers.networks.wire import BROKEN, Walk
 
@@ -57,11 +57,9 @@ def _name_standard_alike(model: ModelProto) -> None:
                 holder.opset_import[place].domain = plain
     for function in model.functions:
         function.domain = plain if function.domain == other else function.domain
-    pending = [model.graph.node, *(function.node for function in model.functions)]
-    while pending:
-        for node in pending.pop():
+    for holder in (model.graph, *model.functions):
+        for node in every(holder.node):
             node.domain = plain if node.domain == other else node.domain
-            pending += [graph.node for graph in subgraphs(node)]
 
 
 def _unknown(model: ModelProto) -> NetworkError | None:

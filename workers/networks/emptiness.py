@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, attribute, operator_types, prune, set_attributes, told, uses
+from workers.networks.graph import Weights, attribute, called, operator_types, prune, set_attributes, told, uses
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
@@ -44,7 +44,7 @@ def drop_empty_parts(model: ModelProto) -> str | None:
         cut = node.output[:1] if node.op_type == "Slice" else node.output[:-1] if node.op_type == "Split" else []
         if not empty.isdisjoint(cut):  # TVM makes one that is a Split's last
             raise NetworkError(
-                f"{node.op_type} {node.name or node.output[0]}",
+                called(node),
                 f"{_NOTHING[node.op_type]}, and TVM cuts no empty tensors out",
                 "export the network without it",
             )

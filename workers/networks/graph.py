@@ -56,6 +56,11 @@ def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
     return default
 
 
+def called(node: NodeProto) -> str:
+    """What a refusal names an operator by."""
+    return f"{node.op_type} {node.name or node.output[0]}"
+
+
 def set_attributes(node: NodeProto, **values: Any) -> None:
     """Replaces attributes by name; None takes one away."""
     copy = NodeProto(attribute=[one for one in node.attribute if one.name not in values])

@@ -10,9 +10,10 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, attribute, operator_types, rewrite, set_attributes, told, uses
+from workers.networks.graph import Weights, attribute, called, operator_types, rewrite, set_attributes, told, uses
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
+from workers.networks.unmade import UNMADE
 
 LAYER, SQUARES = "LayerNormalization", "RMSNormalization"
 BY_LENGTH = "LpNormalization"
@@ -50,8 +51,7 @@ def _whole(node: NodeProto, weights: Weights, read: Counter[str]) -> list[NodePr
     result, *more = node.output
     for name in more[: SUM - 1]:
         if name and name in read:
-            reason = "a mean or a deviation of it is read, which is for training"
-            raise NetworkError(f"{SKIPPING} {node.name or result}", reason, "export the network for inference")
+            raise NetworkError(called(node), *UNMADE[LAYER])
     sums: list[NodeProto] = []
     if len(more) >= SUM and more[SUM - 1] and more[SUM - 1] in read:
         added = more[SUM - 1]
@@ -72,7 +72,7 @@ def long_layer_normalizations(model: ModelProto) -> str | None:
     if LAYER not in operator_types(model):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
-    by_input = opset(model) >= _AXES_BY_INPUT
+    version = opset(model)
 
     def written_out(node: NodeProto) -> list[NodeProto]:
         shape = shapes.get(node.input[0]) if node.op_type == LAYER else None
@@ -82,15 +82,13 @@ def long_layer_normalizations(model: ModelProto) -> str | None:
         mean, rest, squares, variance, least, deviation, last = (
             f"{result}__{word}" for word in ("mean", "rest", "squares", "variance", "least", "deviation", "normal")
         )
-        axes = np.arange(attribute(node, "axis", -1) % rank, rank, dtype=np.int64)
-        along = [weights.put(f"{result}__axes", axes)] if by_input else []
-        given = {} if by_input else {"axes": axes.tolist()}
+        axes, given = _along(range(attribute(node, "axis", -1) % rank, rank), result, weights, version)
         epsilon = weights.put(f"{result}__epsilon", np.asarray(attribute(node, "epsilon", 1e-5), np.float64))
         return [
-            helper.make_node("ReduceMean", [node.input[0], *along], [mean], **given),
+            helper.make_node("ReduceMean", [node.input[0], *axes], [mean], **given),
             helper.make_node("Sub", [node.input[0], mean], [rest]),
             helper.make_node("Mul", [rest, rest], [squares]),
-            helper.make_node("ReduceMean", [squares, *along], [variance], **given),
+            helper.make_node("ReduceMean", [squares, *axes], [variance], **given),
             helper.make_node("Add", [variance, epsilon], [least]),
             helper.make_node("Sqrt", [least], [deviation]),
             helper.make_node("Div", [rest, deviation], [last]),
@@ -103,6 +101,13 @@ def long_layer_normalizations(model: ModelProto) -> str | None:
         "layer normalisation of float64 was written by others",
         "layer normalisations of float64 were written by others",
     )
+
+
+def _along(axes: Sequence[int], result: str, weights: Weights, version: int) -> tuple[list[str], dict[str, Any]]:
+    """The axes of a reduction as inputs and as attributes, of which an operator set has one."""
+    if version < _AXES_BY_INPUT:
+        return [], {"axes": [*axes]}
+    return [weights.put(f"{result}__axes", np.asarray(axes, np.int64))], {}
 
 
 def whole_layer_normalizations(model: ModelProto) -> str | None:
@@ -195,13 +200,9 @@ def lengths_to_quotients(model: ModelProto) -> str | None:
         dtype = helper.tensor_dtype_to_np_dtype(shape.dtype if shape and shape.dtype else TensorProto.FLOAT)
         zero, unit = (weights.put(f"{result}__{word}", np.asarray(n, dtype)) for n, word in enumerate(("zero", "unit")))
         length, none, whole = (f"{result}__{word}" for word in ("length", "none", "whole"))
-        axes, inputs, given = [attribute(node, "axis", -1)], [source], dict[str, Any]()
-        if version < _AXES_BY_INPUT:
-            given["axes"] = axes
-        else:
-            inputs.append(weights.put(f"{result}__axes", np.asarray(axes, np.int64)))
+        axes, given = _along([attribute(node, "axis", -1)], result, weights, version)
         return [
-            helper.make_node(f"ReduceL{power}", inputs, [length], **given),
+            helper.make_node(f"ReduceL{power}", [source, *axes], [length], **given),
             helper.make_node("Equal", [length, zero], [none]),
             helper.make_node("Where", [none, unit, length], [whole]),
             helper.make_node("Div", [source, whole], [result]),

@@ -16,7 +16,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import HANDING_ON, Array, attribute, replace_nodes
+from workers.networks.graph import HANDING_ON, Array, attribute, called, replace_nodes
 from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
 from workers.networks.precision import PAIRS
@@ -71,7 +71,7 @@ class _Rules:
         """Takes the next operator of the network."""
         if node.op_type in PAIRS and attribute(node, "block_size", 0) and node.input[0] not in self._weights:
             reason = "it has scales of blocks, of a tensor that is computed"
-            raise NetworkError(f"{node.op_type} {node.name or node.output[0]}", reason, "quantise it with one scale")
+            raise NetworkError(called(node), reason, "quantise it with one scale")
         # com.microsoft has the pairs too, for integers of 16 bits in older operator sets.
         standard = node.domain in STANDARD or node.op_type in PAIRS
         rule = self._rules.get(node.op_type) if standard else None

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Array, Weights, attribute, set_attributes, told
+from workers.networks.graph import Array, Weights, attribute, called, set_attributes, told
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 from workers.networks.structure import STANDARD
@@ -64,24 +64,24 @@ def _resizes(model: ModelProto) -> list[NodeProto]:
 def _refuse_counted(node: NodeProto, weights: Weights) -> None:
     if any(name and name not in weights for name in node.input[SCALES:]):
         reason = "how large its result is depends on values, and sizes are fixed here"
-        raise NetworkError(_called(node), reason, "export it with constant scales or sizes")
+        raise NetworkError(called(node), reason, "export it with constant scales or sizes")
 
 
 def _refuse_ignored(node: NodeProto, shapes: Mapping[str, TensorShape]) -> None:
     if attribute(node, "antialias", 0):
-        raise NetworkError(_called(node), "TVM resizes without antialiasing", "export it with antialias=False")
+        raise NetworkError(called(node), "TVM resizes without antialiasing", "export it with antialias=False")
     if (policy := attribute(node, "keep_aspect_ratio_policy", b"stretch")) != b"stretch":
         kept = f"its sizes depend on keep_aspect_ratio_policy {policy.decode()!r}"
-        raise NetworkError(_called(node), kept, "export it with the sizes that come out")
+        raise NetworkError(called(node), kept, "export it with the sizes that come out")
     before, after = (shape.static if (shape := shapes.get(name)) else None for name in (node.input[0], node.output[0]))
     if before is not None and after is not None and before[:2] != after[:2]:
         reason = f"it makes {list(after)} of {list(before)}, and TVM resizes what stands behind batch and channels only"
-        raise NetworkError(_called(node), reason, "export it with the channels second")
+        raise NetworkError(called(node), reason, "export it with the channels second")
     aligned = attribute(node, "coordinate_transformation_mode") == b"align_corners"
     if aligned and after is not None and 1 in after[2:]:
         reason = f"it aligns the corners of {list(after)}, and TVM does not where a size is 1"
         raise NetworkError(
-            _called(node), reason, "export it with align_corners=False, or take the first pixel by a Slice"
+            called(node), reason, "export it with align_corners=False, or take the first pixel by a Slice"
         )
 
 
@@ -95,7 +95,7 @@ def _write_axes(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorSh
     region = node.input[REGION]
     if shape is None or shape.static is None or node.input[place] not in weights or (region and region not in weights):
         raise NetworkError(
-            _called(node), "its axes stand beside sizes or a region that are not constant", "export it without axes"
+            called(node), "its axes stand beside sizes or a region that are not constant", "export it without axes"
         )
     given = weights.get(node.input[place])
     whole = np.ones(len(shape.static), given.dtype) if place == SCALES else np.asarray(shape.static, given.dtype)
@@ -120,7 +120,7 @@ def _refuse_parts_of_pixels(node: NodeProto, weights: Weights, shapes: Mapping[s
         cut = abs(size * scale - round(float(size * scale))) > NEARLY
         if cut and not (mode == b"nearest" and _same_pixels(node, size, float(scale))):
             reason = f"{size} times its scale {scale:g} is no whole number of pixels, and TVM knows sizes only"
-            raise NetworkError(_called(node), reason, "export it with sizes, or give inputs of another size")
+            raise NetworkError(called(node), reason, "export it with sizes, or give inputs of another size")
 
 
 def _same_pixels(node: NodeProto, size: int, scale: float) -> bool:
@@ -149,8 +149,4 @@ def _refuse_whole_places(node: NodeProto, shapes: Mapping[str, TensorShape]) -> 
             reason = (
                 f"of {size} pixels it makes {made}, some at a whole place, of which {mode.decode()!r} may make another"
             )
-            raise NetworkError(_called(node), reason, "export it with coordinate_transformation_mode='half_pixel'")
-
-
-def _called(node: NodeProto) -> str:
-    return f"Resize {node.name or node.output[0]}"
+            raise NetworkError(called(node), reason, "export it with coordinate_transformation_mode='half_pixel'")

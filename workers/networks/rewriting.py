@@ -13,6 +13,7 @@ from workers.networks.errors import NetworkError
 from workers.networks.graph import (
     Weights,
     attribute,
+    called,
     has_convolutions,
     operator_types,
     rename,
@@ -214,7 +215,7 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
     for node in model.graph.node:
         if node.op_type == "RoiAlign" and attribute(node, "mode", b"avg") == b"max":
             reason = "it takes the largest of its samples, which TVM computes in another way"
-            raise NetworkError(f"RoiAlign {node.name or node.output[0]}", reason, "export it with mode='avg'")
+            raise NetworkError(called(node), reason, "export it with mode='avg'")
     if opset(model) < HALF_PIXELS:
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)

@@ -10,7 +10,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
 from workers.networks.limits import Limits
-from workers.networks.subgraphs import subgraphs
+from workers.networks.subgraphs import every, subgraphs
 
 STANDARD = ("", "ai.onnx")
 """Names of ONNX's own operators."""
@@ -64,13 +64,7 @@ def _check_versions(model: ModelProto) -> None:
 
 def _domains(nodes: Iterable[NodeProto]) -> set[str]:
     """Domains of operators, those of inner graphs included."""
-    found: set[str] = set()
-    pending = [nodes]
-    while pending:
-        for node in pending.pop():
-            found.add(node.domain)
-            pending += [graph.node for graph in subgraphs(node)]
-    return found
+    return {node.domain for node in every(nodes)}
 
 
 def _check_functions(model: ModelProto, limits: Limits) -> None:

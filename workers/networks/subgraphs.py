@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from onnx import AttributeProto, GraphProto, NodeProto
 
@@ -13,6 +13,15 @@ def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
         if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
+
+
+def every(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """The operators and those of the graphs inside them, at any depth."""
+    pending = [nodes]
+    while pending:
+        for node in pending.pop():
+            yield node
+            pending += [graph.node for graph in subgraphs(node)]
 
 
 def nested(graph: GraphProto) -> Iterator[GraphProto]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from onnx import ModelProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import live, operator_types
+from workers.networks.graph import called, live, operator_types
 from workers.networks.importable import SIZED_BY_VALUES
 from workers.networks.structure import STANDARD
 from workers.networks.subgraphs import subgraphs
@@ -41,7 +41,7 @@ def refuse_unfixed_inputs(model: ModelProto) -> str | None:
         for place, word in FIXED.get(node.op_type, {}).items():
             if decided.intersection(node.input[place : place + 1]):
                 raise NetworkError(
-                    f"{node.op_type} {node.name or node.output[0]}",
+                    called(node),
                     f"inputs of the network decide on its {word}, which a library is made for",
                     f"make its {word} a constant, and export the network again",
                 )

@@ -7,7 +7,7 @@ from collections.abc import Set
 from onnx import ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, attribute, operator_types, uses
+from workers.networks.graph import Weights, attribute, called, operator_types, uses
 from workers.networks.subgraphs import nested
 
 FOR_INFERENCE = "export the network for inference"
@@ -39,7 +39,7 @@ def refuse_unmade_outputs(model: ModelProto) -> str | None:
             reason, instead = "it is in training mode", BEHIND_EVAL
         elif not any(name in read for name in node.output[1:]):
             continue
-        raise NetworkError(f"{node.op_type} {node.name or node.output[0]}", reason, instead)
+        raise NetworkError(called(node), reason, instead)
     return None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, operator_types, rewired, rewrite, told
+from workers.networks.graph import Weights, called, operator_types, rewired, rewrite, told
 from workers.networks.shapes import tensor_shapes
 
 _UNSIGNED = frozenset(int(t) for t in (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64))
@@ -115,9 +115,7 @@ def _extreme(node: NodeProto, dtype: int, weights: Weights) -> list[NodeProto]:
 
 def _refused(node: NodeProto, dtype: int, weights: Weights) -> list[NodeProto]:
     reason = "it is a logarithm of whole numbers, which TVM does not compute"
-    raise NetworkError(
-        f"{node.op_type} {node.name or node.output[0]}", reason, "export it with a Cast to float32 before it"
-    )
+    raise NetworkError(called(node), reason, "export it with a Cast to float32 before it")
 
 
 _RULES: dict[str, Callable[[NodeProto, int, Weights], list[NodeProto]]] = {

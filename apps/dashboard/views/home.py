@@ -123,5 +123,5 @@ def _readiness(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     waits, failed = ({name: found[key] for name, found in jobs.items()} for key in ("wait", "failed"))
     unanswered = any(wait and not wait.answered for wait in waits.values())
     mine = bool(target.error) and services.may_remeasure(request.user)
-    told = {"network": network, "target": target, "waits": waits, "failed": failed, "unanswered": unanswered}
-    return told | {"mine": mine}
+    told = {"network": network, "target": target, "mine": mine}
+    return told | {"waits": waits, "failed": failed, "unanswered": unanswered}

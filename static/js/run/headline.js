@@ -2,7 +2,7 @@
 
 import { duration, faster, latency, percent, ratio, significant, slower, whole } from "../format.js";
 import { Clock } from "./clock.js";
-import { stateWord, words } from "./words.js";
+import { ordinary, stateWord } from "./words.js";
 
 const SPEAK = 10000; // ms between two announcements of the big number
 const TICK = 250; // ms
@@ -174,9 +174,9 @@ export class Headline {
     const { error, next_step: next, state, attempt } = this.state.run, told = `${attempt} ${error}`;
     if (this.troubled !== undefined && this.troubled !== told) this.part("trouble").querySelector("details").open = false; // another's log
     this.troubled = told;
-    const ordinary = state === "queued" && error === words.happened.turn;
-    this.part("trouble").classList.toggle("plain", ordinary);
-    const role = ordinary ? "status" : "alert";
+    const plain = ordinary(this.state.run);
+    this.part("trouble").classList.toggle("plain", plain);
+    const role = plain ? "status" : "alert";
     if (this.part("told").getAttribute("role") !== role) this.part("told").setAttribute("role", role);
     this.part("trouble").hidden = !(error && state !== "running");
     this.#set("error", error || "");

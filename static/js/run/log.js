@@ -1,7 +1,7 @@
 // What happened, newest first: the run's own lines, its phases, what became of it, and when its latency was first known.
 
 import { duration, latency } from "../format.js";
-import { stateWord, words } from "./words.js";
+import { ordinary, stateWord, words } from "./words.js";
 
 const MOST = 200;
 
@@ -57,9 +57,9 @@ function change(now, before, pausing) {
   return now.state === "failed" ? `${stateWord(now)}: ${now.error}` : stateWord(now);
 }
 
-function levelOf({ state, error }) {
-  if (state === "failed") return "error";
-  return state === "queued" && error && error !== words.happened.turn ? "warning" : "info"; // others have their turn
+function levelOf(event) {
+  if (event.state === "failed") return "error";
+  return event.state === "queued" && event.error && !ordinary(event) ? "warning" : "info";
 }
 
 function entry(clock, words, level) {
