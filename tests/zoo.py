@@ -86,13 +86,15 @@ def half(cache: Path, name: str, borders: str = "float16") -> Path:
     return _cached(cache, f"{name}_half_{borders}", lambda: _bytes(_halved(ZOO[name](cache), borders == "float16")))
 
 
-def quantised(cache: Path, name: str, form: str = "QDQ", per_channel: bool = False) -> Path:
+def quantised(cache: Path, name: str, form: str = "QDQ", per_channel: bool = False, softmax: bool = False) -> Path:
     """A network of ZOO as ONNX Runtime quantises it, int8 weights and uint8 activations calibrated on seeded inputs.
 
-    `form`: QDQ, QOperator, or dynamic (scales of the activations found at run time).
+    `form`: QDQ, QOperator, or dynamic (scales of the activations found at run time). `softmax`: that too, which makes one of
+    many classes all zeros.
     """
-    suffix = "_channels" if per_channel else ""
-    return _cached(cache, f"{name}_{form}{suffix}", lambda: _quantised(ZOO[name](cache), form, per_channel))
+    suffix = ("_channels" if per_channel else "") + ("_softmax" if softmax else "")
+    left = set() if softmax else {"Softmax"}
+    return _cached(cache, f"{name}_{form}{suffix}", lambda: _quantised(ZOO[name](cache), form, per_channel, left))
 
 
 def tiny_attention(cache: Path) -> Path:
@@ -100,10 +102,16 @@ def tiny_attention(cache: Path) -> Path:
     return _cached(cache, "tiny_attention", lambda: _bytes(_tiny_attention()))
 
 
+def tiny_detector(cache: Path) -> Path:
+    """Two convolutions with SiLU and a Softmax over their channels, 16 of 14 x 14, and one more."""
+    return _cached(cache, "tiny_detector", lambda: _bytes(_tiny_detector()))
+
+
 ZOO: dict[str, Callable[[Path], Path]] = {
     "tiny": tiny,
     "tiny_residual": tiny_residual,
     "tiny_attention": tiny_attention,
+    "tiny_detector": tiny_detector,
     "squeezenet": squeezenet,
     "mobilenet_like": mobilenet_like,
     "mobilenet": mobilenet,
@@ -216,6 +224,21 @@ def _tiny_residual() -> ModelProto:
     return model_of(nodes, {"x": ["N", 16, 14, 14]}, {"y": ["N", 16, 14, 14]}, weights)
 
 
+def _tiny_detector() -> ModelProto:
+    random, last = np.random.default_rng(SEED), "x"
+    nodes = []
+    for place in range(2):
+        nodes += [
+            helper.make_node("Conv", [last, f"w{place}"], [f"c{place}"], pads=[1, 1, 1, 1]),
+            helper.make_node("Sigmoid", [f"c{place}"], [f"s{place}"]),
+            helper.make_node("Mul", [f"c{place}", f"s{place}"], [f"m{place}"]),
+            helper.make_node("Softmax", [f"m{place}"], [last := f"p{place}"], axis=1),
+        ]
+    nodes.append(helper.make_node("Conv", [last, "w2"], ["y"], pads=[1, 1, 1, 1]))
+    weights = [_normal(random, f"w{place}", 16, 16, 3, 3) for place in range(3)]
+    return model_of(nodes, {"x": [1, 16, 14, 14]}, {"y": [1, 16, 14, 14]}, weights)
+
+
 def _tiny_attention() -> ModelProto:
     random = np.random.default_rng(SEED)
     nodes = [
@@ -283,7 +306,8 @@ def _errors_alone() -> Iterator[None]:
         root.setLevel(level)
 
 
-def _quantised(path: Path, form: str, per_channel: bool) -> bytes:
+def _quantised(path: Path, form: str, per_channel: bool, left: set[str]) -> bytes:
+    """But the kinds of operators that are `left`."""
     import tempfile
 
     from onnxruntime import quantization as quantising
@@ -296,8 +320,7 @@ def _quantised(path: Path, form: str, per_channel: bool) -> bytes:
         if form == "dynamic":
             quantising.quantize_dynamic(prepared, made, weight_type=quantising.QuantType.QInt8)
         else:
-            # A Softmax of many classes, quantised to 256 steps, is all zeros.
-            kinds = sorted({node.op_type for node in onnx.load(prepared).graph.node} - {"Softmax"})
+            kinds = sorted({node.op_type for node in onnx.load(prepared).graph.node} - left)
             quantising.quantize_static(
                 prepared, made, _Calibration(path), quant_format=quantising.QuantFormat[form], per_channel=per_channel,
                 op_types_to_quantize=kinds,

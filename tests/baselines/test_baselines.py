@@ -14,7 +14,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, helper
 
-from tests.zoo import constant, model_of, tiny, tiny_residual
+from tests.zoo import constant, model_of, quantised, tiny, tiny_residual
 from workers.baselines.arrays import load_reference
 from workers.baselines.inputs import seeded_inputs
 from workers.baselines.onnxruntime import measured
@@ -113,7 +113,7 @@ def told_exact(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def test_references_of_whole_numbers_are_exact_on_every_processor(tmp_path: Path, told_exact: list[bool]) -> None:
     assert steps_off(tmp_path) == 0
-    assert told_exact == [True]
+    assert told_exact == [True, False, False], "nothing is put together in the others"
 
 
 def test_what_is_timed_is_told_nothing_of_it(tmp_path: Path, zoo_cache: Path, told_exact: list[bool]) -> None:
@@ -188,6 +188,25 @@ def test_products_of_int8_have_references_and_right_ones(made: Any, tmp_path: Pa
     inputs, outputs = load_reference(next(measured(order))["references"]["0"])
     wanted = right(inputs["x"])
     assert np.abs(outputs["y"] - wanted).max() <= 1e-5 * np.abs(wanted).max()
+
+
+def test_a_quantised_network_has_references_operator_by_operator_and_of_other_roundings(
+    tmp_path: Path, zoo_cache: Path
+) -> None:
+    path = quantised(zoo_cache, "tiny_detector", softmax=True)
+    told = next(measured(Order(str(path), str(tmp_path), seeds=(0,), runs=0)))
+    given, fused = load_reference(told["references"]["0"])
+    (same, defined), (nearly, nudged) = map(load_reference, told["others"]["0"])
+    assert np.array_equal(given["x"], same["x"])
+    assert 0 < np.abs(nearly["x"] / given["x"] - 1).max() < 1e-6
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    (plain,) = onnxruntime.InferenceSession(path, options).run(None, given)
+    assert np.array_equal(defined["y"], plain)
+    assert np.mean(fused["y"] != plain) > 0.1
+    assert np.allclose(nudged["y"], plain, rtol=1e-6), "none of these lies halfway between two steps"
+    assert not np.array_equal(nudged["y"], plain), "the last scale is another"
+    assert next(measured(Order(str(tiny(zoo_cache)), str(tmp_path), seeds=(0,), runs=0)))["others"] == {"0": []}
 
 
 def test_uploading_asks_for_what_verifying_needs(tmp_path: Path, told_exact: list[bool]) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ from tests.zoo import tiny
 from workers.baselines import verify
 from workers.baselines.inputs import seeded_inputs
 from workers.baselines.session import OnnxRuntimeSession
-from workers.baselines.verify import Verdict, compare
+from workers.baselines.verify import OTHERS, PARTED, Verdict, compare, compare_any, parted
 from workers.networks.inspect import inspect_model
 from workers.networks.tolerance import HALF, QUANTISED, SINGLE, Tolerance, rounded_anew
 
@@ -426,3 +427,56 @@ def test_two_probabilities_span_too_few_steps() -> None:
     p = {"y": np.asarray([0.53, 0.47], np.float32)}
     tolerance = {"y": Tolerance(0.22, "", 0.05, 4, 1.0, logarithms=True)}
     assert "too few to tell right from wrong" in compare(p, p, tolerance).reason
+
+
+IN_STEPS = Tolerance(0.0, "", 0.01, 3, 0.4)
+
+
+def by_any(outputs: Any, reference: Any, other: Any, tolerance: Tolerance) -> Verdict:
+    verdict = compare_any(outputs, reference, [other], {"y": tolerance})
+    return verdict if verdict.passed else parted(outputs, reference, [(reference, other)], {"y": tolerance})
+
+
+def by_two(most: int, found: str = "drawn") -> Verdict:
+    """Of outputs of 256 steps, where two references are up to so many apart: outputs as far from either, or others."""
+    rng = np.random.default_rng(4)
+    steps = rng.integers(0, 256, (16, 32, 32))
+    drawn = [steps + rng.integers(-most // 2, most // 2 + 1, steps.shape) for _ in range(3)]
+    further = drawn[2] + most * (rng.random(steps.shape) < 0.1)
+    outputs = {"drawn": drawn[2], "turned": drawn[2][:, ::-1], "further": further, "defined": drawn[1]}
+    arrays = [{"y": (0.01 * one).astype(np.float32)} for one in (outputs[found], *drawn[:2])]
+    return by_any(*arrays, IN_STEPS)
+
+
+def test_a_reference_has_two_ways_to_be_right_and_parts_as_far_as_they_do() -> None:
+    assert by_two(8, "defined").note == OTHERS[0]
+    assert by_two(8).passed
+    assert by_two(8).note == PARTED
+    assert "allowed: 10 quantisation steps" in by_two(8).sentence
+    assert by_two(0).note == ""
+    assert compare_any(Y, Y, []).passed
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("found", ["turned", "further"])
+def test_what_is_further_from_two_references_than_they_from_each_other_is_wrong(
+    found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not by_two(8, found).passed
+    monkeypatch.setattr(verify, "APART", 3.0)
+    assert by_two(8, found).passed is (found == "further"), "which nobody would notice if they might be as far as that"
+
+
+def test_other_outputs_are_widened_by_what_they_are_told_by() -> None:
+    """A number without steps, and labels."""
+    rng = np.random.default_rng(5)
+    base = rng.standard_normal((8, 500))
+    real = [(base + 0.02 * rng.standard_normal(base.shape)).astype(np.float32) for _ in range(3)]
+    first, *others = ({"y": one} for one in real)
+    assert by_any(first, *others, QUANTISED).note == PARTED
+    assert not by_any({"y": real[0][:, ::-1]}, *others, QUANTISED).passed
+    labels = Tolerance(0.0, "", share=0.05, labels=True)
+    classes = [np.where(rng.random(4000) < 0.1, rng.integers(0, 10, 4000), np.arange(4000) % 10) for _ in range(3)]
+    first, *others = ({"y": one} for one in classes)
+    assert by_any(first, *others, labels).note == PARTED
+    assert not by_any({"y": classes[0][::-1]}, *others, labels).passed

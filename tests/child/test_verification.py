@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import NodeProto, helper
 
-from tests.zoo import constant, model_of
+from tests.zoo import constant, model_of, quantised
+from workers.baselines.arrays import save
+from workers.baselines.verify import Verdict
 from workers.child import peers
-from workers.child.verification import _references, _run
+from workers.child.verification import _references, _run, verified
 from workers.messages.spec import RunSpec
 from workers.networks.tolerance import SINGLE
 
@@ -26,7 +29,7 @@ def taken(folder: Path, *nodes: NodeProto) -> tuple[float, bool]:
     path.write_bytes(model_of(list(nodes), {"x": [1, 64]}, {"y": [1, 64]}, numbers).SerializeToString())
     spec = RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10)
     references, unmoved = _references(spec, folder, {"y": SINGLE})
-    return max(float(np.abs(inputs["x"]).max()) for inputs, _ in references), not unmoved
+    return max(float(np.abs(inputs["x"]).max()) for inputs in (one.inputs for one in references)), not unmoved
 
 
 @pytest.mark.parametrize(
@@ -107,8 +110,8 @@ def test_an_output_that_moves_hides_none_that_does_not(tmp_path: Path) -> None:
     spec = RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10)
     references, unmoved = _references(spec, tmp_path, {})
     assert unmoved == ["n"], "the scaled one moves with larger inputs"
-    assert [sorted(made) for _, made in references] == [["n", "y", "z"]] * 3 + [["y"]] * 3
-    larger = [float(np.abs(inputs["x"]).max()) > 50 for inputs, _ in references]
+    assert [sorted(made) for made in (one.outputs for one in references)] == [["n", "y", "z"]] * 3 + [["y"]] * 3
+    larger = [float(np.abs(one.inputs["x"]).max()) > 50 for one in references]
     assert larger == [False] * 3 + [True] * 3, "what moves is looked at where it does"
 
 
@@ -126,4 +129,38 @@ def test_inputs_are_positive_where_others_make_less_that_is_finite(rows: int, tm
     spec = RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10)
     references, unmoved = _references(spec, tmp_path, {})
     assert unmoved == []
-    assert all((inputs["x"] > 0).all() and np.isfinite(outputs["y"]).all() for inputs, outputs in references)
+    assert all((one.inputs["x"] > 0).all() and np.isfinite(one.outputs["y"]).all() for one in references)
+
+
+def of_a_detector(cache: Path, work: Path, turned: bool) -> Verdict:
+    """Of the network by ONNX's definition of its operators, which ONNX Runtime computes without optimisations; or of one whose
+    rows are in another order."""
+    path = quantised(cache, "tiny_detector", softmax=True)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def run(given: Sequence[Path], found: Sequence[Path]) -> None:
+        for inputs, outputs in zip(given, found, strict=True):
+            with np.load(inputs) as stored:
+                (y,) = session.run(["y"], dict(stored))
+            save(outputs, {"y": y[:, :, ::-1] if turned else y})
+
+    return verified(RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10), work, work, run)
+
+
+def test_a_network_that_computes_what_onnx_defines_is_right_where_onnx_runtime_does_not(
+    tmp_path: Path, zoo_cache: Path
+) -> None:
+    """Detectors with a Softmax between two quantisations failed: its kernel for whole numbers was up to five steps off."""
+    verdict = of_a_detector(zoo_cache, tmp_path, turned=False)
+    assert verdict.passed, verdict.reason
+    assert "as ONNX defines it" in verdict.sentence
+    assert verdict.outputs[0].off == 0
+
+
+@pytest.mark.mutation
+def test_one_that_computes_something_else_fails_by_both(tmp_path: Path, zoo_cache: Path) -> None:
+    verdict = of_a_detector(zoo_cache, tmp_path, turned=True)
+    assert not verdict.passed
+    assert "quantisation steps where 3 are allowed" in verdict.reason

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
@@ -208,12 +209,12 @@ def test_weights_longer_or_shorter_than_their_shape_are_refused(tmp_path: Path) 
         assert "w: " in refused(tmp_path, chain(helper.make_node("Identity", ["w"], ["y"]), weights=[tensor]))
 
 
-def test_cycle_wrong_order_missing_and_doubled_names_are_refused(tmp_path: Path) -> None:
+def test_circles_missing_and_doubled_names_are_refused(tmp_path: Path) -> None:
     add, relu = helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])
     out = helper.make_node("Relu", ["a"], ["y"])
-    assert "cycle" in refused(tmp_path, chain(add, relu, out))
-    assert "cycle" in refused(tmp_path, chain(helper.make_node("Relu", ["y"], ["y"])))
-    assert "cycle" in refused(tmp_path, chain(helper.make_node("Relu", ["nowhere"], ["y"])))
+    assert "circle" in refused(tmp_path, chain(add, relu, out))
+    assert "circle" in refused(tmp_path, chain(helper.make_node("Relu", ["y"], ["y"])))
+    assert "circle" in refused(tmp_path, chain(helper.make_node("Relu", ["nowhere"], ["y"])))
     assert "two operators" in refused(
         tmp_path, chain(helper.make_node("Relu", ["x"], ["y"]), out := helper.make_node("Relu", ["x"], ["y"]), out)
     )
@@ -324,6 +325,36 @@ def test_domains_that_no_operator_uses_are_let_in(tmp_path: Path) -> None:
     path = tmp_path / "many.onnx"
     path.write_bytes(model.SerializeToString())
     load(path)
+
+
+def test_operators_in_any_order_are_taken_as_onnx_runtime_does(tmp_path: Path) -> None:
+    """Its converter to half precision writes such."""
+    make, value = helper.make_node, helper.make_tensor_value_info
+    branch = helper.make_graph(
+        [make("Abs", ["a"], ["e"]), make("Exp", ["e"], ["f"])], "branch", [], [value("f", 1, [1])]
+    )
+    nodes = [
+        make("Mul", ["c", "d"], ["y"]),
+        make("Sqrt", ["x"], ["d"]),
+        make("If", ["flag"], ["c"], then_branch=branch, else_branch=branch),
+        make("Greater", ["x", "zero"], ["greater"]),
+        make("Neg", ["x"], ["a"]),
+        make("Reshape", ["greater", "scalar"], ["flag"]),
+    ]
+    weights = [constant("zero", np.zeros(1, "f")), constant("scalar", np.zeros(0, np.int64))]
+    model = model_of(nodes, {"x": [1]}, {"y": [1]}, weights)
+    path = tmp_path / "anyhow.onnx"
+    path.write_bytes(model.SerializeToString())
+    loaded = load(path)
+    onnx.checker.check_model(loaded)
+    # By the order of old where there is a choice.
+    assert [node.output[0] for node in loaded.graph.node] == ["d", "greater", "a", "flag", "c", "y"]
+    x = np.array([4.0], "f")
+    want, found = (
+        onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+        for content in (path.read_bytes(), loaded.SerializeToString())
+    )
+    assert found == want == pytest.approx(2 * np.exp(4), rel=1e-6)
 
 
 @pytest.mark.parametrize("declared", [["ai.onnx"], [""], ["", "ai.onnx"]], ids=["so", "plain", "both"])

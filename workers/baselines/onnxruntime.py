@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
-from onnx import ModelProto
+from numpy.typing import NDArray
+from onnx import ModelProto, numpy_helper
 
 from workers.baselines.arrays import save_reference
 from workers.baselines.inputs import seeded_inputs
 from workers.baselines.order import Order, answer, warm_ups
-from workers.baselines.session import OnnxRuntimeSession
+from workers.baselines.session import REFUSALS, OnnxRuntimeSession
 from workers.networks.check import load
 from workers.networks.inspect import Inspection, inspect_model
+from workers.networks.precision import precision
 from workers.networks.rewriting import drop_unused_inputs, sort_topk
 from workers.networks.shapes import set_static_shapes
 from workers.networks.vocabulary import vocabularies
 
 NAME = "onnxruntime"
+NUDGED = 2.0**-22
+"""Of itself: two units of float32's last place."""
 
 
 def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, Any]]:
     """Latency, and again whenever it is `asked`; without timed runs, inputs and outputs of every seed as
-    <outputs_dir>/reference-<seed>.npz (see `arrays.load_reference`).
+    <outputs_dir>/reference-<seed>.npz (see `arrays.load_reference`), and of a quantised network those that its operators make
+    one by one as defined-<seed>.npz, and the same of scales and inputs that are NUDGED as nudged-<seed>.npz.
 
     Raises NetworkError for a bad network, ValueError for shapes that are missing.
     """
@@ -40,37 +46,72 @@ def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, A
     inputs = {
         seed: seeded_inputs(inspection, seed, order.shapes, rows, order.scale, order.positive) for seed in order.seeds
     }
-    session = _session(order, inspection, model)
-    del model
+    source, sizes = _source(order, inspection, model)
     if not order.runs:
-        yield answer(NAME, order, np.empty(0), _references(order, inputs, session), onnxruntime.__version__)
+        yield _references(order, inputs, model, source, sizes)
         return
+    del model
+    session = OnnxRuntimeSession(source, order.threads, sizes=sizes)
     for warm_up in warm_ups(order.warm_up, asked):
         session.bind(inputs[order.seeds[0]], warm_up)
-        yield answer(NAME, order, session.time(order.runs, order.longest), {}, onnxruntime.__version__)
+        yield answer(NAME, order, session.time(order.runs, order.longest), onnxruntime.__version__)
 
 
-def _references(order: Order, inputs: dict[int, dict[str, Any]], session: OnnxRuntimeSession) -> dict[int, str]:
+def _references(
+    order: Order,
+    inputs: Mapping[int, dict[str, Any]],
+    model: ModelProto,
+    source: str | bytes,
+    sizes: Mapping[str, int],
+) -> dict[str, Any]:
+    """The answer."""
+    exact = OnnxRuntimeSession(source, order.threads, sizes=sizes, exact=True)
+    references, others = _kept(order, "reference", inputs, exact), list[dict[int, str]]()
+    del exact
+    if precision(model).startswith("quantised"):
+        nudged = {seed: {name: _nudged(array) for name, array in given.items()} for seed, given in inputs.items()}
+        with suppress(*REFUSALS):  # it lacks kernels for some of these numbers
+            plain = OnnxRuntimeSession(source, order.threads, sizes=sizes, defined=True)
+            others.append(_kept(order, "defined", inputs, plain))
+            del plain
+            _nudge_scales(model)
+            moved = OnnxRuntimeSession(model.SerializeToString(), order.threads, sizes=sizes, defined=True)
+            others.append(_kept(order, "nudged", nudged, moved))
+    by_seed = {seed: [kept[seed] for kept in others] for seed in inputs}
+    return answer(NAME, order, np.empty(0), onnxruntime.__version__, references, by_seed)
+
+
+def _kept(order: Order, kind: str, inputs: Mapping[int, dict[str, Any]], session: OnnxRuntimeSession) -> dict[int, str]:
     folder = Path(order.outputs_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    references = {seed: folder / f"reference-{seed}.npz" for seed in inputs}
+    references = {seed: folder / f"{kind}-{seed}.npz" for seed in inputs}
     for seed, given in inputs.items():
         save_reference(references[seed], given, session.run(given))
     return {seed: str(path) for seed, path in references.items()}
+
+
+def _nudge_scales(model: ModelProto) -> None:
+    """Those of quantisations: what is halfway between two steps is rounded to the other."""
+    scales = {node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear"}
+    for tensor in model.graph.initializer:
+        if tensor.name in scales:
+            tensor.CopyFrom(numpy_helper.from_array(_nudged(numpy_helper.to_array(tensor)), tensor.name))
+
+
+def _nudged(array: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers stay."""
+    return (array * (1 + NUDGED)).astype(array.dtype) if array.dtype.kind == "f" else array
 
 
 def _without_rank(inspection: Inspection) -> bool:
     return any(port.shape is None for port in inspection.inputs)
 
 
-def _session(order: Order, inspection: Inspection, model: ModelProto) -> OnnxRuntimeSession:
-    """With the sizes that the network is compiled for: ONNX Runtime is told them by name; what has none is set in a copy,
-    `model`. As everybody runs it where it is timed, exact where it is the reference, whose TopKs sort, for in any order two are
-    never alike."""
-    exact = not order.runs
+def _source(order: Order, inspection: Inspection, model: ModelProto) -> tuple[str | bytes, dict[str, int]]:
+    """A network for a session, and the sizes by name that it is compiled for; what has no name is set in a copy, `model`. The
+    reference's TopKs sort, for in any order two are never alike."""
     unnamed = any(d.symbol is None for d in inspection.dynamic) or _without_rank(inspection)
-    resorted = exact and sort_topk(model)
+    resorted = not order.runs and sort_topk(model)
     if unnamed or resorted:
-        return OnnxRuntimeSession(model.SerializeToString(), order.threads, exact=exact)
-    sizes = {d.symbol: order.shapes[d.input][d.axis] for d in inspection.dynamic if d.symbol}
-    return OnnxRuntimeSession(order.network, order.threads, sizes=sizes, exact=exact)
+        return model.SerializeToString(), {}
+    return order.network, {d.symbol: order.shapes[d.input][d.axis] for d in inspection.dynamic if d.symbol}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,15 @@ class Latency:
 
 
 def answer(
-    name: str, order: Order, seconds: NDArray[np.float64], references: dict[int, str], version: str
+    name: str,
+    order: Order,
+    seconds: NDArray[np.float64],
+    version: str,
+    references: Mapping[int, str] = MappingProxyType({}),
+    others: Mapping[int, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """What a baseline reports: seconds of every run, latency (null without runs), the reference file of every seed."""
+    """What a baseline reports: seconds of every run, latency (null without runs), the reference file of every seed, and
+    those of `others` that are as good."""
     return {
         "baseline": name,
         "version": version,
@@ -81,6 +88,7 @@ def answer(
         "seconds": [float(s) for s in seconds],
         "latency": asdict(Latency.of(seconds)) if len(seconds) else None,
         "references": {str(seed): path for seed, path in references.items()},
+        "others": {str(seed): list(paths) for seed, paths in others.items()},
     }
 
 

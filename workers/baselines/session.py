@@ -19,7 +19,13 @@ from workers.baselines.order import WARM_UP
 from workers.networks.precision import multiplies_computed_integers
 
 Arrays = Mapping[str, NDArray[Any]]
-_REFUSALS = (states.Fail, states.InvalidArgument, states.InvalidGraph, states.NotImplemented)
+REFUSALS: tuple[type[Exception], ...] = (
+    states.Fail,
+    states.InvalidArgument,
+    states.InvalidGraph,
+    states.NotImplemented,
+)
+"""Of networks that it does not load."""
 _PLACE = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Load model from .*? failed:)?(/onnxruntime_src/\S+ .*?\) (?=[A-Z]))?"
 )
@@ -40,6 +46,9 @@ class OnnxRuntimeSession:
     networks that have some are computed in real numbers between DequantizeLinear and QuantizeLinear, as these are defined.
     Others are not: what real sums round otherwise grows through the layers, to 60 % of a ResNet-50's outputs.
 
+    `defined`: operator by operator, as ONNX defines them and without optimisations. ONNX Runtime's kernel for a Softmax of
+    whole numbers is five steps off what it stands for.
+
     Call `time` only after `bind`. The clock may be replaced in tests.
     """
 
@@ -50,9 +59,10 @@ class OnnxRuntimeSession:
         clock: Callable[[], float] = time.perf_counter,
         sizes: Mapping[str, int] | None = None,
         exact: bool = False,
+        defined: bool = False,
     ) -> None:
         source = network if isinstance(network, bytes) else str(network)
-        self._session = _loaded(source, threads, sizes or {}, _exact_ways(source) if exact else _EXACT[-1:])
+        self._session = _loaded(source, threads, sizes or {}, _ways(source, exact), not defined)
         self._names = [output.name for output in self._session.get_outputs()]
         self._wanted = {port.name: port for port in self._session.get_inputs()}
         self._clock = clock
@@ -89,16 +99,20 @@ class OnnxRuntimeSession:
         return {name: inputs[name] if name in inputs else _unread(port) for name, port in self._wanted.items()}
 
 
-def _exact_ways(source: str | bytes) -> Sequence[Sequence[str]]:
+def _ways(source: str | bytes, exact: bool) -> Sequence[Sequence[str]]:
+    if not exact:
+        return _EXACT[-1:]
     model = ModelProto.FromString(source if isinstance(source, bytes) else Path(source).read_bytes())
     return _EXACT[1:] if multiplies_computed_integers(model) else _EXACT
 
 
-def _loaded(source: str | bytes, threads: int, sizes: Mapping[str, int], ways: Sequence[Sequence[str]]) -> Any:
+def _loaded(
+    source: str | bytes, threads: int, sizes: Mapping[str, int], ways: Sequence[Sequence[str]], optimised: bool
+) -> Any:
     """The network in the first of `ways`, entries that are switched on, in which ONNX Runtime takes it."""
     first, *others = ways
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options, levels = onnxruntime.SessionOptions(), onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
@@ -108,10 +122,10 @@ def _loaded(source: str | bytes, threads: int, sizes: Mapping[str, int], ways: S
         options.add_session_config_entry(entry, "1")
     try:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    except _REFUSALS:
+    except REFUSALS:
         if not others:
             raise
-    return _loaded(source, threads, sizes, others)
+    return _loaded(source, threads, sizes, others, optimised)
 
 
 def refusal(network: str) -> str:
@@ -119,7 +133,7 @@ def refusal(network: str) -> str:
     version that is too new; "" where it does, or has no room here to say so."""
     try:
         OnnxRuntimeSession(network, 1, exact=True)
-    except _REFUSALS as error:
+    except REFUSALS as error:
         return _PLACE.sub("", str(error)).strip()
     except (states.RuntimeException, RuntimeError, MemoryError):
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from workers.baselines.arrays import load_reference, save
-from workers.baselines.verify import Verdict, compare
+from workers.baselines.verify import Verdict, compare, compare_any, parted
 from workers.child.peers import SEEDS, onnxruntime, run_script
 from workers.messages.spec import RunSpec
 from workers.networks.check import load
@@ -22,10 +22,27 @@ LARGER = 100.0
 """Inputs: to a network that takes a mean off pixels and divides by 127.5 itself, numbers around 1 are all alike."""
 UNMOVED = "{} hardly depend on the inputs, so little is told by this"
 
-References = list[tuple[dict[str, Any], dict[str, Any]]]
+Arrays = dict[str, Any]
 Turn = Callable[[], AbstractContextManager[Any]]
 Run = Callable[[Sequence[Path], Sequence[Path]], None]
 """Runs a library on files of inputs, and writes as many of outputs."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Of one seed, what ONNX Runtime makes of its inputs, and `others` that are as good (`verify.OTHERS`)."""
+
+    inputs: Arrays
+    outputs: Arrays
+    others: Sequence[Arrays]
+
+    def of(self, names: Sequence[str]) -> Reference:
+        """These outputs alone."""
+        outputs, *others = ({name: made[name] for name in names} for made in (self.outputs, *self.others))
+        return Reference(self.inputs, outputs, others)
+
+
+References = list[Reference]
 
 
 def verified(spec: RunSpec, folder: Path, work: Path, run: Run | None = None, turn: Turn = nullcontext) -> Verdict:
@@ -36,21 +53,31 @@ def verified(spec: RunSpec, folder: Path, work: Path, run: Run | None = None, tu
     with turn():
         references, unmoved = _references(spec, work, allowed)
     given, found = ([work / f"{name}-{n}.npz" for n in range(len(references))] for name in ("inputs", "outputs"))
-    for path, (inputs, _) in zip(given, references, strict=True):
-        save(path, inputs)
+    for path, reference in zip(given, references, strict=True):
+        save(path, reference.inputs)
     if run is None:
         _run(spec, folder, given, found, turn)
     else:
         run(given, found)
-    verdicts, named = [], references[0][1].keys()
-    for path, (_, wanted) in zip(found, references, strict=True):
+    verdicts, named = [], references[0].outputs.keys()
+    for path, reference in zip(found, references, strict=True):
         with np.load(path, allow_pickle=False) as stored:
-            asked = [name for name in stored.files if name in wanted or name not in named]
-            verdicts.append(compare({name: stored[name] for name in asked}, wanted, allowed))
-    first = next((verdict for verdict in verdicts if not verdict.passed), verdicts[0])
+            asked = [name for name in stored.files if name in reference.outputs or name not in named]
+            made = {name: stored[name] for name in asked}
+        verdicts.append(_judged(made, reference, references, allowed))
+    first = min(verdicts, key=lambda verdict: (verdict.passed, not verdict.note))
     if not unmoved:
         return first
-    return replace(first, note=UNMOVED.format("the outputs" if len(unmoved) == len(named) else ", ".join(unmoved)))
+    still = UNMOVED.format("the outputs" if len(unmoved) == len(named) else ", ".join(unmoved))
+    return replace(first, note="; ".join(filter(None, [first.note, still])))
+
+
+def _judged(made: Arrays, reference: Reference, references: References, allowed: Mapping[str, Tolerance]) -> Verdict:
+    verdict = compare_any(made, reference.outputs, reference.others, allowed)
+    if verdict.passed or not reference.others:
+        return verdict
+    wider = parted(made, reference.outputs, [(one.outputs, *one.others) for one in references], allowed)
+    return wider if wider.passed else verdict
 
 
 def _run(spec: RunSpec, folder: Path, given: Sequence[Path], found: Sequence[Path], turn: Turn) -> None:
@@ -80,28 +107,31 @@ def _references(spec: RunSpec, work: Path, allowed: Mapping[str, Tolerance]) -> 
     fresh = [name for name in unmoved if name not in left]
     if not fresh or not _finite(larger):
         return first, unmoved
-    if len(unmoved) == len(first[0][1]):  # with the others nothing moved
+    if len(unmoved) == len(first[0].outputs):  # with the others nothing moved
         return larger, left
-    return [*first, *((given, {name: made[name] for name in fresh}) for given, made in larger)], left
+    return [*first, *(reference.of(fresh) for reference in larger)], left
 
 
 def _finite(references: References) -> bool:
     """Whether all values of every output are."""
-    return all(np.isfinite(array).all() for _, outputs in references for array in outputs.values())
+    return all(np.isfinite(array).all() for reference in references for array in reference.outputs.values())
 
 
 def _numbers(references: References) -> int:
     """How many are."""
-    return sum(int(np.isfinite(array).sum()) for _, outputs in references for array in outputs.values())
+    return sum(int(np.isfinite(array).sum()) for reference in references for array in reference.outputs.values())
 
 
 def _taken(spec: RunSpec, work: Path, scale: float = 1.0, positive: bool = False) -> References:
     with onnxruntime(spec, work, runs=0, scale=scale, positive=positive) as peer:
-        told = peer.answer["references"]
-    return [load_reference(told[str(seed)]) for seed in SEEDS]
+        told, others = peer.answer["references"], peer.answer["others"]
+    seeds = map(str, SEEDS)
+    return [
+        Reference(*load_reference(told[seed]), [load_reference(path)[1] for path in others[seed]]) for seed in seeds
+    ]
 
 
 def _unmoved(references: References, allowed: Mapping[str, Tolerance]) -> list[str]:
-    pairs = [compare(one, other, allowed).outputs for (_, one), (_, other) in pairwise(references)]
+    pairs = [compare(one.outputs, other.outputs, allowed).outputs for one, other in pairwise(references)]
     moved = {output.name for pair in pairs for output in pair if not output.passed}
-    return [name for name in references[0][1] if name not in moved]
+    return [name for name in references[0].outputs if name not in moved]

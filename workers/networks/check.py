@@ -11,6 +11,7 @@ from onnx import ModelProto
 
 from workers.networks.errors import NetworkError, one_line, shown
 from workers.networks.limits import DEFAULT, Limits
+from workers.networks.order import put_in_order
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import STANDARD, check_structure
 from workers.networks.subgraphs import every, nested
@@ -35,6 +36,7 @@ def load(path: str | Path, limits: Limits = DEFAULT) -> ModelProto:
         raise NetworkError("the file", f"this is not an ONNX file ({error})", BROKEN) from error
     del content
     _name_standard_alike(model)
+    put_in_order(model.graph)
     check_structure(model, limits)
     try:
         onnx.checker.check_model(_with_output_shapes(skeleton(model)))

@@ -19,7 +19,7 @@ AGAIN = "check the network with onnx.checker and export it again"
 
 
 def check_structure(model: ModelProto, limits: Limits) -> None:
-    """NetworkError for an unknown version or domain, a name used twice, a wrong order or a recursive function."""
+    """NetworkError for an unknown version or domain, a name used twice, a tensor nobody makes or a recursive function."""
     _check_versions(model)
     _check_functions(model, limits)
     if not model.graph.node:
@@ -139,7 +139,7 @@ def _check_node(node: NodeProto, known: set[str], outer: tuple[set[str], ...]) -
         if name not in known and not any(name in names for names in outer):
             raise NetworkError(
                 name,
-                f"{node.op_type} reads it before any operator makes it (a cycle, a wrong order or a missing tensor)",
+                f"{node.op_type} reads it, and no operator before it makes it (a circle or a missing tensor)",
                 AGAIN,
             )
     for graph in subgraphs(node):

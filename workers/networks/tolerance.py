@@ -58,6 +58,15 @@ class Tolerance:
             return np.asarray(sizes.max())
         return sizes.reshape([-1 if place == axis else 1 for place in range(len(shape))])
 
+    def at_least(self, relative: float, steps: float, share: float) -> Tolerance:
+        """Widened to allow so much, whatever of it this kind of output is told by."""
+        if self.labels:
+            return replace(self, share=max(self.share, share))
+        if not self.step:
+            return replace(self, relative=max(self.relative, relative))
+        wider = replace(self, steps=max(self.steps, round(steps)), share=max(self.share, share))
+        return replace(wider, relative=max(self.relative, relative)) if self.logarithms else wider
+
     def __str__(self) -> str:
         return self._most() + (", rows of nearly the same score in either order" if self.ranked is not None else "")
 

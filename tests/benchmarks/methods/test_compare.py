@@ -24,6 +24,7 @@ from workers.benchmarks.methods.compare import (
     quality,
     quality_in_time,
     ratios,
+    regretted,
     scored_a_search,
     searching,
     summary,
@@ -158,6 +159,16 @@ def test_what_a_decision_takes() -> None:
 def test_what_decisions_take_of_the_clock() -> None:
     assert not_scheduling(SLOW, {**SLOW, "spent": {"decision": 2.0}}) == [pytest.approx(0.98)]
     assert not_scheduling(SLOW, SLOW) == [1.0]
+
+
+def test_regrets_are_compared_over_the_slots_that_both_had() -> None:
+    """Of the longer run every second slot was kept, and what came after the other's end does not count."""
+    shorter = {**SLOW, "regret": [[1, 0.2], [2, 0.4], [3, 0.6]]}
+    longer = {**SLOW, "regret": [[1, 0.1], [3, 0.3], [5, 9.0]]}
+    assert regretted(shorter, longer) == [pytest.approx(2.0)]
+    assert regretted(longer, shorter) == [pytest.approx(0.5)]
+    assert regretted(shorter, {**SLOW, "regret": [[1, 0.0], [3, 0.0]]}) == []
+    assert regretted(shorter, SLOW) == regretted(SLOW, shorter) == regretted(shorter, {**SLOW, "regret": []}) == []
 
 
 def test_less_measuring_counts_only_with_the_same_result() -> None:

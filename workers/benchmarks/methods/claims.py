@@ -45,6 +45,7 @@ from workers.benchmarks.methods.compare import (
     quality,
     quality_in_time,
     ratios,
+    regretted,
     scored_a_search,
     searching,
     version_of,
@@ -121,6 +122,14 @@ CLAIMS = (
         Claim("DynaTune 5.1, Fig. 7", f"time to the latency of the oracle + 2 %, oracle {words} over DynaTune", "close",
               "dynatune", base, time_to_near, ANY, every=1 / 1.1)
         for words, base in (("that looks one slot ahead (4.1)", NEXT), ("that looks over plateaus too", "oracle"))
+    ),
+    *(
+        Claim("DynaTune 4.1", f"mean regret over the slots, {words} over DynaTune", "-", "dynatune", base, regretted, (CURVE,))
+        for base, words in (
+            ("sequential", "sequential"), ("random_slots", "random"), ("round_robin", "round-robin"), ("linear", "linear"),
+            ("gradient", "Ansor's gradient"), ("epsilon_greedy", "epsilon-greedy"), ("softmax", "softmax"),
+            (NEXT, "the oracle that looks one slot ahead"),
+        )
     ),
     *(
         Claim("DynaTune App. A, Fig. 14-18", f"{_TIME}, DynaTune over {words}", "very similar", "dynatune", base,

@@ -133,6 +133,17 @@ def _faster(latencies: Iterable[tuple[float | None, float | None]]) -> list[floa
     return [mine / theirs if theirs else 0.0 for mine, theirs in latencies if mine]
 
 
+def regretted(base: Cell, arm: Cell) -> list[float]:
+    """How many times the mean regret of `base`, over the slots that both had, is that of `arm` (DynaTune 4.1)."""
+    # What is kept of a run is every so manyth slot.
+    base_table, arm_table = (np.reshape(cell.get("regret") or [], (-1, 2)).T for cell in (base, arm))
+    if not (base_table.size and arm_table.size):
+        return []
+    slots = np.arange(1, min(base_table[0, -1], arm_table[0, -1]) + 1)
+    theirs, ours = (float(np.interp(slots, *table).mean()) for table in (base_table, arm_table))
+    return [theirs / ours] if ours else []
+
+
 def gained(base: Cell, arm: Cell) -> list[float]:
     """How much faster the network of `arm` is at the end than with the first configuration of every operator."""
     points = curve_of(arm).points
