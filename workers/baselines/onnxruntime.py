@@ -91,16 +91,19 @@ def _kept(order: Order, kind: str, inputs: Mapping[int, dict[str, Any]], session
 
 
 def _nudge_scales(model: ModelProto) -> None:
-    """Those of quantisations: what is halfway between two steps is rounded to the other."""
+    """Those of quantisations, each by another part of itself, for all by one would leave their ratios: what is halfway between
+    two steps is rounded to the other."""
+    rng = np.random.default_rng(0)
     scales = {node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear"}
     for tensor in model.graph.initializer:
         if tensor.name in scales:
-            tensor.CopyFrom(numpy_helper.from_array(_nudged(numpy_helper.to_array(tensor)), tensor.name))
+            scale = _nudged(numpy_helper.to_array(tensor), rng.choice((-2, -1, 1, 2)))
+            tensor.CopyFrom(numpy_helper.from_array(scale, tensor.name))
 
 
-def _nudged(array: NDArray[Any]) -> NDArray[Any]:
+def _nudged(array: NDArray[Any], times: int = 1) -> NDArray[Any]:
     """Whole numbers stay."""
-    return (array * (1 + NUDGED)).astype(array.dtype) if array.dtype.kind == "f" else array
+    return (array * (1 + times * NUDGED)).astype(array.dtype) if array.dtype.kind == "f" else array
 
 
 def _without_rank(inspection: Inspection) -> bool:
