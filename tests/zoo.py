@@ -93,8 +93,7 @@ def quantised(cache: Path, name: str, form: str = "QDQ", per_channel: bool = Fal
     many classes all zeros.
     """
     suffix = ("_channels" if per_channel else "") + ("_softmax" if softmax else "")
-    left = set() if softmax else {"Softmax"}
-    return _cached(cache, f"{name}_{form}{suffix}", lambda: _quantised(ZOO[name](cache), form, per_channel, left))
+    return _cached(cache, f"{name}_{form}{suffix}", lambda: _quantised(ZOO[name](cache), form, per_channel, softmax))
 
 
 def tiny_attention(cache: Path) -> Path:
@@ -306,8 +305,7 @@ def _errors_alone() -> Iterator[None]:
         root.setLevel(level)
 
 
-def _quantised(path: Path, form: str, per_channel: bool, left: set[str]) -> bytes:
-    """But the kinds of operators that are `left`."""
+def _quantised(path: Path, form: str, per_channel: bool, softmax: bool = False) -> bytes:
     import tempfile
 
     from onnxruntime import quantization as quantising
@@ -320,7 +318,8 @@ def _quantised(path: Path, form: str, per_channel: bool, left: set[str]) -> byte
         if form == "dynamic":
             quantising.quantize_dynamic(prepared, made, weight_type=quantising.QuantType.QInt8)
         else:
-            kinds = sorted({node.op_type for node in onnx.load(prepared).graph.node} - left)
+            found = {node.op_type for node in onnx.load(prepared).graph.node}
+            kinds = sorted(found if softmax else found - {"Softmax"})
             quantising.quantize_static(
                 prepared, made, _Calibration(path), quant_format=quantising.QuantFormat[form], per_channel=per_channel,
                 op_types_to_quantize=kinds,
