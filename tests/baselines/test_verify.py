@@ -454,7 +454,7 @@ def test_a_reference_has_two_ways_to_be_right_and_parts_as_far_as_they_do() -> N
     assert by_two(8).note == PARTED
     assert "allowed: 10 quantisation steps" in by_two(8).sentence
     assert by_two(0).note == ""
-    assert compare_any(Y, Y, []).passed
+    assert compare_any(Y, Y, [], {}).passed
 
 
 @pytest.mark.mutation

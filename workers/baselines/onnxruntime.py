@@ -19,7 +19,7 @@ from workers.baselines.order import Order, answer, warm_ups
 from workers.baselines.session import REFUSALS, OnnxRuntimeSession
 from workers.networks.check import load
 from workers.networks.inspect import Inspection, inspect_model
-from workers.networks.precision import precision
+from workers.networks.precision import is_quantised
 from workers.networks.rewriting import drop_unused_inputs, sort_topk
 from workers.networks.shapes import set_static_shapes
 from workers.networks.vocabulary import vocabularies
@@ -51,7 +51,7 @@ def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, A
     }
     source, sizes = _source(order, inspection, model)
     if not order.runs:
-        quantised = model if precision(model).startswith("quantised") else None
+        quantised = model if is_quantised(model) else None
         del model
         yield _references(order, inputs, source, sizes, quantised)
         return

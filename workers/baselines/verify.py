@@ -122,7 +122,7 @@ def compare(outputs: Outputs, reference: Outputs, tolerances: Mapping[str, Toler
 
 
 def compare_any(
-    outputs: Outputs, reference: Outputs, others: Sequence[Outputs], tolerances: Mapping[str, Tolerance] = EACH_SINGLE
+    outputs: Outputs, reference: Outputs, others: Sequence[Outputs], tolerances: Mapping[str, Tolerance]
 ) -> Verdict:
     """The same where `others` are as good as the reference, those of OTHERS."""
     verdict = compare(outputs, reference, tolerances)

@@ -102,6 +102,13 @@ def _reads(outer: GraphProto) -> Iterator[str]:
             yield from filter(None, node.input)  # one that is left out has no name
 
 
+def read_by(node: NodeProto) -> Iterator[str]:
+    """The names that an operator reads, and what stands in its inner graphs; one that is left out has no name."""
+    yield from node.input
+    for inner in subgraphs(node):
+        yield from _reads(inner)
+
+
 def rename(graph: GraphProto, names: Mapping[str, str]) -> None:
     """Reads `names[x]` wherever x was read, chains followed, subgraphs included."""
     if not names:
@@ -151,8 +158,7 @@ def live(graph: GraphProto) -> list[NodeProto]:
     for node in reversed(graph.node):  # who reads comes behind
         if not read.isdisjoint(filter(None, node.output)):
             kept.append(node)
-            read.update(node.input)
-            read.update(name for inner in subgraphs(node) for name in _reads(inner))
+            read.update(read_by(node))
     return kept[::-1]
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto
 
-from workers.networks.graph import replace_nodes
-from workers.networks.subgraphs import every, subgraphs
+from workers.networks.graph import read_by, replace_nodes
 
 
 def put_in_order(graph: GraphProto) -> None:
@@ -17,7 +15,7 @@ def put_in_order(graph: GraphProto) -> None:
     graphs are in order, and its own converter to half precision writes some. Operators that wait for each other stay behind the
     others, for a check to refuse."""
     makers = {name: place for place, node in enumerate(graph.node) for name in node.output if name}
-    needs = [{makers[name] for name in _read(node) if name in makers} for node in graph.node]
+    needs = [{makers[name] for name in read_by(node) if name in makers} for node in graph.node]
     if all(max(places, default=-1) < place for place, places in enumerate(needs)):
         return
     readers = defaultdict(list)
@@ -34,11 +32,3 @@ def put_in_order(graph: GraphProto) -> None:
                 heappush(ready, reader)
     order += [place for place, count in enumerate(waiting) if count]
     replace_nodes(graph, [graph.node[place] for place in order])
-
-
-def _read(node: NodeProto) -> Iterator[str]:
-    """By the operator itself, and by what stands in its inner graphs."""
-    for one in every([node]):
-        yield from one.input
-        for graph in subgraphs(one):
-            yield from (value.name for value in graph.output)

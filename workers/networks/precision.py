@@ -71,6 +71,11 @@ def precision(model: ModelProto) -> str:
     return "float16" if TensorProto.FLOAT16 in kinds else "float64" if TensorProto.DOUBLE in kinds else "float32"
 
 
+def is_quantised(model: ModelProto) -> bool:
+    """Whether it rounds to quantisation steps while it runs."""
+    return bool(_quantized(model))
+
+
 def how_computed(model: ModelProto) -> list[str]:
     """Sentences for a run's log on a network that is computed in other numbers than its own."""
     return [_COMPUTED[name]] if (name := precision(model).split(" ")[0]) in _COMPUTED else []

@@ -11,7 +11,7 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from workers.networks.graph import HANDING_ON, Array, attribute
 from workers.networks.halves import computes_in_halves
-from workers.networks.precision import ROUNDING, WEIGHTS_ONLY, precision
+from workers.networks.precision import ROUNDING, WEIGHTS_ONLY, is_quantised
 from workers.networks.shape import Dimension, TensorShape, shape_of
 from workers.networks.shapes import tensor_shapes
 
@@ -135,7 +135,7 @@ measured: a wrong network's labels differ in most places, and a single label mus
 def tolerances(model: ModelProto) -> dict[str, Tolerance]:
     """By output of a checked network as it was uploaded."""
     shapes = tensor_shapes(model)
-    quantised = precision(model).startswith("quantised")
+    quantised = is_quantised(model)
     half = not quantised and computes_in_halves(model, shapes)
     blocks = not quantised and _has_blocks(model, shapes)
     constants = dict(_constants(model)) if quantised else {}
