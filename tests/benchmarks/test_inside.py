@@ -14,7 +14,8 @@ from tests import zoo
 from tests.tvm_backend.local import THREADS, spec_of
 from workers.benchmarks.inside import ROUNDS, Round, figures
 from workers.benchmarks.process import PartFailed, environment, result_of
-from workers.engine.start import Machine, first_configurations
+from workers.engine.machine import Machine
+from workers.engine.start import first_configurations
 from workers.messages.spec import RunSpec
 
 SLOW, OTHER = 0, 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.tvm_backend.local import lock_in
-from workers.engine.start import Machine
+from workers.engine.machine import Machine
 
 pytestmark = pytest.mark.tvm
 

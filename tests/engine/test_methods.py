@@ -410,7 +410,7 @@ def test_a_replaced_sampler_brings_its_pool() -> None:
 def test_auto_is_what_measures_best_with_twins_that_try_each_others_best() -> None:
     auto = METHODS["auto"]
     assert replace(auto, name=BEST.name, parameters=BEST.parameters) == BEST
-    assert auto.search == replace(BEST.search, twins=True, earlier=128)
+    assert auto.search == replace(BEST.search, twins=True, earlier=128, informed=True)
 
 
 def test_the_published_ablations_keep_to_what_they_ablate() -> None:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from workers.engine import start
+from workers.engine.machine import Machine
 from workers.engine.space import Configuration, Knob, Sketch, tilings
-from workers.engine.start import Machine, first_configurations
+from workers.engine.start import first_configurations
 
 MACHINE = Machine(lanes=16, registers=32, cores=2, cache=32768)
 COUNT = 4
@@ -89,5 +90,5 @@ def test_they_are_the_same_every_time() -> None:
 @pytest.mark.mutation
 def test_by_chance_they_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
-    monkeypatch.setattr(start, "_penalty", lambda sketch, choices, machine: random.random(len(choices)))
+    monkeypatch.setattr(start, "rules_penalty", lambda sketch, choices, machine: random.random(len(choices)))
     assert broken(product(196, 64, 64, batch=36))

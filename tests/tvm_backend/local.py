@@ -14,8 +14,8 @@ import onnx
 from onnx import helper
 
 from tests import zoo
+from workers.engine.machine import Machine
 from workers.engine.methods import method
-from workers.engine.start import Machine
 from workers.messages.spec import RunSpec
 from workers.networks.clean import cleaned
 from workers.networks.inspect import inspect

@@ -173,7 +173,7 @@ def test_workloads_survive_their_file(network: tuple[Path, Compiled], tmp_path: 
 
 def test_operators_and_starts_are_equal_in_every_process_and_valid(network: tuple[Path, Compiled]) -> None:
     path, compiled = network
-    from workers.engine.start import Machine
+    from workers.engine.machine import Machine
     from workers.tvm_backend.operators import operators
 
     again = Compiled(path)

@@ -27,7 +27,7 @@ def compiled(zoo_cache: Path) -> Compiled:
 
 @pytest.fixture(scope="module")
 def operators(compiled: Compiled) -> list[Any]:
-    from workers.engine.start import Machine
+    from workers.engine.machine import Machine
     from workers.tvm_backend.operators import operators
 
     return operators(compiled.extracted, compiled.workloads, 1e11, 1e10, Machine(cores=2))

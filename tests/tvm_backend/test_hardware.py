@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.engine.start import Machine
+from workers.engine.machine import Machine
 
 pytestmark = pytest.mark.tvm
 

@@ -10,7 +10,8 @@ import pytest
 from tests.networks.operators import OPERATORS
 from tests.tvm_backend.local import THREADS, reference
 from tests.tvm_backend.test_configurations import Compiled, drawn_input
-from workers.engine.start import Machine, first_configurations
+from workers.engine.machine import Machine
+from workers.engine.start import first_configurations
 
 pytestmark = pytest.mark.tvm
 

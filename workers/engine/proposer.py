@@ -9,6 +9,7 @@ import numpy as np
 from workers.engine.checkpoint import pack_candidates, pack_generator, unpack_candidates, unpack_generator
 from workers.engine.fitted_model import FittedModel
 from workers.engine.history import History
+from workers.engine.informed import InformedDraws
 from workers.engine.known import NOTHING, Known
 from workers.engine.ports import KNOWN, Candidate, CostModel, Explorer, Outcome, Sampler, State
 from workers.engine.search import COUNTERS, Search
@@ -66,7 +67,9 @@ class GuidedProposer:
                 operator, number, cost_model, self._search, self._history, self._neighbours, self.counters
             )
             sketch, seen = operator.sketches[number], self._history.sketches[number]
-            one = SketchSearch(sketch, seen, explorer(child), sampler, model, self._search, rng, self.counters)
+            machine = operator.machine if self._search.informed else None
+            draws = sketch if machine is None else InformedDraws(sketch, machine, seen)
+            one = SketchSearch(sketch, seen, explorer(child), sampler, model, draws, self._search, rng, self.counters)
             self._sketches.append(one)
 
     @property

@@ -48,7 +48,8 @@ class Search:
     A sketch with `first` own points and fewer than `transfer` learns from those of similar operators of the run too
     (`transfer.Neighbours`), where these foretell its own; 0 is off. One with fewer than `earlier` learns in the same way from
     what earlier runs found of others with its knobs. With `twins` an operator tries the best of those that
-    have the same knobs as soon as anyone gets a slot.
+    have the same knobs as soon as anyone gets a slot. With `informed` what is random is drawn by the rules of the machine,
+    where that is known (`InformedDraws`).
 
     `features` are what a cost model sees: "knobs", table look-ups, or "lowered", what TVM sees in the loops of each
     program. A program must be scheduled for that: see `tvm_backend.lowered` for what it costs, and give it an explorer
@@ -69,6 +70,7 @@ class Search:
     transfer: int = 0
     earlier: int = 0
     twins: bool = False
+    informed: bool = False
     features: str = "knobs"
     ahead: int | None = None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,13 @@ _ASKED = 20
 Rows = list[tuple[int, ...]]
 
 
+class Draws(Protocol):
+    """Where random configurations come from: a `Sketch`, of which each is as likely as any other, or `InformedDraws`."""
+
+    def unvisited(self, rng: np.random.Generator, count: int, visited: Collection[tuple[int, ...]]) -> Choices:
+        """Up to `count` distinct choices outside `visited`, as (n, knobs); fewer only when (nearly) none is left."""
+
+
 class SketchSearch:
     """Picks new configurations of one sketch. `counters` are those of its proposer (`COUNTERS`)."""
 
@@ -29,13 +38,15 @@ class SketchSearch:
         explorer: Explorer,
         sampler: Sampler,
         model: FittedModel,
+        draws: Draws,
         search: Search,
         rng: np.random.Generator,
         counters: dict[str, float],
     ) -> None:
         self._sketch, self._seen = sketch, seen
         self.explorer, self.model = explorer, model
-        self._sampler, self._search, self._rng, self._counters = sampler, search, rng, counters
+        self._sampler, self._draws = sampler, draws
+        self._search, self._rng, self._counters = search, rng, counters
 
     def pick(self, count: int) -> tuple[Rows, Rows, int]:
         """Guided configurations, random ones, and how many of `count` the sampler left out.
@@ -57,7 +68,7 @@ class SketchSearch:
             if left_out:  # of a plan that the sampler thinned, the same share is random
                 left_out += at_random - int(chance * len(picked) / (len(picked) + left_out) + rounding)
         taken = self._seen.visited | set(picked)
-        rest = self._sketch.unvisited(self._rng, count - len(picked) - left_out, taken)
+        rest = self._draws.unvisited(self._rng, count - len(picked) - left_out, taken)
         guided = len(picked) - drawn
         return picked[:guided], picked[guided:] + [tuple(row) for row in rest.tolist()], left_out
 

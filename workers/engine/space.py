@@ -16,7 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.gpu import Bounds, Grid
+from workers.engine.gpu import Bounds, Gpu, Grid
+from workers.engine.machine import Machine
 
 Choices = NDArray[np.int32]
 Features = NDArray[np.float32]
@@ -118,7 +119,7 @@ class Sketch:
         """What the options of `choices` (n, knobs) stand for: of each knob (n, numbers of its options)."""
         return [knob.values[choices[:, i]] for i, knob in enumerate(self.knobs)]
 
-    def _runnable(self, choices: Choices) -> Choices:
+    def runnable(self, choices: Choices) -> Choices:
         """Those of `choices` that are drawn."""
         if self.bounds is None or (grid := Grid.of(self.values(choices))) is None:
             return choices
@@ -129,11 +130,11 @@ class Sketch:
         drawn = self._any(rng, count)
         if self.bounds is None:
             return drawn
-        within = self._runnable(drawn)
+        within = self.runnable(drawn)
         for _ in range(_TRIES):
             if len(within) >= count:
                 break
-            within = np.concatenate([within, self._runnable(self._any(rng, count))])
+            within = np.concatenate([within, self.runnable(self._any(rng, count))])
         return np.concatenate([within, drawn])[:count]
 
     def _any(self, rng: np.random.Generator, count: int) -> Choices:
@@ -160,12 +161,12 @@ class Sketch:
         is left, and others where none of these is: an operator that has none ends as one whose configurations fail."""
         if self.enumerable and (self.size <= 4 * count or 4 * len(visited) >= self.size):
             grid = rng.permutation(self.grid())
-            rows = _new(self._runnable(grid), visited) or _new(grid, visited)
+            rows = _new(self.runnable(grid), visited) or _new(grid, visited)
         else:
             found: dict[tuple[int, ...], None] = {}
             for _ in range(rounds):
                 drawn = self.random(rng, count)
-                found.update(dict.fromkeys(_new(self._runnable(drawn), visited)))
+                found.update(dict.fromkeys(_new(self.runnable(drawn), visited)))
                 if len(found) >= count:
                     break
             rows = list(found or dict.fromkeys(_new(drawn, visited)))
@@ -184,7 +185,8 @@ class Operator:
 
     `weight` is how often the network runs it; `work` is max(FLOPs, bytes x machine balance), in FLOP, so that operators
     without arithmetic have a speed too; of whole numbers, of which instructions add up more products `at_once` than the one
-    of float32, it is so much less. `start` are configurations worth measuring first, best guess first.
+    of float32, it is so much less. `start` are configurations worth measuring first, best guess first. The `machine` is what
+    rules need to know of where it runs; None where that is not known.
     """
 
     index: int
@@ -197,6 +199,7 @@ class Operator:
     sketches: tuple[Sketch, ...]
     start: tuple[Configuration, ...]
     at_once: int = 1
+    machine: Machine | Gpu | None = None
 
     @property
     def size(self) -> int:

@@ -9,14 +9,13 @@ every core.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from workers.engine.gpu import Gpu
 from workers.engine.gpu_start import gpu_penalty
-from workers.engine.space import Choices, Configuration, Sketch
+from workers.engine.machine import Machine
+from workers.engine.space import Choices, Configuration, Knob, Sketch
 from workers.engine.tiles import product
 
 DRAWS = 4096
@@ -31,16 +30,6 @@ SUMS = 12
 """Accumulators to go for: of 16 registers 6 rows of 2 vectors were best, 0.91 of what 4 of 2 took for 14 x 14 places."""
 STOCK = {"parallel": 16, "vectorize": 64}
 """What MetaSchedule itself takes, of pieces so many a core; a good first guess."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What the rules need to know: vector lanes of float32, vector registers, cores, first-level cache in bytes."""
-
-    lanes: int = 8
-    registers: int = 16
-    cores: int = 1
-    cache: int = 32768
 
 
 def first_configurations(sketches: tuple[Sketch, ...], machine: Machine | Gpu, count: int) -> tuple[Configuration, ...]:
@@ -58,11 +47,11 @@ def first_configurations(sketches: tuple[Sketch, ...], machine: Machine | Gpu, c
 def _ranked(sketch: Sketch, machine: Machine | Gpu, count: int) -> Choices:
     rng = np.random.default_rng(0)
     drawn = np.unique(sketch.random(rng, min(DRAWS, 4 * sketch.size)), axis=0)
-    best = drawn[np.argsort(_penalty(sketch, drawn, machine), kind="stable")[:count]]
+    best = drawn[np.argsort(rules_penalty(sketch, drawn, machine), kind="stable")[:count]]
     # Few draws keep every rule: each of the best descends to where changing one knob alone makes it no better.
     choices = np.unique([_descended(sketch, row, machine) for row in best], axis=0)
     choices = np.concatenate([choices, best[: count - len(choices)]])
-    return choices[np.argsort(_penalty(sketch, choices, machine), kind="stable")]
+    return choices[np.argsort(rules_penalty(sketch, choices, machine), kind="stable")]
 
 
 def _descended(sketch: Sketch, row: Choices, machine: Machine | Gpu) -> Choices:
@@ -72,7 +61,7 @@ def _descended(sketch: Sketch, row: Choices, machine: Machine | Gpu) -> Choices:
         for i, size in enumerate(sketch.sizes):
             beside = np.repeat(row[None], size, axis=0)
             beside[:, i] = np.arange(size)
-            penalty = _penalty(sketch, beside, machine)
+            penalty = rules_penalty(sketch, beside, machine)
             if penalty.min() < penalty[row[i]]:
                 row = beside[penalty.argmin()]
         if row is before:
@@ -80,7 +69,13 @@ def _descended(sketch: Sketch, row: Choices, machine: Machine | Gpu) -> Choices:
     return row
 
 
-def _penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> NDArray[np.float64]:
+def rules_tell(sketch: Sketch, machine: Machine | Gpu) -> bool:
+    """Whether they foretell how programs of this sketch compare. Of loops without tiles on a processor they know what is
+    usual, which orders the configurations of a pooling no better than chance does."""
+    return isinstance(machine, Gpu) or any(_spatial(knob) for knob in sketch.knobs)
+
+
+def rules_penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> NDArray[np.float64]:
     """Lower is better, shape (n,); each rule broken costs about the factor of time it is expected to cost, in log2."""
     if isinstance(machine, Gpu):
         return gpu_penalty(sketch, choices, machine)
@@ -96,12 +91,12 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> NDArra
             penalty += 0.5 * (choices[:, i] == 0)  # MetaSchedule's first one leaves the epilogue outside the tile
         elif knob.name in STOCK:
             wanted = STOCK[knob.name] * (machine.cores if knob.name == "parallel" else 1)
-            stock = next(at for at, option in enumerate(knob.options) if option[0] >= wanted)
+            stock = sum(option[0] < wanted for option in knob.options[:-1])
             penalty += 0.5 * np.abs(choices[:, i] - stock)
         elif knob.kind == "category":
             middle = (len(knob.options) - 1) / 2
             penalty += 0.5 * np.abs(choices[:, i] - middle)
-    spatial = [tile for tile in tiles if tile.shape[1] == 4]
+    spatial = [value for knob, value in zip(sketch.knobs, values, strict=True) if _spatial(knob)]
     if not spatial:
         return penalty
     reduction = [tile for tile in tiles if tile.shape[1] == 2]
@@ -145,6 +140,11 @@ def _penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> NDArra
     penalty += np.maximum(0, np.log2(block / (machine.cache / 2)))
     penalty += 0.25 * np.maximum(0, np.log2(8 / inner_reduction))
     return penalty
+
+
+def _spatial(knob: Knob) -> bool:
+    """Whether it tiles a spatial loop."""
+    return knob.kind == "tile" and len(knob.options[0]) == 4
 
 
 def _structure(sketch: Sketch, choices: Choices) -> NDArray[np.int32]:

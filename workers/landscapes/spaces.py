@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from workers.engine.evaluator.estimate import LONGEST_TIMING, TURNS, of_turns
 from workers.engine.evaluator.timing import timed_runs
+from workers.engine.machine import Machine
 from workers.engine.ports import Candidate, Evaluator, Outcome
 from workers.engine.space import Configuration, Knob, Operator, Sketch
 from workers.landscapes import files
@@ -83,8 +84,9 @@ class SpaceRecording:
     @classmethod
     def read(cls, path: Path) -> SpaceRecording:
         header, arrays = files.read(path, "space")
+        machine = _machine(header)
         parts = tuple(
-            Measured.of_arrays(_operator(row), {name: arrays[f"{name}_{i}"] for name in ARRAYS})
+            Measured.of_arrays(_operator(row, machine), {name: arrays[f"{name}_{i}"] for name in ARRAYS})
             for i, row in enumerate(header["operators"])
         )
         return cls(header, parts)
@@ -172,7 +174,16 @@ def _row(operator: Operator) -> dict[str, Any]:
     return {**files.described(operator), "knobs": knobs, "start": list(operator.start[0].choices)}
 
 
-def _operator(row: dict[str, Any]) -> Operator:
+def _machine(header: dict[str, Any]) -> Machine | None:
+    """By what its recording says of the processor; None where nobody measured on one."""
+    if not (flags := header["hardware"].get("flags")):
+        return None
+    wide = "avx512f" in flags
+    registers = 32 if wide or header["hardware"]["machine"] == "aarch64" else 16
+    return Machine(16 if wide else 8 if "avx2" in flags else 4, registers, header["threads"])
+
+
+def _operator(row: dict[str, Any], machine: Machine | None) -> Operator:
     knobs = tuple(Knob(name, kind, tuple(tuple(o) for o in options)) for name, kind, options in row["knobs"])
     plain = {name: value for name, value in row.items() if name not in ("knobs", "start")}
-    return Operator(**plain, sketches=(Sketch(knobs),), start=(Configuration(0, tuple(row["start"])),))
+    return Operator(**plain, sketches=(Sketch(knobs),), start=(Configuration(0, tuple(row["start"])),), machine=machine)

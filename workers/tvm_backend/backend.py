@@ -12,9 +12,9 @@ import onnx
 import tvm
 
 from workers.engine.gpu import Bounds, Gpu
+from workers.engine.machine import Machine
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
-from workers.engine.start import Machine
 from workers.messages.spec import MEASURED, RunSpec
 from workers.tvm_backend.code_size import code_size
 from workers.tvm_backend.hardware import first_cache, is_gpu, vector_lanes, vector_registers

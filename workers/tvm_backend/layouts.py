@@ -11,9 +11,9 @@ import onnx
 import tvm
 
 from workers.engine.gpu import Gpu
+from workers.engine.machine import Machine
 from workers.engine.ports import Candidate
 from workers.engine.space import Operator
-from workers.engine.start import Machine
 from workers.messages.spec import RunSpec
 from workers.tvm_backend.importer import import_network
 from workers.tvm_backend.operators import FIRST, extract, footprint, operators, with_spaces

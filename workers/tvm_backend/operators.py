@@ -10,8 +10,9 @@ import tvm
 from tvm.s_tir.meta_schedule.relax_integration import extract_tasks
 
 from workers.engine.gpu import Gpu
+from workers.engine.machine import Machine
 from workers.engine.space import Operator
-from workers.engine.start import Machine, first_configurations
+from workers.engine.start import first_configurations
 from workers.tvm_backend.blocks import blocks
 from workers.tvm_backend.importer import calls
 from workers.tvm_backend.programs import Workload, key_of
@@ -87,6 +88,7 @@ def operators(
                 sketches=workload.sketches,
                 start=first_configurations(workload.sketches, machine, FIRST),
                 at_once=workload.at_once,
+                machine=machine,
             )
         )
     return found

@@ -29,6 +29,7 @@ SEARCH = Part(
         *_of("product: points under which an operator learns from those alike, off", transfer=0),
         *_of("product: the same, from what earlier runs found of others with its knobs, off", earlier=0),
         *_of("product: operators with the same knobs try each other's best, off", twins=False),
+        *_of("product: random ones by the rules of the machine, off", informed=False),
         *_of("product: table look-ups", features="knobs"),
         *_of("product: a plan is what a slot measures", ahead=None),
     ),

@@ -36,6 +36,9 @@ AUTO = Words(
         *numbers(
             "search", "product: own points, after which others' of earlier runs are not asked any more", earlier=128
         ),
+        *numbers(
+            "search", "product: random ones are drawn by the rules of the machine, half near the best", informed=True
+        ),
         *numbers("rhythm", "product: share of the seconds that is left for measuring every best once more", last=0.05),
     ),
     more="At present DynaTune with operators that try each other's best, and a last turn for the best of each. In runs of two "

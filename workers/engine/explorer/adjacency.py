@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.engine.space import Choices, Knob, Sketch
+from workers.engine.space import Choices, Sketch
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Adjacency:
 
     @classmethod
     def of(cls, sketch: Sketch) -> Adjacency:
-        tables = [_table(knob) for knob in sketch.knobs]
+        tables = [_table(knob.kind, knob.options) for knob in sketch.knobs]
         return cls(tuple(flat for flat, _ in tables), tuple(edges for _, edges in tables))
 
     def draw(self, knob: int, options: Choices, luck: NDArray[np.float64]) -> Choices:
@@ -33,10 +34,12 @@ class Adjacency:
         )
 
 
-def _table(knob: Knob) -> tuple[Choices, NDArray[np.int64]]:
-    pairs = _moved_factors(knob) if knob.kind == "tile" else _all_others(len(knob.options))
+@lru_cache(maxsize=4096)
+def _table(kind: str, options: tuple[tuple[int, ...], ...]) -> tuple[Choices, NDArray[np.int64]]:
+    """Of a knob; one for all that tile loops of the same extent."""
+    pairs = _moved_factors(options) if kind == "tile" else _all_others(len(options))
     order = np.argsort(pairs[0], kind="stable")
-    degrees = np.bincount(pairs[0], minlength=len(knob.options))
+    degrees = np.bincount(pairs[0], minlength=len(options))
     return pairs[1][order].astype(np.int32), np.concatenate([[0], np.cumsum(degrees)])
 
 
@@ -52,10 +55,10 @@ def _divisors(extent: int, most: int) -> list[int]:
     return divisors
 
 
-def _moved_factors(knob: Knob) -> NDArray[np.int64]:
+def _moved_factors(options: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
     """(from, to) of all options that differ by one factor moved from one level to another, as (2, pairs). Every option is a
     factorisation of one extent, whose divisors are all there is to move."""
-    tiles = np.asarray(knob.options, dtype=np.int64)
+    tiles = np.asarray(options, dtype=np.int64)
     levels, base = tiles.shape[1], int(tiles.max()) + 1
     powers = base ** np.arange(levels, dtype=np.int64)
     keys = tiles @ powers

@@ -26,7 +26,7 @@ AUTO = replace(
     name="auto",
     parameters={
         **BEST.parameters,
-        "search": {**BEST.parameters.get("search", {}), "twins": True, "earlier": 128},
+        "search": {**BEST.parameters.get("search", {}), "twins": True, "earlier": 128, "informed": True},
         "rhythm": {**BEST.parameters.get("rhythm", {}), "last": 0.05},
     },
 )

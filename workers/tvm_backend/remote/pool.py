@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from workers.engine.machine import Machine
 from workers.engine.ports import Candidate, Outcome
-from workers.engine.start import Machine
 from workers.engine.thrift import Thrift
 from workers.messages.cores import usable_cores
 from workers.sandbox.lock import MeasureLock
