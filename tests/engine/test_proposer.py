@@ -14,12 +14,14 @@ import pytest
 from tests.engine.synthetic_search import CONVOLUTION, TINY, WORK, convolution, measured, reached, run
 from workers.engine.cost_model import XGBoost
 from workers.engine.explorer import SimulatedAnnealing
+from workers.engine.machine import Machine
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, CostModel, Outcome, Prediction, Sampler
 from workers.engine.proposer import GuidedProposer
 from workers.engine.sampler import AdaptiveProgram, Greedy
 from workers.engine.search import Search
 from workers.engine.space import Configuration, Features, Operator, Sketch
+from workers.engine.start import rules_penalty
 from workers.messages.causes import LARGE
 
 SEEDS = range(10)
@@ -174,14 +176,15 @@ def test_outcomes_of_another_operator_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sketches", "name", "ahead"), [(1, "dynatune", 0), (3, "dynatune", 0), (2, "random", 0), (2, "dynatune", 36)]
+    ("sketches", "name", "ahead"),
+    [(1, "dynatune", 0), (3, "dynatune", 0), (2, "random", 0), (2, "dynatune", 36), (2, "auto", 0)],
 )
 def test_run_2n_equals_run_n_state_restore_replay_run_n(sketches: int, name: str, ahead: int) -> None:
     """Also in the middle of a plan that is handed out in parts."""
 
     def fresh() -> GuidedProposer:
         chosen = method(name, {"search.ahead": str(ahead)} if ahead else None)
-        return chosen.make_proposer(convolution(sketches), 11)
+        return chosen.make_proposer(replace(convolution(sketches), machine=Machine()), 11)
 
     whole = fresh()
     outcomes = run(whole, 96, plan=8)
@@ -193,6 +196,21 @@ def test_run_2n_equals_run_n_state_restore_replay_run_n(sketches: int, name: str
     rest = run(resumed, 48, plan=8)
     assert [o.candidate for o in journal + rest] == [o.candidate for o in outcomes]
     assert json.dumps(resumed.state()) == json.dumps(whole.state())
+
+
+def random_ones(name: str, machine: Machine | None) -> list[Configuration]:
+    """Of the first plan."""
+    plan = method(name).make_proposer(replace(convolution(), machine=machine), 3).propose(33)
+    return [one.configuration for one in plan if one.origin == "random"]
+
+
+def test_auto_draws_by_the_rules_of_the_machine_where_that_is_known() -> None:
+    assert random_ones("auto", None) == random_ones("dynatune", None) == random_ones("dynatune", Machine())
+    by_chance, by_rules = (
+        np.median(rules_penalty(CONVOLUTION, np.asarray([one.choices for one in found], dtype=np.int32), Machine()))
+        for found in (random_ones("auto", None), random_ones("auto", Machine()))
+    )
+    assert by_rules < 0.6 * by_chance
 
 
 @pytest.mark.mutation
