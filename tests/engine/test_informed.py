@@ -72,6 +72,13 @@ def test_half_are_near_the_fastest_known() -> None:
     assert len(np.unique(found, axis=0)) == len(found)
 
 
+def test_of_single_ones_every_other_is_from_anywhere() -> None:
+    """After the first plan hardly more than one a plan is random."""
+    fast = chance()[0]
+    near = [(drawn(1, known(fast), seed=seed) != fast).sum() <= informed.MOVES for seed in range(100)]
+    assert 30 < sum(near) < 70
+
+
 def test_what_failed_is_no_neighbourhood() -> None:
     failed = known(chance()[0])
     failed.speeds = [0.0]

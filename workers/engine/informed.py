@@ -53,7 +53,7 @@ class InformedDraws:
 
     def _drawn(self, rng: np.random.Generator, count: int) -> Iterator[tuple[int, ...]]:
         best = self._best()
-        near = (count + 1) // 2 if len(best) else 0
+        near = int(count / 2 + rng.random()) if len(best) else 0  # of single ones too every other
         if near:
             yield from self._winners(self._beside(rng, best, self._near * near), self._near)
         yield from self._winners(self._sketch.random(rng, self._anywhere * (count - near)), self._anywhere)
