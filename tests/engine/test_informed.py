@@ -27,15 +27,6 @@ LEFT = 0.7
 2.6, and by the right ones for vectors half as wide 1.6."""
 
 
-def product(rows: int, inner: int, columns: int) -> Sketch:
-    spatial = (Knob(name, "tile", tilings(extent, 4)) for name, extent in (("i", rows), ("j", columns)))
-    structure = Knob("structure", "category", ((0,), (1,), (2,)))
-    return Sketch((structure, *spatial, Knob("k", "tile", tilings(inner, 2))))
-
-
-SKETCH = product(196, 64, 128)
-
-
 def known(*rows: Choices) -> SketchHistory:
     """The first is the fastest."""
     seen = SketchHistory()
@@ -50,24 +41,24 @@ def drawn(
     seen: SketchHistory | None = None,
     machine: Machine | Gpu = MACHINE,
     seed: int = 0,
-    sketch: Sketch = SKETCH,
+    sketch: Sketch = CONVOLUTION,
 ) -> Choices:
     draws = InformedDraws(sketch, machine, seen or SketchHistory())
     return draws.unvisited(np.random.default_rng(seed), count, set())
 
 
-def chance(sketch: Sketch = SKETCH) -> Choices:
-    return sketch.random(np.random.default_rng(1), 400)
+def chance() -> Choices:
+    return CONVOLUTION.random(np.random.default_rng(1), 400)
 
 
 def test_rules_are_broken_less_than_by_chance() -> None:
-    anywhere = rules_penalty(SKETCH, drawn(40), MACHINE)
-    assert np.median(anywhere) < np.quantile(rules_penalty(SKETCH, chance(), MACHINE), 0.05)
+    anywhere = rules_penalty(CONVOLUTION, drawn(40), MACHINE)
+    assert np.median(anywhere) < np.quantile(rules_penalty(CONVOLUTION, chance(), MACHINE), 0.05)
 
 
 def test_half_are_near_the_fastest_known() -> None:
-    slow, fast = chance(CONVOLUTION)[:2]
-    found = drawn(64, known(*[fast] * informed.BEST, *[slow] * 4), sketch=CONVOLUTION)
+    slow, fast = chance()[:2]
+    found = drawn(64, known(*[fast] * informed.BEST, *[slow] * 4))
     near, far = ((found != one).sum(axis=1) <= informed.MOVES for one in (fast, slow))
     assert 24 <= near.sum() <= 40
     assert far.sum() < 4
@@ -76,8 +67,8 @@ def test_half_are_near_the_fastest_known() -> None:
 
 def test_of_single_ones_every_other_is_from_anywhere() -> None:
     """After the first plan hardly more than one a plan is random."""
-    fast = chance(CONVOLUTION)[0]
-    drawn_once = [drawn(1, known(fast), seed=seed, sketch=CONVOLUTION) for seed in range(100)]
+    fast = chance()[0]
+    drawn_once = [drawn(1, known(fast), seed=seed) for seed in range(100)]
     near = [(one != fast).sum() <= informed.MOVES for one in drawn_once]
     assert 30 < sum(near) < 70
 

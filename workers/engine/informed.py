@@ -53,14 +53,16 @@ class InformedDraws:
 
     def _drawn(self, rng: np.random.Generator, count: int) -> Iterator[tuple[int, ...]]:
         best = self._best()
-        near = int(count / 2 + rng.random()) if len(best) else 0  # of single ones too every other
+        near = (
+            int(count / 2 + rng.random()) if len(best) and self._sketch.size > 1 else 0
+        )  # of single ones too every other
         if near:
             yield from self._winners(self._beside(rng, best, self._near * near), self._near)
         yield from self._winners(self._sketch.random(rng, self._anywhere * (count - near)), self._anywhere)
 
     def _best(self) -> Choices:
-        """The fastest known, (n, knobs); none where no knob moves."""
-        speeds = np.asarray(self._seen.speeds) * (self._sketch.size > 1)
+        """The fastest known, (n, knobs)."""
+        speeds = np.asarray(self._seen.speeds)
         order = np.argsort(-speeds, kind="stable")[:BEST]
         rows = [self._seen.choices[place] for place in order if speeds[place] > 0]
         return np.asarray(rows, dtype=np.int32).reshape(-1, len(self._sketch.knobs))
@@ -72,9 +74,8 @@ class InformedDraws:
         moves = rng.integers(1, MOVES + 1, size=count)
         for move in range(MOVES):
             knobs, luck = movable[rng.integers(movable.size, size=count)], rng.random(count)
-            for knob in np.unique(knobs[moves > move]):
-                moved = (knobs == knob) & (moves > move)
-                rows[moved, knob] = adjacency.draw(knob, rows[moved, knob], luck[moved])
+            still = np.flatnonzero(moves > move)
+            rows[still, knobs[still]] = adjacency.moved(rows[still], knobs[still], luck[still])
         return self._sketch.runnable(rows)
 
     def _winners(self, drawn: Choices, size: int) -> list[tuple[int, ...]]:

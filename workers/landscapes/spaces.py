@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from workers.engine.evaluator.estimate import LONGEST_TIMING, TURNS, of_turns
 from workers.engine.evaluator.timing import timed_runs
-from workers.engine.machine import Machine
+from workers.engine.machine import Machine, vector_lanes, vector_registers
 from workers.engine.ports import Candidate, Evaluator, Outcome
 from workers.engine.space import Configuration, Knob, Operator, Sketch
 from workers.landscapes import files
@@ -178,9 +178,7 @@ def _machine(header: dict[str, Any]) -> Machine | None:
     """By what its recording says of the processor; None where nobody measured on one."""
     if not (flags := header["hardware"].get("flags")):
         return None
-    wide = "avx512f" in flags
-    registers = 32 if wide or header["hardware"]["machine"] == "aarch64" else 16
-    return Machine(16 if wide else 8 if "avx2" in flags else 4, registers, header["threads"])
+    return Machine(vector_lanes(flags), vector_registers(flags), header["threads"])
 
 
 def _operator(row: dict[str, Any], machine: Machine | None) -> Operator:

@@ -10,6 +10,7 @@ from typing import Any
 
 import tvm
 
+from workers.engine import machine
 from workers.messages.cores import usable_cores
 from workers.messages.machine import memory, processor
 
@@ -85,9 +86,8 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
 
 
 def vector_lanes(target: tvm.target.Target) -> int:
-    """Numbers of float32 in a vector register of the target: those of AVX-512, of AVX, or of SSE and NEON."""
-    features = _features(target)
-    return 16 if "avx512f" in features else 8 if "avx" in features else 4
+    """Of the target, see `machine.vector_lanes`."""
+    return machine.vector_lanes(_features(target))
 
 
 def product_widths(target: tvm.target.Target, count: int) -> tuple[int, ...]:
@@ -103,8 +103,8 @@ def product_widths(target: tvm.target.Target, count: int) -> tuple[int, ...]:
 
 
 def vector_registers(target: tvm.target.Target) -> int:
-    """Of the target: AVX-512 and NEON have 32, SSE and AVX 16."""
-    return 32 if _features(target) & {"avx512f", "neon"} else 16
+    """Of the target, see `machine.vector_registers`."""
+    return machine.vector_registers(_features(target))
 
 
 CPUS = Path("/sys/devices/system/cpu")

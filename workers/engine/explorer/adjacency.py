@@ -23,6 +23,14 @@ class Adjacency:
         tables = [_table(knob.kind, knob.options) for knob in sketch.knobs]
         return cls(tuple(flat for flat, _ in tables), tuple(edges for _, edges in tables))
 
+    def moved(self, rows: Choices, knobs: NDArray[np.intp], luck: NDArray[np.float64]) -> Choices:
+        """Of each of `rows` (n, all knobs) what its knob of `knobs` (n,) becomes, by `luck` in [0, 1); see `draw`."""
+        options = rows[np.arange(len(rows)), knobs]
+        for knob in np.unique(knobs):
+            mine = knobs == knob
+            options[mine] = self.draw(int(knob), options[mine], luck[mine])
+        return options
+
     def draw(self, knob: int, options: Choices, luck: NDArray[np.float64]) -> Choices:
         """A random neighbour of each of `options` (n,) of `knob`, by `luck` in [0, 1); itself where there is none."""
         edges = self.edges[knob]

@@ -129,13 +129,9 @@ class Evolutionary:
             return
         knobs = movable[self._rng.choice(movable.size, size=len(rows), p=weights)]
         leaps, luck = self._rng.random(len(rows)) < self._leap, self._rng.random(len(rows))
-        near = self._neighbours(sketch)
-        for knob in movable:
-            mine = rows[knobs == knob]
-            options, chance = children[mine, knob], luck[knobs == knob]
-            anywhere = (chance * sketch.sizes[knob]).astype(np.int32)
-            moved = near.draw(int(knob), options, chance)
-            children[mine, knob] = np.where(leaps[knobs == knob] | (moved == options), anywhere, moved)
+        moved = self._neighbours(sketch).moved(children[rows], knobs, luck)
+        anywhere = (luck * sketch.sizes[knobs]).astype(np.int32)
+        children[rows, knobs] = np.where(leaps | (moved == children[rows, knobs]), anywhere, moved)
 
     def _movable(self, sketch: Sketch) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Knobs that may change, and with what probability each; knobs of one kind share its weight."""
