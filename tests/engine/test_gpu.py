@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from workers.engine import gpu_start
+from workers.engine import gpu_rules
 from workers.engine.gpu import Bounds, Gpu, Grid
 from workers.engine.space import Knob, Sketch, tilings
 from workers.engine.start import first_configurations
@@ -112,7 +112,7 @@ def test_without_the_rule_of_what_is_refused_the_first_ones_are(
         return float(np.mean(grid.fits(small.bounds)))
 
     assert fitting() == 1.0
-    monkeypatch.setattr(gpu_start, "FORBIDDEN", 0.0)
+    monkeypatch.setattr(gpu_rules, "FORBIDDEN", 0.0)
     assert fitting() == 0.0
 
 

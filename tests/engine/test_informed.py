@@ -14,8 +14,8 @@ from workers.engine.gpu import Bounds, Gpu
 from workers.engine.history import SketchHistory
 from workers.engine.informed import InformedDraws
 from workers.engine.machine import Machine
+from workers.engine.rules import rules_penalty
 from workers.engine.space import Choices, Knob, Sketch, tilings
-from workers.engine.start import rules_penalty
 from workers.landscapes import SpaceRecording
 
 MACHINE = Machine(lanes=8, registers=16, cores=2)

@@ -18,10 +18,10 @@ from workers.engine.machine import Machine
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, CostModel, Outcome, Prediction, Sampler
 from workers.engine.proposer import GuidedProposer
+from workers.engine.rules import rules_penalty
 from workers.engine.sampler import AdaptiveProgram, Greedy
 from workers.engine.search import Search
 from workers.engine.space import Configuration, Features, Operator, Sketch
-from workers.engine.start import rules_penalty
 from workers.messages.causes import LARGE
 
 SEEDS = range(10)

@@ -9,6 +9,7 @@ import pytest
 
 from workers.engine import start
 from workers.engine.machine import Machine
+from workers.engine.rules import ROOT
 from workers.engine.space import Configuration, Knob, Sketch, tilings
 from workers.engine.start import first_configurations
 
@@ -77,7 +78,7 @@ def test_without_tiles_a_block_is_computed_once() -> None:
     """Sum and largest value of a Softmax."""
     places = tuple((place,) for place in range(-2, 6))
     softmax = Sketch((Knob("location0", "location", places), Knob("location1", "location", places)))
-    assert tiles(softmax, first_configurations((softmax,), MACHINE, COUNT)[0]) == [(start.ROOT,), (start.ROOT,)]
+    assert tiles(softmax, first_configurations((softmax,), MACHINE, COUNT)[0]) == [(ROOT,), (ROOT,)]
 
 
 def test_they_are_the_same_every_time() -> None:

@@ -16,8 +16,8 @@ from workers.engine.explorer.adjacency import Adjacency
 from workers.engine.gpu import Gpu
 from workers.engine.history import SketchHistory
 from workers.engine.machine import Machine
+from workers.engine.rules import rules_penalty, rules_tell
 from workers.engine.space import Choices, Sketch
-from workers.engine.start import rules_penalty, rules_tell
 
 ANYWHERE, NEAR = 64, 32
 """Of how many, drawn from the whole sketch or near the best known, the one with the fewest rules broken is taken."""

@@ -16,6 +16,7 @@ from workers.networks.errors import shown
 from workers.networks.graph import operator_types
 from workers.networks.importable import check_operators
 from workers.tvm_backend import (
+    clips,
     concatenation,
     constants,
     fast_math,
@@ -156,8 +157,9 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         relax.transform.AttachAttrLayoutFreeBuffers(),
     ]
     with target:
-        lowered = layout_free.settle(_whole(tvm.transform.Sequential(passes)(mod)))
-    lowered = transpositions.tiled(rows.flattened(concatenation.in_vectors(lowered)), target)
+        lowered = _whole(tvm.transform.Sequential(passes)(mod))
+    lowered = layout_free.settle(rows.flattened(concatenation.in_vectors(lowered)))
+    lowered = transpositions.tiled(lowered, target)
     return reductions.marked(lowered, int(target.attrs["num-cores"]))
 
 
@@ -180,6 +182,7 @@ def _simplified() -> list[tvm.transform.Pass]:
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
         constants.Fold(),
+        clips.Clip(),
     ]
 
 

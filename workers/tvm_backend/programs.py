@@ -23,6 +23,7 @@ from tvm_ffi.serialization import from_json_graph_str
 from workers.engine.gpu import Bounds
 from workers.engine.space import Sketch
 from workers.messages.whole import write_whole
+from workers.tvm_backend import views
 from workers.tvm_backend.groups import channels_of_a_group
 from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
@@ -52,7 +53,7 @@ class Workload:
     def generate(cls, mod: tvm.IRModule, target: tvm.target.Target) -> Workload:
         """The design space TVM's rules for this target give; deterministic, its random decisions are not used."""
         spaces = _context(mod, target).generate_design_space()
-        return cls(mod, tuple(space.trace.simplified(True) for space in spaces), target)
+        return cls(mod, tuple(views.inlined(space).trace.simplified(True) for space in spaces), target)
 
     @cached_property
     def families(self) -> tuple[Family, ...]:

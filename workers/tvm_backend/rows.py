@@ -17,6 +17,7 @@ import tvm
 from tvm import relax, te, tirx
 from tvm.s_tir import Schedule
 
+from workers.tvm_backend import views
 from workers.tvm_backend.blocks import blocks
 from workers.tvm_backend.hardware import vector_lanes, vector_registers
 from workers.tvm_backend.integers.sums import Convolution
@@ -172,4 +173,9 @@ def _flat(function: tirx.PrimFunc) -> tirx.PrimFunc:
             schedule.transform_block_layout(schedule.get_sblock(block.name_hint), by_rows)
             schedule.transform_layout(block.name_hint, ("write", 0), by_rows)
     schedule.transform_block_layout(schedule.get_sblock(last.name_hint), by_rows)
+    after = [block.name_hint for block in others if block.init is None]
+    if any(views.reads_otherwise(schedule, name) for name in after):
+        for name in after:
+            schedule.compute_inline(schedule.get_sblock(name))
+    views.by_axes(schedule, last.name_hint)
     return schedule.mod["main"]

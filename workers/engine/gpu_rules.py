@@ -1,4 +1,4 @@
-"""First configurations of a GPU, from rules of the machine (see `gpu` for its programs)."""
+"""What a GPU asks of a configuration (see `gpu` for its programs)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,114 @@
+"""What the machine asks of a configuration, said before anything is measured.
+
+A tiled loop nest of MetaSchedule's CPU rules has spatial loops in four parts and reduction loops in two, ordered
+S S R S R S: the innermost spatial parts are the register tile, the product of the third and fourth the cache tile, the
+first part is what runs in parallel. The rules ask of a configuration what the hardware asks: whole vectors,
+accumulators that fit the register file, a cache tile that fits the first-level cache, and enough parallel pieces for
+every core.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.engine.gpu import Gpu
+from workers.engine.gpu_rules import gpu_penalty
+from workers.engine.machine import Machine
+from workers.engine.space import Choices, Knob, Sketch
+from workers.engine.tiles import product
+
+ROOT = -1
+"""Where a block is computed once, whole. Under a loop of an operator without tiles (a Softmax) it may be once an element."""
+FUSED_EARLY = 1
+"""The structure whose epilogue is computed within the first parts of the loops: only those run in parallel."""
+SHORT = 128
+"""Steps of a convolution's reduction under which the best of recorded searches were mostly of the structure FUSED_EARLY."""
+SUMS = 12
+"""Accumulators to go for: of 16 registers 6 rows of 2 vectors were best, 0.91 of what 4 of 2 took for 14 x 14 places."""
+STOCK = {"parallel": 16, "vectorize": 64}
+"""What MetaSchedule itself takes, of pieces so many a core; a good first guess."""
+
+
+def rules_tell(sketch: Sketch, machine: Machine | Gpu) -> bool:
+    """Whether they foretell how programs of this sketch compare. Of loops without tiles on a processor they know what is
+    usual, which orders the configurations of a pooling no better than chance does."""
+    return isinstance(machine, Gpu) or any(_spatial(knob) for knob in sketch.knobs)
+
+
+def rules_penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> NDArray[np.float64]:
+    """Lower is better, shape (n,); each rule broken costs about the factor of time it is expected to cost, in log2."""
+    if isinstance(machine, Gpu):
+        return gpu_penalty(sketch, choices, machine)
+    values = sketch.values(choices)
+    tiles = [value for knob, value in zip(sketch.knobs, values, strict=True) if knob.kind == "tile"]
+    penalty = np.zeros(len(choices))
+    for i, knob in enumerate(sketch.knobs):
+        if knob.kind == "location":
+            penalty += 0.3 * np.abs(values[i][:, 0] - (1 if tiles else ROOT))
+        elif len(sketch.knobs) == 1 and knob.name == "structure":
+            penalty += choices[:, i]  # programs that a rule of ours wrote out, the best guess first
+        elif knob.name == "structure":
+            penalty += 0.5 * (choices[:, i] == 0)  # MetaSchedule's first one leaves the epilogue outside the tile
+        elif knob.name in STOCK:
+            wanted = STOCK[knob.name] * (machine.cores if knob.name == "parallel" else 1)
+            stock = sum(option[0] < wanted for option in knob.options[:-1])
+            penalty += 0.5 * np.abs(choices[:, i] - stock)
+        elif knob.kind == "category":
+            middle = (len(knob.options) - 1) / 2
+            penalty += 0.5 * np.abs(choices[:, i] - middle)
+    spatial = [value for knob, value in zip(sketch.knobs, values, strict=True) if _spatial(knob)]
+    if not spatial:
+        return penalty
+    reduction = [tile for tile in tiles if tile.shape[1] == 2]
+    vector = spatial[-1][:, 3]
+    whole = np.ceil(vector / machine.lanes)
+    across = product(spatial[:-1], 3)
+    registers = across * whole
+    structure = _structure(sketch, choices)
+    early = structure == FUSED_EARLY
+    parallel = product(spatial, 0) * np.where(early, 1.0, product(spatial, 1))
+    inner_reduction = product(reduction, 1)
+    block = product(spatial, 2) * product(spatial, 3) * 4.0
+    goal = max(SUMS, 0.5 * machine.registers)
+    penalty += 3.0 * np.log2(whole * machine.lanes / vector)
+    # The compiler takes vectors of three or five registers apart, number by number.
+    penalty += 4.0 * (np.log2(whole) % 1 != 0)
+    # Accumulators that are no whole vectors do not stay in registers: more than one a step is a trip to memory each.
+    penalty += 2.0 * np.log2(across) * (vector % machine.lanes != 0)
+    outer = product(spatial[:-2], 3)
+    if len(reduction) == 1:
+        # Products of one batch share nothing: side by side they take turns in evicting each other's operands.
+        penalty += np.log2(outer) + np.log2(product(spatial[:-2], 2))
+        # Nor is anything kept from one sweep over the batch to the next: one sweep, product by product, reads in order.
+        penalty += 0.3 * np.log2(product(spatial[-2:], 0)) * (product(spatial[:-2], 1) > 1)
+    else:
+        # Rows of an image lie a power of two apart, or nearly: many at a time meet in the same lines of the cache.
+        penalty += 0.4 * np.log2(outer)
+        # The shorter a reduction, the more of the time is the epilogue's: of a whole tile at once it is vectors in a row.
+        steps = product(reduction, 0) * inner_reduction
+        penalty += 0.25 * np.maximum(0, np.log2(SHORT / steps)) * (structure > FUSED_EARLY)
+    # Accumulators of more than one register tile leave the registers with every step of the outer reduction.
+    penalty += 0.5 * np.log2(product(spatial, 2)) * (product(reduction, 0) > 1)
+    # Beside the accumulators, a vector of weights for each of theirs across and the input that meets them.
+    held = registers + whole + 1
+    penalty += np.abs(np.log2(registers / goal)) + (held > machine.registers) * (
+        2.0 + 2.0 * np.log2(held / machine.registers)
+    )
+    # Rather 8 by 2 than 16 by 1 or 4 by 4: rows of a matrix lie a power of two apart, and many of them meet in one line.
+    penalty += 0.5 * np.maximum(0, np.log2(whole / 2)) + 0.5 * np.maximum(0, np.log2(across / 8))
+    penalty += 2.0 * np.maximum(0, np.log2(4 * machine.cores / parallel))
+    penalty += np.maximum(0, np.log2(block / (machine.cache / 2)))
+    penalty += 0.25 * np.maximum(0, np.log2(8 / inner_reduction))
+    return penalty
+
+
+def _spatial(knob: Knob) -> bool:
+    """Whether it tiles a spatial loop."""
+    return knob.kind == "tile" and len(knob.options[0]) == 4
+
+
+def _structure(sketch: Sketch, choices: Choices) -> NDArray[np.int32]:
+    """Which program structure each choice takes, 0 where there is one only."""
+    names = [knob.name for knob in sketch.knobs]
+    return choices[:, names.index("structure")] if "structure" in names else np.zeros(len(choices), np.int32)
