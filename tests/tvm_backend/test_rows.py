@@ -79,6 +79,33 @@ def pointwise(batch: int = 1, side: int = 14) -> ModelProto:
     return model_of(nodes, {"x": [batch, 8, side, side]}, {"y": None}, weights)
 
 
+def placed(side: int = 14) -> ModelProto:
+    """1 x 1 convolutions to which a constant of each place is added, before ReLU6 and before what is constant in each row."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["c"]),
+        helper.make_node("Add", ["c", "places"], ["a"]),
+        helper.make_node("Clip", ["a", "low", "high"], ["r"]),
+        helper.make_node("Conv", ["r", "w1"], ["d"]),
+        helper.make_node("Mul", ["d", "rows"], ["y"]),
+    ]
+    weights = [
+        constant("w0", drawn(16, 8, 1, 1)),
+        constant("places", drawn(1, 16, side, side, seed=1)),
+        constant("w1", drawn(32, 16, 1, 1, seed=2)),
+        constant("rows", drawn(1, 1, side, 1, seed=3)),
+        constant("low", np.float32(0)),
+        constant("high", np.float32(6)),
+    ]
+    return model_of(nodes, {"x": [1, 8, side, side]}, {"y": None}, weights)
+
+
+def several(side: int = 14) -> ModelProto:
+    """A 1 x 1 convolution whose outputs are added to three pictures at once: what follows has more places than it has rows."""
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Add", ["c", "three"], ["y"])]
+    weights = [constant("w", drawn(16, 8, 1, 1)), constant("three", drawn(3, 16, side, side, seed=1))]
+    return model_of(nodes, {"x": [1, 8, side, side]}, {"y": None}, weights)
+
+
 def attention(batch: int, tokens: int = 49) -> ModelProto:
     """Products of so many rows a member of the batch: with weights, and of two tensors that are computed."""
     nodes = [
@@ -106,6 +133,8 @@ CASES: dict[str, tuple[Callable[[], ModelProto], int, int]] = {
     "pictures": (pointwise, 3, 0),
     "two pictures": (lambda: pointwise(2), 3, 0),
     "pictures of 19 a side": (lambda: pointwise(1, 19), 2, 0),
+    "constants of places": (placed, 2, 0),
+    "three pictures of one": (several, 1, 0),
     "tokens": (lambda: attention(1), 2, 0),
     "tokens of three": (lambda: attention(3), 1, 0),
     "tokens of seven": (lambda: attention(7, 7), 1, 0),
@@ -142,6 +171,37 @@ def test_what_follows_goes_by_rows(case: str, machine: tuple[int, int], tmp_path
         for block, one in read:
             places = [axis.min for axis in one.region]
             assert all(place.same_as(axis.var) for place, axis in zip(places, block.iter_vars, strict=True))
+
+
+def handed_over(one: Compiled) -> list[set[str]]:
+    """Of each operator with rows added, the ways in which its design space has what follows come by the sums."""
+    from workers.tvm_backend.blocks import blocks
+    from workers.tvm_backend.rows import SUMMED
+
+    with_rows = [one for one in one.workloads if SUMMED in {block.name_hint for block in blocks(one.mod["main"])}]
+    return [{way for way in WAYS for trace in one.traces if f".{way}(" in str(trace)} for one in with_rows]
+
+
+WAYS = ("reverse_compute_at", "cache_write")
+FUSED = ["pictures", "two pictures", "constants of places"]
+
+
+@pytest.mark.parametrize("machine", [AVX2], indirect=True)
+@pytest.mark.parametrize("case", FUSED)
+def test_what_follows_has_a_tiles_sums_while_they_are_near(case: str, machine: tuple[int, int], tmp_path: Path) -> None:
+    found = handed_over(compiled(CASES[case][0](), tmp_path))
+    assert found == [{"reverse_compute_at"}] * CASES[case][1]
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("machine", [AVX2], indirect=True)
+def test_without_views_the_sums_go_through_memory(
+    machine: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.tvm_backend import rows
+
+    monkeypatch.setattr(rows.views, "by_axes", lambda schedule, name: None)
+    assert all("cache_write" in ways for ways in handed_over(compiled(pointwise(), tmp_path)))
 
 
 @pytest.mark.parametrize("machine", [AVX2], indirect=True)

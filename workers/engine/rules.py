@@ -9,6 +9,8 @@ every core.
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,14 +20,20 @@ from workers.engine.machine import Machine
 from workers.engine.space import Choices, Knob, Sketch
 from workers.engine.tiles import product
 
+INLINED = -2
+"""Where a block is computed anew for whatever reads it."""
 ROOT = -1
 """Where a block is computed once, whole. Under a loop of an operator without tiles (a Softmax) it may be once an element."""
-FUSED_EARLY = 1
-"""The structure whose epilogue is computed within the first parts of the loops: only those run in parallel."""
+FUSED_LATE = 2
+"""The structure whose epilogue follows all of the second parts: only the first ones run in parallel."""
 SHORT = 128
-"""Steps of a convolution's reduction under which the best of recorded searches were mostly of the structure FUSED_EARLY."""
+"""Steps of a convolution's reduction under which the best of recorded searches were seldom of the structure FUSED_LATE."""
 SUMS = 12
 """Accumulators to go for: of 16 registers 6 rows of 2 vectors were best, 0.91 of what 4 of 2 took for 14 x 14 places."""
+WINDOW = 11 * 11
+"""Steps of a depthwise convolution's reduction, at most."""
+WINDOWS = 8
+"""Accumulators to go for in one: all are of other numbers, but neighbours along a row share most of what they read."""
 STOCK = {"parallel": 16, "vectorize": 64}
 """What MetaSchedule itself takes, of pieces so many a core; a good first guess."""
 
@@ -40,12 +48,20 @@ def rules_penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> N
     """Lower is better, shape (n,); each rule broken costs about the factor of time it is expected to cost, in log2."""
     if isinstance(machine, Gpu):
         return gpu_penalty(sketch, choices, machine)
-    values = sketch.values(choices)
-    tiles = [value for knob, value in zip(sketch.knobs, values, strict=True) if knob.kind == "tile"]
+    if not any(_spatial(knob) for knob in sketch.knobs):
+        return _usual(sketch, choices, machine, ROOT)
+    tiles = _Tiles(sketch, choices, machine)
+    if tiles.by_channel:
+        return _usual(sketch, choices, machine, INLINED) + tiles.shared + tiles.windows
+    return _usual(sketch, choices, machine, 1) + tiles.shared + tiles.products
+
+
+def _usual(sketch: Sketch, choices: Choices, machine: Machine, location: int) -> NDArray[np.float64]:
+    """Of the knobs that are no tiles, what is usual; blocks are best computed at the `location`."""
     penalty = np.zeros(len(choices))
-    for i, knob in enumerate(sketch.knobs):
+    for i, (knob, value) in enumerate(zip(sketch.knobs, sketch.values(choices), strict=True)):
         if knob.kind == "location":
-            penalty += 0.3 * np.abs(values[i][:, 0] - (1 if tiles else ROOT))
+            penalty += 0.3 * np.abs(value[:, 0] - location)
         elif len(sketch.knobs) == 1 and knob.name == "structure":
             penalty += choices[:, i]  # programs that a rule of ours wrote out, the best guess first
         elif knob.name == "structure":
@@ -57,50 +73,83 @@ def rules_penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> N
         elif knob.kind == "category":
             middle = (len(knob.options) - 1) / 2
             penalty += 0.5 * np.abs(choices[:, i] - middle)
-    spatial = [value for knob, value in zip(sketch.knobs, values, strict=True) if _spatial(knob)]
-    if not spatial:
-        return penalty
-    reduction = [tile for tile in tiles if tile.shape[1] == 2]
-    vector = spatial[-1][:, 3]
-    whole = np.ceil(vector / machine.lanes)
-    across = product(spatial[:-1], 3)
-    registers = across * whole
-    structure = _structure(sketch, choices)
-    early = structure == FUSED_EARLY
-    parallel = product(spatial, 0) * np.where(early, 1.0, product(spatial, 1))
-    inner_reduction = product(reduction, 1)
-    block = product(spatial, 2) * product(spatial, 3) * 4.0
-    goal = max(SUMS, 0.5 * machine.registers)
-    penalty += 3.0 * np.log2(whole * machine.lanes / vector)
-    # The compiler takes vectors of three or five registers apart, number by number.
-    penalty += 4.0 * (np.log2(whole) % 1 != 0)
-    # Accumulators that are no whole vectors do not stay in registers: more than one a step is a trip to memory each.
-    penalty += 2.0 * np.log2(across) * (vector % machine.lanes != 0)
-    outer = product(spatial[:-2], 3)
-    if len(reduction) == 1:
-        # Products of one batch share nothing: side by side they take turns in evicting each other's operands.
-        penalty += np.log2(outer) + np.log2(product(spatial[:-2], 2))
-        # Nor is anything kept from one sweep over the batch to the next: one sweep, product by product, reads in order.
-        penalty += 0.3 * np.log2(product(spatial[-2:], 0)) * (product(spatial[:-2], 1) > 1)
-    else:
-        # Rows of an image lie a power of two apart, or nearly: many at a time meet in the same lines of the cache.
-        penalty += 0.4 * np.log2(outer)
-        # The shorter a reduction, the more of the time is the epilogue's: of a whole tile at once it is vectors in a row.
-        steps = product(reduction, 0) * inner_reduction
-        penalty += 0.25 * np.maximum(0, np.log2(SHORT / steps)) * (structure > FUSED_EARLY)
-    # Accumulators of more than one register tile leave the registers with every step of the outer reduction.
-    penalty += 0.5 * np.log2(product(spatial, 2)) * (product(reduction, 0) > 1)
-    # Beside the accumulators, a vector of weights for each of theirs across and the input that meets them.
-    held = registers + whole + 1
-    penalty += np.abs(np.log2(registers / goal)) + (held > machine.registers) * (
-        2.0 + 2.0 * np.log2(held / machine.registers)
-    )
-    # Rather 8 by 2 than 16 by 1 or 4 by 4: rows of a matrix lie a power of two apart, and many of them meet in one line.
-    penalty += 0.5 * np.maximum(0, np.log2(whole / 2)) + 0.5 * np.maximum(0, np.log2(across / 8))
-    penalty += 2.0 * np.maximum(0, np.log2(4 * machine.cores / parallel))
-    penalty += np.maximum(0, np.log2(block / (machine.cache / 2)))
-    penalty += 0.25 * np.maximum(0, np.log2(8 / inner_reduction))
     return penalty
+
+
+class _Tiles:
+    """What the tiles of configurations, (n, knobs), come to. Each figure is of shape (n,)."""
+
+    def __init__(self, sketch: Sketch, choices: Choices, machine: Machine) -> None:
+        self._machine = machine
+        tiles = [v for knob, v in zip(sketch.knobs, sketch.values(choices), strict=True) if knob.kind == "tile"]
+        self._spatial = [tile for tile in tiles if tile.shape[1] == 4]
+        self._reduction = [tile for tile in tiles if tile.shape[1] == 2]
+        self._steps = [prod(knob.options[0]) for knob in sketch.knobs if knob.kind == "tile" and not _spatial(knob)]
+        self._late = _structure(sketch, choices) == FUSED_LATE
+        self._vector = self._spatial[-1][:, 3]
+        self._whole = np.ceil(self._vector / machine.lanes)
+        self._across = product(self._spatial[:-1], 3)
+        self._sums = self._across * self._whole
+
+    @property
+    def by_channel(self) -> bool:
+        """Whether sums are of one channel each, as those of a depthwise convolution with the channels last."""
+        steps = self._steps
+        return len(steps) == 3 and steps[2] == 1 < min(steps[:2]) and steps[0] * steps[1] <= WINDOW
+
+    @property
+    def shared(self) -> NDArray[np.float64]:
+        """Whole vectors, and work for every core."""
+        parallel = product(self._spatial, 0) * np.where(self._late, 1.0, product(self._spatial, 1))
+        penalty = 3.0 * np.log2(self._whole * self._machine.lanes / self._vector)
+        # The compiler takes vectors of three or five registers apart, number by number.
+        penalty += 4.0 * (np.log2(self._whole) % 1 != 0)
+        penalty += 0.5 * np.maximum(0, np.log2(self._whole / 2))
+        return penalty + 2.0 * np.maximum(0, np.log2(4 * self._machine.cores / parallel))
+
+    @property
+    def windows(self) -> NDArray[np.float64]:
+        """Sums over windows, of each channel by itself: there is as much to read and to write as to add."""
+        # Hardly any program that did not write its sums' epilogue at once, from registers, was among the best.
+        penalty = 0.5 * np.log2(product(self._spatial, 2)) + np.where(self._late, 0.3, 0.0)
+        penalty += 0.5 * np.abs(np.log2(self._sums / WINDOWS)) + 2.0 * (self._sums > self._machine.registers)
+        # A core goes through a band of the picture, and sums lie side by side in a row.
+        bands = product(self._spatial[:-2], 0)
+        penalty += 0.4 * np.maximum(0, np.log2(4 * self._machine.cores / bands))
+        return penalty + 0.2 * np.log2(product(self._spatial[:-2], 3))
+
+    @property
+    def products(self) -> NDArray[np.float64]:
+        """Sums over channels, each of which many others read too."""
+        spatial, reduction, machine = self._spatial, self._reduction, self._machine
+        inner_reduction = product(reduction, 1)
+        block = product(spatial, 2) * product(spatial, 3) * 4.0
+        goal = max(SUMS, 0.5 * machine.registers)
+        # Accumulators that are no whole vectors do not stay in registers: more than one a step is a trip to memory each.
+        penalty = 2.0 * np.log2(self._across) * (self._vector % machine.lanes != 0)
+        outer = product(spatial[:-2], 3)
+        if len(reduction) == 1:
+            # Products of one batch share nothing: side by side they take turns in evicting each other's operands.
+            penalty += np.log2(outer) + np.log2(product(spatial[:-2], 2))
+            # Nor is anything kept from one sweep over the batch to the next: one sweep, product by product, reads in order.
+            penalty += 0.3 * np.log2(product(spatial[-2:], 0)) * (product(spatial[:-2], 1) > 1)
+        else:
+            # Rows of an image lie a power of two apart, or nearly: many at a time meet in the same lines of the cache.
+            penalty += 0.4 * np.log2(outer)
+            # The shorter a reduction, the more of the time is the epilogue's: of a tile at once it is vectors in a row.
+            steps = product(reduction, 0) * inner_reduction
+            penalty += 0.25 * np.maximum(0, np.log2(SHORT / steps)) * self._late
+        # Accumulators of more than one register tile leave the registers with every step of the outer reduction.
+        penalty += 0.5 * np.log2(product(spatial, 2)) * (product(reduction, 0) > 1)
+        # Beside the accumulators, a vector of weights for each of theirs across and the input that meets them.
+        held = self._sums + self._whole + 1
+        penalty += np.abs(np.log2(self._sums / goal)) + (held > machine.registers) * (
+            2.0 + 2.0 * np.log2(held / machine.registers)
+        )
+        # Rather 8 by 2 than 16 by 1 or 4 by 4: rows of a matrix lie a power of two apart, and many of them meet in one line.
+        penalty += 0.5 * np.maximum(0, np.log2(self._across / 8))
+        penalty += np.maximum(0, np.log2(block / (machine.cache / 2)))
+        return penalty + 0.25 * np.maximum(0, np.log2(8 / inner_reduction))
 
 
 def _spatial(knob: Knob) -> bool:
