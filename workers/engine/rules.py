@@ -126,7 +126,7 @@ class _Tiles:
         block = product(spatial, 2) * product(spatial, 3) * 4.0
         goal = max(SUMS, 0.5 * machine.registers)
         # Accumulators that are no whole vectors do not stay in registers: more than one a step is a trip to memory each.
-        penalty = 2.0 * np.log2(self._across) * (self._vector % machine.lanes != 0)
+        penalty: NDArray[np.float64] = 2.0 * np.log2(self._across) * (self._vector % machine.lanes != 0)
         outer = product(spatial[:-2], 3)
         if len(reduction) == 1:
             # Products of one batch share nothing: side by side they take turns in evicting each other's operands.
@@ -149,7 +149,8 @@ class _Tiles:
         # Rather 8 by 2 than 16 by 1 or 4 by 4: rows of a matrix lie a power of two apart, and many of them meet in one line.
         penalty += 0.5 * np.maximum(0, np.log2(self._across / 8))
         penalty += np.maximum(0, np.log2(block / (machine.cache / 2)))
-        return penalty + 0.25 * np.maximum(0, np.log2(8 / inner_reduction))
+        penalty += 0.25 * np.maximum(0, np.log2(8 / inner_reduction))
+        return penalty
 
 
 def _spatial(knob: Knob) -> bool:
