@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from workers.engine import start
+from workers.engine import rules, start
 from workers.engine.machine import Machine
-from workers.engine.rules import ROOT
+from workers.engine.rules import FUSED_LATE, INLINED, ROOT
 from workers.engine.space import Configuration, Knob, Sketch, tilings
 from workers.engine.start import first_configurations
 
@@ -66,6 +66,55 @@ def test_sixteen_registers_hold_twelve_sums() -> None:
         assert (rows[3], columns[3]) == (6, 16)
 
 
+def structured(*knobs: Knob) -> Sketch:
+    """With where the epilogue is computed as its first knob, and where the frame is as its last."""
+    places = tuple((place,) for place in range(-2, 8))
+    return Sketch(
+        (Knob("structure", "category", ((0,), (1,), (2,))), *knobs, Knob("location", "location", places)),
+    )
+
+
+def depthwise(side: int, channels: int, window: int = 3) -> Sketch:
+    """Of a picture with the channels last."""
+    spatial = [tile(*axis, 4) for axis in (("n", 1), ("y", side), ("x", side), ("c", channels))]
+    return structured(*spatial, *(tile(*axis, 2) for axis in (("ry", window), ("rx", window), ("rc", 1))))
+
+
+@pytest.mark.parametrize("sketch", [depthwise(112, 32), depthwise(56, 144), depthwise(14, 576), depthwise(28, 240, 5)])
+def test_windows_of_one_channel_are_summed_in_bands_as_they_lie(sketch: Sketch) -> None:
+    """No copy of the picture with its frame, no sums that go through memory: either doubles the time."""
+    machine = Machine(lanes=8, registers=16, cores=2)
+    for configuration in first_configurations((sketch,), machine, COUNT):
+        (structure,), _, rows, columns, channels, *_, (location,) = tiles(sketch, configuration)
+        assert structure == 1
+        assert location == INLINED
+        assert rows[0] >= 4 * machine.cores / 2
+        assert channels[3] in (8, 16, 32)
+        assert rows[2] * columns[2] * channels[2] == 1
+        assert 4 <= rows[3] * columns[3] * channels[3] // 8 <= 16
+
+
+def test_a_column_of_many_channels_is_no_window() -> None:
+    """7 x 1 with the channels first has as many steps in the places of a window with the channels last."""
+    spatial = [tile(*axis, 4) for axis in (("n", 1), ("c", 128), ("y", 17), ("x", 16))]
+    reduction = [tile(*axis, 2) for axis in (("rc", 128), ("ry", 7), ("rx", 1))]
+    sketch = structured(*spatial, *reduction)
+    for configuration in first_configurations((sketch,), MACHINE, COUNT):
+        assert tiles(sketch, configuration)[-1] != (INLINED,)
+
+
+def test_where_first_parts_alone_run_in_parallel_they_are_enough_for_every_core() -> None:
+    sketch = structured(tile("i", 128, 4), tile("j", 512, 4), tile("k", 512, 2))
+    late = [
+        spatial
+        for configuration in first_configurations((sketch,), MACHINE, 64)
+        for (structure,), *spatial, _, _ in [tiles(sketch, configuration)]
+        if structure == FUSED_LATE
+    ]
+    assert late
+    assert min(math.prod(parts[0] for parts in spatial) for spatial in late) >= 4 * MACHINE.cores
+
+
 @pytest.mark.parametrize("cores", [2, 16, 64])
 def test_there_are_sixteen_pieces_a_core_to_begin_with(cores: int) -> None:
     options = tuple((pieces,) for pieces in (1, cores, 16 * cores, 256 * cores))
@@ -93,3 +142,17 @@ def test_by_chance_they_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     monkeypatch.setattr(start, "rules_penalty", lambda sketch, choices, machine: random.random(len(choices)))
     assert broken(product(196, 64, 64, batch=36))
+
+
+@pytest.mark.mutation
+def test_another_structure_that_runs_its_first_parts_alone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "FUSED_LATE", 1)
+    with pytest.raises(AssertionError):
+        test_where_first_parts_alone_run_in_parallel_they_are_enough_for_every_core()
+
+
+@pytest.mark.mutation
+def test_windows_as_products_would_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "WINDOW", 0)
+    with pytest.raises(AssertionError):
+        test_windows_of_one_channel_are_summed_in_bands_as_they_lie(depthwise(112, 32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,26 @@ def test_programs_of_an_operator_come_in_one_order_on_all_processors(tmp_path: P
     orders = scripts(mods, "skylake-avx512")
     assert max(map(len, orders)) > 3
     assert scripts(mods, "haswell") == scripts(mods, "znver3") == orders
+
+
+@pytest.mark.parametrize("processor", ["znver3", "znver4"])
+def test_of_one_structure_the_first_parts_alone_run_in_parallel(processor: str, tmp_path: Path) -> None:
+    """The rules of the machine count pieces for every core by it: what follows a sum comes within those parts of its loops."""
+    from workers.engine.rules import FUSED_LATE
+
+    (tiled,) = [found for found in scripts(sums(tmp_path), processor) if all("SSRSRS" in script for script in found)]
+    depths = [depth(script) for script in tiled]
+    late = depths[FUSED_LATE]
+    assert late
+    assert sorted(found or 0 for found in depths) == [0, late, 2 * late]
+
+
+def depth(script: str) -> int | None:
+    """Of the tiled loops that run around what follows a sum, how many; None where it follows them all."""
+    loops = re.search(r"reorder\(([^)]*)\)", script)
+    placed = re.search(r"reverse_compute_at\(block=\w+, loop=(\w+)", script)
+    assert loops
+    return loops[1].split(", ").index(placed[1]) + 1 if placed else None
 
 
 @pytest.mark.mutation
