@@ -13,6 +13,7 @@ ENGINE = "workers/engine"
 _IMPORTING = (
     "importer.py",
     "blocks.py",
+    "clips.py",
     "concatenation.py",
     "constants.py",
     "fast_math.py",
@@ -29,6 +30,7 @@ _IMPORTING = (
     "slices.py",
     "transpositions.py",
     "unchecked.py",
+    "views.py",
     "winograd",
 )
 IMPORT = ("workers/networks", "workers/messages/cores.py", *(f"workers/tvm_backend/{part}" for part in _IMPORTING))

@@ -23,24 +23,21 @@ LEFT_ALONE = {"meta_schedule.inline_rule": "disable", "meta_schedule.tiling_stru
 def by_axes(schedule: Schedule, name: str) -> None:
     """Has the block `name`, which writes one tensor, write by its axes in one of their extents that is copied from there, and
     hides from the rules what it reads otherwise: of arguments, as no order depends on those; else it stays what it is."""
-    block = schedule.get_sblock(name)
-    axes, (write,) = _axes(schedule, name), schedule.get(block).writes
-    otherwise = reads_otherwise(schedule, name)
-    read = [schedule.get(block).reads[place].source for place in otherwise]
-    if any(
-        one.same_as(computed) for one in read for computed in schedule.get(schedule.get_sblock("root")).alloc_buffers
-    ):
+    block, root = schedule.get_sblock(name), schedule.get_sblock("root")
+    reads, (write,) = schedule.get(block).reads, schedule.get(block).writes
+    otherwise, computed = reads_otherwise(schedule, name), schedule.get(root).alloc_buffers
+    if any(reads[place].source.same_as(one) for place in otherwise for one in computed):
         return
+    axes = _axes(schedule, name)
     if otherwise:
         schedule.unsafe_hide_buffer_access(block, "read", otherwise)
-    if _along(write, axes):
-        return
-    by_axes = tirx.IndexMap.from_func(lambda *axes: axes, ndim=len(axes))
-    view = schedule.reindex_cache_write(block, 0, "global", by_axes)
-    schedule.annotate(view, VIEW, name)
-    for one in (block, view):
-        for key, value in LEFT_ALONE.items():
-            schedule.annotate(one, key, value)
+    if not _along(write, axes):
+        as_they_are = tirx.IndexMap.from_func(lambda *axes: axes, ndim=len(axes))
+        view = schedule.reindex_cache_write(block, 0, "global", as_they_are)
+        schedule.annotate(view, VIEW, name)
+        for one in (block, view):
+            for key, value in LEFT_ALONE.items():
+                schedule.annotate(one, key, value)
 
 
 def reads_otherwise(schedule: Schedule, name: str) -> list[int]:
