@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from onnx import ModelProto, helper
 
 from tests.networks.forms import drawn
-from tests.tvm_backend.local import reference
-from tests.tvm_backend.test_configurations import Compiled, compiled, drawn_input
+from tests.tvm_backend.test_configurations import Compiled, compiled_right, drawn_input
 from tests.zoo import constant, model_of
 
 pytestmark = pytest.mark.tvm
+
+CLOSE = 1e-5
 
 
 def clipped() -> ModelProto:
@@ -41,15 +41,6 @@ def written_out(inner: float = 2.0, outer: float = 2.0) -> ModelProto:
     return model_of(nodes, {"x": [1, 8, 9, 9]}, {"y": None}, weights)
 
 
-def right(model: ModelProto, folder: Path) -> tuple[Compiled, NDArray[np.float32]]:
-    """The network compiled, and its output, which is the reference's."""
-    one = compiled(model, folder)
-    x = drawn_input(one.shape)
-    found = one.run({}, x)
-    np.testing.assert_allclose(found, reference(model, x), rtol=1e-5, atol=1e-5)
-    return one, found
-
-
 def subtractions(one: Compiled) -> int:
     from workers.tvm_backend.blocks import blocks
 
@@ -57,7 +48,8 @@ def subtractions(one: Compiled) -> int:
 
 
 def test_a_clip_is_one_operation_and_exact_at_its_bounds(tmp_path: Path) -> None:
-    one, found = right(clipped(), tmp_path)
+    one = compiled_right(clipped(), tmp_path, tolerance=CLOSE)
+    found = one.run({}, drawn_input(one.shape))
     assert one.imported.layout == "NHWC"
     assert subtractions(one) == 0
     assert (found == 0).any()
@@ -66,11 +58,11 @@ def test_a_clip_is_one_operation_and_exact_at_its_bounds(tmp_path: Path) -> None
 
 
 def test_written_out_it_is_the_same(tmp_path: Path) -> None:
-    assert subtractions(right(written_out(), tmp_path)[0]) == 0
+    assert subtractions(compiled_right(written_out(), tmp_path, tolerance=CLOSE)) == 0
 
 
 def test_other_differences_stay(tmp_path: Path) -> None:
-    assert subtractions(right(written_out(inner=3.0), tmp_path)[0]) == 2
+    assert subtractions(compiled_right(written_out(inner=3.0), tmp_path, tolerance=CLOSE)) == 2
 
 
 @pytest.mark.mutation
@@ -79,4 +71,4 @@ def test_a_bound_that_is_not_compared_is_noticed(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(clips, "constant", lambda expr, bound: np.float32([2.0]))
     with pytest.raises(AssertionError):
-        right(written_out(inner=3.0), tmp_path)
+        compiled_right(written_out(inner=3.0), tmp_path, tolerance=CLOSE)

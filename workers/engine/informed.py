@@ -53,9 +53,8 @@ class InformedDraws:
 
     def _drawn(self, rng: np.random.Generator, count: int) -> Iterator[tuple[int, ...]]:
         best = self._best()
-        near = (
-            int(count / 2 + rng.random()) if len(best) and self._sketch.size > 1 else 0
-        )  # of single ones too every other
+        # Of single ones, too, every other.
+        near = int(count / 2 + rng.random()) if len(best) and self._sketch.size > 1 else 0
         if near:
             yield from self._winners(self._beside(rng, best, self._near * near), self._near)
         yield from self._winners(self._sketch.random(rng, self._anywhere * (count - near)), self._anywhere)

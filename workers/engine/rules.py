@@ -18,7 +18,7 @@ from workers.engine.gpu import Gpu
 from workers.engine.gpu_rules import gpu_penalty
 from workers.engine.machine import Machine
 from workers.engine.space import Choices, Knob, Sketch
-from workers.engine.tiles import product
+from workers.engine.tiles import Counts, product
 
 INLINED = -2
 """Where a block is computed anew for whatever reads it."""
@@ -32,7 +32,7 @@ SUMS = 12
 """Accumulators to go for: of 16 registers 6 rows of 2 vectors were best, 0.91 of what 4 of 2 took for 14 x 14 places."""
 WINDOW = 11 * 11
 """Steps of a depthwise convolution's reduction, at most."""
-WINDOWS = 8
+WINDOW_SUMS = 8
 """Accumulators to go for in one: all are of other numbers, but neighbours along a row share most of what they read."""
 STOCK = {"parallel": 16, "vectorize": 64}
 """What MetaSchedule itself takes, of pieces so many a core; a good first guess."""
@@ -48,18 +48,21 @@ def rules_penalty(sketch: Sketch, choices: Choices, machine: Machine | Gpu) -> N
     """Lower is better, shape (n,); each rule broken costs about the factor of time it is expected to cost, in log2."""
     if isinstance(machine, Gpu):
         return gpu_penalty(sketch, choices, machine)
+    values = sketch.values(choices)
     if not any(_spatial(knob) for knob in sketch.knobs):
-        return _usual(sketch, choices, machine, ROOT)
-    tiles = _Tiles(sketch, choices, machine)
-    if tiles.by_channel:
-        return _usual(sketch, choices, machine, INLINED) + tiles.shared + tiles.windows
-    return _usual(sketch, choices, machine, 1) + tiles.shared + tiles.products
+        return _usual(sketch, choices, values, machine, ROOT)
+    tiles = _Tiles(sketch, choices, values, machine)
+    if _by_channel(sketch):
+        return _usual(sketch, choices, values, machine, INLINED) + tiles.shared + tiles.windows
+    return _usual(sketch, choices, values, machine, 1) + tiles.shared + tiles.products
 
 
-def _usual(sketch: Sketch, choices: Choices, machine: Machine, location: int) -> NDArray[np.float64]:
+def _usual(
+    sketch: Sketch, choices: Choices, values: list[Counts], machine: Machine, location: int
+) -> NDArray[np.float64]:
     """Of the knobs that are no tiles, what is usual; blocks are best computed at the `location`."""
     penalty = np.zeros(len(choices))
-    for i, (knob, value) in enumerate(zip(sketch.knobs, sketch.values(choices), strict=True)):
+    for i, (knob, value) in enumerate(zip(sketch.knobs, values, strict=True)):
         if knob.kind == "location":
             penalty += 0.3 * np.abs(value[:, 0] - location)
         elif len(sketch.knobs) == 1 and knob.name == "structure":
@@ -79,23 +82,15 @@ def _usual(sketch: Sketch, choices: Choices, machine: Machine, location: int) ->
 class _Tiles:
     """What the tiles of configurations, (n, knobs), come to. Each figure is of shape (n,)."""
 
-    def __init__(self, sketch: Sketch, choices: Choices, machine: Machine) -> None:
+    def __init__(self, sketch: Sketch, choices: Choices, values: list[Counts], machine: Machine) -> None:
         self._machine = machine
-        tiles = [v for knob, v in zip(sketch.knobs, sketch.values(choices), strict=True) if knob.kind == "tile"]
-        self._spatial = [tile for tile in tiles if tile.shape[1] == 4]
-        self._reduction = [tile for tile in tiles if tile.shape[1] == 2]
-        self._steps = [prod(knob.options[0]) for knob in sketch.knobs if knob.kind == "tile" and not _spatial(knob)]
+        self._spatial = [value for knob, value in zip(sketch.knobs, values, strict=True) if _spatial(knob)]
+        self._reduction = [value for knob, value in zip(sketch.knobs, values, strict=True) if _reduced(knob)]
         self._late = _structure(sketch, choices) == FUSED_LATE
         self._vector = self._spatial[-1][:, 3]
         self._whole = np.ceil(self._vector / machine.lanes)
         self._across = product(self._spatial[:-1], 3)
         self._sums = self._across * self._whole
-
-    @property
-    def by_channel(self) -> bool:
-        """Whether sums are of one channel each, as those of a depthwise convolution with the channels last."""
-        steps = self._steps
-        return len(steps) == 3 and steps[2] == 1 < min(steps[:2]) and steps[0] * steps[1] <= WINDOW
 
     @property
     def shared(self) -> NDArray[np.float64]:
@@ -112,7 +107,7 @@ class _Tiles:
         """Sums over windows, of each channel by itself: there is as much to read and to write as to add."""
         # Hardly any program that did not write its sums' epilogue at once, from registers, was among the best.
         penalty = 0.5 * np.log2(product(self._spatial, 2)) + np.where(self._late, 0.3, 0.0)
-        penalty += 0.5 * np.abs(np.log2(self._sums / WINDOWS)) + 2.0 * (self._sums > self._machine.registers)
+        penalty += 0.5 * np.abs(np.log2(self._sums / WINDOW_SUMS)) + 2.0 * (self._sums > self._machine.registers)
         # A core goes through a band of the picture, and sums lie side by side in a row.
         bands = product(self._spatial[:-2], 0)
         penalty += 0.4 * np.maximum(0, np.log2(4 * self._machine.cores / bands))
@@ -153,9 +148,20 @@ class _Tiles:
         return penalty
 
 
+def _by_channel(sketch: Sketch) -> bool:
+    """Whether sums are of one channel each, as those of a depthwise convolution with the channels last."""
+    steps = [prod(knob.options[0]) for knob in sketch.knobs if _reduced(knob)]
+    return len(steps) == 3 and steps[2] == 1 < min(steps[:2]) and steps[0] * steps[1] <= WINDOW
+
+
 def _spatial(knob: Knob) -> bool:
     """Whether it tiles a spatial loop."""
     return knob.kind == "tile" and len(knob.options[0]) == 4
+
+
+def _reduced(knob: Knob) -> bool:
+    """Whether it tiles a loop of sums."""
+    return knob.kind == "tile" and len(knob.options[0]) == 2
 
 
 def _structure(sketch: Sketch, choices: Choices) -> NDArray[np.int32]:

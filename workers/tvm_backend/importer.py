@@ -158,6 +158,7 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     ]
     with target:
         lowered = _whole(tvm.transform.Sequential(passes)(mod))
+    # Constants that are read by rows keep their order: their leave is taken back after.
     lowered = layout_free.settle(rows.flattened(concatenation.in_vectors(lowered)))
     lowered = transpositions.tiled(lowered, target)
     return reductions.marked(lowered, int(target.attrs["num-cores"]))

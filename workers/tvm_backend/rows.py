@@ -173,9 +173,10 @@ def _flat(function: tirx.PrimFunc) -> tirx.PrimFunc:
             schedule.transform_block_layout(schedule.get_sblock(block.name_hint), by_rows)
             schedule.transform_layout(block.name_hint, ("write", 0), by_rows)
     schedule.transform_block_layout(schedule.get_sblock(last.name_hint), by_rows)
-    after = [block.name_hint for block in others if block.init is None]
-    if any(views.reads_otherwise(schedule, name) for name in after):
-        for name in after:
-            schedule.compute_inline(schedule.get_sblock(name))
+    after = [schedule.get_sblock(block.name_hint) for block in others if block.init is None]
+    # TVM's rules inline what reads by its axes alone.
+    if any(views.read_otherwise(schedule.get(block)) for block in after):
+        for block in after:
+            schedule.compute_inline(block)
     views.by_axes(schedule, last.name_hint)
     return schedule.mod["main"]

@@ -24,11 +24,10 @@ def by_axes(schedule: Schedule, name: str) -> None:
     """Has the block `name`, which writes one tensor, write by its axes in one of their extents that is copied from there, and
     hides from the rules what it reads otherwise: of arguments, as no order depends on those; else it stays what it is."""
     block, root = schedule.get_sblock(name), schedule.get_sblock("root")
-    reads, (write,) = schedule.get(block).reads, schedule.get(block).writes
-    otherwise, computed = reads_otherwise(schedule, name), schedule.get(root).alloc_buffers
-    if any(reads[place].source.same_as(one) for place in otherwise for one in computed):
+    found, computed = schedule.get(block), schedule.get(root).alloc_buffers
+    (write,), axes, otherwise = found.writes, _axes(found), read_otherwise(found)
+    if any(found.reads[place].source.same_as(one) for place in otherwise for one in computed):
         return
-    axes = _axes(schedule, name)
     if otherwise:
         schedule.unsafe_hide_buffer_access(block, "read", otherwise)
     if not _along(write, axes):
@@ -40,10 +39,10 @@ def by_axes(schedule: Schedule, name: str) -> None:
                 schedule.annotate(one, key, value)
 
 
-def reads_otherwise(schedule: Schedule, name: str) -> list[int]:
-    """Places, among all that the block `name` reads, of what it does not read by its axes."""
-    axes = _axes(schedule, name)
-    return [place for place, read in enumerate(schedule.get(schedule.get_sblock(name)).reads) if not _along(read, axes)]
+def read_otherwise(block: Any) -> list[int]:
+    """Places, among all that a block reads, of what it does not read by its axes."""
+    axes = _axes(block)
+    return [place for place, read in enumerate(block.reads) if not _along(read, axes)]
 
 
 def inlined(schedule: Schedule) -> Schedule:
@@ -54,8 +53,8 @@ def inlined(schedule: Schedule) -> Schedule:
     return schedule
 
 
-def _axes(schedule: Schedule, name: str) -> list[Any]:
-    return [axis.var for axis in schedule.get(schedule.get_sblock(name)).iter_vars]
+def _axes(block: Any) -> list[Any]:
+    return [axis.var for axis in block.iter_vars]
 
 
 def _along(region: Any, axes: list[Any]) -> bool:
