@@ -76,6 +76,153 @@ def quantised_classifier(scale, most=()):
 BY_CHANNEL = (1, 100, 1, 1)
 
 
+def network(steps, filters, inputs=None, opset=18, shape=(1, 8, 6, 6)):
+    """Operators as "Conv x w > y" with attributes, `filters` by name and shape, whose last output is the network's."""
+    rng = np.random.default_rng(3)
+    nodes = []
+    for step, attributes in steps:
+        read, _, made = step.partition(" > ")
+        kind, *names = read.split()
+        nodes.append(helper.make_node(kind, names, made.split(), **attributes))
+    ports = {"x": list(shape), **(inputs or {})}
+    weights = [
+        numpy_helper.from_array(rng.standard_normal(dims).astype(np.float32), name) for name, dims in filters.items()
+    ]
+    weights += [numpy_helper.from_array(np.asarray([-2, -1], np.int64), "axes")]
+    graph = helper.make_graph(
+        nodes,
+        "channels",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in ports.items()],
+        [helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, None)],
+        weights,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+def unit(channels=20):
+    """As of a ShuffleNet V2: its depthwise convolution between two others, and what was there before beside their result."""
+    steps = [
+        ("Conv x in b > a", {}),
+        ("Relu a > c", {}),
+        ("Conv c each > d", {"group": channels, "pads": [1, 1, 1, 1]}),
+        ("Conv d mix > e", {}),
+        ("Relu e > f", {}),
+        ("Concat f x > g", {"axis": 1}),
+        ("Conv g out > h", {}),
+    ]
+    filters = {
+        "in": (channels, 8, 1, 1),
+        "b": (channels,),
+        "each": (channels, 1, 3, 3),
+        "mix": (channels, channels, 1, 1),
+        "out": (8, channels + 8, 1, 1),
+    }
+    return network(steps, filters)
+
+
+def excited(pool="GlobalAveragePool c > m", attributes=None):
+    """Channels weighed by what they are on the average, and added to what they were."""
+    steps = [
+        ("Conv x in > a", {}),
+        ("HardSwish a > c", {}),
+        (pool, attributes or {}),
+        ("Conv m down > n", {}),
+        ("Relu n > o", {}),
+        ("Conv o up > p", {}),
+        ("Sigmoid p > q", {}),
+        ("Mul c q > r", {}),
+        ("Add a r > s", {}),
+        ("Conv s out > t", {}),
+    ]
+    filters = {"in": (58, 8, 1, 1), "down": (6, 58, 1, 1), "up": (58, 6, 1, 1), "out": (8, 58, 3, 3)}
+    return network(steps, filters)
+
+
+def grouped(channels, groups):
+    steps = [
+        ("Conv x in > a", {}),
+        ("Conv a each > b", {"group": groups}),
+        ("GlobalMaxPool b > c", {}),
+    ]
+    filters = {"in": (channels, 8, 1, 1), "each": (channels, channels // groups, 3, 3)}
+    return network(steps, filters)
+
+
+def residual(one, other, read="b"):
+    """Of one or the other's channels, which are broadcast where there is one, and of an input of the network."""
+    steps = [("Conv x w > a", {}), ("Conv x v > b", {}), ("Add a b > c", {}), ("Conv c out > d", {})]
+    if read == "y":
+        steps[1:3] = [("Add a y > c", {})]
+    filters = {"w": (one, 8, 1, 1), "v": (other, 8, 1, 1), "out": (8, max(one, other), 1, 1)}
+    return network(steps, filters, {"y": [1, one, 6, 6]})
+
+
+def of_a_sequence():
+    """Where the last two axes are the channels and the places."""
+    steps = [("Conv x w > a", {}), ("ReduceMean a axes > b", {})]
+    return network(steps, {"w": (20, 8, 3)}, shape=(1, 8, 6))
+
+
+def shapes(model):
+    """Of its filters, by the convolution's output."""
+    dims = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    return {node.output[0]: dims[node.input[1]] for node in model.graph.node if node.op_type == "Conv"}
+
+
+@pytest.mark.parametrize(
+    ("model", "padded"),
+    [
+        (unit(), {"a": (24, 8, 1, 1), "d": (24, 1, 3, 3), "e": (24, 24, 1, 1), "h": (8, 28, 1, 1)}),
+        (
+            excited(),
+            {"a": (64, 8, 1, 1), "n": (8, 64, 1, 1), "p": (64, 8, 1, 1), "t": (8, 64, 3, 3)},
+        ),
+        (grouped(20, 5), {"a": (24, 8, 1, 1), "b": (24, 4, 3, 3)}),
+    ],
+    ids=["unit", "excited", "grouped"],
+)
+def test_channels_between_convolutions_are_padded_all_the_way(model, padded):
+    """In the groups of a convolution too, of which there are more then."""
+    before = outputs(model)
+    assert pad_channels(model)
+    found = shapes(model)
+    assert {name: found.get(name) for name in padded} == padded
+    after = outputs(model)
+    assert after[0].shape == before[0].shape
+    np.testing.assert_allclose(after[0], before[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"keepdims": 1}])
+def test_a_mean_over_the_picture_pools_too(attributes):
+    model = excited("ReduceMean c axes > m", attributes)
+    before = outputs(model)
+    assert pad_channels(model)
+    assert shapes(model)["n"] == (8, 64, 1, 1)
+    np.testing.assert_allclose(outputs(model)[0], before[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("channels", "more"),
+    [
+        (58, 6),
+        (116, 12),
+        (232, 8),
+        (1000, 8),
+        (440, 8),
+        (20, 4),
+        (36, 4),
+        (6, 2),
+        (24, 0),
+        (40, 0),
+        (120, 0),
+        (64, 0),
+        (3, 0),
+    ],
+)
+def test_few_are_added(channels, more):
+    assert padding.more(channels) == more
+
+
 @pytest.mark.parametrize(
     ("scale", "most"), [((), ()), ((1,), ()), ((1, 1, 1, 1), ()), (BY_CHANNEL, ()), (BY_CHANNEL, BY_CHANNEL)]
 )
@@ -94,12 +241,29 @@ def test_it_passes_through_the_arithmetic_of_quantised_networks(scale, most):
         quantised_classifier((6,)),
         quantised_classifier((1, 1, 1, 1, 1)),
         classifier(128),  # whole vectors already
-        classifier(40),  # too few to matter
+        classifier(40),  # half vectors, and too many more to whole ones
         classifier(100, groups=4),  # padding would shift the groups
         classifier(100, ("Softmax",)),  # mixes channels
         classifier(100, watched=True),  # somebody else reads the unpadded result
+        residual(36, 1),  # a sum with what has one channel
+        residual(36, 36, read="y"),  # with what comes from outside
+        grouped(20, 2),  # another group would be of ten
+        of_a_sequence(),
     ],
-    ids=["picture", "row", "more axes", "whole", "few", "groups", "mixing", "watched"],
+    ids=[
+        "picture",
+        "row",
+        "more axes",
+        "whole",
+        "halves",
+        "groups",
+        "mixing",
+        "watched",
+        "sum",
+        "input",
+        "tens",
+        "sequence",
+    ],
 )
 def test_it_is_left_alone_where_padding_would_show(model):
     before = model.SerializeToString()
@@ -108,14 +272,21 @@ def test_it_is_left_alone_where_padding_would_show(model):
 
 
 @pytest.mark.mutation
-def test_channels_picked_one_further_on_are_noticed(monkeypatch):
-    right = padding._pick
+@pytest.mark.parametrize("broken", ["_widen", "picks"])
+def test_padding_that_shows_is_noticed(monkeypatch, broken):
+    """Filters of ones in place of zeros; channels picked one further on."""
+    if broken == "_widen":
+        right = padding._widen
+        monkeypatch.setattr(padding, "_widen", lambda *given: right(*given[:-1], 1.0))
+    else:
+        right = padding._Group.picks
 
-    def shifted(pool, channels, weights):
-        pick = right(pool, channels, weights)
-        pick.input[1] = weights.put("shifted", weights.get(pick.input[1]) + 1)
-        return pick
+        def shifted(group, weights):
+            for name, pick in right(group, weights):
+                for place in (1, 2):
+                    pick.input[place] = weights.put("shifted", weights.get(pick.input[place]) + 1)
+                yield name, pick
 
-    monkeypatch.setattr(padding, "_pick", shifted)
+        monkeypatch.setattr(padding._Group, "picks", shifted)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        test_the_output_is_the_same_and_the_convolution_is_wider(("Relu",))
+        test_channels_between_convolutions_are_padded_all_the_way(unit(), {})

@@ -47,3 +47,18 @@ def test_a_vector_is_of_one_group(groups: int, wanted: set[int], tmp_path: Path)
 @pytest.mark.parametrize(("groups", "reads"), [(1, 24), (48, 48)], ids=["one group", "a group each"])
 def test_others_take_whatever_divides_their_channels(groups: int, reads: int, tmp_path: Path) -> None:
     assert {16, 24, 48} <= vectors(compiled(convolution(groups, reads), tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("channels", "wanted"),
+    [(96, {16, 32}), (32, {16, 32}), (384, {16, 32, 64, 128}), (48, {16}), (49, {16, 32, 64, 128})],
+)
+def test_without_tiles_a_vector_is_of_one_row(channels: int, wanted: set[int], tmp_path: Path) -> None:
+    """Of 96 channels after a transposition 64 at a time took four to twelve times as long as 32."""
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1, 3]), helper.make_node("Relu", ["t"], ["y"])]
+    network = compiled(model_of(nodes, {"x": [1, 4, 6, channels]}, {"y": None}, []), tmp_path)
+    knobs = [knob for workload in network.workloads for sketch in workload.sketches for knob in sketch.knobs]
+    assert [{option[0] for option in knob.options} for knob in knobs if knob.name == "vectorize"] == [wanted]
+    x = drawn_input(network.shape)
+    found = network.run(network.drawn(np.random.default_rng(0)), x)
+    np.testing.assert_allclose(found, reference(tmp_path / "network.onnx", x), rtol=1e-4, atol=1e-5)

@@ -65,16 +65,32 @@ def test_programs_of_an_operator_come_in_one_order_on_all_processors(tmp_path: P
     assert scripts(mods, "haswell") == scripts(mods, "znver3") == orders
 
 
-@pytest.mark.parametrize("processor", ["znver3", "znver4"])
-def test_of_one_structure_the_first_parts_alone_run_in_parallel(processor: str, tmp_path: Path) -> None:
-    """The rules of the machine count pieces for every core by it: what follows a sum comes within those parts of its loops."""
-    from workers.engine.rules import FUSED_LATE
+def tiled(folder: Path, processor: str, *nodes: Any) -> Any:
+    """The family of a product of 128 x 64 x 96 and of what follows it."""
+    from tests.tvm_backend.test_configurations import Compiled
+    from workers.tvm_backend.programs import Workload
 
-    (tiled,) = [found for found in scripts(sums(tmp_path), processor) if all("SSRSRS" in script for script in found)]
-    depths = [depth(script) for script in tiled]
-    late = depths[FUSED_LATE]
-    assert late
-    assert sorted(found or 0 for found in depths) == [0, late, 2 * late]
+    path = folder / "network.onnx"
+    product = helper.make_node("MatMul", ["x", "w"], ["c"])
+    model = model_of([product, *nodes], {"x": [128, 64]}, {"y" if nodes else "c": None}, [constant("w", drawn(64, 96))])
+    path.write_bytes(model.SerializeToString())
+    (mod,) = [workload.mod for workload in Compiled(path).workloads]
+    (family,) = Workload.generate(mod, made({**target(), "mcpu": processor})).families
+    return family
+
+
+@pytest.mark.parametrize("processor", ["znver3", "znver4"])
+@pytest.mark.parametrize("follows", [True, False])
+def test_structures_are_named_by_where_they_write(processor: str, follows: bool, tmp_path: Path) -> None:
+    """TVM gives them in another order where nothing follows a sum; the rules of the machine count parallel pieces by them."""
+    from workers.engine.space import DIRECT, FUSED, LATE, OUTSIDE
+
+    nodes = [helper.make_node("Relu", ["c"], ["y"])] if follows else []
+    family = tiled(tmp_path, processor, *nodes)
+    depths = [depth(str(trace)) for trace in family.traces]
+    wanted = {None: OUTSIDE if follows else DIRECT, 2: LATE, 4: FUSED}
+    assert [wanted[found] for found in depths] == list(family.sketch.structures)
+    assert len(set(depths)) == 3
 
 
 def depth(script: str) -> int | None:

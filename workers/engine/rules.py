@@ -17,23 +17,23 @@ from numpy.typing import NDArray
 from workers.engine.gpu import Gpu
 from workers.engine.gpu_rules import gpu_penalty
 from workers.engine.machine import Machine
-from workers.engine.space import Choices, Knob, Sketch
+from workers.engine.space import DIRECT, LATE, OUTSIDE, Choices, Knob, Sketch
 from workers.engine.tiles import Counts, product
 
 INLINED = -2
 """Where a block is computed anew for whatever reads it."""
 ROOT = -1
 """Where a block is computed once, whole. Under a loop of an operator without tiles (a Softmax) it may be once an element."""
-FUSED_LATE = 2
-"""The structure whose epilogue follows all of the second parts: only the first ones run in parallel."""
 SHORT = 128
-"""Steps of a convolution's reduction under which the best of recorded searches were seldom of the structure FUSED_LATE."""
+"""Steps of a convolution's reduction under which the best of recorded searches were seldom of the structure LATE."""
 SUMS = 12
 """Accumulators to go for: of 16 registers 6 rows of 2 vectors were best, 0.91 of what 4 of 2 took for 14 x 14 places."""
 WINDOW = 11 * 11
 """Steps of a depthwise convolution's reduction, at most."""
 WINDOW_SUMS = 8
 """Accumulators to go for in one: all are of other numbers, but neighbours along a row share most of what they read."""
+NARROW = (4, 8)
+"""Lanes that there are registers of too, where the machine has wider ones."""
 STOCK = {"parallel": 16, "vectorize": 64}
 """What MetaSchedule itself takes, of pieces so many a core; a good first guess."""
 
@@ -68,7 +68,7 @@ def _usual(
         elif len(sketch.knobs) == 1 and knob.name == "structure":
             penalty += choices[:, i]  # programs that a rule of ours wrote out, the best guess first
         elif knob.name == "structure":
-            penalty += 0.5 * (choices[:, i] == 0)  # MetaSchedule's first one leaves the epilogue outside the tile
+            penalty += 0.5 * _structured(sketch, choices, OUTSIDE)
         elif knob.name in STOCK:
             wanted = STOCK[knob.name] * (machine.cores if knob.name == "parallel" else 1)
             stock = sum(option[0] < wanted for option in knob.options[:-1])
@@ -86,9 +86,12 @@ class _Tiles:
         self._machine = machine
         self._spatial = [value for knob, value in zip(sketch.knobs, values, strict=True) if _spatial(knob)]
         self._reduction = [value for knob, value in zip(sketch.knobs, values, strict=True) if _reduced(knob)]
-        self._late = _structure(sketch, choices) == FUSED_LATE
+        self._late = _structured(sketch, choices, LATE)
+        self._alone = DIRECT in sketch.structures
         self._vector = self._spatial[-1][:, 3]
         self._whole = np.ceil(self._vector / machine.lanes)
+        self._narrow = (self._vector < machine.lanes) & np.isin(self._vector, NARROW)
+        self._ragged = (self._vector % machine.lanes != 0) & ~self._narrow
         self._across = product(self._spatial[:-1], 3)
         self._sums = self._across * self._whole
 
@@ -96,7 +99,8 @@ class _Tiles:
     def shared(self) -> NDArray[np.float64]:
         """Whole vectors, and work for every core."""
         parallel = product(self._spatial, 0) * np.where(self._late, 1.0, product(self._spatial, 1))
-        penalty = 3.0 * np.log2(self._whole * self._machine.lanes / self._vector)
+        idle = np.log2(self._whole * self._machine.lanes / self._vector)
+        penalty: NDArray[np.float64] = np.where(self._narrow, 2.5, 3.0) * idle + 2.0 * self._ragged
         # The compiler takes vectors of three or five registers apart, number by number.
         penalty += 4.0 * (np.log2(self._whole) % 1 != 0)
         penalty += 0.5 * np.maximum(0, np.log2(self._whole / 2))
@@ -120,8 +124,10 @@ class _Tiles:
         inner_reduction = product(reduction, 1)
         block = product(spatial, 2) * product(spatial, 3) * 4.0
         goal = max(SUMS, 0.5 * machine.registers)
-        # Accumulators that are no whole vectors do not stay in registers: more than one a step is a trip to memory each.
-        penalty: NDArray[np.float64] = 2.0 * np.log2(self._across) * (self._vector % machine.lanes != 0)
+        # Sums that fill no register to its end do not stay in one: more than one a step is a trip to memory each.
+        penalty: NDArray[np.float64] = 2.0 * np.log2(self._across) * self._ragged
+        # Sums that nothing follows are copied from where they were added, which few of the first parts only delay.
+        penalty += 0.3 * self._late * self._alone
         outer = product(spatial[:-2], 3)
         if len(reduction) == 1:
             # Products of one batch share nothing: side by side they take turns in evicting each other's operands.
@@ -164,7 +170,10 @@ def _reduced(knob: Knob) -> bool:
     return knob.kind == "tile" and len(knob.options[0]) == 2
 
 
-def _structure(sketch: Sketch, choices: Choices) -> NDArray[np.int32]:
-    """Which program structure each choice takes, 0 where there is one only."""
-    names = [knob.name for knob in sketch.knobs]
-    return choices[:, names.index("structure")] if "structure" in names else np.zeros(len(choices), np.int32)
+def _structured(sketch: Sketch, choices: Choices, wanted: str) -> NDArray[np.bool_]:
+    """Whether each choice takes the `wanted` structure; of a sketch without that knob none does."""
+    place = next((place for place, knob in enumerate(sketch.knobs) if knob.name == "structure"), None)
+    if place is None or wanted not in sketch.structures:
+        return np.zeros(len(choices), bool)
+    options = np.asarray([value for (value,) in sketch.knobs[place].options])
+    return np.asarray(options[choices[:, place]] == sketch.structures.index(wanted))

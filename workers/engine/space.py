@@ -30,6 +30,12 @@ PRODUCTS = re.compile("conv|matmul|dense|gemm")
 """In the names of convolutions and dense layers, all that the papers tune. A convolution's transforms by Winograd are none:
 they have a single configuration."""
 
+OUTSIDE, DIRECT, FUSED, LATE = "outside", "direct", "fused", "late"
+"""Where what follows a sum is written: after all tiles, or nothing follows and the sums lie there all the time; within each
+tile; or within the first parts of the loops only, which alone run in parallel then."""
+STRUCTURES = (OUTSIDE, FUSED, LATE)
+"""Of an operator whose last block is no sum."""
+
 SPACE_VERSION = 4
 """Raised when an option of a knob makes another program than before, or a program's time means something else."""
 
@@ -83,10 +89,12 @@ class Knob:
 @dataclass(frozen=True)
 class Sketch:
     """The knobs of one program structure; zero knobs make a space of one configuration. Programs beyond a GPU's `bounds` lie in
-    the space, but are not drawn."""
+    the space, but are not drawn. With tiles, `structures` says where the options of a knob "structure" write what follows a
+    sum."""
 
     knobs: tuple[Knob, ...]
     bounds: Bounds | None = None
+    structures: tuple[str, ...] = STRUCTURES
 
     @cached_property
     def sizes(self) -> Choices:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workers.engine.space import Configuration, Knob, Operator, Sketch
+from workers.engine.space import Configuration, Knob, Operator
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,14 @@ class Subspace:
 
     def restricted(self, operator: Operator) -> Operator:
         """The operator with this part for a space; its start is what lies nearest to the operator's first start."""
-        knobs = operator.sketches[self.sketch].knobs
-        part = Sketch(
-            tuple(
+        sketch = operator.sketches[self.sketch]
+        knobs = sketch.knobs
+        part = replace(
+            sketch,
+            knobs=tuple(
                 replace(knob, options=tuple(knob.options[i] for i in kept))
                 for knob, kept in zip(knobs, self.kept, strict=True)
-            )
+            ),
         )
         starts = [start for start in operator.start if start.sketch == self.sketch][:1]
         nearest = [

@@ -104,9 +104,10 @@ PASSES: tuple[Pass, ...] = (
     sums_to_additions,
     hard_activations_to_clips,
     clips_to_relus,
-    pad_channels,
     pool_before_concatenation,
     split_convolutions,
+    # What is split has no concatenation behind it that would have to be told of the padding.
+    pad_channels,
     # Once more: a Sum of one term leaves an Identity, and an output of the network may hide two in a row.
     drop_identities,
     fix_reshapes,

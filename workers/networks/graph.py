@@ -32,6 +32,10 @@ class Weights:
         """The stored tensor, without decoding it."""
         return self._at.get(name)
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Of one constant, without decoding it; KeyError where there is none."""
+        return tuple(self._at[name].dims)
+
     def get(self, name: str) -> Array:
         """Values of one constant; KeyError where there is none."""
         return np.asarray(numpy_helper.to_array(self._at[name]))

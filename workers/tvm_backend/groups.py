@@ -1,4 +1,4 @@
-"""Convolutions in groups, told from their programs."""
+"""What an operator's last axis is, told from its program: convolutions in groups, and rows."""
 
 from __future__ import annotations
 
@@ -23,3 +23,10 @@ def channels_of_a_group(function: tirx.PrimFunc) -> int | None:
             if division.a.same_as(kept[-1]) and isinstance(division.b, tirx.IntImm):
                 return int(division.b)
     return None
+
+
+def length_of_a_row(function: tirx.PrimFunc) -> int | None:
+    """Of the last axis of what its last block writes; None where it has none."""
+    last = blocks(function)[-1]
+    kept = [one for one in last.iter_vars if one.iter_type == tirx.IterVar.DataPar]
+    return int(kept[-1].dom.extent) if kept else None

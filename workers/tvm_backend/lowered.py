@@ -87,6 +87,7 @@ class Lowering(Method):
     def make_proposer(self, operator: Operator, *given: Any, **named: Any) -> Proposer:
         workload = self.workloads[operator.index]
         sketches = tuple(
-            LoweredSketch(s.knobs, s.bounds, workload, number) for number, s in enumerate(operator.sketches)
+            LoweredSketch(s.knobs, s.bounds, s.structures, workload, number)
+            for number, s in enumerate(operator.sketches)
         )
         return super().make_proposer(replace(operator, sketches=sketches), *given, **named)

@@ -24,7 +24,7 @@ from workers.engine.gpu import Bounds
 from workers.engine.space import Sketch
 from workers.messages.whole import write_whole
 from workers.tvm_backend import views
-from workers.tvm_backend.groups import channels_of_a_group
+from workers.tvm_backend.groups import channels_of_a_group, length_of_a_row
 from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
 from workers.tvm_backend.linking import NoLinker, export_library
@@ -61,7 +61,7 @@ class Workload:
             most = (int(self.target.attrs[f"max_{what}_per_block"]) for what in ("threads", "shared_memory"))
             return families(self.traces, 1, Vectors(None, 1), Bounds(*most))
         lanes = min(product_widths(self.target, self.at_once), default=1) if self.at_once > 1 else 1
-        vectors = Vectors(channels_of_a_group(self.mod["main"]), lanes)
+        vectors = Vectors(channels_of_a_group(self.mod["main"]), lanes, length_of_a_row(self.mod["main"]))
         return families(self.traces, int(self.target.attrs["num-cores"]), vectors)
 
     @property

@@ -17,7 +17,7 @@ from tvm.s_tir.schedule import Instruction, Trace
 from tvm.tirx import IntImm
 
 from workers.engine.gpu import Bounds
-from workers.engine.space import Knob, Sketch, tilings
+from workers.engine.space import DIRECT, FUSED, LATE, OUTSIDE, STRUCTURES, Knob, Sketch, tilings
 
 TILE, CATEGORY, LOCATION = "SamplePerfectTile", "SampleCategorical", "SampleComputeLocation"
 KINDS = {TILE: "tile", CATEGORY: "category", LOCATION: "location"}
@@ -63,19 +63,26 @@ class Vectors:
     one of two or more, or of one and a part, was 3 to 15 times as slow.
     `lanes`: of sums of products of whole numbers, those of the narrowest instruction. What is left of a vector is computed
     number by number: of 77 programs of SqueezeNet with vectors of fewer the best took 2.9 times what its operator's best did.
+    `row`: how long that axis is. Without tiles all axes are one loop; a vector of it that is of two rows and parts is addressed
+    number by number: of 96 channels 32 at a time took a quarter to a twelfth of what 64 did.
     """
 
     group: int | None
     lanes: int
+    row: int | None = None
 
     def take(self, values: int) -> bool:
         return values % self.lanes == 0 and (self.group is None or self.group % values == 0)
+
+    def within_rows(self, offered: Sequence[int]) -> Sequence[int]:
+        """Those of which rows are whole numbers, or all where there are none."""
+        return [values for values in offered if self.row is not None and self.row % values == 0] or offered
 
 
 def knobs_of(trace: Trace, cores: int, vectors: Vectors) -> tuple[Knob, ...]:
     """The knobs of a trace. A tile whose extent has no allowed factorisation keeps the trace's own; one of which no vector
     is taken, all of its options."""
-    knobs = [_knob(place, inst, trace, cores) for place, inst in enumerate(sampling(trace))]
+    knobs = [_knob(place, inst, trace, cores, vectors) for place, inst in enumerate(sampling(trace))]
     outer = [place for place, knob in enumerate(knobs) if knob.kind == "tile" and len(knob.options[0]) == SPATIAL]
     if outer:
         last = knobs[outer[-1]]
@@ -113,20 +120,46 @@ def families(traces: Sequence[Trace], cores: int, vectors: Vectors, bounds: Boun
     groups: dict[tuple[Knob, ...], list[Trace]] = {}
     for trace in traces:
         groups.setdefault(knobs_of(trace, cores, vectors), []).append(trace)
-    return tuple(Family(tuple(alike), _sketch(knobs, len(alike), bounds)) for knobs, alike in groups.items())
+    return tuple(Family(tuple(alike), _sketch(knobs, alike, bounds)) for knobs, alike in groups.items())
 
 
-def _sketch(knobs: tuple[Knob, ...], count: int, bounds: Bounds | None) -> Sketch:
-    structure = Knob(STRUCTURE, "category", tuple((number,) for number in range(count)))
-    return Sketch((structure, *knobs) if count > 1 else knobs, bounds)
+def _sketch(knobs: tuple[Knob, ...], alike: Sequence[Trace], bounds: Bounds | None) -> Sketch:
+    if len(alike) == 1:
+        return Sketch(knobs, bounds)
+    structure = Knob(STRUCTURE, "category", tuple((number,) for number in range(len(alike))))
+    return Sketch((structure, *knobs), bounds, _structures(alike) or STRUCTURES)
 
 
-def _knob(place: int, inst: Any, trace: Trace, cores: int) -> Knob:
+def _structures(alike: Sequence[Trace]) -> tuple[str, ...]:
+    """Where traces with tiles write what follows a sum. TVM's rules give them in an order that depends on how many blocks there
+    are."""
+    depths = [_depth(trace) for trace in alike]
+    around = sorted({depth for depth in depths if depth is not None})
+    if len(around) != 2 or len(alike) != 3:
+        return ()
+    copied = any(inst.kind.name == "CacheWrite" for trace in alike for inst in trace.insts)
+    named = {None: DIRECT if copied else OUTSIDE, around[0]: LATE, around[1]: FUSED}
+    return tuple(named[depth] for depth in depths)
+
+
+def _depth(trace: Trace) -> int | None:
+    """Around how many of the tiled loops what follows a sum is written; None where it is after them all."""
+    loops: list[Any] = []
+    for inst in trace.insts:
+        if inst.kind.name == "Reorder" and not loops:
+            loops = list(inst.inputs)
+        if inst.kind.name == "ReverseComputeAt" and any(inst.inputs[1].same_as(loop) for loop in loops):
+            return next(place for place, loop in enumerate(loops, 1) if inst.inputs[1].same_as(loop))
+    return None
+
+
+def _knob(place: int, inst: Any, trace: Trace, cores: int, vectors: Vectors) -> Knob:
     kind = inst.kind.name
     if kind == ANNOTATE:
         name, stock = annotation(inst), int(inst.inputs[1])
-        offered = VECTORS if name == "vectorize" else (1, *(pieces * cores for pieces in PIECES))
-        return Knob(name, "category", tuple((value,) for value in sorted({*offered, stock})))
+        offered = sorted({stock, *(VECTORS if name == "vectorize" else (1, *(pieces * cores for pieces in PIECES)))})
+        taken = vectors.within_rows(offered) if name == "vectorize" else offered
+        return Knob(name, "category", tuple((value,) for value in taken))
     if kind == TILE:
         decision = tuple(int(factor) for factor in trace.get_decision(inst))
         extent = 1
