@@ -42,6 +42,18 @@ def scattered() -> ModelProto:
     return model_of(nodes, {"x": [8, 16]}, {"y": None}, weights)
 
 
+def cut() -> ModelProto:
+    """A convolution and a bias, of whose channels the last few are dropped: no program reads theirs."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Slice", ["r", "from", "to", "axis"], ["y"]),
+    ]
+    places = [constant(name, np.asarray([at], np.int64)) for name, at in (("from", 0), ("to", 40), ("axis", 1))]
+    weights = [constant("w", drawn(48, 16, 1, 1)), constant("b", drawn(48, seed=1)), *places]
+    return model_of(nodes, {"x": [1, 16, 7, 7]}, {"y": None}, weights)
+
+
 def differs(make: Callable[[], ModelProto], folder: Path) -> float:
     """The largest difference from ONNX Runtime with a drawn configuration of every operator."""
     path = folder / "network.onnx"
@@ -52,7 +64,7 @@ def differs(make: Callable[[], ModelProto], folder: Path) -> float:
     return float(np.abs(compiled.run(best, x) - reference(path, x)).max())
 
 
-@pytest.mark.parametrize("make", [gathered, sampled, scattered])
+@pytest.mark.parametrize("make", [gathered, sampled, scattered, cut])
 def test_a_constant_that_is_read_in_several_ways_keeps_its_layout(
     make: Callable[[], ModelProto], tmp_path: Path
 ) -> None:
@@ -60,7 +72,7 @@ def test_a_constant_that_is_read_in_several_ways_keeps_its_layout(
 
 
 @pytest.mark.mutation
-@pytest.mark.parametrize("make", [gathered, sampled])
+@pytest.mark.parametrize("make", [gathered, sampled, cut])
 def test_a_layout_after_the_first_read_is_noticed(
     make: Callable[[], ModelProto], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,8 @@ def operator(compiled: Compiled) -> Any:
 def lowered(compiled: Compiled, operator: Any) -> Any:
     from workers.tvm_backend.lowered import LoweredSketch
 
-    return LoweredSketch(operator.sketches[0].knobs, None, compiled.workloads[operator.index], 0)
+    sketch = operator.sketches[0]
+    return LoweredSketch(sketch.knobs, None, sketch.structures, compiled.workloads[operator.index], 0)
 
 
 def test_programs_that_differ_have_other_features_and_equal_ones_the_same(compiled: Compiled, operator: Any) -> None:

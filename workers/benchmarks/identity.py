@@ -23,6 +23,7 @@ _IMPORTING = (
     "layout_free.py",
     "library.py",
     "mutation.py",
+    "normalizations.py",
     "permutations.py",
     "prepacking.py",
     "reductions.py",

@@ -23,6 +23,7 @@ from workers.tvm_backend import (
     integers,
     interleaving,
     layout_free,
+    normalizations,
     permutations,
     reductions,
     rows,
@@ -161,7 +162,8 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     # Constants that are read by rows keep their order: their leave is taken back after.
     lowered = layout_free.settle(rows.flattened(concatenation.in_vectors(lowered)))
     lowered = transpositions.tiled(lowered, target)
-    return reductions.marked(lowered, int(target.attrs["num-cores"]))
+    cores = int(target.attrs["num-cores"])
+    return normalizations.marked(reductions.marked(lowered, cores), cores)
 
 
 def _lower_for_gpu(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:

@@ -59,8 +59,13 @@ class _Reads:
 
 
 def _by_element(block: Any, indices: Any, shape: Any) -> bool:
-    """Along an axis of one element, as a bias has, there is no other."""
-    variables = {iter_var.var for iter_var in block.iter_vars}
-    known = [int(size) if isinstance(size, tirx.IntImm) else None for size in shape]
-    places = [index for index, size in zip(indices, known, strict=True) if size != 1]
-    return len(set(places)) == len(places) and all(index in variables for index in places)
+    """And all of them: of a bias whose end only a slice behind does not read, that end stood for the beginning. Along an axis
+    of one element, as a bias has, there is no other."""
+    extents = {iter_var.var: _size(iter_var.dom.extent) for iter_var in block.iter_vars}
+    places = [(index, size) for index, size in zip(indices, map(_size, shape), strict=True) if size != 1]
+    different = len({index for index, _ in places}) == len(places)
+    return different and all(index in extents and extents[index] == size for index, size in places)
+
+
+def _size(extent: Any) -> int | None:
+    return int(extent) if isinstance(extent, tirx.IntImm) else None

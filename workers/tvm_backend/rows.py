@@ -169,7 +169,7 @@ def _flat(function: tirx.PrimFunc) -> tirx.PrimFunc:
     by_rows = tirx.IndexMap.from_func(lambda *place: (_row(place[:-1], shape[:-1]), place[-1]), ndim=len(shape))
     schedule = Schedule(tvm.IRModule({"main": function}))
     for block in others:
-        if block.init is None and [int(axis.dom.extent) for axis in block.iter_vars] == shape:
+        if block.init is None and [int(axis.dom.extent) for axis in block.iter_vars][:-1] == shape[:-1]:
             schedule.transform_block_layout(schedule.get_sblock(block.name_hint), by_rows)
             schedule.transform_layout(block.name_hint, ("write", 0), by_rows)
     schedule.transform_block_layout(schedule.get_sblock(last.name_hint), by_rows)
