@@ -157,6 +157,19 @@ def residual(one, other, read="b"):
     return network(steps, filters, {"y": [1, one, 6, 6]})
 
 
+def divided(step):
+    """By what has as many channels: those of zeros would be no numbers."""
+    steps = [("Conv x w > a", {}), ("Conv x v > b", {}), (step, {}), ("Add c b > e", {}), ("Conv e out > d", {})]
+    return network(steps, {"w": (36, 8, 1, 1), "v": (36, 8, 1, 1), "one": (1,), "out": (8, 36, 1, 1)})
+
+
+def of_an_old_set():
+    """Whose Slice takes no inputs."""
+    model = unit()
+    model.opset_import[0].version = 9
+    return model
+
+
 def of_a_sequence():
     """Where the last two axes are the channels and the places."""
     steps = [("Conv x w > a", {}), ("ReduceMean a axes > b", {})]
@@ -248,6 +261,9 @@ def test_it_passes_through_the_arithmetic_of_quantised_networks(scale, most):
         residual(36, 1),  # a sum with what has one channel
         residual(36, 36, read="y"),  # with what comes from outside
         grouped(20, 2),  # another group would be of ten
+        divided("Div a b > c"),
+        divided("Div one a > c"),
+        of_an_old_set(),
         of_a_sequence(),
     ],
     ids=[
@@ -262,6 +278,9 @@ def test_it_passes_through_the_arithmetic_of_quantised_networks(scale, most):
         "sum",
         "input",
         "tens",
+        "quotient",
+        "reciprocal",
+        "old",
         "sequence",
     ],
 )

@@ -81,9 +81,10 @@ def taken(one: Compiled) -> list[int]:
         (by_rows("LogSoftmax", [1, 9, 64]), 2),
         (by_rows("LayerNormalization", [1, 7, 7, 96], 2), 2),
         (by_rows("LayerNormalization", [3, 768], 1), 2),
+        (by_rows("LayerNormalization", [64, 64], 2), 2),
         (by_rows("LayerNormalization", [4, 6, 16], 2, axis=1), 2),
     ],
-    ids=["softmax", "sevens", "fives", "a prime number", "logarithm", "norm", "scale", "two axes"],
+    ids=["softmax", "sevens", "fives", "a prime number", "logarithm", "norm", "scale", "square", "two axes"],
 )
 def test_every_program_by_rows_comes_to_what_the_reference_does(
     model: ModelProto, programs: int, tmp_path: Path
@@ -107,11 +108,13 @@ def test_every_program_by_rows_comes_to_what_the_reference_does(
     "model",
     [
         by_rows("Softmax", [1, 128]),
+        by_rows("Softmax", [128]),
+        by_rows("Softmax", [300, 3]),
         by_rows("Softmax", [2, 16, 6, 6], axis=1),
         by_rows("Softmax", [2, 16, 16], axis=1),
         by_rows("ReduceSum", [4, 128]),
     ],
-    ids=["one row", "channels first", "a middle axis", "a sum alone"],
+    ids=["one row", "no rows", "three classes", "channels first", "a middle axis", "a sum alone"],
 )
 def test_others_keep_the_rules_of_tvm(model: ModelProto, tmp_path: Path) -> None:
     assert taken(compiled_right(model, tmp_path, seeds=1)) == []

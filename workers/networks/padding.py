@@ -11,6 +11,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.graph import Weights, attribute, replace_nodes, set_attributes, told, uses
+from workers.networks.inspect import opset
 
 WIDE, NARROW = 16, 8
 """float32 of the widest vectors in use, and of those that nearly every processor has. Sums in a part of a vector do not stay in
@@ -38,6 +39,8 @@ def pad_channels(model: ModelProto) -> str | None:
     1,000 channels reaches two thirds of the speed of one with 1,008. Of a ShuffleNet V2, which has 58, 116 and 232, products
     come to twice their speed, and depthwise convolutions to five times.
     """
+    if opset(model) < 10:  # a Slice has attributes in place of inputs
+        return None
     graph, weights = model.graph, Weights(model.graph)
     picks: dict[str, NodeProto] = {}
     padded = 0
@@ -175,6 +178,8 @@ def _passes(node: NodeProto, weights: Weights) -> bool:
             _convolves(node, weights) and groups > 1 and weights.shape(filters)[0] == groups * weights.shape(filters)[1]
         )
     computed = _computed(node, weights)
+    if node.op_type == "Div":  # by what is padded with ones, not zeros
+        return bool(computed) and node.input[1] in weights
     if node.op_type in ARITHMETIC:
         return bool(computed)
     return len(computed) == 1 and (node.op_type in CHANNELWISE or _pools(node, weights))
@@ -184,7 +189,9 @@ def _pools(node: NodeProto, weights: Weights) -> bool:
     """Whether it leaves one value a channel."""
     if node.op_type != "ReduceMean" or attribute(node, "keepdims", 1) == 0:
         return node.op_type in POOLED
-    axes = attribute(node, "axes") or [axis for name in node.input[1:] if name in weights for axis in weights.get(name)]
+    axes = attribute(node, "axes") or [
+        axis for name in node.input[1:] if name in weights for axis in np.ravel(weights.get(name))
+    ]
     return sorted(axes) in ([2, 3], [-2, -1])
 
 
@@ -205,8 +212,9 @@ def _sums(node: NodeProto, weights: Weights) -> bool:
 
 
 def _convolves(node: NodeProto, weights: Weights) -> bool:
-    """With constants."""
-    constants = [weights.tensor(name) for name in node.input[1:] if name] if node.op_type == "Conv" else []
+    """What is computed, with constants."""
+    computes = node.op_type == "Conv" and node.input[0] not in weights
+    constants = [weights.tensor(name) for name in node.input[1:] if name] if computes else []
     return bool(constants) and all(one is not None and one.data_type == TensorProto.FLOAT for one in constants)
 
 

@@ -13,3 +13,9 @@ def blocks(function: tirx.PrimFunc) -> list[Any]:
     found: list[Any] = []
     structural_walk(function.body, [(s_tir.SBlock, found.append)])
     return [block for block in found if block.name_hint != "root"]
+
+
+def has_results_beside(function: tirx.PrimFunc) -> bool:
+    """Whether other blocks than the last one write to an argument."""
+    written = {write.source for block in blocks(function)[:-1] for write in block.writes}
+    return any(one in written for one in function.params)

@@ -27,6 +27,5 @@ def channels_of_a_group(function: tirx.PrimFunc) -> int | None:
 
 def length_of_a_row(function: tirx.PrimFunc) -> int | None:
     """Of the last axis of what its last block writes; None where it has none."""
-    last = blocks(function)[-1]
-    kept = [one for one in last.iter_vars if one.iter_type == tirx.IterVar.DataPar]
+    kept = [one for block in blocks(function)[-1:] for one in block.iter_vars if one.iter_type == tirx.IterVar.DataPar]
     return int(kept[-1].dom.extent) if kept else None

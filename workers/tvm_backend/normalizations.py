@@ -15,7 +15,7 @@ from tvm import s_tir, tirx
 from tvm.s_tir import Schedule
 from tvm_ffi import structural_walk
 
-from workers.tvm_backend.blocks import blocks
+from workers.tvm_backend.blocks import blocks, has_results_beside
 
 RULE, LEFT = "rows_step_by_step", "None"
 """Values of the annotation by which a block is scheduled: by the rule below, or with another by that."""
@@ -23,6 +23,8 @@ BY = "schedule_rule"
 WIDTHS = (32, 16)
 """Sums of a row that are added up side by side, at most."""
 NARROWEST = 7
+SHORTEST = 16
+"""Numbers of a row: of two or three, as the classes of an anchor, TVM takes vectors of rows."""
 HALVED = 4
 """So many of them are added up side by side in turn, where they are a multiple: in a row each waits for the one before."""
 VECTOR = 64
@@ -52,25 +54,23 @@ def _rows(function: tirx.PrimFunc) -> int | None:
     summed = _extents(sums[0], SUMMED)
     whole = _extents(found[-1], KEPT)
     kept = whole[: -len(summed)]
-    if whole[-len(summed) :] != summed or math.prod(summed) == 1:
-        return None
-    computed = {write.source for block in found[:-1] for write in block.writes}
-    if any(one in computed for one in function.params):  # a result beside the last one's
+    if not kept or whole[-len(summed) :] != summed or math.prod(summed) < SHORTEST or has_results_beside(function):
         return None
     for block in found:
         own, over = _extents(block, KEPT), _extents(block, SUMMED)
         of_rows = own[: len(kept)] == kept and set(own[len(kept) :]) <= {1}
         steps = of_rows and over == summed if block.init is not None else of_rows or own == whole
-        if not (steps and _reads_its_row(block, kept)):
+        if not (steps and _reads_its_row(block, kept, [one for one in function.params if len(one.shape) < len(whole)])):
             return None
     return math.prod(kept)
 
 
-def _reads_its_row(block: Any, kept: list[int]) -> bool:
+def _reads_its_row(block: Any, kept: list[int], constants: list[Any]) -> bool:
     """Whether a step reads what has rows row by row: the middle one of three axes may be as long as the last one."""
     axes = [one.var for one in block.iter_vars if one.iter_type == KEPT]
-    of_rows = [read for read in block.reads if [int(n) for n in read.source.shape[: len(kept)]] == kept]
-    places = [(one.min, axis) for read in of_rows for one, axis in zip(read.region, axes[: len(kept)], strict=False)]
+    read = [read for read in block.reads if not any(map(read.source.same_as, constants))]
+    of_rows = [one for one in read if [int(n) for n in one.source.shape[: len(kept)]] == kept]
+    places = [(at.min, axis) for one in of_rows for at, axis in zip(one.region, axes[: len(kept)], strict=False)]
     return all(isinstance(place, tirx.IntImm) or place.same_as(axis) for place, axis in places)
 
 
@@ -80,8 +80,8 @@ def _extents(block: Any, kind: int) -> list[int]:
 
 def _widths(row: int) -> list[int]:
     """Sums side by side, the most first; one after the other where nothing else divides a row."""
-    fitting = (max(n for n in range(1, most + 1) if row % n == 0) for most in WIDTHS)
-    return [width for width in dict.fromkeys(fitting) if NARROWEST <= width < row] or [1]
+    fitting = (max(n for n in range(1, most + 1) if row % n == 0 and n < row) for most in WIDTHS)
+    return [width for width in dict.fromkeys(fitting) if width >= NARROWEST] or [1]
 
 
 @tvm.register_global_func(f"s_tir.meta_schedule.cpu.{RULE}", override=True)  # type: ignore[untyped-decorator]

@@ -18,7 +18,7 @@ from tvm import relax, te, tirx
 from tvm.s_tir import Schedule
 
 from workers.tvm_backend import views
-from workers.tvm_backend.blocks import blocks
+from workers.tvm_backend.blocks import blocks, has_results_beside
 from workers.tvm_backend.hardware import vector_lanes, vector_registers
 from workers.tvm_backend.integers.sums import Convolution
 from workers.tvm_backend.mutation import FUSABLE, static_shape
@@ -158,7 +158,9 @@ def _row(place: Sequence[Any], extents: Shape) -> Any:
 def flattened(mod: tvm.IRModule) -> tvm.IRModule:
     """With what follows products over places as one block over their rows: tiles of rows are none of places."""
     for variable, function in mod.functions_items():
-        if isinstance(function, tirx.PrimFunc) and any(block.name_hint == PLACES for block in blocks(function)):
+        if not isinstance(function, tirx.PrimFunc) or has_results_beside(function):
+            continue
+        if any(block.name_hint == PLACES for block in blocks(function)):
             mod[variable] = _flat(function)
     return mod
 

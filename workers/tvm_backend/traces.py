@@ -200,7 +200,7 @@ def read_back(trace: Trace, family: Family, asked: tuple[int, ...]) -> tuple[int
     choices = []
     for knob, inst in zip(knobs, instructions, strict=True):
         if annotation(inst):
-            option: tuple[int, ...] = (int(inst.inputs[1]),)
+            option: tuple[int, ...] = (_offered(knob, int(inst.inputs[1])),)
         elif knob.kind == "category":
             choices.append(int(trace.get_decision(inst)))
             continue
@@ -213,6 +213,13 @@ def read_back(trace: Trace, family: Family, asked: tuple[int, ...]) -> tuple[int
             return None
         choices.append(index)
     return family.join(asked[0] if asked else 0, tuple(choices))
+
+
+def _offered(knob: Knob, value: int) -> int:
+    """Of a vector over several rows, as TVM's own search asks for, the widest within one."""
+    offered = [option for (option,) in knob.options]
+    within = [option for option in offered if option <= value]
+    return value if value in offered or knob.name != "vectorize" or not within else max(within)
 
 
 def _own(family: Family) -> tuple[Knob, ...]:
