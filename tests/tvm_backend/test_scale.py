@@ -20,12 +20,12 @@ SLACK = 1.6
 
 
 def chain(count: int) -> ModelProto:
-    """Convolutions of which no two are alike."""
+    """Convolutions of which no two are alike, by what follows them: channels are padded to few numbers."""
     weights, nodes, names = [], [], ["x", *(f"r{place}" for place in range(count - 1)), "y"]
     for place in range(count):
         weights.append(constant(f"w{place}", np.full((9 + place, 8 + place, 1, 1), 0.01, np.float32)))
         nodes.append(helper.make_node("Conv", [names[place], f"w{place}"], [f"c{place}"]))
-        nodes.append(helper.make_node("Relu", [f"c{place}"], [names[place + 1]]))
+        nodes.append(helper.make_node("LeakyRelu", [f"c{place}"], [names[place + 1]], alpha=(place + 1) / 1000))
     return model_of(nodes, {"x": [1, 8, 4, 4]}, {"y": None}, weights)
 
 
