@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, replace_nodes, rewired, told, uses
+from workers.networks.graph import Weights, attribute, joins_channels, replace_nodes, rewired, told, uses
 from workers.networks.padding import CHANNELWISE
 
 MOST = 4
@@ -25,7 +25,7 @@ def pool_before_concatenation(model: ModelProto) -> str | None:
     gone: set[str] = set()
     for node in graph.node:
         joined = makers.get(node.input[0]) if node.op_type in POOLS and len(node.output) == 1 else None
-        if joined is None or not _joins_channels(joined) or readers[joined.output[0]] != 1:
+        if joined is None or not joins_channels(joined) or readers[joined.output[0]] != 1:
             continue
         pools = [rewired(node, [part], f"{node.output[0]}__{place}") for place, part in enumerate(joined.input)]
         after = helper.make_node("Concat", [pool.output[0] for pool in pools], [node.output[0]], axis=1)
@@ -52,7 +52,7 @@ def split_convolutions(model: ModelProto) -> str | None:
     written: dict[str, list[NodeProto]] = {}
     gone: set[str] = set()
     for joined in graph.node:
-        if not _joins_channels(joined) or not 2 <= len(joined.input) <= MOST:
+        if not joins_channels(joined) or not 2 <= len(joined.input) <= MOST:
             continue
         parts = [_channels(name, makers, weights) for name in joined.input]
         reading = readers_of[joined.output[0]]
@@ -68,10 +68,6 @@ def split_convolutions(model: ModelProto) -> str | None:
         gone.add(joined.output[0])
     what = "split, each part reading what was concatenated for"
     return _written(model, written, gone, f"convolution was {what} it", f"convolutions were {what} them")
-
-
-def _joins_channels(node: NodeProto) -> bool:
-    return bool(node.op_type == "Concat" and attribute(node, "axis") == 1)
 
 
 def _channels(name: str, makers: dict[str, NodeProto], weights: Weights) -> int | None:

@@ -73,6 +73,11 @@ def set_attributes(node: NodeProto, **values: Any) -> None:
     node.attribute.extend(copy.attribute)
 
 
+def joins_channels(node: NodeProto) -> bool:
+    """Whether it concatenates along the axis of channels."""
+    return bool(node.op_type == "Concat" and attribute(node, "axis") == 1)
+
+
 def operator_types(model: ModelProto) -> set[str]:
     """Of all graphs of the network, those inside its operators included."""
     return {node.op_type for graph in nested(model.graph) for node in graph.node}

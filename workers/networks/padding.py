@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, attribute, replace_nodes, set_attributes, told, uses
+from workers.networks.graph import Weights, attribute, joins_channels, replace_nodes, set_attributes, told, uses
 from workers.networks.inspect import opset
 
 WIDE, NARROW = 16, 8
@@ -143,7 +143,7 @@ def _groups(model: ModelProto, weights: Weights) -> list[_Group]:
         outside = counts[name] > sum(list(node.input).count(name) for node in readers[name])
         if others or outside:
             group.picked[name] = maker
-            group.fixed |= not _pools(maker, weights) and (outside or not all(map(_joins_channels, others)))
+            group.fixed |= not _pools(maker, weights) and (outside or not all(map(joins_channels, others)))
     return list(groups.values())
 
 
@@ -216,10 +216,6 @@ def _convolves(node: NodeProto, weights: Weights) -> bool:
     computes = node.op_type == "Conv" and node.input[0] not in weights
     constants = [weights.tensor(name) for name in node.input[1:] if name] if computes else []
     return bool(constants) and all(one is not None and one.data_type == TensorProto.FLOAT for one in constants)
-
-
-def _joins_channels(node: NodeProto) -> bool:
-    return bool(node.op_type == "Concat" and attribute(node, "axis") == 1)
 
 
 def _axis(shape: Sequence[int], filters: Sequence[int]) -> int | None:

@@ -7,6 +7,14 @@ from typing import Any
 from tvm import s_tir, tirx
 from tvm_ffi import structural_walk
 
+KEPT, SUMMED = tirx.IterVar.DataPar, tirx.IterVar.CommReduce
+"""Kinds of a block's axes: of what it writes, and what it sums up along."""
+
+
+def extents(block: Any, kind: int) -> list[int]:
+    """Of its axes of this kind."""
+    return [int(one.dom.extent) for one in block.iter_vars if one.iter_type == kind]
+
 
 def blocks(function: tirx.PrimFunc) -> list[Any]:
     """Those that compute: all but the root."""

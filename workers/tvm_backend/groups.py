@@ -7,14 +7,14 @@ from typing import Any
 from tvm import tirx
 from tvm_ffi import structural_walk
 
-from workers.tvm_backend.blocks import blocks
+from workers.tvm_backend.blocks import KEPT, blocks, extents
 
 
 def channels_of_a_group(function: tirx.PrimFunc) -> int | None:
     """How many channels, its last axis, a convolution computes from the same inputs; None where that is all or one of them, or
     they are another axis, and for other operators."""
     for block in blocks(function):
-        kept = [one.var for one in block.iter_vars if one.iter_type == tirx.IterVar.DataPar]
+        kept = [one.var for one in block.iter_vars if one.iter_type == KEPT]
         if block.init is None or not kept:
             continue
         divisions: list[Any] = []
@@ -27,5 +27,5 @@ def channels_of_a_group(function: tirx.PrimFunc) -> int | None:
 
 def length_of_a_row(function: tirx.PrimFunc) -> int | None:
     """Of the last axis of what its last block writes; None where it has none."""
-    kept = [one for block in blocks(function)[-1:] for one in block.iter_vars if one.iter_type == tirx.IterVar.DataPar]
-    return int(kept[-1].dom.extent) if kept else None
+    kept = [extent for block in blocks(function)[-1:] for extent in extents(block, KEPT)]
+    return kept[-1] if kept else None

@@ -15,7 +15,7 @@ from tvm import s_tir, tirx
 from tvm.s_tir import Schedule
 from tvm_ffi import structural_walk
 
-from workers.tvm_backend.blocks import blocks, has_results_beside
+from workers.tvm_backend.blocks import KEPT, SUMMED, blocks, extents, has_results_beside
 
 RULE, LEFT = "rows_step_by_step", "None"
 """Values of the annotation by which a block is scheduled: by the rule below, or with another by that."""
@@ -29,7 +29,6 @@ HALVED = 4
 """So many of them are added up side by side in turn, where they are a multiple: in a row each waits for the one before."""
 VECTOR = 64
 """Numbers of a row at a time, at most; each as many as divide it."""
-KEPT, SUMMED = tirx.IterVar.DataPar, tirx.IterVar.CommReduce
 
 
 def marked(mod: tvm.IRModule, cores: int) -> tvm.IRModule:
@@ -51,16 +50,17 @@ def _rows(function: tirx.PrimFunc) -> int | None:
     sums = [block for block in found if block.init is not None]
     if not sums or found[-1].init is not None or len({block.name_hint for block in found}) < len(found):
         return None
-    summed = _extents(sums[0], SUMMED)
-    whole = _extents(found[-1], KEPT)
+    summed = extents(sums[0], SUMMED)
+    whole = extents(found[-1], KEPT)
     kept = whole[: -len(summed)]
     if not kept or whole[-len(summed) :] != summed or math.prod(summed) < SHORTEST or has_results_beside(function):
         return None
+    constants = [one for one in function.params if len(one.shape) < len(whole)]
     for block in found:
-        own, over = _extents(block, KEPT), _extents(block, SUMMED)
+        own, over = extents(block, KEPT), extents(block, SUMMED)
         of_rows = own[: len(kept)] == kept and set(own[len(kept) :]) <= {1}
         steps = of_rows and over == summed if block.init is not None else of_rows or own == whole
-        if not (steps and _reads_its_row(block, kept, [one for one in function.params if len(one.shape) < len(whole)])):
+        if not (steps and _reads_its_row(block, kept, constants)):
             return None
     return math.prod(kept)
 
@@ -74,10 +74,6 @@ def _reads_its_row(block: Any, kept: list[int], constants: list[Any]) -> bool:
     return all(isinstance(place, tirx.IntImm) or place.same_as(axis) for place, axis in places)
 
 
-def _extents(block: Any, kind: int) -> list[int]:
-    return [int(one.dom.extent) for one in block.iter_vars if one.iter_type == kind]
-
-
 def _widths(row: int) -> list[int]:
     """Sums side by side, the most first; one after the other where nothing else divides a row."""
     fitting = (max(n for n in range(1, most + 1) if row % n == 0 and n < row) for most in WIDTHS)
@@ -87,14 +83,14 @@ def _widths(row: int) -> list[int]:
 @tvm.register_global_func(f"s_tir.meta_schedule.cpu.{RULE}", override=True)  # type: ignore[untyped-decorator]
 def _schedule(schedule: Schedule, last: Any) -> list[Schedule]:
     """One program for each number of sums side by side."""
-    summed = next(_extents(block, SUMMED) for block in blocks(schedule.mod["main"]) if block.init is not None)
+    summed = next(extents(block, SUMMED) for block in blocks(schedule.mod["main"]) if block.init is not None)
     return [_scheduled(schedule.copy(), last, len(summed), width) for width in _widths(math.prod(summed))]
 
 
 def _scheduled(schedule: Schedule, last: Any, axes: int, width: int) -> Schedule:
     """With rows of so many `axes`."""
     *steps, final = blocks(schedule.mod["main"])
-    whole = _extents(final, KEPT)
+    whole = extents(final, KEPT)
     each = schedule.fuse(*schedule.get_loops(last)[:-axes])
     schedule.parallel(each)
     placed = [last]
@@ -102,7 +98,7 @@ def _scheduled(schedule: Schedule, last: Any, axes: int, width: int) -> Schedule
         block = schedule.get_sblock(step.name_hint)
         if step.init is not None:
             parts = _side_by_side(schedule, block, axes, width)
-        elif _extents(step, KEPT) == whole and len(schedule.get_consumers(block)) == 1:
+        elif extents(step, KEPT) == whole and len(schedule.get_consumers(block)) == 1:
             schedule.compute_inline(block)
             parts = []
         else:

@@ -16,7 +16,7 @@ from tvm import ir, tirx
 from tvm.s_tir import Schedule
 from tvm_ffi import structural_walk
 
-from workers.tvm_backend.blocks import blocks
+from workers.tvm_backend.blocks import KEPT, SUMMED, blocks
 
 RULE = "outer_sum"
 CORES = "outer_sum_cores"
@@ -26,7 +26,6 @@ WIDTHS = (64, 32, 16)
 NARROWEST = 8
 PIECES = (1, 4)
 """Pieces of a sum for each core, at least; or it is taken whole."""
-KEPT, SUMMED = tirx.IterVar.DataPar, tirx.IterVar.CommReduce
 
 
 def marked(mod: tvm.IRModule, cores: int) -> tvm.IRModule:

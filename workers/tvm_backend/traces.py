@@ -127,7 +127,7 @@ def _sketch(knobs: tuple[Knob, ...], alike: Sequence[Trace], bounds: Bounds | No
     if len(alike) == 1:
         return Sketch(knobs, bounds)
     structure = Knob(STRUCTURE, "category", tuple((number,) for number in range(len(alike))))
-    return Sketch((structure, *knobs), bounds, _structures(alike) or STRUCTURES)
+    return Sketch((structure, *knobs), bounds, _structures(alike))
 
 
 def _structures(alike: Sequence[Trace]) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def _structures(alike: Sequence[Trace]) -> tuple[str, ...]:
     depths = [_depth(trace) for trace in alike]
     around = sorted({depth for depth in depths if depth is not None})
     if len(around) != 2 or len(alike) != 3:
-        return ()
+        return STRUCTURES
     copied = any(inst.kind.name == "CacheWrite" for trace in alike for inst in trace.insts)
     named = {None: DIRECT if copied else OUTSIDE, around[0]: LATE, around[1]: FUSED}
     return tuple(named[depth] for depth in depths)
@@ -157,9 +157,11 @@ def _knob(place: int, inst: Any, trace: Trace, cores: int, vectors: Vectors) -> 
     kind = inst.kind.name
     if kind == ANNOTATE:
         name, stock = annotation(inst), int(inst.inputs[1])
-        offered = sorted({stock, *(VECTORS if name == "vectorize" else (1, *(pieces * cores for pieces in PIECES)))})
-        taken = vectors.within_rows(offered) if name == "vectorize" else offered
-        return Knob(name, "category", tuple((value,) for value in taken))
+        if name == "vectorize":
+            offered = vectors.within_rows(sorted({stock, *VECTORS}))
+        else:
+            offered = sorted({stock, 1, *(pieces * cores for pieces in PIECES)})
+        return Knob(name, "category", tuple((value,) for value in offered))
     if kind == TILE:
         decision = tuple(int(factor) for factor in trace.get_decision(inst))
         extent = 1
