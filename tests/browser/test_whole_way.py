@@ -56,6 +56,9 @@ def test_from_upload_to_a_library_that_runs(site: Site, tmp_path: Path) -> None:
     try:
         browser.get(link[0])
         home = link[0].partition("/login")[0]
+        until(lambda: browser.find_elements("id", "welcome"))
+        welcome = browser.current_window_handle
+        browser.switch_to.new_window("tab")
         browser.get(f"{home}/networks/")
         browser.find_element("css selector", "input[type=file]").send_keys(str(network))
         # Choosing a file uploads it; the page then shows what was found in it.
@@ -79,6 +82,8 @@ def test_from_upload_to_a_library_that_runs(site: Site, tmp_path: Path) -> None:
         library = until(lambda: browser.find_elements("css selector", "#downloads a[href*='/artifacts/']"), 180)
         archive = tmp_path / "archive.zip"
         archive.write_bytes(downloaded(browser, library[0].get_attribute("href")))
+        browser.switch_to.window(welcome)  # which began with no run
+        until(lambda: browser.find_elements("id", "runs"))
         assert complaints(browser) == []
     finally:
         browser.quit()

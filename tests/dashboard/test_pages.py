@@ -564,6 +564,16 @@ def test_a_list_that_is_empty_by_now_is_another_page(site: Site, ada: Client) ->
     assert "HX-Refresh" not in ada.get("/")
 
 
+def test_a_list_that_is_empty_no_longer_is_another_page(site: Site, ada: Client) -> None:
+    """Its first run was begun in another tab, or by `up --demo` while the page was opened."""
+    asking = {"HX-Request": "true", "HX-Target": "welcome"}
+    assert 'id="welcome"' in ada.get("/").content.decode()
+    assert (ada.get("/", headers=asking).status_code, ada.get("/", headers=asking).content) == (204, b"")
+    site.run()
+    assert ada.get("/", headers=asking)["HX-Refresh"] == "true"
+    assert 'id="welcome"' not in ada.get("/").content.decode()
+
+
 @pytest.mark.parametrize("form", [{}, {"file": "text"}, upload("net.txt"), upload("net.onnx", b"")])
 def test_a_bad_upload_is_explained_with_a_next_step(site: Site, ada: Client, form: dict[str, Any]) -> None:
     answer = ada.post("/networks/", form, headers={"X-Requested-With": "XMLHttpRequest"})

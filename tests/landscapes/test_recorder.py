@@ -30,7 +30,7 @@ from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.methods import METHODS, method
 from workers.engine.ports import Candidate, Outcome, Progress
 from workers.engine.scheduler import DynaTune
-from workers.engine.space import Configuration
+from workers.engine.space import DIRECT, FUSED, Configuration
 from workers.landscapes import (
     Charged,
     Costs,
@@ -107,6 +107,14 @@ def test_a_recording_survives_its_file_and_is_small(
     assert (tmp_path / "c.npz").stat().st_size < 100_000
     assert 0 < again.noise < 0.05
     assert 0.01 < parts.noise < 0.1
+
+
+def test_a_recording_says_where_a_space_writes_its_sums(space: SpaceRecording, tmp_path: Path) -> None:
+    (sketch,) = space.parts[0].operator.sketches
+    bare = replace(space.parts[0].operator, sketches=(replace(sketch, structures=(DIRECT, FUSED)),))
+    replace(space, parts=(replace(space.parts[0], operator=bare),)).write(tmp_path / "s.npz")
+    (part,) = SpaceRecording.read(tmp_path / "s.npz").parts
+    assert part.operator == bare
 
 
 def test_stopped_and_gone_on_is_as_whole_as_in_one_go(curve: CurveRecording, tmp_path: Path) -> None:

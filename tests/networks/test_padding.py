@@ -1,10 +1,13 @@
 """Padded channels change nothing but the width of the convolution."""
 
+import time
+
 import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.tries import quickest
 from workers.networks import padding
 from workers.networks.padding import pad_channels
 
@@ -247,6 +250,59 @@ def test_it_passes_through_the_arithmetic_of_quantised_networks(scale, most):
     np.testing.assert_allclose(outputs(model)[0], before[0], rtol=1e-6, atol=1e-6)
 
 
+def test_it_passes_through_what_follows_the_pooling():
+    """As of a quantised classifier, whose means are quantised too."""
+    steps = [
+        ("Conv x w > a", {}),
+        ("GlobalAveragePool a > b", {}),
+        ("Mul b scale > c", {}),
+        ("Round c > d", {}),
+        ("Add d b > e", {}),
+        ("Flatten e > f", {}),
+    ]
+    model = network(steps, {"w": (100, 8, 1, 1), "scale": (1, 100, 1, 1)})
+    before = outputs(model)
+    assert pad_channels(model)
+    assert shapes(model) == {"a": (112, 8, 1, 1)}
+    assert [node.op_type for node in model.graph.node if "e" in node.output] == ["Slice"]
+    np.testing.assert_allclose(outputs(model)[0], before[0], rtol=1e-6, atol=1e-6)
+
+
+def test_channels_of_zeros_stay_so_in_arithmetic():
+    """What is added to them does not become more with every square until it is no number any more."""
+    squares = [step for n in range(10) for step in ((f"Add a{n} c > b{n}", {}), (f"Mul b{n} b{n} > a{n + 1}", {}))]
+    steps = [("Conv x w > a0", {}), *squares, ("Conv a10 out > d", {})]
+    model = network(steps, {"w": (20, 8, 1, 1), "c": (1, 20, 1, 1), "out": (8, 20, 1, 1)})
+    for tensor in model.graph.initializer:
+        if tensor.name in ("w", "c"):
+            tensor.CopyFrom(numpy_helper.from_array(0.01 * numpy_helper.to_array(tensor), tensor.name))
+    before = outputs(model)
+    assert pad_channels(model)
+    np.testing.assert_allclose(outputs(model)[0], before[0], rtol=1e-5)
+
+
+def test_filters_that_are_shared_stay_shared():
+    steps = [("Conv x w > a", {}), ("Conv a each > b", {}), ("Conv b each > c", {}), ("Conv c out > d", {})]
+    model = network(steps, {"w": (20, 8, 1, 1), "each": (20, 20, 3, 3), "out": (8, 20, 1, 1)}, shape=(1, 8, 9, 9))
+    before = len(model.graph.initializer)
+    assert pad_channels(model)
+    assert shapes(model)["b"] == shapes(model)["c"] == (24, 24, 3, 3)
+    wider = {node.input[1] for node in model.graph.node if node.op_type == "Conv"}
+    assert len(wider) == 3
+    assert len(model.graph.initializer) <= before + 4  # one between its two widenings
+
+
+def test_a_chain_of_thousands_takes_no_longer_a_step():
+    def took(length):
+        steps = [("Conv x w > a0", {}), *((f"Relu a{n} > a{n + 1}", {}) for n in range(length))]
+        model = network([*steps, (f"Conv a{length} out > b", {})], {"w": (20, 8, 1, 1), "out": (8, 20, 1, 1)})
+        began = time.process_time()
+        assert pad_channels(model)
+        return time.process_time() - began
+
+    assert quickest(lambda: took(16_000) / took(2_000), 16) < 16
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -291,12 +347,12 @@ def test_it_is_left_alone_where_padding_would_show(model):
 
 
 @pytest.mark.mutation
-@pytest.mark.parametrize("broken", ["_widen", "picks"])
+@pytest.mark.parametrize("broken", ["_widened", "picks"])
 def test_padding_that_shows_is_noticed(monkeypatch, broken):
     """Filters of ones in place of zeros; channels picked one further on."""
-    if broken == "_widen":
-        right = padding._widen
-        monkeypatch.setattr(padding, "_widen", lambda *given: right(*given[:-1], 1.0))
+    if broken == "_widened":
+        right = padding._widened
+        monkeypatch.setattr(padding, "_widened", lambda *given: right(*given[:-1], 1.0))
     else:
         right = padding._Group.picks
 

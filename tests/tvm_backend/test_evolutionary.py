@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from tests import zoo
 from tests.tvm_backend.test_configurations import Compiled
+from tests.zoo import model_of
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
 from workers.messages.causes import UNBUILT
@@ -67,6 +69,31 @@ def test_what_tvm_proposes_are_knobs_that_make_the_program_it_meant(compiled: Co
         assert operator.holds(configuration)
         mine = workload.schedule(configuration.sketch, configuration.choices)
         assert key_of(mine.mod) == key_of(proposer._made[configuration].mod)
+
+
+def test_where_vectors_are_within_rows_it_learns_of_the_program_that_was_timed(tmp_path: Path) -> None:
+    """TVM's own search asks for vectors of 64, which a row of 96 has no number of."""
+    from workers.engine.machine import Machine
+    from workers.tvm_backend.operators import operators
+    from workers.tvm_backend.programs import key_of
+
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1, 3]),
+        helper.make_node("Relu", ["t"], ["r"]),
+        helper.make_node("Mul", ["r", "r"], ["y"]),
+    ]
+    path = tmp_path / "rows.onnx"
+    path.write_bytes(model_of(nodes, {"x": [1, 4, 6, 96]}, {"y": None}, []).SerializeToString())
+    one = Compiled(path)
+    (operator,) = operators(one.extracted, one.workloads, 1e11, 1e10, Machine(cores=2))
+    proposer: Any = evolving(one).make_proposer(operator, 0)
+    asked = [candidate for _ in range(4) for candidate in proposer.propose(PLAN)]
+    assert "explorer" in {candidate.origin for candidate in asked}
+    for candidate in asked:
+        configuration = candidate.configuration
+        timed = one.workloads[0].schedule(configuration.sketch, configuration.choices)
+        learned = proposer._schedule(answered(candidate, 0))
+        assert key_of(timed.mod) == key_of(learned.mod)
 
 
 def test_it_learns_and_proposes_nothing_twice(compiled: Compiled, operators: list[Any]) -> None:

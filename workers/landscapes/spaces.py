@@ -13,7 +13,7 @@ from workers.engine.evaluator.estimate import LONGEST_TIMING, TURNS, of_turns
 from workers.engine.evaluator.timing import timed_runs
 from workers.engine.machine import Machine, vector_lanes, vector_registers
 from workers.engine.ports import Candidate, Evaluator, Outcome
-from workers.engine.space import Configuration, Knob, Operator, Sketch
+from workers.engine.space import STRUCTURES, Configuration, Knob, Operator, Sketch
 from workers.landscapes import files
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.curves import CAUSES
@@ -170,8 +170,10 @@ class Draws:
 
 
 def _row(operator: Operator) -> dict[str, Any]:
-    knobs = [[knob.name, knob.kind, knob.options] for knob in operator.sketches[0].knobs]
-    return {**files.described(operator), "knobs": knobs, "start": list(operator.start[0].choices)}
+    (sketch,) = operator.sketches
+    knobs = [[knob.name, knob.kind, knob.options] for knob in sketch.knobs]
+    start = list(operator.start[0].choices)
+    return {**files.described(operator), "knobs": knobs, "structures": sketch.structures, "start": start}
 
 
 def _machine(header: dict[str, Any]) -> Machine | None:
@@ -183,5 +185,6 @@ def _machine(header: dict[str, Any]) -> Machine | None:
 
 def _operator(row: dict[str, Any], machine: Machine | None) -> Operator:
     knobs = tuple(Knob(name, kind, tuple(tuple(o) for o in options)) for name, kind, options in row["knobs"])
-    plain = {name: value for name, value in row.items() if name not in ("knobs", "start")}
-    return Operator(**plain, sketches=(Sketch(knobs),), start=(Configuration(0, tuple(row["start"])),), machine=machine)
+    sketch = Sketch(knobs, structures=tuple(row.get("structures", STRUCTURES)))
+    plain = {name: value for name, value in row.items() if name not in ("knobs", "structures", "start")}
+    return Operator(**plain, sketches=(sketch,), start=(Configuration(0, tuple(row["start"])),), machine=machine)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, attribute, joins_channels, replace_nodes, set_attributes, told, uses
+from workers.networks.graph import (
+    Weights,
+    attribute,
+    has_convolutions,
+    joins_channels,
+    replace_nodes,
+    set_attributes,
+    told,
+    uses,
+)
 from workers.networks.inspect import opset
 
 WIDE, NARROW = 16, 8
@@ -39,15 +48,16 @@ def pad_channels(model: ModelProto) -> str | None:
     1,000 channels reaches two thirds of the speed of one with 1,008. Of a ShuffleNet V2, which has 58, 116 and 232, products
     come to twice their speed, and depthwise convolutions to five times.
     """
-    if opset(model) < 10:  # a Slice has attributes in place of inputs
+    if opset(model) < 10 or not has_convolutions(model):  # a Slice had attributes in place of inputs
         return None
     graph, weights = model.graph, Weights(model.graph)
     picks: dict[str, NodeProto] = {}
+    widened: dict[_Widening, str] = {}
     padded = 0
     for group in _groups(model, weights):
-        if extra := group.extra(weights):
+        if widenings := group.widenings(weights):
             picks |= group.picks(weights)
-            group.pad(weights, extra)
+            group.pad(weights, widenings, widened)
             padded += len(group.makers)
     if padded:
         nodes = ((node, *(picks[name] for name in node.output if name in picks)) for node in graph.node)
@@ -67,6 +77,10 @@ def more(channels: int) -> int:
     return narrow if narrow <= channels * MORE[NARROW] else 0
 
 
+_Widening = tuple[str, int, int, float]
+"""A constant's name, its axis of channels, how many more it gets there and which value they have."""
+
+
 @dataclass
 class _Group:
     """Tensors of the same channels: convolutions are their `makers`, others `pass` them on, and `sum` them up."""
@@ -79,29 +93,34 @@ class _Group:
     fixed: bool = False
     """Whether one of the others has to."""
 
-    def extra(self, weights: Weights) -> int:
-        """How many channels are to be added; none where they cannot be."""
+    def widenings(self, weights: Weights) -> list[tuple[NodeProto, int, _Widening]]:
+        """What is to be widened for whole vectors, of each operator and by the place among its inputs; nothing where something
+        cannot be."""
         filters = [weights.shape(maker.input[1]) for maker in self.makers]
         if self.fixed or not filters or len({(shape[0], len(shape)) for shape in filters}) > 1:
-            return 0
-        extra = more(filters[0][0])
-        for node in self.passing:
-            constants = [weights.shape(name) for name in node.input if name in weights]
-            if not _holds(node, constants, filters[0], extra):
-                return 0
-        return extra
-
-    def pad(self, weights: Weights, extra: int) -> None:
-        shape = weights.shape(self.makers[0].input[1])
-        for node in self.summing:
-            _widen(weights, node, 1, 1, extra, 0.0)
+            return []
+        if not (extra := more(filters[0][0])):
+            return []
+        found = [(node, 1, (node.input[1], 1, extra, 0.0)) for node in self.summing]
         for node in (*self.makers, *self.passing):
-            constants = [(place, name) for place, name in enumerate(node.input) if name in weights]
-            for place, name in constants:
-                if node.op_type == "Conv":
-                    _widen(weights, node, place, 0, extra, 0.0)
-                elif node.op_type in ARITHMETIC and (axis := _axis(weights.shape(name), shape)) is not None:
-                    _widen(weights, node, place, axis, extra, 1.0)
+            axes = _axes(node, weights, filters[0], extra)
+            if axes is None:
+                return []
+            neutral = 1.0 if node.op_type in ("Mul", "Div") else 0.0
+            found += [(node, place, (node.input[place], axis, extra, neutral)) for place, axis in axes.items()]
+        return found
+
+    def pad(
+        self,
+        weights: Weights,
+        widenings: Sequence[tuple[NodeProto, int, _Widening]],
+        widened: dict[_Widening, str],
+    ) -> None:
+        """`widened` are the constants that there are of this already: operators that share theirs go on doing so."""
+        for node, place, widening in widenings:
+            if widening not in widened:
+                widened[widening] = _widened(weights, *widening)
+            node.input[place] = widened[widening]
         for node in self.passing:
             if node.op_type == "Conv":
                 channels, width, *_ = weights.shape(node.input[1])
@@ -110,27 +129,32 @@ class _Group:
     def picks(self, weights: Weights) -> Iterator[tuple[str, NodeProto]]:
         """What will take the padding off, by the name of the padded tensor."""
         channels = weights.shape(self.makers[0].input[1])[0]
+        padded = {name: f"{name}__padded" for name in self.picked}
+        for node in (*self.passing, *self.summing):
+            for place, read in enumerate(node.input):
+                node.input[place] = padded.get(read, read)
         for name, maker in self.picked.items():
-            padded = f"{name}__padded"
-            maker.output[0] = padded
-            for node in (*self.passing, *self.summing):
-                for place, read in enumerate(node.input):
-                    if read == name:
-                        node.input[place] = padded
+            maker.output[0] = padded[name]
             bounds = {"from": 0, "to": channels, "axis": 1}
             read = [weights.put(f"{name}__{what}", np.asarray([value], np.int64)) for what, value in bounds.items()]
-            yield padded, helper.make_node("Slice", [padded, *read], [name])
+            yield padded[name], helper.make_node("Slice", [padded[name], *read], [name])
 
 
 def _groups(model: ModelProto, weights: Weights) -> list[_Group]:
     graph, counts, alike = model.graph, uses(model), _Alike()
     made = {name: node for node in graph.node for name in node.output}
+    within = Counter(name for node in graph.node for name in node.input)
     readers = defaultdict[str, list[NodeProto]](list)
+    pooled = set[str]()
     for node in graph.node:
-        for name in _computed(node, weights):
+        computed = _computed(node, weights)
+        for name in computed:
             readers[name].append(node)
-            if _passes(node, weights):
+        if _passes(node, weights):
+            for name in computed:
                 alike.join(name, node.output[0])
+            if _pools(node, weights) or pooled.issuperset(computed):
+                pooled.add(node.output[0])
     groups = defaultdict[str, _Group](_Group)
     for name in dict.fromkeys((*made, *readers)):
         group, maker = groups[alike.of(name)], made.get(name)
@@ -140,10 +164,10 @@ def _groups(model: ModelProto, weights: Weights) -> list[_Group]:
         (group.passing if _passes(maker, weights) else group.makers).append(maker)
         group.summing += [node for node in readers[name] if _sums(node, weights)]
         others = [node for node in readers[name] if not (_passes(node, weights) or _sums(node, weights))]
-        outside = counts[name] > sum(list(node.input).count(name) for node in readers[name])
+        outside = counts[name] > within[name]
         if others or outside:
             group.picked[name] = maker
-            group.fixed |= not _pools(maker, weights) and (outside or not all(map(joins_channels, others)))
+            group.fixed |= name not in pooled and (outside or not all(map(joins_channels, others)))
     return list(groups.values())
 
 
@@ -155,7 +179,8 @@ class _Alike:
 
     def of(self, name: str) -> str:
         while name in self._next:
-            name = self._next[name]
+            further = self._next[name]
+            self._next[name] = name = self._next.get(further, further)  # half the way for the next who asks
         return name
 
     def join(self, one: str, other: str) -> None:
@@ -195,15 +220,21 @@ def _pools(node: NodeProto, weights: Weights) -> bool:
     return sorted(axes) in ([2, 3], [-2, -1])
 
 
-def _holds(node: NodeProto, constants: Sequence[Sequence[int]], filters: Sequence[int], extra: int) -> bool:
-    """Whether so many channels can be added where a channelwise operator with constants of these shapes stands."""
+def _axes(node: NodeProto, weights: Weights, filters: Sequence[int], extra: int) -> dict[int, int] | None:
+    """The axis of channels, by their places among the inputs, of the constants that have one, where what makes channels or
+    passes them on is to have so many more; None where it cannot."""
+    constants = {place: weights.shape(name) for place, name in enumerate(node.input) if name in weights}
     if node.op_type == "Conv":
-        return extra % constants[0][1] == 0
+        fits = attribute(node, "group", 1) == 1 or extra % constants[1][1] == 0
+        return dict.fromkeys(constants, 0) if fits else None
     if node.op_type == "ReduceMean":
-        return len(filters) == 4
-    single = (math.prod(shape) == 1 and len(shape) <= len(filters) for shape in constants)
-    by_channel = (_axis(shape, filters) is not None for shape in constants)
-    return node.op_type not in ARITHMETIC or all(map(max, single, by_channel))
+        return {} if len(filters) == 4 else None
+    if node.op_type not in ARITHMETIC:
+        return {}
+    axes = {place: _axis(shape, filters) for place, shape in constants.items()}
+    single = {place for place, shape in constants.items() if math.prod(shape) == 1 and len(shape) <= len(filters)}
+    by_channel = {place: axis for place, axis in axes.items() if axis is not None}
+    return by_channel if single | by_channel.keys() == constants.keys() else None
 
 
 def _sums(node: NodeProto, weights: Weights) -> bool:
@@ -225,8 +256,7 @@ def _axis(shape: Sequence[int], filters: Sequence[int]) -> int | None:
     return 1 - missing if missing in (0, 1) and tuple(shape) == by_channel[missing:] else None
 
 
-def _widen(weights: Weights, node: NodeProto, position: int, axis: int, extra: int, value: float) -> None:
-    name = node.input[position]
+def _widened(weights: Weights, name: str, axis: int, extra: int, value: float) -> str:
     values = weights.get(name)
     room = [(0, extra if place == axis else 0) for place in range(values.ndim)]
-    node.input[position] = weights.put(f"{name}__padded", np.pad(values, room, constant_values=value))
+    return weights.put(f"{name}__padded", np.pad(values, room, constant_values=value))

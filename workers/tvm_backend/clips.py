@@ -8,7 +8,7 @@ import tvm
 from tvm import relax
 from tvm.relax.expr_functor import mutator
 
-from workers.tvm_backend.mutation import Rewriter, constant, is_call
+from workers.tvm_backend.mutation import Rewriter, constant, is_call, static_shape
 
 RECTIFIED, TAKEN_OFF = "relax.nn.relu", "relax.subtract"
 
@@ -24,17 +24,18 @@ class Clip:
 @mutator
 class _Clipper(Rewriter):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
-        call = super().visit_call_(call)
+        shape, call = static_shape(call), super().visit_call_(call)
         bound, left = self._taken_off(call)
         above, value = self._taken_off(self._rectified(left))
         value = self._rectified(value)
-        return call if value is None or bound != above else relax.op.clip(value, 0.0, bound)
+        same = value is not None and bound == above and static_shape(value) == shape  # c may have more axes than x
+        return relax.op.clip(value, 0.0, bound) if same else call
 
     def _taken_off(self, expr: Any) -> tuple[float | None, Any]:
         """Of c - x both; of anything else neither."""
         call = self.bound(expr)
         number = constant(call.args[0], self.bound) if is_call(call, TAKEN_OFF) else None
-        return (None, None) if number is None or number.size > 1 else (float(number.reshape(())), call.args[1])
+        return (None, None) if number is None or number.size != 1 else (float(number.reshape(())), call.args[1])
 
     def _rectified(self, expr: Any) -> Any:
         """Of Relu(x) x; of anything else None."""

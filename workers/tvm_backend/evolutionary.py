@@ -36,7 +36,7 @@ from workers.messages.causes import UNBUILT
 from workers.messages.composition import EVOLVING
 from workers.tvm_backend.hardware import is_gpu
 from workers.tvm_backend.programs import Invalid, Workload, spaces
-from workers.tvm_backend.traces import annotation, read_back
+from workers.tvm_backend.traces import annotation, offered, read_back
 
 MOST = 2**30
 ROUNDS = 4
@@ -198,16 +198,17 @@ class EvolutionaryProposer:
         return False
 
     def _take(self, schedule: Schedule) -> None:
-        configuration = self._configuration(schedule)
+        trace = schedule.trace.simplified(True)
+        configuration = self._configuration(trace)
         if configuration is None or self._history.is_visited(configuration):
             self.counters["unmapped" if configuration is None else "duplicates"] += 1
             return
-        self._made[configuration] = schedule
+        if offered(trace, self._workload.families[configuration.sketch]):  # else what is timed is another program
+            self._made[configuration] = schedule
         self._ready.append(self._new(configuration, "explorer"))
 
-    def _configuration(self, schedule: Schedule) -> Configuration | None:
+    def _configuration(self, trace: Trace) -> Configuration | None:
         """None for a program that no knobs stand for: a number of parallel pieces that the knob does not offer."""
-        trace = schedule.trace.simplified(True)
         place = self._shapes.get(shape_of(trace))
         if place is None:
             return None

@@ -202,7 +202,7 @@ def read_back(trace: Trace, family: Family, asked: tuple[int, ...]) -> tuple[int
     choices = []
     for knob, inst in zip(knobs, instructions, strict=True):
         if annotation(inst):
-            option: tuple[int, ...] = (_offered(knob, int(inst.inputs[1])),)
+            option: tuple[int, ...] = (_within(knob, int(inst.inputs[1])),)
         elif knob.kind == "category":
             choices.append(int(trace.get_decision(inst)))
             continue
@@ -217,11 +217,17 @@ def read_back(trace: Trace, family: Family, asked: tuple[int, ...]) -> tuple[int
     return family.join(asked[0] if asked else 0, tuple(choices))
 
 
-def _offered(knob: Knob, value: int) -> int:
+def offered(trace: Trace, family: Family) -> bool:
+    """Whether a trace that was read back is the one that its choices make: its vectors are among those that there are."""
+    pairs = zip(_own(family), sampling(trace), strict=True)
+    return all((int(inst.inputs[1]),) in knob.options for knob, inst in pairs if annotation(inst))
+
+
+def _within(knob: Knob, value: int) -> int:
     """Of a vector over several rows, as TVM's own search asks for, the widest within one."""
-    offered = [option for (option,) in knob.options]
-    within = [option for option in offered if option <= value]
-    return value if value in offered or knob.name != "vectorize" or not within else max(within)
+    widths = [option for (option,) in knob.options]
+    within = [width for width in widths if width <= value]
+    return value if value in widths or knob.name != "vectorize" or not within else max(within)
 
 
 def _own(family: Family) -> tuple[Knob, ...]:

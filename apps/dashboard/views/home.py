@@ -48,9 +48,12 @@ def home(request: HttpRequest) -> HttpResponse:
         **figures.table(page.object_list),
         "networks": Network.objects.filter(owner=request.user).exists(),  # type: ignore[misc]
     }
-    gone = not (context["rows"] or part)  # the last was deleted elsewhere: another page
-    if request.headers.get("HX-Request") and gone:
-        return HttpResponse(headers={"HX-Refresh": "true"})
+    if request.headers.get("HX-Request"):
+        first, none = request.headers.get("HX-Target") == "welcome", not (context["rows"] or part)
+        if first != none:  # the first was begun elsewhere, or the last deleted: another page
+            return HttpResponse(headers={"HX-Refresh": "true"})
+        if none:
+            return HttpResponse(status=204)
     return render(request, "dashboard/home.html", context)
 
 

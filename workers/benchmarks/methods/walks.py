@@ -41,7 +41,7 @@ class Gain(NamedTuple):
 def widened(sketch: Sketch) -> Sketch:
     """A part of a space with every tiling of its loops. Categories and locations stay: those that were left out are not known
     from the part."""
-    return Sketch(tuple(_widened(knob) if knob.kind == "tile" else knob for knob in sketch.knobs))
+    return replace(sketch, knobs=tuple(_widened(knob) if knob.kind == "tile" else knob for knob in sketch.knobs))
 
 
 def _widened(knob: Knob) -> Knob:
