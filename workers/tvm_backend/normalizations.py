@@ -15,11 +15,10 @@ from tvm import s_tir, tirx
 from tvm.s_tir import Schedule
 from tvm_ffi import structural_walk
 
-from workers.tvm_backend.blocks import KEPT, SUMMED, blocks, extents, has_results_beside
+from workers.tvm_backend.blocks import BY, KEPT, SUMMED, annotated, blocks, extents, has_results_beside
 
 RULE, LEFT = "rows_step_by_step", "None"
 """Values of the annotation by which a block is scheduled: by the rule below, or with another by that."""
-BY = "schedule_rule"
 WIDTHS = (32, 16)
 """Sums of a row that are added up side by side, at most."""
 NARROWEST = 7
@@ -33,15 +32,14 @@ VECTOR = 64
 
 def marked(mod: tvm.IRModule, cores: int) -> tvm.IRModule:
     """With such operators named for the rule below, where there are rows for each of the `cores`."""
-    for variable, function in mod.functions_items():
-        if isinstance(function, tirx.PrimFunc) and (rows := _rows(function)) is not None and rows >= cores:
-            schedule = Schedule(tvm.IRModule({"main": function}))
-            *steps, last = (schedule.get_sblock(block.name_hint) for block in blocks(function))
-            for step in steps:
-                schedule.annotate(step, BY, LEFT)
-            schedule.annotate(last, BY, RULE)
-            mod[variable] = schedule.mod["main"]
-    return mod
+
+    def notes(function: tirx.PrimFunc) -> dict[str, dict[str, str]]:
+        if (rows := _rows(function)) is None or rows < cores:
+            return {}
+        *steps, last = (block.name_hint for block in blocks(function))
+        return {**{step: {BY: LEFT} for step in steps}, last: {BY: RULE}}
+
+    return annotated(mod, notes)
 
 
 def _rows(function: tirx.PrimFunc) -> int | None:

@@ -16,7 +16,7 @@ from tvm import ir, tirx
 from tvm.s_tir import Schedule
 from tvm_ffi import structural_walk
 
-from workers.tvm_backend.blocks import KEPT, SUMMED, blocks
+from workers.tvm_backend.blocks import BY, KEPT, SUMMED, annotated, blocks, extents
 
 RULE = "outer_sum"
 CORES = "outer_sum_cores"
@@ -30,17 +30,14 @@ PIECES = (1, 4)
 
 def marked(mod: tvm.IRModule, cores: int) -> tvm.IRModule:
     """With such sums named for the rule below."""
-    for variable, function in mod.functions_items():
-        if not isinstance(function, tirx.PrimFunc):
-            continue
+
+    def notes(function: tirx.PrimFunc) -> dict[str, dict[str, Any]]:
         sums = [block for block in blocks(function) if block.init is not None]
-        if len(sums) == 1 and _keeps_the_last_axis(sums[0]):
-            schedule = Schedule(tvm.IRModule({"main": function}))
-            block = schedule.get_sblock(sums[0].name_hint)
-            schedule.annotate(block, "schedule_rule", RULE)
-            schedule.annotate(block, CORES, cores)
-            mod[variable] = schedule.mod["main"]
-    return mod
+        if len(sums) != 1 or not _keeps_the_last_axis(sums[0]):
+            return {}
+        return {sums[0].name_hint: {BY: RULE, CORES: cores}}
+
+    return annotated(mod, notes)
 
 
 def _keeps_the_last_axis(block: Any) -> bool:
@@ -49,13 +46,13 @@ def _keeps_the_last_axis(block: Any) -> bool:
     structural_walk(block.body, [(ir.TensorLoad, loads.append)])
     written = {write.source for write in block.writes}
     read = [load for load in loads if load.source not in written]
-    kept, summed = (_of(block.iter_vars, block.iter_vars, kind) for kind in (KEPT, SUMMED))
-    if len(read) != 1 or not kept or _length(summed) == 1:
+    kept = _of(block.iter_vars, block, KEPT)
+    if len(read) != 1 or not kept or math.prod(extents(block, SUMMED)) == 1:
         return False
-    variables = {one.var for one in (*kept, *summed)}
+    variables = {one.var for one in block.iter_vars}
     indices = list(read[0].indices)
     by_element = all(index in variables or isinstance(index, tirx.IntImm) for index in indices)
-    return by_element and indices[-1].same_as(kept[-1].var) and bool(_widths(_extent(kept[-1])))
+    return by_element and indices[-1].same_as(kept[-1].var) and bool(_widths(extents(block, KEPT)[-1]))
 
 
 def _widths(channels: int) -> list[int]:
@@ -78,17 +75,15 @@ def _schedule(schedule: Schedule, block: Any) -> list[Schedule]:
     found = schedule.get(block)
     cores = int(found.annotations[CORES])
     schedule.unannotate(block, CORES)
-    variables = found.iter_vars
-    channels = _extent(_of(variables, variables, KEPT)[-1])
-    length = _length(_of(variables, variables, SUMMED))
+    channels, length = extents(found, KEPT)[-1], math.prod(extents(found, SUMMED))
     ways = [(pieces, width) for pieces in _pieces(length, cores) for width in _widths(channels)]
     ways.sort(key=lambda way: way[0] * (channels // way[1]) < cores)
     return [_scheduled(schedule.copy(), block, *way) for way in ways]
 
 
 def _scheduled(schedule: Schedule, block: Any, pieces: int, width: int) -> Schedule:
-    variables, loops = schedule.get(block).iter_vars, schedule.get_loops(block)
-    kept, summed = (schedule.fuse(*_of(loops, variables, kind)) for kind in (KEPT, SUMMED))
+    loops, found = schedule.get_loops(block), schedule.get(block)
+    kept, summed = (schedule.fuse(*_of(loops, found, kind)) for kind in (KEPT, SUMMED))
     if pieces > 1:
         piece, _ = schedule.split(summed, [pieces, None])
         part = schedule.rfactor(piece, 0)
@@ -106,14 +101,6 @@ def _scheduled(schedule: Schedule, block: Any, pieces: int, width: int) -> Sched
     return schedule
 
 
-def _of(loops: Sequence[Any], variables: Sequence[Any], kind: int) -> list[Any]:
-    """Those of a block's `loops`, one a variable, that run over variables of this kind."""
-    return [loop for loop, variable in zip(loops, variables, strict=True) if variable.iter_type == kind]
-
-
-def _length(summed: Sequence[Any]) -> int:
-    return math.prod(_extent(one) for one in summed)
-
-
-def _extent(variable: Any) -> int:
-    return int(variable.dom.extent)
+def _of(loops: Sequence[Any], block: Any, kind: int) -> list[Any]:
+    """Those of a block's `loops`, one an axis, that run over axes of this kind."""
+    return [loop for loop, axis in zip(loops, block.iter_vars, strict=True) if axis.iter_type == kind]
