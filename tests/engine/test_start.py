@@ -68,19 +68,20 @@ def test_sixteen_registers_hold_twelve_sums() -> None:
 
 
 @pytest.mark.parametrize("columns", [24, 40, 104, 232])
-def test_without_whole_vectors_half_ones_have_registers_too(columns: int) -> None:
-    """Of 24 columns at once sums would lie in memory: 56 x 56 of them over 144 took 280 us, and take 110."""
+def test_columns_that_are_no_whole_vectors_are_taken_in_parts_of_registers(columns: int) -> None:
+    """24 as 16 and 8: 56 x 56 of them over 96 take 36 us, in half vectors 59."""
     for configuration in first_configurations((product(56 * 56, 144, columns),), MACHINE, COUNT):
         rows, across, _ = tiles(product(56 * 56, 144, columns), configuration)
-        assert across[3] == MACHINE.lanes // 2
-        assert 8 <= rows[3] * across[3] // 8 <= MACHINE.registers
+        registers = across[3] // MACHINE.lanes + (across[3] % MACHINE.lanes).bit_count()
+        assert across[3] / (registers * MACHINE.lanes) >= 0.75
+        assert 8 <= rows[3] * registers <= MACHINE.registers
 
 
 @pytest.mark.mutation
-def test_half_vectors_without_registers_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "NARROW", ())
+def test_parts_that_have_no_registers_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "SHORTEST", MACHINE.lanes)
     with pytest.raises(AssertionError):
-        test_without_whole_vectors_half_ones_have_registers_too(24)
+        test_columns_that_are_no_whole_vectors_are_taken_in_parts_of_registers(24)
 
 
 def structured(*knobs: Knob) -> Sketch:
@@ -106,7 +107,7 @@ def test_windows_of_one_channel_are_summed_in_bands_as_they_lie(sketch: Sketch) 
         assert structure == 1
         assert location == INLINED
         assert rows[0] >= 4 * machine.cores / 2
-        assert channels[3] in (8, 16, 32)
+        assert channels[3] in (8, 16, 24, 32)
         assert rows[2] * columns[2] * channels[2] == 1
         assert 4 <= rows[3] * columns[3] * channels[3] // 8 <= 16
 

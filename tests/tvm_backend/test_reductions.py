@@ -34,14 +34,15 @@ def by_rule(one: Compiled) -> list[int]:
     return [place for place, workload in enumerate(one.workloads) if RULE in workload.mod.script()]
 
 
-SIZES = [(58, 14, 6), (16, 13, 2), (32, 30, 6), (24, 14, 6), (116, 7, 4), (64, 1, 0)]
+SIZES = [(16, 13, 2), (32, 30, 6), (24, 14, 6), (64, 1, 0)]
 
 
 @pytest.mark.parametrize(
     ("kind", "channels", "side", "programs"),
     [
         *(("ReduceMean", *size) for size in SIZES),
-        *((kind, *size) for kind in ("ReduceMax", "ReduceSumSquare") for size in SIZES[:2]),
+        *(("ReduceMean", *size) for size in [(58, 14, 9), (116, 7, 6)]),  # padded to 64 and 128
+        *((kind, *size) for kind in ("ReduceMax", "ReduceSumSquare") for size in [(58, 14, 6), (16, 13, 2)]),
     ],
 )
 def test_every_program_comes_to_what_the_reference_does(

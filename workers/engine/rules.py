@@ -34,6 +34,8 @@ WINDOW_SUMS = 8
 """Accumulators to go for in one: all are of other numbers, but neighbours along a row share most of what they read."""
 NARROW = (4, 8)
 """Lanes that there are registers of too, where the machine has wider ones."""
+SHORTEST = 4
+"""Numbers of the last part of a vector, see `tvm_backend.parts`: 20 are 16 and 4. Of fewer most would be a step each."""
 STOCK = {"parallel": 16, "vectorize": 64}
 """What MetaSchedule itself takes, of pieces so many a core; a good first guess."""
 
@@ -89,9 +91,10 @@ class _Tiles:
         self._late = _structured(sketch, choices, LATE)
         self._alone = DIRECT in sketch.structures
         self._vector = self._spatial[-1][:, 3]
-        self._whole = np.ceil(self._vector / machine.lanes)
+        # Registers: whole ones, and of what is left a power of two in each.
+        self._whole = self._vector // machine.lanes + np.bitwise_count(self._vector.astype(int) % machine.lanes)
         self._narrow = (self._vector < machine.lanes) & np.isin(self._vector, NARROW)
-        self._ragged = (self._vector % machine.lanes != 0) & ~self._narrow
+        self._ragged = self._vector % SHORTEST != 0
         self._across = product(self._spatial[:-1], 3)
         self._sums = self._across * self._whole
 
@@ -101,8 +104,6 @@ class _Tiles:
         parallel = product(self._spatial, 0) * np.where(self._late, 1.0, product(self._spatial, 1))
         idle = np.log2(self._whole * self._machine.lanes / self._vector)
         penalty: NDArray[np.float64] = np.where(self._narrow, 2.5, 3.0) * idle + 2.0 * self._ragged
-        # The compiler takes vectors of three or five registers apart, number by number.
-        penalty += 4.0 * (np.log2(self._whole) % 1 != 0)
         penalty += 0.5 * np.maximum(0, np.log2(self._whole / 2))
         return penalty + 2.0 * np.maximum(0, np.log2(4 * self._machine.cores / parallel))
 

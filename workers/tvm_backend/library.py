@@ -15,10 +15,11 @@ from tvm_ffi import structural_walk
 
 from workers.tvm_backend.hardware import is_gpu
 from workers.tvm_backend.importer import Imported
+from workers.tvm_backend.lowering import PIPELINE
 from workers.tvm_backend.operators import Extracted, extract, with_spaces
 from workers.tvm_backend.prepacking import Prepack
 from workers.tvm_backend.programs import COMMON_LEFT, Workload, quickly
-from workers.tvm_backend.unchecked import PIPELINE, marked
+from workers.tvm_backend.unchecked import marked
 
 GRAPH = "relax.backend.use_cuda_graph"
 """A GPU's programs are started together, as a graph that was recorded once: each alone takes some microseconds to start."""

@@ -28,6 +28,7 @@ from workers.tvm_backend.groups import channels_of_a_group, length_of_a_row
 from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
 from workers.tvm_backend.linking import NoLinker, export_library
+from workers.tvm_backend.lowering import PIPELINE
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
 from workers.tvm_backend.traces import Family, Vectors, decided, families, read_back
 
@@ -229,7 +230,7 @@ def _built(schedules: Sequence[Schedule], target: tvm.target.Target) -> tuple[li
         {name: program.with_attr("global_symbol", name) for name, program in zip(names, programs, strict=True)}
     )
     with target, tvm.transform.PassContext(config={"tirx.disable_assert": True, **COMMON_LEFT}):
-        return names, tvm.tirx.build(mod, target=quickly(target))
+        return names, tvm.tirx.build(mod, target=quickly(target), pipeline=PIPELINE)
 
 
 def compile_program(schedule: Schedule, target: tvm.target.Target) -> Callable[..., None]:

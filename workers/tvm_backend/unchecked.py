@@ -10,14 +10,11 @@ from typing import Any
 
 import tvm
 from tvm import relax, tirx
-from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
 from workers.tvm_backend.mutation import is_call
 
 CALL = "relax.call_tir"
 MARK = "tuning.unchecked"
-PIPELINE = "unchecked"
-"""TVM's own, which leaves the checks out of what `marked` marked."""
 
 
 def marked(mod: tvm.IRModule) -> tvm.IRModule:
@@ -63,16 +60,10 @@ class _Made:
 
 
 @tvm.transform.module_pass(opt_level=0, name="SkipMarkedAsserts")
-class _SkipMarkedAsserts:
+class SkipMarkedAsserts:
+    """Leaves the checks out of what `marked` marked."""
+
     def transform_module(self, mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
         marks = {name: function for name, function in mod.functions_items() if MARK in (function.attrs or {})}
         mod.update(tirx.transform.SkipAssert()(tvm.IRModule(marks)))
         return mod
-
-
-def _pipeline() -> tuple[Any, Any, Any]:
-    lowering, host, device = get_tir_pipeline("default")
-    return lowering, lambda: tvm.transform.Sequential([host(), _SkipMarkedAsserts()]), device
-
-
-register_tir_pipeline(PIPELINE, _pipeline)

@@ -1,0 +1,26 @@
+"""From scheduled programs to machine code: TVM's own way, with vectors in parts, and without checks that nobody needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
+
+from workers.tvm_backend.parts import InParts
+from workers.tvm_backend.unchecked import SkipMarkedAsserts
+
+PIPELINE = "tuning"
+"""Its name, as TVM's builds are told."""
+
+
+def _pipeline() -> tuple[Any, Any, Any]:
+    lowering, host, device = get_tir_pipeline("default")
+    return (
+        tvm.transform.Sequential([InParts(), lowering]),
+        lambda: tvm.transform.Sequential([host(), SkipMarkedAsserts()]),
+        device,
+    )
+
+
+register_tir_pipeline(PIPELINE, _pipeline)
