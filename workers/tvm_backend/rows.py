@@ -25,8 +25,8 @@ from workers.tvm_backend.mutation import FUSABLE, static_shape
 
 FEWEST_SUMS = 10
 """In registers: two begin in a cycle and take four, and with eight any delay is one of them all."""
-VECTORS = (1, 2, 4)
-"""Of a tile's rows: the compiler takes three or five apart, number by number."""
+VECTORS = (1, 2, 3, 4)
+"""Of a tile's rows."""
 FEWEST_VECTORS = {16: 2, 32: 1}
 """By registers. With one each product has a load of its own; AVX-512 has that in its instruction, and NEON multiplies by one
 number of a vector."""
