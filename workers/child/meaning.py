@@ -11,8 +11,8 @@ from workers.messages.spec import RunSpec
 
 def meaning(sketches: Sequence[Sketch], spec: RunSpec) -> str:
     """Of an operator with these sketches in a run of `spec`, by what makes programs here; as `Operator` rows tell it."""
-    from workers.tvm_backend import runtime
+    from workers.tvm_backend import lowering, runtime
     from workers.tvm_backend.programs import LEVEL
 
-    version = f"{runtime.versions()['apache-tvm']} at level {LEVEL}"
+    version = f"{runtime.versions()['apache-tvm']} at level {LEVEL}, lowered {lowering.VERSION}"
     return space_of(sketches, spec.target, spec.threads, version)

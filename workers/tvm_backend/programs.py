@@ -29,6 +29,7 @@ from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
 from workers.tvm_backend.linking import NoLinker, export_library
 from workers.tvm_backend.lowering import PIPELINE
+from workers.tvm_backend.repetition import MOST, steps
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
 from workers.tvm_backend.traces import Family, Vectors, decided, families, read_back
 
@@ -101,6 +102,11 @@ class Workload:
         return has_sums_of_sums(self.mod["main"])
 
     @cached_property
+    def steps(self) -> int:
+        """See `repetition.steps`."""
+        return steps(self.mod["main"])
+
+    @cached_property
     def context(self) -> ms.TuneContext:
         """Must outlive the post-processors, which point into it."""
         return _context(self.mod, self.target)
@@ -123,6 +129,8 @@ class Workload:
             raise Invalid(last[:300] or type(error).__name__) from None
         if self.sums_of_sums and repeats_a_sum(schedule.mod["main"]):
             raise Invalid("a sum within another's loops would be added up again and again")
+        if steps(schedule.mod["main"]) > MOST * self.steps:
+            raise Invalid(f"what is needed once would be computed over {MOST} times")
         return schedule
 
     def read_back(self, schedule: Schedule, sketch: int, asked: tuple[int, ...]) -> tuple[int, ...] | None:
