@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faulty:
     from workers.tvm_backend import programs
 
     monkeypatch.setattr(programs, "repeats_a_sum", lambda program: False)
+    monkeypatch.setattr(programs, "MOST", math.inf)
     return Faulty(tmp_path)
 
 
