@@ -12,6 +12,7 @@ from onnx import helper
 
 from tests import zoo
 from tests.tvm_backend.test_configurations import Compiled
+from tests.tvm_backend.test_configurations import compiled as compiled_model
 from tests.zoo import model_of
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
@@ -78,9 +79,7 @@ def test_where_vectors_are_within_rows_it_learns_of_the_program_that_was_timed(t
     from workers.tvm_backend.programs import key_of
 
     nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[0, 1, 3, 2]), helper.make_node("Relu", ["t"], ["y"])]
-    path = tmp_path / "rows.onnx"
-    path.write_bytes(model_of(nodes, {"x": [1, 24, 48, 6]}, {"y": None}, []).SerializeToString())
-    one = Compiled(path)
+    one = compiled_model(model_of(nodes, {"x": [1, 24, 48, 6]}, {"y": None}, []), tmp_path)
     (operator,) = operators(one.extracted, one.workloads, 1e11, 1e10, Machine(cores=2))
     proposer: Any = evolving(one).make_proposer(operator, 0)
     asked = [candidate for _ in range(4) for candidate in proposer.propose(PLAN)]

@@ -91,20 +91,20 @@ class _Tiles:
         self._late = _structured(sketch, choices, LATE)
         self._alone = DIRECT in sketch.structures
         self._vector = self._spatial[-1][:, 3]
-        # Registers: whole ones, and of what is left a power of two in each.
-        self._whole = self._vector // machine.lanes + np.bitwise_count(self._vector.astype(int) % machine.lanes)
+        # Whole ones, and of what is left a power of two in each.
+        self._registers = self._vector // machine.lanes + np.bitwise_count(self._vector.astype(int) % machine.lanes)
         self._narrow = (self._vector < machine.lanes) & np.isin(self._vector, NARROW)
         self._ragged = self._vector % SHORTEST != 0
         self._across = product(self._spatial[:-1], 3)
-        self._sums = self._across * self._whole
+        self._sums = self._across * self._registers
 
     @property
     def shared(self) -> NDArray[np.float64]:
         """Whole vectors, and work for every core."""
         parallel = product(self._spatial, 0) * np.where(self._late, 1.0, product(self._spatial, 1))
-        idle = np.log2(self._whole * self._machine.lanes / self._vector)
+        idle = np.log2(self._registers * self._machine.lanes / self._vector)
         penalty: NDArray[np.float64] = np.where(self._narrow, 2.5, 3.0) * idle + 2.0 * self._ragged
-        penalty += 0.5 * np.maximum(0, np.log2(self._whole / 2))
+        penalty += 0.5 * np.maximum(0, np.log2(self._registers / 2))
         return penalty + 2.0 * np.maximum(0, np.log2(4 * self._machine.cores / parallel))
 
     @property
@@ -125,7 +125,7 @@ class _Tiles:
         inner_reduction = product(reduction, 1)
         block = product(spatial, 2) * product(spatial, 3) * 4.0
         goal = max(SUMS, 0.5 * machine.registers)
-        # Sums that fill no register to its end do not stay in one: more than one a step is a trip to memory each.
+        # What is left of a vector in parts of two and one costs as much as whole vectors, in every row.
         penalty: NDArray[np.float64] = 2.0 * np.log2(self._across) * self._ragged
         # Sums that nothing follows are copied from where they were added, which few of the first parts only delay.
         penalty += 0.3 * self._late * self._alone
@@ -144,7 +144,7 @@ class _Tiles:
         # Accumulators of more than one register tile leave the registers with every step of the outer reduction.
         penalty += 0.5 * np.log2(product(spatial, 2)) * (product(reduction, 0) > 1)
         # Beside the accumulators, a vector of weights for each of theirs across and the input that meets them.
-        held = self._sums + self._whole + 1
+        held = self._sums + self._registers + 1
         penalty += np.abs(np.log2(self._sums / goal)) + (held > machine.registers) * (
             2.0 + 2.0 * np.log2(held / machine.registers)
         )

@@ -23,8 +23,8 @@ from workers.networks.graph import (
 from workers.networks.inspect import opset
 
 WIDE, NARROW = 16, 8
-"""float32 of the widest vectors in use, and of those that nearly every processor has. Sums in a part of a vector do not stay in
-registers."""
+"""float32 of the widest vectors in use, and of those that nearly every processor has. What is left of a vector takes registers
+of its own."""
 MORE = {WIDE: 1 / 8, NARROW: 1 / 3}
 """How many channels may be added, as a share, to come to whole vectors of the kind: 116 become 128, 20 become 24."""
 HARDLY = 1 / 24
