@@ -107,6 +107,8 @@ PADDED: dict[str, Callable[[], ModelProto]] = {
         for mode in ("SAME_UPPER", "SAME_LOWER")
         for added in (0, 1)
     },
+    "Conv of signals": lambda: convolved(1),
+    "Conv of volumes": lambda: convolved(3),
     "ConvTranspose of a size": lambda: one(
         "ConvTranspose", IMAGE, 17, drawn(4, 8, 3, 3), strides=[2, 2], output_shape=[14, 18]
     ),
@@ -343,6 +345,18 @@ def decoded() -> ModelProto:
     ]
     weights = [constant("w", drawn(8, 4, 3, 3)), constant("v", drawn(8, 4, 2, 2)), constant("t", drawn(8, 4, 3, 3))]
     return model_of(nodes, {"x": IMAGE}, {"y": None}, weights)
+
+
+def convolved(axes: int) -> ModelProto:
+    """Of signals, images or volumes."""
+    kernels = [constant(name, drawn(4, 4, *[3] * axes, seed=place)) for place, name in enumerate("wv")]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1] * axes),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "v"], ["d"], pads=[1, 1] * axes),
+        helper.make_node("Add", ["d", "r"], ["y"]),
+    ]
+    return model_of(nodes, {"x": [1, 4, *range(5, 5 + axes)]}, {"y": None}, kernels)
 
 
 SCATTERED: dict[str, Callable[[], ModelProto]] = {

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from tests.networks.forms import drawn
 from tests.zoo import constant, model_of
-from workers.networks.activations import hard_activations_to_clips
+from workers.networks.activations import hard_activations_to_clips, leaky_relus_by_channel
 from workers.networks.rewriting import clips_to_relus
 
 SWISH = helper.make_node("HardSwish", ["c"], ["y"])
@@ -56,3 +57,34 @@ def test_another_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(activations, "_clip", lambda *place: right(*place[:-1], 5.0))
     assert hard_activations_to_clips(model)
     assert not np.allclose(result(model), before, rtol=1e-6, atol=1e-6)
+
+
+LEAKY = helper.make_node("LeakyRelu", ["c"], ["y"], alpha=0.2)
+OF_ONE_SLOPE = helper.make_node("PRelu", ["c", "s"], ["y"])
+
+
+def leaky(node: NodeProto, conv: bool = True, slopes: int = 1) -> ModelProto:
+    model = activated(node, conv)
+    model.graph.initializer.append(constant("s", np.linspace(0.1, 0.9, slopes, dtype=np.float32).reshape(-1, 1, 1)))
+    return model
+
+
+@pytest.mark.parametrize("node", [LEAKY, OF_ONE_SLOPE], ids=["LeakyRelu", "PRelu"])
+def test_one_slope_is_one_for_each_channel(node: NodeProto) -> None:
+    model = leaky(node)
+    before = result(model)
+    assert leaky_relus_by_channel(model) == "1 leaky Relu was given a slope for each channel"
+    last = model.graph.node[-1]
+    assert last.op_type == "PRelu"
+    (slopes,) = (numpy_helper.to_array(one) for one in model.graph.initializer if one.name == last.input[1])
+    assert slopes.shape == (6, 1, 1)
+    np.testing.assert_array_equal(result(model), before)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [lambda: leaky(LEAKY, conv=False), lambda: leaky(OF_ONE_SLOPE, slopes=6)],
+    ids=["without convolutions", "of several slopes"],
+)
+def test_other_leaky_relus_stay(model: Callable[[], ModelProto]) -> None:
+    assert leaky_relus_by_channel(model()) is None

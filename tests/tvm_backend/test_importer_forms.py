@@ -41,8 +41,51 @@ def test_every_form_is_imported_as_what_it_is(name: str, tmp_path: Path) -> None
         found = compiled.run(best, x)
         assert found.shape == wanted.shape
         assert np.abs(found - wanted).max() <= 1e-5 * max(1.0, float(np.abs(wanted).max()))
-    convolved = name.startswith(("Conv", "STFT")) and "Transpose" not in name
-    assert compiled.imported.layout == ("NHWC" if convolved else "none")
+    assert compiled.imported.layout == ("NHWC" if name.startswith(("Conv", "STFT")) else "none")
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_the_channels_of_signals_and_volumes_are_last_too(axes: int, tmp_path: Path) -> None:
+    """What comes in and what goes out is transposed, and nothing between."""
+    compiled = Compiled(written(forms.convolved(axes), tmp_path))
+    assert [task.name.count("transpose") for task in compiled.extracted].count(1) == 2
+    assert len(compiled.extracted) == 4
+
+
+def test_what_convolutions_and_their_normalisations_of_groups_make_is_never_transposed(tmp_path: Path) -> None:
+    compiled = Compiled(written(generator(), tmp_path))
+    large = 16 * 14 * 14
+    moved = [
+        workload
+        for workload in compiled.workloads
+        if workload.flops == 0 and workload.touched >= 2 * 4 * large and not workload.weights
+    ]
+    assert len(moved) <= 3, "what comes in, what goes out, and pixels that are put beside each other"
+
+
+def generator() -> ModelProto:
+    """A convolution, a normalisation of groups as PyTorch writes it, a transposed convolution and a last one."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Reshape", ["c", "rows"], ["g"]),
+        helper.make_node("InstanceNormalization", ["g", "s", "b"], ["n"]),
+        helper.make_node("Reshape", ["n", "image"], ["i"]),
+        helper.make_node("Mul", ["i", "k"], ["m"]),
+        helper.make_node("Relu", ["m"], ["r"]),
+        helper.make_node("ConvTranspose", ["r", "v"], ["u"], strides=[2, 2]),
+        helper.make_node("Relu", ["u"], ["z"]),
+        helper.make_node("Conv", ["z", "w"], ["y"], pads=[1, 1, 1, 1]),
+    ]
+    weights = [
+        constant("w", forms.drawn(16, 16, 3, 3)),
+        constant("v", forms.drawn(16, 16, 2, 2)),
+        constant("k", forms.drawn(16, 1, 1)),
+        constant("rows", np.asarray([1, 4, -1])),
+        constant("image", np.asarray([1, 16, 14, 14])),
+        constant("s", np.ones(4, np.float32)),
+        constant("b", np.zeros(4, np.float32)),
+    ]
+    return model_of(nodes, {"x": [1, 16, 14, 14]}, {"y": None}, weights)
 
 
 def convolutions(**padding: Any) -> ModelProto:

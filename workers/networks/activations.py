@@ -32,6 +32,41 @@ def hard_activations_to_clips(model: ModelProto) -> str | None:
     return told(rewritten, "hard activation was written with Clip", "hard activations were written with Clip")
 
 
+def leaky_relus_by_channel(model: ModelProto) -> str | None:
+    """LeakyRelu, and PRelu of one slope, become PRelu of a slope for each channel in networks with convolutions.
+
+    TVM knows no layout of the first, and computes a tensor of slopes from one: neither was part of a convolution's program.
+    """
+    if opset(model) < 9 or not has_convolutions(model):
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+
+    def sloped(node: NodeProto) -> list[NodeProto]:
+        shape = shapes.get(node.input[0]) if node.op_type in ("LeakyRelu", "PRelu") else None
+        if shape is None or shape.dtype != 1 or len(shape.static or ()) < 3:
+            return []
+        slope = _one_slope(node, weights)
+        if slope is None:
+            return []
+        _, channels, *area = shape.static or ()
+        by_channel = np.full([channels, *[1] * len(area)], slope, np.float32)
+        slopes = weights.put(f"{node.output[0]}__slopes", by_channel)
+        return [helper.make_node("PRelu", [node.input[0], slopes], node.output)]
+
+    rewritten = rewrite(model.graph, sloped)
+    return told(
+        rewritten, "leaky Relu was given a slope for each channel", "leaky Relus were given slopes for each channel"
+    )
+
+
+def _one_slope(node: NodeProto, weights: Weights) -> float | None:
+    """None where there are several, or it is not constant."""
+    if node.op_type == "LeakyRelu":
+        return float(attribute(node, "alpha", 0.01))
+    values = weights.get(node.input[1]) if node.input[1] in weights else None
+    return float(values.item()) if values is not None and values.size == 1 else None
+
+
 def _hard_sigmoid(node: NodeProto, weights: Weights) -> list[NodeProto]:
     (source,), (result,) = node.input, node.output
     slope, offset = attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5)

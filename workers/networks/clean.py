@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto, inliner
 
-from workers.networks.activations import hard_activations_to_clips
+from workers.networks.activations import hard_activations_to_clips, leaky_relus_by_channel
 from workers.networks.branches import chosen_branches
 from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
@@ -18,6 +18,7 @@ from workers.networks.errors import one_line
 from workers.networks.extremes import extremes_within, infinite_extremes
 from workers.networks.folding import batch_norms_to_products, fold_batch_norms, fold_constants
 from workers.networks.graph import operator_types, prune, told
+from workers.networks.group_normalizations import groups_by_channels
 from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
 from workers.networks.names import names_apart, names_back
@@ -57,6 +58,7 @@ from workers.networks.scattering import scattered_by_places
 from workers.networks.shapes import set_static_shapes
 from workers.networks.shuffling import shuffles_with_channels_last
 from workers.networks.transforms import transforms_to_products
+from workers.networks.transposed import transposed_convolutions_to_convolutions
 from workers.networks.unfixed import refuse_unfixed_inputs
 from workers.networks.unmade import refuse_unmade_outputs
 from workers.networks.whole_numbers import whole_numbers_as_others
@@ -91,6 +93,8 @@ PASSES: tuple[Pass, ...] = (
     cut_before_wrapped,
     recurrences_to_steps,
     fold_batch_norms,
+    transposed_convolutions_to_convolutions,
+    groups_by_channels,
     powers_of_one_type,
     batch_norms_to_products,
     sort_topk,
@@ -103,6 +107,7 @@ PASSES: tuple[Pass, ...] = (
     regions_half_a_pixel_off,
     sums_to_additions,
     hard_activations_to_clips,
+    leaky_relus_by_channel,
     clips_to_relus,
     pool_before_concatenation,
     split_convolutions,

@@ -75,7 +75,7 @@ def fold_batch_norms(model: ModelProto) -> str | None:
     """Scales the weights of a convolution by the constant statistics of the BatchNormalization that alone reads it."""
     graph = model.graph
     weights, readers = Weights(graph), uses(model)
-    makers = {node.output[0]: node for node in graph.node if node.op_type == "Conv"}
+    makers = {node.output[0]: node for node in graph.node if _scales_by_channel(node)}
     folded: set[str] = set()
     for node in graph.node:
         conv = makers.get(node.input[0]) if node.op_type == "BatchNormalization" else None
@@ -91,6 +91,10 @@ def fold_batch_norms(model: ModelProto) -> str | None:
         "BatchNormalization was folded into a convolution",
         "BatchNormalizations were folded into convolutions",
     )
+
+
+def _scales_by_channel(node: NodeProto) -> bool:
+    return node.op_type == "Conv" or bool(node.op_type == "ConvTranspose" and attribute(node, "group", 1) == 1)
 
 
 def batch_norms_to_products(model: ModelProto) -> str | None:
@@ -144,9 +148,9 @@ def _fold(norm: NodeProto, conv: NodeProto, weights: Weights) -> None:
     bias = (
         weights.get(conv.input[2]).astype(np.float64) if len(conv.input) > 2 and conv.input[2] else np.zeros_like(mean)
     )
-    kernel_name = weights.put(
-        f"{conv.input[1]}__folded", (kernel * factor.reshape(-1, *[1] * (kernel.ndim - 1))).astype(kernel.dtype)
-    )
+    by_channel = (1, -1) if conv.op_type == "ConvTranspose" else (-1, 1)
+    scaled = kernel * factor.reshape(*by_channel, *[1] * (kernel.ndim - 2))
+    kernel_name = weights.put(f"{conv.input[1]}__folded", scaled.astype(kernel.dtype))
     bias_name = weights.put(f"{norm.output[0]}__bias", ((bias - mean) * factor + shift).astype(kernel.dtype))
     conv.input[:] = [conv.input[0], kernel_name, bias_name]
     conv.output[:] = [norm.output[0]]

@@ -82,7 +82,7 @@ def long_layer_normalizations(model: ModelProto) -> str | None:
         mean, rest, squares, variance, least, deviation, last = (
             f"{result}__{word}" for word in ("mean", "rest", "squares", "variance", "least", "deviation", "normal")
         )
-        axes, given = _along(range(attribute(node, "axis", -1) % rank, rank), result, weights, version)
+        axes, given = along(range(attribute(node, "axis", -1) % rank, rank), result, weights, version)
         epsilon = weights.put(f"{result}__epsilon", np.asarray(attribute(node, "epsilon", 1e-5), np.float64))
         return [
             helper.make_node("ReduceMean", [node.input[0], *axes], [mean], **given),
@@ -103,7 +103,7 @@ def long_layer_normalizations(model: ModelProto) -> str | None:
     )
 
 
-def _along(axes: Sequence[int], result: str, weights: Weights, version: int) -> tuple[list[str], dict[str, Any]]:
+def along(axes: Sequence[int], result: str, weights: Weights, version: int) -> tuple[list[str], dict[str, Any]]:
     """The axes of a reduction as inputs and as attributes, of which an operator set has one."""
     if version < _AXES_BY_INPUT:
         return [], {"axes": [*axes]}
@@ -200,7 +200,7 @@ def lengths_to_quotients(model: ModelProto) -> str | None:
         dtype = helper.tensor_dtype_to_np_dtype(shape.dtype if shape and shape.dtype else TensorProto.FLOAT)
         zero, unit = (weights.put(f"{result}__{word}", np.asarray(n, dtype)) for n, word in enumerate(("zero", "unit")))
         length, none, whole = (f"{result}__{word}" for word in ("length", "none", "whole"))
-        axes, given = _along([attribute(node, "axis", -1)], result, weights, version)
+        axes, given = along([attribute(node, "axis", -1)], result, weights, version)
         return [
             helper.make_node(f"ReduceL{power}", [source, *axes], [length], **given),
             helper.make_node("Equal", [length, zero], [none]),

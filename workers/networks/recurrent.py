@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Array, Weights, attribute, rewrite, told
+from workers.networks.graph import Weights, attribute, rewrite, told
 from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
 from workers.networks.shapes import tensor_shapes
@@ -62,60 +62,70 @@ def _inputs(node: NodeProto) -> list[str]:
 class _Steps:
     """One operator's replacement in `nodes`, with the equations and the order of gates of ONNX's definitions.
 
-    The products with all inputs are one matrix product in front. States are 1 x batch x width all along, as a step of the
-    output is; constants are shared, so that all steps are the same operators to the compiler.
+    The products with all inputs are one matrix product in front. States are directions x batch x width all along: step by step
+    both directions go on side by side, one from the end. Constants are shared, so that all steps are the same operators to the
+    compiler.
     """
 
     def __init__(self, node: NodeProto, weights: Weights, shape: Sequence[int]) -> None:
         self.nodes: list[NodeProto] = []
         self._weights = weights
         self._name = next(name for name in node.output if name)
-        self._source, taken, kept, bias, _, *self._initial, _ = _inputs(node)
+        source, taken, kept, bias, _, *initial, _ = _inputs(node)
         self._activation = attribute(node, "activations", [b"Tanh"])[0].decode().capitalize()  # of an RNN
         self._after_reset = bool(attribute(node, "linear_before_reset", 0))
         following: dict[str, Callable[..., tuple[str, str]]] = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}
-        self._next = following[node.op_type]
-        matrices, recurrent = weights.get(taken), weights.get(kept)
-        self._directions = len(recurrent)
-        self._width = int(recurrent.shape[-1])
-        biases = weights.get(bias) if bias else np.zeros((len(recurrent), 2 * recurrent.shape[1]), recurrent.dtype)
-        self._zeros = self._put(np.zeros((1, shape[1], self._width), recurrent.dtype))
-        self._ends = [self._put([gate * self._width]) for gate in range(_GATES[node.op_type] + 1)]
-        self._one, self._last_axis = self._put([1]), self._put([2])
-        self._steps = shape[0]
-        direction = attribute(node, "direction", b"forward")
-        backwards = {b"forward": [False], b"reverse": [True]}.get(direction, [False, True])
-        found = [
-            self._direction(place, back, matrices[place].T, recurrent[place].T, biases[place])
-            for place, back in enumerate(backwards)
-        ]
-        for result, parts, axis in zip(node.output, zip(*found, strict=True), (1, 0, 0), strict=False):
-            if result:
-                self.nodes.append(helper.make_node("Concat", parts, [result], axis=axis))
-
-    def _direction(self, place: int, back: bool, taken: Array, kept: Array, bias: Array) -> tuple[str, str, str]:
-        """All states in the order of time, steps x 1 x batch x width; the last state; the last cell, where there is one."""
-        own, recurrent = np.split(bias, 2)
+        matrices, recurrent = (weights.get(name).transpose(0, 2, 1) for name in (taken, kept))
+        self._directions, self._width, columns = recurrent.shape
+        self._steps, self._batch = shape[:2]
+        self._backwards = attribute(node, "direction", b"forward") == b"reverse"
+        biases = weights.get(bias) if bias else np.zeros((self._directions, 2 * columns), recurrent.dtype)
+        own, after = np.split(biases, 2, axis=1)
         if not self._after_reset:
-            own, recurrent = own + recurrent, np.zeros_like(recurrent)
-        product = self._emit("Add", self._emit("MatMul", self._source, self._put(taken)), self._put(own))
-        state, cell = (self._split(name, self._directions)[place] if name else self._zeros for name in self._initial)
+            own, after = own + after, np.zeros_like(after)
+        zeros = self._put(np.zeros((self._directions, self._batch, self._width), recurrent.dtype))
+        self._ends = [self._put([gate * self._width]) for gate in range(_GATES[node.op_type] + 1)]
+        self._last_axis = self._put([2])
+        product = self._emit("MatMul", source, self._put(np.concatenate([*matrices], axis=1)))
+        parts = self._parts(self._emit("Add", product, self._put(own.reshape(-1))), columns)
         gated = 2 * self._width  # columns of a GRU's gates; the third product of one waits for them
-        constants = [self._put(one) for one in (kept, kept[:, :gated], kept[:, gated:], recurrent)]
-        parts, made = self._split(product, self._steps), []
-        for part in parts[::-1] if back else parts:
-            state, cell = self._next(part, state, cell, *constants)
+        kinds = (recurrent, recurrent[..., :gated], recurrent[..., gated:], after[:, np.newaxis])
+        constants = [self._put(one if self._directions > 1 else one[0]) for one in kinds]
+        state, cell = (name or zeros for name in initial)
+        made = list[str]()
+        for part in parts:
+            state, cell = following[node.op_type](part, state, cell, *constants)
             made.append(state)
-        whole = self._emit("Concat", *(made[::-1] if back else made), axis=0)
-        return self._emit("Unsqueeze", whole, self._one), state, cell
+        for result, values in zip(node.output, (self._whole(made), state, cell), strict=False):
+            if result:
+                self.nodes.append(helper.make_node("Identity", [values], [result]))
 
-    def _split(self, name: str, count: int) -> list[str]:
-        """A tensor's parts along its first axis, one after the other."""
-        if count == 1:
-            return [name]
-        parts = [f"{self._name}__{len(self.nodes)}_{place}" for place in range(count)]
-        self.nodes.append(helper.make_node("Split", [name, self._put([1] * count)], parts, axis=0))
-        return parts
+    def _parts(self, product: str, columns: int) -> list[str]:
+        """Of steps x batch x the directions' `columns`, what each step reads, directions x batch x columns, in its order."""
+        if self._directions > 1:
+            apart = self._reshaped(product, self._steps, self._batch, self._directions, columns)
+            sides = self._emit("Transpose", apart, perm=[0, 2, 1, 3])
+            product = self._turned(self._reshaped(sides, self._steps * self._directions, self._batch, columns))
+        if self._steps == 1:
+            return [product]
+        parts = [f"{self._name}__{len(self.nodes)}_{place}" for place in range(self._steps)]
+        sizes = self._put([self._directions] * self._steps)
+        self.nodes.append(helper.make_node("Split", [product, sizes], parts, axis=0))
+        return parts[::-1] if self._backwards else parts
+
+    def _whole(self, states: Sequence[str]) -> str:
+        """Those of all steps in the order of time, steps x directions x batch x width."""
+        whole = self._emit("Concat", *(states[::-1] if self._backwards else states), axis=0)
+        ordered = self._turned(whole) if self._directions > 1 else whole
+        return self._reshaped(ordered, self._steps, self._directions, self._batch, self._width)
+
+    def _turned(self, name: str) -> str:
+        """Of the two directions in turns, one step by step, the second from the other end: what is first comes last."""
+        forward, backward = np.arange(0, 2 * self._steps, 2), np.arange(2 * self._steps - 1, 0, -2)
+        return self._emit("Gather", name, self._put(np.stack([forward, backward], axis=1).reshape(-1)), axis=0)
+
+    def _reshaped(self, name: str, *sizes: int) -> str:
+        return self._emit("Reshape", name, self._put([*sizes]))
 
     def _lstm(self, part: str, state: str, cell: str, kept: str, *_: str) -> tuple[str, str]:
         gates = self._emit("Add", part, self._emit("MatMul", state, kept))

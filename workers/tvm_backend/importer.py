@@ -33,7 +33,12 @@ from workers.tvm_backend import (
 )
 from workers.tvm_backend.hardware import is_gpu, vector_lanes
 
-NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"], "relax.nn.conv2d_transpose": ["NCHW", "IOHW"]}
+NHWC = {
+    "relax.nn.conv1d": ["NWC", "WIO"],
+    "relax.nn.conv2d": ["NHWC", "HWIO"],
+    "relax.nn.conv3d": ["NDHWC", "DHWIO"],
+    "relax.nn.conv2d_transpose": ["NCHW", "IOHW"],
+}
 """What is not named here goes along, and TVM has no program for a transposed convolution in NHWC."""
 
 COMPUTING = ("relax.nn.", "relax.image.", "relax.vision.")
