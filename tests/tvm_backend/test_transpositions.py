@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, helper
 
+from tests.networks.forms import drawn
 from tests.tvm_backend.local import cleaned, spec_of, target
 from tests.tvm_backend.test_configurations import compiled_right
 from tests.zoo import constant, model_of
@@ -49,8 +50,8 @@ def extents(model: ModelProto, folder: Path) -> list[int]:
         ((2, 3, 32, 64), ROWS, "before", [3, 2, 64, 32]),
         ((2, 3, 32, 64), ROWS, "behind", [3, 2, 64, 32]),
         ((1, 64, 128, 1), [0, 3, 2, 1], "", [1, 1, 128, 64]),
-        ((2, 3, 64, 10), ROWS, "", None),
-        ((2, 3, 10, 64), ROWS, "", None),
+        ((2, 3, 64, 3), ROWS, "", None),
+        ((2, 3, 3, 64), ROWS, "", None),
         ((2, 32, 48, 64), COLUMNS, "", None),
     ],
     ids=[
@@ -109,3 +110,34 @@ def test_rows_that_are_taken_for_columns_are_noticed(tmp_path: Path, monkeypatch
         test_what_is_read_along_another_axis_than_it_is_written_is_turned_in_tiles(
             (2, 3, 32, 64), ROWS, "", [3, 2, 64, 32], tmp_path
         )
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 21, 64), (2, 3, 44, 21), (1, 2, 42, 40)])
+def test_tiles_are_half_a_vector_to_two_of_them_where_no_vector_divides_an_axis(
+    shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    *others, rows, columns, row, column = extents(turned(shape, ROWS), tmp_path)
+    from tvm.target import Target
+
+    from workers.tvm_backend.hardware import vector_lanes
+
+    lanes = vector_lanes(Target(target()))
+    assert [*others, rows * row, columns * column] == [shape[axis] for axis in ROWS]
+    assert all(lanes // 2 <= side <= 2 * lanes for side in (row, column))
+
+
+def resized(channels: int) -> ModelProto:
+    """What a convolution makes, enlarged, as the network's output."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Resize", ["c", "", "scales"], ["y"], mode="linear"),
+    ]
+    weights = [constant("w", drawn(channels, 4, 1, 1)), constant("scales", np.asarray([1, 1, 2, 2], np.float32))]
+    return model_of(nodes, {"x": [1, 4, 8, 8]}, {"y": None}, weights, 18)
+
+
+@pytest.mark.parametrize(("channels", "apart"), [(16, True), (3, False)])
+def test_a_resized_image_is_transposed_behind_that(channels: int, apart: bool, tmp_path: Path) -> None:
+    """Not one of few channels, of which no vectors are made."""
+    one = compiled_right(resized(channels), tmp_path, seeds=2, tolerance=1e-5)
+    assert any("resize2d" in task.name and "transpose" in task.name for task in one.extracted) is not apart

@@ -29,6 +29,7 @@ _IMPORTING = (
     "permutations.py",
     "prepacking.py",
     "reductions.py",
+    "resizing.py",
     "rows.py",
     "slices.py",
     "transpositions.py",

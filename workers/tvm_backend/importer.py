@@ -26,6 +26,7 @@ from workers.tvm_backend import (
     normalizations,
     permutations,
     reductions,
+    resizing,
     rows,
     slices,
     transpositions,
@@ -159,6 +160,7 @@ def _lower(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         relax.transform.FastMathTransform(),
         *_simplified(),
         slices.Slice(),
+        resizing.Apart(),
         *_fused({**fast_math.LEGALIZED, **concatenation.LEGALIZED, **rows.LEGALIZED}),
         relax.transform.AttachAttrLayoutFreeBuffers(),
     ]

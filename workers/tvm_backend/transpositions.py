@@ -39,12 +39,20 @@ def _tiled(function: tirx.PrimFunc, lanes: int) -> tirx.PrimFunc | None:
     if len(loops) != len(shape) or not all(isinstance(extent, tirx.IntImm) for extent in shape):
         return None
     along, last = _read_along(block), len(shape) - 1
-    if along is None or int(shape[along]) % lanes or int(shape[last]) % lanes:
+    sides = [] if along is None else [_side(int(shape[axis]), lanes) for axis in (along, last)]
+    if along is None or None in sides:
         return None
-    rows, row = schedule.split(loops[along], [None, lanes])
-    columns, column = schedule.split(loops[last], [None, lanes])
+    rows, row = schedule.split(loops[along], [None, sides[0]])
+    columns, column = schedule.split(loops[last], [None, sides[1]])
     schedule.reorder(*loops[:along], *loops[along + 1 : last], rows, columns, row, column)
     return schedule.mod["main"]
+
+
+def _side(extent: int, lanes: int) -> int | None:
+    """Of a tile: a vector, else what divides the extent and is half to two of them; None where nothing does."""
+    if extent % lanes == 0:
+        return lanes
+    return next((side for side in range(2 * lanes, lanes // 2 - 1, -1) if extent % side == 0), None)
 
 
 def _read_along(block: Any) -> int | None:
