@@ -57,6 +57,7 @@ from workers.networks.rewriting import (
 from workers.networks.scattering import scattered_by_places
 from workers.networks.shapes import set_static_shapes
 from workers.networks.shuffling import shuffles_with_channels_last
+from workers.networks.taps import taps_within
 from workers.networks.transforms import transforms_to_products
 from workers.networks.transposed import transposed_convolutions_to_convolutions
 from workers.networks.unfixed import refuse_unfixed_inputs
@@ -95,6 +96,7 @@ PASSES: tuple[Pass, ...] = (
     fold_batch_norms,
     transposed_convolutions_to_convolutions,
     groups_by_channels,
+    taps_within,
     powers_of_one_type,
     batch_norms_to_products,
     sort_topk,
