@@ -11,8 +11,10 @@ import pytest
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from tests.networks.forms import drawn
+from tests.networks.test_clean import failing
 from tests.zoo import constant, model_of
 from workers.networks.activations import hard_activations_to_clips, leaky_relus_by_channel
+from workers.networks.clean import clean
 from workers.networks.rewriting import clips_to_relus
 
 SWISH = helper.make_node("HardSwish", ["c"], ["y"])
@@ -88,3 +90,17 @@ def test_one_slope_is_one_for_each_channel(node: NodeProto) -> None:
 )
 def test_other_leaky_relus_stay(model: Callable[[], ModelProto]) -> None:
     assert leaky_relus_by_channel(model()) is None
+
+
+def test_what_a_leaky_relu_stands_between_is_padded() -> None:
+    """Its slopes are made when channels are as many as they will be."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        helper.make_node("LeakyRelu", ["c"], ["r"], alpha=0.1),
+        helper.make_node("Conv", ["r", "v"], ["y"]),
+    ]
+    weights = [constant("w", drawn(20, 8, 3, 3)), constant("v", drawn(8, 20, 1, 1))]
+    model = model_of(nodes, {"x": [1, 8, 9, 8]}, {"y": None}, weights)
+    result, report = clean(model, {}, failing)
+    assert any("padded to whole vectors" in sentence for sentence in report)
+    assert [one.op_type for one in result.graph.node] == ["Conv", "PRelu", "Conv"]

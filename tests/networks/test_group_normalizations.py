@@ -9,9 +9,10 @@ import pytest
 from onnx import ModelProto, helper
 
 from tests.networks.forms import drawn
-from tests.networks.test_clean import outputs, same
+from tests.networks.test_clean import failing, outputs, same
 from tests.zoo import constant, model_of
 from workers.networks import group_normalizations
+from workers.networks.clean import clean
 from workers.networks.graph import operator_types
 from workers.networks.group_normalizations import groups_by_channels
 
@@ -89,6 +90,33 @@ def watched() -> ModelProto:
     model = normalised("rows")
     model.graph.output.append(helper.make_tensor_value_info("n", 1, None))
     return model
+
+
+def of_a_generator() -> ModelProto:
+    """What is enlarged, and then normalised twice; the rows between are read by both."""
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "w"], ["i"], strides=[2, 2]),
+        helper.make_node("InstanceNormalization", ["i", "s", "b"], ["n"]),
+        helper.make_node("Reshape", ["n", "r"], ["g"]),
+        helper.make_node("InstanceNormalization", ["g", "s", "b"], ["m"]),
+        helper.make_node("Reshape", ["m", "whole"], ["h"]),
+        helper.make_node("InstanceNormalization", ["h", "s", "b"], ["y"]),
+    ]
+    weights = [constant("w", drawn(4, 8, 2, 2)), constant("s", drawn(8, seed=1)), constant("b", drawn(8, seed=2))]
+    weights += [constant("r", np.asarray([2, 8, -1])), constant("whole", np.asarray([2, 8, 10, 14]))]
+    return model_of(nodes, {"x": [2, 4, 5, 7]}, {"y": None}, weights)
+
+
+def test_each_of_a_row_of_them_is_written_once() -> None:
+    model = of_a_generator()
+    before = outputs(deepcopy(model))
+    assert groups_by_channels(model) == "3 normalisations were written by channels"
+    assert same(before, outputs(model))
+    result, report = clean(of_a_generator(), {}, failing)
+    assert same(before, outputs(result))
+    assert {"1 transposed convolution was written as another", "3 normalisations were written by channels"} <= set(
+        report
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, helper
 
 from tests.networks.forms import drawn, one
 from tests.networks.test_clean import outputs, same
@@ -37,6 +37,8 @@ def kinds(model: ModelProto) -> Counter[str]:
         ([7, 6], 6, {}, 3),
         ([7, 7], 6, {}, 9),
         ([9, 5], 4, {"strides": [2, 3]}, 6),
+        ([7, 7], 6, {"strides": [2, 2]}, 9),
+        ([7], 6, {"strides": [2]}, 3),
         ([9], 7, {}, 3),
         ([5, 4, 6], 4, {}, 9),
         ([7, 7], 6, {"pads": [6, 6, 6, 12]}, 9),
@@ -88,6 +90,39 @@ def test_others_stay(model: Any) -> None:
     whole = deepcopy(network)
     assert taps_within(network) is None
     assert network == whole
+
+
+def test_an_even_kernel_without_a_bias_computes_the_same() -> None:
+    model = of([6, 6], [2, 2], 5, 3)
+    del model.graph.node[0].input[2]
+    before = outputs(deepcopy(model))
+    assert taps_within(model) == WRITTEN
+    assert same(before, outputs(model))
+
+
+def of_nothing() -> ModelProto:
+    """Both taps read padding alone."""
+    return of([2], [2], 4, 2)
+
+
+def of_many() -> ModelProto:
+    return of([7, 7], [9, 9], 2, 8)
+
+
+def of_a_computed_bias() -> ModelProto:
+    model = of([7, 7], [3, 3], 6)
+    model.graph.node.insert(0, helper.make_node("Neg", [model.graph.node[0].input[2]], ["negative"]))
+    model.graph.node[1].input[2] = "negative"
+    return model
+
+
+@pytest.mark.parametrize("model", [of_nothing, of_many, of_a_computed_bias])
+def test_what_cannot_be_written_tap_by_tap_is_computed_as_before(model: Any) -> None:
+    network = model()
+    before = outputs(deepcopy(network))
+    taps_within(network)
+    assert kinds(network)["Conv"] == 1
+    assert same(before, outputs(network))
 
 
 def test_whole_numbers_stay_one_product() -> None:

@@ -81,10 +81,18 @@ def test_nothing_is_multiplied_between_pixels(kernel: int, times: float) -> None
 
 
 @pytest.mark.parametrize(
-    "attributes", [{"group": 2}, {"dilations": [2, 1]}, {"auto_pad": "SAME_UPPER"}, {"output_shape": [9, 13]}]
+    "attributes",
+    [
+        {"group": 2},
+        {"dilations": [2, 1]},
+        {"auto_pad": "SAME_UPPER"},
+        {"output_shape": [9, 13]},
+        {"strides": [7, 8]},
+    ],
 )
 def test_others_stay(attributes: dict[str, Any]) -> None:
-    model = of([5, 7], [3, 3], bias=False, strides=[2, 2], **attributes)
+    """The last one's kernel would be filled with six times as many zeros."""
+    model = of([5, 7], [3, 3], bias=False, **{"strides": [2, 2], **attributes})
     assert transposed_convolutions_to_convolutions(model) is None
     assert kinds(model) == {"ConvTranspose": 1}
 

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from tests.networks import forms
 from tests.tvm_backend.local import reference, target
-from tests.tvm_backend.test_configurations import Compiled
+from tests.tvm_backend.test_configurations import Compiled, compiled_right
 from tests.zoo import constant, model_of
 from workers.networks.errors import NetworkError
 from workers.networks.importable import CONVERTED
@@ -50,6 +50,21 @@ def test_the_channels_of_signals_and_volumes_are_last_too(axes: int, tmp_path: P
     compiled = Compiled(written(forms.convolved(axes), tmp_path))
     assert [task.name.count("transpose") for task in compiled.extracted].count(1) == 2
     assert len(compiled.extracted) == 4
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_transposed_convolutions_of_groups_alone_keep_their_channels_first(axes: int, tmp_path: Path) -> None:
+    ones, wide = [1] * axes, [8, 8]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("ConvTranspose", ["c", "v"], ["d"], group=2, strides=[2] * axes),
+        helper.make_node("Conv", ["d", "w"], ["y"]),
+    ]
+    weights = [constant("w", forms.drawn(*wide, *ones)), constant("v", forms.drawn(8, 4, *[3] * axes))]
+    model = model_of(nodes, {"x": [1, 8, *[4] * axes]}, {"y": None}, weights)
+    compiled = compiled_right(model, tmp_path, seeds=1, tolerance=1e-5)
+    assert compiled.imported.layout == "NHWC"
+    assert not compiled.imported.notes
 
 
 def test_what_convolutions_and_their_normalisations_of_groups_make_is_never_transposed(tmp_path: Path) -> None:

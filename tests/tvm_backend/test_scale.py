@@ -25,7 +25,7 @@ def chain(count: int) -> ModelProto:
     for place in range(count):
         weights.append(constant(f"w{place}", np.full((9 + place, 8 + place, 1, 1), 0.01, np.float32)))
         nodes.append(helper.make_node("Conv", [names[place], f"w{place}"], [f"c{place}"]))
-        nodes.append(helper.make_node("LeakyRelu", [f"c{place}"], [names[place + 1]], alpha=(place + 1) / 1000))
+        nodes.append(helper.make_node("Elu", [f"c{place}"], [names[place + 1]], alpha=(place + 1) / 1000))
     return model_of(nodes, {"x": [1, 8, 4, 4]}, {"y": None}, weights)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, rewrite, told
+from workers.networks.graph import Weights, attribute, has_convolutions, operator_types, rewrite, told
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
@@ -37,7 +37,7 @@ def leaky_relus_by_channel(model: ModelProto) -> str | None:
 
     TVM knows no layout of the first, and computes a tensor of slopes from one: neither was part of a convolution's program.
     """
-    if opset(model) < 9 or not has_convolutions(model):
+    if opset(model) < 9 or not has_convolutions(model) or not operator_types(model) & {"LeakyRelu", "PRelu"}:
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
 

@@ -94,8 +94,9 @@ PASSES: tuple[Pass, ...] = (
     cut_before_wrapped,
     recurrences_to_steps,
     fold_batch_norms,
-    transposed_convolutions_to_convolutions,
+    # Before what is enlarged has a Reshape behind it, as a row has that is to be normalised.
     groups_by_channels,
+    transposed_convolutions_to_convolutions,
     taps_within,
     powers_of_one_type,
     batch_norms_to_products,
@@ -109,12 +110,13 @@ PASSES: tuple[Pass, ...] = (
     regions_half_a_pixel_off,
     sums_to_additions,
     hard_activations_to_clips,
-    leaky_relus_by_channel,
     clips_to_relus,
     pool_before_concatenation,
     split_convolutions,
     # What is split has no concatenation behind it that would have to be told of the padding.
     pad_channels,
+    # Whose slopes, of zero channels too, would have to be padded.
+    leaky_relus_by_channel,
     # Once more: a Sum of one term leaves an Identity, and an output of the network may hide two in a row.
     drop_identities,
     fix_reshapes,

@@ -52,6 +52,32 @@ class Weights:
         return unique
 
 
+class Parts:
+    """The operators that are written in place of one, and their constants, named after its result."""
+
+    def __init__(self, result: str, weights: Weights) -> None:
+        self.result = result
+        self._weights = weights
+        self._nodes: list[NodeProto] = []
+
+    def add(self, kind: str, part: str, *inputs: str, **attributes: Any) -> str:
+        """The name of what one makes that is called `part` among them."""
+        name = f"{self.result}__{part}"
+        self._nodes.append(helper.make_node(kind, inputs, [name], **attributes))
+        return name
+
+    def constant(self, part: str, values: Any) -> str:
+        return self._weights.put(f"{self.result}__{part}", np.asarray(values))
+
+    def numbers(self, part: str, values: Iterable[int]) -> str:
+        return self.constant(part, np.asarray([*values], np.int64))
+
+    def all(self) -> list[NodeProto]:
+        """The last one makes the result."""
+        self._nodes[-1].output[0] = self.result
+        return self._nodes
+
+
 def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
     """Value of an attribute, or `default`."""
     for candidate in node.attribute:

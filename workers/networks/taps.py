@@ -1,23 +1,27 @@
 """Convolutions whose kernel lies in the padding for the most part, as those of atrous pyramids (Chen et al. 2017, section 3.3):
-at rate 12 eight of nine taps read four of a feature map's 14 rows or columns, if that.
+at rate 12 eight of nine taps read two of a feature map's 14 rows or columns, if that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto
 
-from workers.networks.graph import Array, Weights, attribute, has_convolutions, rewrite, set_attributes, told
-from workers.networks.shape import TensorShape
+from workers.networks.graph import Array, Parts, Weights, attribute, rewrite, set_attributes, told
+from workers.networks.inspect import opset
+from workers.networks.opsets import OLDEST
 from workers.networks.shapes import tensor_shapes
+from workers.networks.window import window
 
 MOST = 0.7
 """Of a kernel's products with numbers that are there, among all: with fewer each tap is a product of its own."""
+TAPS = 32
+"""Most of them that are written out."""
 
 
 @dataclass(frozen=True)
@@ -55,54 +59,44 @@ class _Axis:
 
 def taps_within(model: ModelProto) -> str | None:
     """Taps that read nothing but padding go, and where most of the others do for most outputs, each is a product of its own."""
-    if not has_convolutions(model):
+    padded = [node for node in model.graph.node if node.op_type == "Conv" and any(attribute(node, "pads", []))]
+    if opset(model) < OLDEST or not padded:
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
 
     def within(node: NodeProto) -> list[NodeProto]:
-        axes = _axes(node, weights, shapes) if node.op_type == "Conv" else None
-        if axes is None or all(axis.taps == 1 for axis in axes):
+        found = window(node, weights, shapes) if node.op_type == "Conv" and any(attribute(node, "pads", [])) else None
+        if found is None:
             return []
+        each = (found.sizes, found.kernel, found.strides, found.rates, found.before, found.behind)
+        axes = [_Axis(*one) for one in zip(*each, strict=True)]
         cut = [axis.cut() for axis in axes]
         left = [axis for axis, _ in cut]
-        if not _split(node, left, weights):
-            fewer = [axis.taps for axis in left] != [axis.taps for axis in axes]
-            return _cut(node, left, [taps for _, taps in cut], weights) if fewer else []
+        split = _split(node, left, weights)
+        if not split and [axis.taps for axis in left] == found.kernel:
+            return []
         values = weights.get(node.input[1])[(slice(None), slice(None), *(taps for _, taps in cut))]
-        return _by_tap(node, left, values, weights)
+        return (_by_tap if split else _cut)(node, left, values, weights)
 
     written = rewrite(model.graph, within)
     return told(written, "convolution was kept out of its padding", "convolutions were kept out of their padding")
-
-
-def _axes(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape]) -> list[_Axis] | None:
-    shape = shapes.get(node.input[0])
-    known = shape is not None and shape.static and node.input[1] in weights
-    if not known or attribute(node, "auto_pad", b"NOTSET") != b"NOTSET":
-        return None
-    sizes, kernel = shape.static[2:], weights.shape(node.input[1])[2:]  # type: ignore[union-attr, index]
-    ones = [1] * len(sizes)
-    strides, rates = attribute(node, "strides", ones), attribute(node, "dilations", ones)
-    pads = attribute(node, "pads", [0] * 2 * len(sizes))
-    each = zip(sizes, kernel, strides, rates, pads[: len(sizes)], pads[len(sizes) :], strict=True)
-    return [_Axis(*one) for one in each]
 
 
 def _split(node: NodeProto, axes: Sequence[_Axis], weights: Weights) -> bool:
     """Not with groups, nor where one product of whole numbers is several times as fast."""
     if attribute(node, "group", 1) != 1 or all(axis.rate == 1 or axis.taps == 1 for axis in axes):
         return False
-    reached = prod(sum(len(axis.reached(tap)) for tap in range(axis.taps)) for axis in axes)
-    if reached > MOST * prod(axis.taps * axis.kept for axis in axes):
+    taps = prod(axis.taps for axis in axes)
+    reached = prod(sum(len(axis.reached(tap)) for tap in range(axis.taps)) for axis in axes) if taps <= TAPS else 0
+    if not 0 < reached <= MOST * taps * prod(axis.kept for axis in axes):
         return False
     values, tensor = weights.get(node.input[1]), weights.tensor(node.input[1])
     return tensor is not None and tensor.data_type == TensorProto.FLOAT and not np.array_equal(values, np.rint(values))
 
 
-def _cut(node: NodeProto, axes: Sequence[_Axis], taps: Sequence[slice], weights: Weights) -> list[NodeProto]:
+def _cut(node: NodeProto, axes: Sequence[_Axis], values: Array, weights: Weights) -> list[NodeProto]:
     copy = NodeProto()
     copy.CopyFrom(node)
-    values = weights.get(node.input[1])[(slice(None), slice(None), *taps)]
     copy.input[1] = weights.put(f"{node.output[0]}__within", values)
     pads = [*(axis.before for axis in axes), *(axis.behind for axis in axes)]
     set_attributes(copy, kernel_shape=[axis.taps for axis in axes], pads=pads)
@@ -111,41 +105,32 @@ def _cut(node: NodeProto, axes: Sequence[_Axis], taps: Sequence[slice], weights:
 
 def _by_tap(node: NodeProto, axes: Sequence[_Axis], values: Array, weights: Weights) -> list[NodeProto]:
     source, _, *bias = (name for name in node.input if name)
-    result, made, parts = node.output[0], list[NodeProto](), list[str]()
-
-    def add(kind: str, part: str, inputs: Sequence[str], **attributes: object) -> str:
-        made.append(helper.make_node(kind, [*inputs], [f"{result}__{part}"], **attributes))
-        return f"{result}__{part}"
-
-    def numbers(word: str, of: Sequence[int]) -> str:
-        return weights.put(f"{result}__{word}", np.asarray(of, np.int64))
-
-    along = numbers("axes", range(2, 2 + len(axes)))
-    steps = numbers("steps", [axis.stride for axis in axes])
+    parts, total = Parts(node.output[0], weights), ""
+    along = parts.numbers("axes", range(2, 2 + len(axes)))
+    steps = parts.numbers("steps", [axis.stride for axis in axes])
     for place in product(*(range(axis.taps) for axis in axes)):
-        reached = [axis.reached(tap) for axis, tap in zip(axes, place, strict=True)]
-        if not all(reached):
+        each = [(axis, tap, axis.reached(tap)) for axis, tap in zip(axes, place, strict=True)]
+        if not all(outputs for _, _, outputs in each):
             continue
         name = "_".join(map(str, place))
-        read, starts, ends = source, list[int](), list[int]()
-        for axis, tap, outputs in zip(axes, place, reached, strict=True):
-            starts.append(axis.stride * outputs[0] + axis.rate * tap - axis.before)
-            ends.append(axis.stride * outputs[-1] + axis.rate * tap - axis.before + 1)
-        if any(end - start < axis.size for axis, start, end in zip(axes, starts, ends, strict=True)):
-            bounds = [numbers(f"starts_{name}", starts), numbers(f"ends_{name}", ends), along, steps]
-            read = add("Slice", f"read_{name}", [source, *bounds])
+        starts, ends = (
+            [axis.stride * outputs[end] + axis.rate * tap - axis.before for axis, tap, outputs in each]
+            for end in (0, -1)
+        )
+        read = source
+        if starts != [0] * len(axes) or ends != [axis.size - 1 for axis in axes] or any(a.stride > 1 for a in axes):
+            bounds = (starts, [end + 1 for end in ends])
+            words = (f"starts_{name}", f"ends_{name}")
+            given = [parts.numbers(word, values) for word, values in zip(words, bounds, strict=True)]
+            read = parts.add("Slice", f"read_{name}", source, *given, along, steps)
         kernel = values[(slice(None), slice(None), *(slice(tap, tap + 1) for tap in place))]
-        part = add("Conv", f"tap_{name}", [read, weights.put(f"{result}__kernel_{name}", kernel)])
-        before = [0, 0, *(outputs[0] for outputs in reached)]
-        behind = [0, 0, *(axis.kept - 1 - outputs[-1] for axis, outputs in zip(axes, reached, strict=True))]
+        part = parts.add("Conv", f"tap_{name}", read, parts.constant(f"kernel_{name}", kernel))
+        before = [0, 0, *(outputs[0] for _, _, outputs in each)]
+        behind = [0, 0, *(axis.kept - 1 - outputs[-1] for axis, _, outputs in each)]
         if any(before + behind):
-            part = add("Pad", f"placed_{name}", [part, numbers(f"pads_{name}", before + behind)])
-        parts.append(part)
-    total = parts[0]
-    for number, part in enumerate(parts[1:]):
-        total = add("Add", f"sum_{number}", [total, part])
+            part = parts.add("Pad", f"placed_{name}", part, parts.numbers(f"pads_{name}", before + behind))
+        total = parts.add("Add", f"sum_{name}", total, part) if total else part
     for name in bias:
         shift = weights.get(name).reshape(1, -1, *[1] * len(axes))
-        add("Add", "shifted", [total, weights.put(f"{result}__bias", shift)])
-    made[-1].output[0] = result
-    return made
+        parts.add("Add", "shifted", total, parts.constant("bias", shift))
+    return parts.all()

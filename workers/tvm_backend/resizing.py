@@ -26,9 +26,12 @@ class Apart:
 class _Apart(Rewriter):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
-        axes, shape = permutation(call), static_shape(call.args[0]) if call.args else None
-        if axes is None or shape is None or shape[-1] < NARROWEST or axes[-1] == len(shape) - 1:
+        axes = permutation(call)
+        if axes is None:
             return call
-        if not is_call(self.bound(call.args[0]), RESIZED):
+        image, shape = self.bound(call.args[0]), static_shape(call.args[0])
+        if not is_call(image, RESIZED) or image.attrs.layout != "NHWC":
+            return call
+        if shape is None or shape[-1] < NARROWEST or axes[-1] == len(shape) - 1:
             return call
         return self.computed(lambda image: topi.transpose(image, axes), "transpose", call.args[0], pattern=OPAQUE)
