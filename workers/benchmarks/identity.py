@@ -31,6 +31,7 @@ _IMPORTING = (
     "reductions.py",
     "resizing.py",
     "rows.py",
+    "serial.py",
     "slices.py",
     "transpositions.py",
     "unchecked.py",

@@ -8,18 +8,19 @@ import tvm
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
 from workers.tvm_backend.parts import InParts
+from workers.tvm_backend.serial import LittleByOne
 from workers.tvm_backend.unchecked import SkipMarkedAsserts
 
 PIPELINE = "tuning"
 """Its name, as TVM's builds are told."""
-VERSION = 2
+VERSION = 3
 """Raised when a schedule becomes another program than before: what it took says nothing any more."""
 
 
 def _pipeline() -> tuple[Any, Any, Any]:
     lowering, host, device = get_tir_pipeline("default")
     return (
-        tvm.transform.Sequential([InParts(), lowering]),
+        tvm.transform.Sequential([LittleByOne(), InParts(), lowering]),
         lambda: tvm.transform.Sequential([host(), SkipMarkedAsserts()]),
         device,
     )
