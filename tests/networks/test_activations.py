@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 from tests.networks.forms import drawn
 from tests.networks.test_clean import failing
 from tests.zoo import constant, model_of
-from workers.networks.activations import hard_activations_to_clips, leaky_relus_by_channel
+from workers.networks.activations import hard_activations_to_clips, leaky_relus_by_channel, prelus_to_leaky_relus
 from workers.networks.clean import clean
 from workers.networks.rewriting import clips_to_relus
 
@@ -62,7 +61,7 @@ def test_another_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 LEAKY = helper.make_node("LeakyRelu", ["c"], ["y"], alpha=0.2)
-OF_ONE_SLOPE = helper.make_node("PRelu", ["c", "s"], ["y"])
+SLOPES = helper.make_node("PRelu", ["c", "s"], ["y"])
 
 
 def leaky(node: NodeProto, conv: bool = True, slopes: int = 1) -> ModelProto:
@@ -71,9 +70,8 @@ def leaky(node: NodeProto, conv: bool = True, slopes: int = 1) -> ModelProto:
     return model
 
 
-@pytest.mark.parametrize("node", [LEAKY, OF_ONE_SLOPE], ids=["LeakyRelu", "PRelu"])
-def test_one_slope_is_one_for_each_channel(node: NodeProto) -> None:
-    model = leaky(node)
+def test_one_slope_is_one_for_each_channel() -> None:
+    model = leaky(LEAKY)
     before = result(model)
     assert leaky_relus_by_channel(model) == "1 leaky Relu was given a slope for each channel"
     last = model.graph.node[-1]
@@ -83,23 +81,28 @@ def test_one_slope_is_one_for_each_channel(node: NodeProto) -> None:
     np.testing.assert_array_equal(result(model), before)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [lambda: leaky(LEAKY, conv=False), lambda: leaky(OF_ONE_SLOPE, slopes=6)],
-    ids=["without convolutions", "of several slopes"],
-)
-def test_other_leaky_relus_stay(model: Callable[[], ModelProto]) -> None:
-    assert leaky_relus_by_channel(model()) is None
+def test_a_prelu_of_one_slope_is_leaky() -> None:
+    model = leaky(SLOPES)
+    before = result(model)
+    assert prelus_to_leaky_relus(model) == "1 PRelu of one slope became a LeakyRelu"
+    np.testing.assert_array_equal(result(model), before)
 
 
-def test_what_a_leaky_relu_stands_between_is_padded() -> None:
+def test_other_leaky_relus_stay() -> None:
+    assert leaky_relus_by_channel(leaky(LEAKY, conv=False)) is None
+    assert leaky_relus_by_channel(leaky(SLOPES)) is None
+    assert prelus_to_leaky_relus(leaky(SLOPES, slopes=6)) is None
+
+
+@pytest.mark.parametrize("kind", ["LeakyRelu", "PRelu"])
+def test_what_a_leaky_relu_stands_between_is_padded(kind: str) -> None:
     """Its slopes are made when channels are as many as they will be."""
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
-        helper.make_node("LeakyRelu", ["c"], ["r"], alpha=0.1),
+        helper.make_node(kind, ["c", "s"][: 1 + (kind == "PRelu")], ["r"]),
         helper.make_node("Conv", ["r", "v"], ["y"]),
     ]
-    weights = [constant("w", drawn(20, 8, 3, 3)), constant("v", drawn(8, 20, 1, 1))]
+    weights = [constant("w", drawn(20, 8, 3, 3)), constant("v", drawn(8, 20, 1, 1)), constant("s", np.float32([0.1]))]
     model = model_of(nodes, {"x": [1, 8, 9, 8]}, {"y": None}, weights)
     result, report = clean(model, {}, failing)
     assert any("padded to whole vectors" in sentence for sentence in report)

@@ -12,8 +12,8 @@ from tests.tvm_backend.local import target
 pytestmark = pytest.mark.tvm
 
 
-def rooted(count: int, rows: int, vectors: bool = True) -> Any:
-    """y = sqrt(x) + x of `rows` of so many numbers, rows in parallel."""
+def rooted(count: int, rows: int, vectors: bool = True, call: str = "sqrt") -> Any:
+    """y = sqrt(x) + x, or another `call`, of `rows` of so many numbers, rows in parallel."""
     target()
     import tvm
     from tvm.script import tirx as T
@@ -27,7 +27,7 @@ def rooted(count: int, rows: int, vectors: bool = True) -> Any:
         f"                i = T.axis.spatial({rows * count}, row * {count} + lane)",
         "                T.reads(x[i])",
         "                T.writes(y[i])",
-        "                y[i] = T.sqrt(x[i]) + x[i]",
+        f"                y[i] = T.{call}(x[i]) + x[i]",
     ]
     return tvm.script.from_source("\n".join(lines), {"T": T})
 
@@ -69,3 +69,40 @@ def test_little_is_done_by_one_core_and_the_same_comes_out(count: int, rows: int
     x, y = tvm.runtime.tensor(values), tvm.runtime.tensor(np.zeros_like(values))
     program(x, y)
     np.testing.assert_allclose(y.numpy(), np.sqrt(values) + values, rtol=1e-6)
+
+
+def test_what_is_told_of_the_loop_stays() -> None:
+    """How far to unroll within: of a configuration's choices."""
+    function = rooted(64, 2)
+    import tvm
+    from tvm import tirx
+    from tvm_ffi import structural_walk
+
+    from workers.tvm_backend.serial import by_one
+
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+    schedule.annotate(schedule.get_loops(schedule.get_sblock("sum"))[0], "pragma_auto_unroll_max_step", 64)
+    loops: list[Any] = []
+    structural_walk(by_one(schedule.mod["main"], 16).body, [(tirx.For, loops.append)])
+    assert any("pragma_auto_unroll_max_step" in loop.annotations for loop in loops)
+
+
+def test_the_c_librarys_functions_are_counted_for_each_number() -> None:
+    from workers.tvm_backend.serial import BY_NUMBER, STORED, instructions
+
+    function = rooted(64, 3, call="sin")
+    assert instructions(function.body, 16) == 3 * 4 * (STORED + 1 + 16 * BY_NUMBER)
+
+
+def test_loops_of_unknown_length_stay_parallel() -> None:
+    target()
+    from tvm import tirx
+    from tvm.tirx import ForKind
+
+    from workers.tvm_backend.serial import instructions
+
+    inner = tirx.Evaluate(0)
+    n = tirx.Var("n", "int64")
+    for kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
+        loop = tirx.For(tirx.Var("i", "int64"), 0, n, kind, inner)
+        assert instructions(loop, 16) == float("inf")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
@@ -32,24 +34,37 @@ def hard_activations_to_clips(model: ModelProto) -> str | None:
     return told(rewritten, "hard activation was written with Clip", "hard activations were written with Clip")
 
 
-def leaky_relus_by_channel(model: ModelProto) -> str | None:
-    """LeakyRelu, and PRelu of one slope, become PRelu of a slope for each channel in networks with convolutions.
+def prelus_to_leaky_relus(model: ModelProto) -> str | None:
+    """Those of one slope, through which the padding of channels passes."""
+    if opset(model) < 9 or "PRelu" not in operator_types(model):
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
 
-    TVM knows no layout of the first, and computes a tensor of slopes from one: neither was part of a convolution's program.
-    """
-    if opset(model) < 9 or not has_convolutions(model) or not operator_types(model) & {"LeakyRelu", "PRelu"}:
+    def leaky(node: NodeProto) -> list[NodeProto]:
+        shape = shapes.get(node.input[0]) if node.op_type == "PRelu" else None
+        one = node.op_type == "PRelu" and node.input[1] in weights and math.prod(weights.shape(node.input[1])) == 1
+        if shape is None or shape.dtype != 1 or not one or len(weights.shape(node.input[1])) > len(shape.dims or ()):
+            return []
+        slope = float(weights.get(node.input[1]).item())
+        return [helper.make_node("LeakyRelu", [node.input[0]], node.output, alpha=slope)]
+
+    rewritten = rewrite(model.graph, leaky)
+    return told(rewritten, "PRelu of one slope became a LeakyRelu", "PRelus of one slope became LeakyRelus")
+
+
+def leaky_relus_by_channel(model: ModelProto) -> str | None:
+    """LeakyRelu becomes PRelu of a slope for each channel in networks with convolutions: TVM knows no layout of the first, and
+    computes a tensor of slopes from one, so that neither was part of a convolution's program."""
+    if opset(model) < 9 or not has_convolutions(model) or "LeakyRelu" not in operator_types(model):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
 
     def sloped(node: NodeProto) -> list[NodeProto]:
-        shape = shapes.get(node.input[0]) if node.op_type in ("LeakyRelu", "PRelu") else None
+        shape = shapes.get(node.input[0]) if node.op_type == "LeakyRelu" else None
         if shape is None or shape.dtype != 1 or len(shape.static or ()) < 3:
             return []
-        slope = _one_slope(node, weights)
-        if slope is None:
-            return []
         _, channels, *area = shape.static or ()
-        by_channel = np.full([channels, *[1] * len(area)], slope, np.float32)
+        by_channel = np.full([channels, *[1] * len(area)], attribute(node, "alpha", 0.01), np.float32)
         slopes = weights.put(f"{node.output[0]}__slopes", by_channel)
         return [helper.make_node("PRelu", [node.input[0], slopes], node.output)]
 
@@ -57,14 +72,6 @@ def leaky_relus_by_channel(model: ModelProto) -> str | None:
     return told(
         rewritten, "leaky Relu was given a slope for each channel", "leaky Relus were given slopes for each channel"
     )
-
-
-def _one_slope(node: NodeProto, weights: Weights) -> float | None:
-    """None where there are several, or it is not constant."""
-    if node.op_type == "LeakyRelu":
-        return float(attribute(node, "alpha", 0.01))
-    values = weights.get(node.input[1]) if node.input[1] in weights else None
-    return float(values.item()) if values is not None and values.size == 1 else None
 
 
 def _hard_sigmoid(node: NodeProto, weights: Weights) -> list[NodeProto]:

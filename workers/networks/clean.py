@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto, inliner
 
-from workers.networks.activations import hard_activations_to_clips, leaky_relus_by_channel
+from workers.networks.activations import hard_activations_to_clips, leaky_relus_by_channel, prelus_to_leaky_relus
 from workers.networks.branches import chosen_branches
 from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
@@ -110,6 +110,7 @@ PASSES: tuple[Pass, ...] = (
     regions_half_a_pixel_off,
     sums_to_additions,
     hard_activations_to_clips,
+    prelus_to_leaky_relus,
     clips_to_relus,
     pool_before_concatenation,
     split_convolutions,

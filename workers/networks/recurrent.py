@@ -29,7 +29,9 @@ def recurrences_to_steps(model: ModelProto) -> str | None:
 
     def stepwise(node: NodeProto) -> list[NodeProto]:
         found = shapes.get(node.input[0]) if node.op_type in ACTIVATIONS else None
-        if found is None or found.static is None or not _plain(node, found.static[0], weights):
+        if found is None or len(found.static or ()) != 3 or not any(node.output):
+            return []
+        if found.static is None or not _plain(node, found.static[0], weights):
             return []
         return _Steps(node, weights, found.static).nodes
 
@@ -45,6 +47,8 @@ def _plain(node: NodeProto, steps: int, weights: Weights) -> bool:
     """Whether the operator can be written out."""
     _, taken, kept, bias, lengths, _, _, peepholes = _inputs(node)
     if steps > STEPS or peepholes or any(name not in weights for name in (taken, kept, bias) if name):
+        return False
+    if len(weights.shape(taken)) != 3 or len(weights.shape(kept)) != 3:
         return False
     if lengths and not (lengths in weights and np.all(weights.get(lengths) == steps)):
         return False
@@ -96,7 +100,8 @@ class _Steps:
         for part in parts:
             state, cell = following[node.op_type](part, state, cell, *constants)
             made.append(state)
-        for result, values in zip(node.output, (self._whole(made), state, cell), strict=False):
+        whole = self._whole(made) if node.output[0] else ""
+        for result, values in zip(node.output, (whole, state, cell), strict=False):
             if result:
                 self.nodes.append(helper.make_node("Identity", [values], [result]))
 

@@ -83,7 +83,8 @@ def taps_within(model: ModelProto) -> str | None:
 
 
 def _split(node: NodeProto, axes: Sequence[_Axis], weights: Weights) -> bool:
-    """Not with groups, nor where one product of whole numbers is several times as fast."""
+    """Where a kernel of TAPS at most has a rate, and MOST of its products at most are with numbers that are there. Not with
+    groups, nor where one product of whole numbers is several times as fast."""
     if attribute(node, "group", 1) != 1 or all(axis.rate == 1 or axis.taps == 1 for axis in axes):
         return False
     taps = prod(axis.taps for axis in axes)

@@ -28,17 +28,18 @@ def window(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape])
     """Of a convolution, transposed or not, of known sizes whose kernel and bias are constants and whose padding is written out;
     None of another, and of numbers that do not fit each other."""
     shape = shapes.get(node.input[0])
-    if shape is None or shape.static is None or any(name not in weights for name in node.input[1:] if name):
+    static = shape.static if shape is not None else None
+    if static is None or len(static) < 3 or any(name not in weights for name in node.input[1:] if name):
         return None
     if attribute(node, "auto_pad", b"NOTSET") != b"NOTSET" or attribute(node, "output_shape") is not None:
         return None
-    batch, _, *sizes = [*shape.static, 0, 0][: max(2, len(shape.static))]
+    batch, _, *sizes = static
     kernel, axes = [*weights.shape(node.input[1])[2:]], len(sizes)
     strides, rates, pads = (
         [*attribute(node, name, [least] * count)]
         for name, least, count in (("strides", 1, axes), ("dilations", 1, axes), ("pads", 0, 2 * axes))
     )
     fits = [axes, axes, axes, 2 * axes] == [len(kernel), len(strides), len(rates), len(pads)]
-    if not sizes or not fits or min(*sizes, *kernel, *strides, *rates) < 1:
+    if not fits or min(*sizes, *kernel, *strides, *rates) < 1:
         return None
     return Window(batch, sizes, kernel, strides, rates, pads[:axes], pads[axes:])

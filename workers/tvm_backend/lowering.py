@@ -1,4 +1,5 @@
-"""From scheduled programs to machine code: TVM's own way, with vectors in parts, and without checks that nobody needs."""
+"""From scheduled programs to machine code: TVM's own way, with vectors in parts, little work by one core, and without checks
+that nobody needs."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from workers.tvm_backend.unchecked import SkipMarkedAsserts
 
 PIPELINE = "tuning"
 """Its name, as TVM's builds are told."""
-VERSION = 3
+VERSION = 4
 """Raised when a schedule becomes another program than before: what it took says nothing any more."""
 
 

@@ -58,4 +58,4 @@ def _part(loop: tirx.For, at: int, length: int) -> tirx.For:
     whole, own = loop.loop_var, ir.Var(loop.loop_var.name, loop.loop_var.ty)
     place = own + (int(loop.min) + at)
     body = structural_map(loop.body, (ir.Var, lambda variable: place if variable.same_as(whole) else variable))
-    return tirx.For(own, 0, length, ForKind.VECTORIZED, body)
+    return tirx.For(own, 0, length, ForKind.VECTORIZED, body, None, loop.annotations)

@@ -9,6 +9,8 @@ from tvm.relax.expr_functor import mutator
 from workers.tvm_backend.mutation import OPAQUE, Rewriter, is_call, permutation, static_shape
 
 RESIZED = "relax.image.resize2d"
+ALONG = frozenset(f"relax.{name}" for name in "nn.relu sigmoid tanh multiply add subtract divide".split())
+"""What is computed of each pixel where it is made."""
 NARROWEST = 8
 """Channels of an image that has them last: fewer are no vector worth it."""
 
@@ -30,6 +32,8 @@ class _Apart(Rewriter):
         if axes is None:
             return call
         image, shape = self.bound(call.args[0]), static_shape(call.args[0])
+        while isinstance(image, relax.Call) and isinstance(image.op, tvm.ir.Op) and image.op.name in ALONG:
+            image = self.bound(image.args[0])
         if not is_call(image, RESIZED) or image.attrs.layout != "NHWC":
             return call
         if shape is None or shape[-1] < NARROWEST or axes[-1] == len(shape) - 1:
