@@ -33,6 +33,14 @@ time.sleep(600)
 """
 
 
+def parent(pid: int) -> int:
+    """0 for that of nobody."""
+    try:
+        return int(stat_of(pid)[1])
+    except OSError:
+        return 0
+
+
 def survives(access: Access | None, *words: str) -> bool:
     """Whether what hid is still there after its tree was ended."""
     with spawn.spawn([sys.executable, "-c", HIDE, *words], access=access, stdout=subprocess.PIPE) as child:
@@ -42,6 +50,7 @@ def survives(access: Access | None, *words: str) -> bool:
             said += os.read(child.stdout.fileno(), 100)
         hidden = int(said)
         assert comes_true(lambda: Path(f"/proc/{hidden}/environ").read_bytes() == b"", 5)
+        assert comes_true(lambda: parent(parent(hidden)) != child.pid, 5), "the one between them is gone"
         if "crash" in words:
             assert comes_true(child.exited, 5)
         assert alive(hidden)
