@@ -96,10 +96,10 @@ def test_vectors_of_a_graphics_card_stay() -> None:
     mod = added(24)
     import tvm
 
-    from workers.tvm_backend.parts import InParts
+    from workers.tvm_backend.lowering import ForProcessors
 
     card = tvm.target.Target({"kind": "cuda", "arch": "sm_80"}, host=tvm.target.Target(target()))
     bound = tvm.tirx.transform.BindTarget(card)(mod)
-    assert vectors(InParts()(bound)["main"]) == [24]
+    assert vectors(ForProcessors()(bound)["main"]) == [24]
     here = tvm.tirx.transform.BindTarget(tvm.target.Target(target()))(mod)
-    assert 24 not in vectors(InParts()(here)["main"])
+    assert 24 not in vectors(ForProcessors()(here)["main"])

@@ -41,9 +41,11 @@ def prelus_to_leaky_relus(model: ModelProto) -> str | None:
     weights, shapes = Weights(model.graph), tensor_shapes(model)
 
     def leaky(node: NodeProto) -> list[NodeProto]:
-        shape = shapes.get(node.input[0]) if node.op_type == "PRelu" else None
-        one = node.op_type == "PRelu" and node.input[1] in weights and math.prod(weights.shape(node.input[1])) == 1
-        if shape is None or shape.dtype != 1 or not one or len(weights.shape(node.input[1])) > len(shape.dims or ()):
+        shape = shapes.get(node.input[0]) if node.op_type == "PRelu" and node.input[1] in weights else None
+        if shape is None or shape.dtype != 1:
+            return []
+        sizes = weights.shape(node.input[1])
+        if math.prod(sizes) != 1 or len(sizes) > len(shape.dims or ()):
             return []
         slope = float(weights.get(node.input[1]).item())
         return [helper.make_node("LeakyRelu", [node.input[0]], node.output, alpha=slope)]

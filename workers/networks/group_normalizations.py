@@ -38,15 +38,14 @@ class _Grouped:
 
 def groups_by_channels(model: ModelProto) -> str | None:
     """Of networks with convolutions: the layout of others keeps such rows together."""
-    kinds = operator_types(model)
-    if opset(model) < OLDEST or not kinds & {BY_GROUP, BY_ROW} or not kinds & {"Conv", "ConvTranspose"}:
+    kinds, version = operator_types(model), opset(model)
+    if version < OLDEST or not kinds & {BY_GROUP, BY_ROW} or not kinds & {"Conv", "ConvTranspose"}:
         return None
     graph, readers, shapes, weights = model.graph, uses(model), tensor_shapes(model), Weights(model.graph)
     makers = {name: node for node in graph.node for name in node.output}
     reading = {name: node for node in graph.node for name in node.input}
     written: dict[str, list[NodeProto]] = {}
     gone: set[str] = set()
-    version = opset(model)
     for node in graph.node:
         found = _grouped(node, makers, reading, readers, shapes)
         if found is not None and (found.source in written or found.source not in gone) and _scaled(found, weights):

@@ -29,11 +29,10 @@ def recurrences_to_steps(model: ModelProto) -> str | None:
 
     def stepwise(node: NodeProto) -> list[NodeProto]:
         found = shapes.get(node.input[0]) if node.op_type in ACTIVATIONS else None
-        if found is None or len(found.static or ()) != 3 or not any(node.output):
+        sizes = (found.static if found is not None else None) or ()
+        if len(sizes) != 3 or not any(node.output) or not _plain(node, sizes[0], weights):
             return []
-        if found.static is None or not _plain(node, found.static[0], weights):
-            return []
-        return _Steps(node, weights, found.static).nodes
+        return _Steps(node, weights, sizes).nodes
 
     written = rewrite(model.graph, stepwise)
     return told(

@@ -59,13 +59,12 @@ class _Axis:
 
 def taps_within(model: ModelProto) -> str | None:
     """Taps that read nothing but padding go, and where most of the others do for most outputs, each is a product of its own."""
-    padded = [node for node in model.graph.node if node.op_type == "Conv" and any(attribute(node, "pads", []))]
-    if opset(model) < OLDEST or not padded:
+    if opset(model) < OLDEST or not any(map(_padded, model.graph.node)):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
 
     def within(node: NodeProto) -> list[NodeProto]:
-        found = window(node, weights, shapes) if node.op_type == "Conv" and any(attribute(node, "pads", [])) else None
+        found = window(node, weights, shapes) if _padded(node) else None
         if found is None:
             return []
         each = (found.sizes, found.kernel, found.strides, found.rates, found.before, found.behind)
@@ -80,6 +79,10 @@ def taps_within(model: ModelProto) -> str | None:
 
     written = rewrite(model.graph, within)
     return told(written, "convolution was kept out of its padding", "convolutions were kept out of their padding")
+
+
+def _padded(node: NodeProto) -> bool:
+    return node.op_type == "Conv" and any(attribute(node, "pads", []))
 
 
 def _split(node: NodeProto, axes: Sequence[_Axis], weights: Weights) -> bool:

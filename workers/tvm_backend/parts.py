@@ -10,31 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import tvm
 from tvm import ir, tirx
 from tvm.tirx import ForKind
 from tvm_ffi import structural_map
-
-from workers.tvm_backend.hardware import is_gpu, vector_lanes
 
 LEAST = 4
 """Numbers of a vector that is taken apart; of fewer nothing is gained."""
 
 
-@tvm.transform.module_pass(opt_level=0, name="VectorsInParts")
-class InParts:
-    """A loop over a vector becomes one over each of its `parts`; for functions that know their target."""
-
-    def transform_module(self, mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
-        for variable, function in mod.functions_items():
-            target = function.attrs.get("target") if isinstance(function, tirx.PrimFunc) else None
-            if target is not None and not is_gpu(target):
-                mod[variable] = in_parts(function, vector_lanes(target))
-        return mod
-
-
 def in_parts(function: tirx.PrimFunc, lanes: int) -> tirx.PrimFunc:
-    """For registers of so many `lanes`."""
+    """A loop over a vector becomes one over each of its `parts`, for registers of so many `lanes`."""
 
     def divided(loop: tirx.For) -> Any:
         length = int(loop.extent) if loop.kind == ForKind.VECTORIZED and isinstance(loop.extent, tirx.IntImm) else 1

@@ -9,12 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tvm
 from tvm import ir, tirx
 from tvm.tirx import ForKind
 from tvm_ffi import structural_map, structural_walk
-
-from workers.tvm_backend.hardware import is_gpu, vector_lanes
 
 LITTLE = 32_000
 """Instructions of a loop that is one core's."""
@@ -30,20 +27,9 @@ LIBRARY = frozenset(
 )
 
 
-@tvm.transform.module_pass(opt_level=0, name="LittleByOneCore")
-class LittleByOne:
-    """A loop that runs in parallel and does no more is one core's; for functions that know their target."""
-
-    def transform_module(self, mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
-        for variable, function in mod.functions_items():
-            target = function.attrs.get("target") if isinstance(function, tirx.PrimFunc) else None
-            if target is not None and not is_gpu(target):
-                mod[variable] = by_one(function, vector_lanes(target))
-        return mod
-
-
 def by_one(function: tirx.PrimFunc, lanes: int) -> tirx.PrimFunc:
-    """For vectors of so many `lanes`. What else is told of a loop, as how far to unroll within, stays."""
+    """A loop that runs in parallel and does no more is one core's, for vectors of so many `lanes`. What else is told of it, as
+    how far to unroll within, stays."""
 
     def alone(loop: tirx.For) -> Any:
         if loop.kind != ForKind.PARALLEL or not instructions(loop, lanes) <= LITTLE:

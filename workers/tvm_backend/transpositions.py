@@ -39,8 +39,10 @@ def _tiled(function: tirx.PrimFunc, lanes: int) -> tirx.PrimFunc | None:
     if len(loops) != len(shape) or not all(isinstance(extent, tirx.IntImm) for extent in shape):
         return None
     along, last = _read_along(block), len(shape) - 1
-    sides = [] if along is None else [_side(int(shape[axis]), lanes) for axis in (along, last)]
-    if along is None or None in sides:
+    if along is None:
+        return None
+    sides = [_side(int(shape[axis]), lanes) for axis in (along, last)]
+    if None in sides:
         return None
     rows, row = schedule.split(loops[along], [None, sides[0]])
     columns, column = schedule.split(loops[last], [None, sides[1]])
