@@ -13,8 +13,9 @@ from tests.networks.test_clean import failing, outputs, same
 from tests.zoo import constant, model_of
 from workers.networks import group_normalizations
 from workers.networks.clean import clean
-from workers.networks.graph import operator_types
+from workers.networks.graph import operator_types, prune
 from workers.networks.group_normalizations import groups_by_channels
+from workers.networks.shapes import tensor_shapes
 
 WRITTEN = "1 normalisation was written by channels"
 
@@ -72,6 +73,77 @@ def test_they_compute_what_they_computed(name: str) -> None:
     before = outputs(deepcopy(model))
     assert groups_by_channels(model) == WRITTEN
     assert not operator_types(model) & {"InstanceNormalization", "GroupNormalization"}
+    assert same(before, outputs(model))
+
+
+def between(kind: str = "Mul", size: tuple[int, ...] = (1,)) -> ModelProto:
+    """Arithmetic of one number between rows and their normalisation, on both sides, as quantised networks have it."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["i"]),
+        helper.make_node("Reshape", ["i", "r"], ["g"]),
+        helper.make_node("Round", ["g"], ["g1"]),
+        helper.make_node(kind, ["g1", "m"], ["g2"]),
+        helper.make_node("InstanceNormalization", ["g2", "s", "b"], ["n"]),
+        helper.make_node("Sub", ["m", "n"], ["n1"]),
+        helper.make_node("Relu", ["n1"], ["n2"]),
+        helper.make_node("Reshape", ["n2", "whole"], ["h"]),
+        helper.make_node("Conv", ["h", "w"], ["y"]),
+    ]
+    weights = [constant("w", 9 * drawn(8, 8, 1, 1)), constant("s", drawn(4, seed=1)), constant("b", drawn(4, seed=2))]
+    weights += [constant("m", np.abs(drawn(*size, seed=3)) + 1), constant("r", np.asarray([0, 4, -1]))]
+    weights += [constant("whole", np.asarray([2, 8, 5, 7]))]
+    return model_of(nodes, {"x": [2, 8, 5, 7]}, {"y": None}, weights)
+
+
+@pytest.mark.parametrize("kind", ["Mul", "Div", "Add"])
+@pytest.mark.parametrize(("size", "shape"), [((1,), (2, 8, 5, 7)), ((1, 1, 1), (2, 8, 5, 7)), ((1, 4, 1), (2, 4, 70))])
+def test_arithmetic_between_rows_and_their_normalisation_is_that_of_the_image(
+    kind: str, size: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    """That of one number is; what is of each row stays with the rows."""
+    model = between(kind, size)
+    before = outputs(deepcopy(model))
+    assert groups_by_channels(model) == WRITTEN
+    assert same(before, outputs(model))
+    prune(model)
+    shapes = tensor_shapes(model)
+    assert {shapes[node.output[0]].static for node in model.graph.node if node.op_type in ("Round", "Relu")} == {shape}
+
+
+@pytest.mark.mutation
+def test_arithmetic_in_another_order_computes_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = between()
+    before = outputs(deepcopy(model))
+    right = group_normalizations._threaded
+    monkeypatch.setattr(
+        group_normalizations, "_threaded", lambda run, order, w: right(run, [*order[-2::-1], order[-1]], w)
+    )
+    groups_by_channels(model)
+    assert not same(before, outputs(model))
+
+
+def test_of_two_normalisations_one_behind_the_other_the_arithmetic_stays_in_order() -> None:
+    """What stands between them may be said to be of both."""
+    names = iter("cdefghj")
+    nodes, name = [helper.make_node("Conv", ["x", "w"], ["i"])], "i"
+    for _ in range(2):
+        for kind, given in (
+            ("Reshape", ["r"]),
+            ("Mul", ["m"]),
+            ("InstanceNormalization", ["s", "b"]),
+        ):
+            nodes.append(helper.make_node(kind, [name, *given], [made := next(names)]))
+            name = made
+    nodes += [
+        helper.make_node("Mul", [name, "m"], ["n"]),
+        helper.make_node("Reshape", ["n", "whole"], ["y"]),
+    ]
+    weights = [constant("w", drawn(8, 8, 1, 1)), constant("s", drawn(4, seed=1)), constant("b", drawn(4, seed=2))]
+    weights += [constant("m", np.float32(3)), constant("r", np.asarray([0, 4, -1]))]
+    weights += [constant("whole", np.asarray([2, 8, 5, 7]))]
+    model = model_of(nodes, {"x": [2, 8, 5, 7]}, {"y": None}, weights)
+    before = outputs(deepcopy(model))
+    groups_by_channels(model)
     assert same(before, outputs(model))
 
 

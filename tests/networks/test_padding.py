@@ -141,6 +141,32 @@ def excited(pool="GlobalAveragePool c > m", attributes=None):
     return network(steps, filters)
 
 
+def modulated(split=True):
+    """What is asked, what is near and gates, of one convolution (Yang et al. 2022), apart by a Split or by Slices."""
+    bounds = {"n0": 0, "n16": 16, "n32": 32, "n35": 35, "along": 1}
+    parts = [("Split a sizes > q c g", {"axis": 1})]
+    if not split:
+        parts = [
+            (f"Slice a n{low} n{high} along > {name}", {})
+            for name, low, high in (("q", 0, 16), ("c", 16, 32), ("g", 32, 35))
+        ]
+    steps = [
+        ("Conv x in b > a", {}),
+        *parts,
+        ("Conv c each > d", {"group": 16, "pads": [1, 1, 1, 1]}),
+        ("ReduceSum g one > h", {}),
+        ("Mul d h > e", {}),
+        ("Mul q e > f", {}),
+        ("Conv f out > y", {}),
+    ]
+    model = network(steps, {"in": (35, 8, 1, 1), "b": (35,), "each": (16, 1, 3, 3), "out": (8, 16, 1, 1)})
+    numbers = {"sizes": [16, 16, 3], "one": [1], **{name: [value] for name, value in bounds.items()}}
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(v, np.int64), name) for name, v in numbers.items()
+    )
+    return model
+
+
 def grouped(channels, groups):
     steps = [
         ("Conv x in > a", {}),
@@ -194,8 +220,10 @@ def shapes(model):
             {"a": (64, 8, 1, 1), "n": (8, 64, 1, 1), "p": (64, 8, 1, 1), "t": (8, 64, 3, 3)},
         ),
         (grouped(20, 5), {"a": (24, 8, 1, 1), "b": (24, 4, 3, 3)}),
+        (modulated(), {"a__padded": (40, 8, 1, 1), "d": (16, 1, 3, 3)}),
+        (modulated(split=False), {"a__padded": (40, 8, 1, 1), "d": (16, 1, 3, 3)}),
     ],
-    ids=["unit", "excited", "grouped"],
+    ids=["unit", "excited", "grouped", "split", "sliced"],
 )
 def test_channels_between_convolutions_are_padded_all_the_way(model, padded):
     """In the groups of a convolution too, of which there are more then."""

@@ -138,9 +138,10 @@ def chain(
     data: list[int], weights: NDArray[Any], levels: float = LEVELS, residual: bool = False, **attributes: Any
 ) -> ModelProto:
     """Clip to -3 .. levels - 3, convolve or multiply, add."""
+    of_places = weights.ndim == len(data) > 2 and weights.shape[1] * attributes.get("group", 1) == data[1]
     nodes, held = clipped("x", "c", 3.0, levels)
     nodes += [
-        helper.make_node("Conv" if weights.ndim == 4 else "MatMul", ["c", "w"], ["s"], **attributes),
+        helper.make_node("Conv" if of_places else "MatMul", ["c", "w"], ["s"], **attributes),
         helper.make_node("Add", ["s", "c" if residual else "c_low"], ["y"]),
     ]
     return zoo.model_of(
@@ -165,6 +166,12 @@ CASES: dict[str, Callable[[float], ModelProto]] = {
     ),
     "dilated": lambda levels: chain([1, 8, 12, 12], whole(3, 10, 8, 3, 3), levels, dilations=[2, 3]),
     "of one place": lambda levels: chain([1, 32, 7, 7], whole(4, 33, 32, 1, 1), levels),
+    "of a signal": lambda levels: chain(
+        [2, 6, 31], whole(8, 20, 6, 5), levels, pads=[3, 1], strides=[2], dilations=[3]
+    ),
+    "of a volume": lambda levels: chain(
+        [1, 5, 4, 6, 7], whole(9, 16, 5, 2, 3, 3), levels, pads=[0, 1, 2, 1, 1, 0], strides=[1, 2, 1]
+    ),
     "matrix": lambda levels: chain([5, 24], whole(5, 24, 40), levels),
     "matrices by one": lambda levels: chain([2, 3, 7], whole(6, 7, 12), levels),
 }
@@ -480,6 +487,17 @@ def test_vectors_are_of_whole_instructions(channels: int, some: set[int], tmp_pa
     )
 
 
+def test_convolutions_of_a_signal_in_groups_compute_exactly_the_same(tmp_path: Path) -> None:
+    model = chain([1, 12, 30], whole(0, 12, 1, 5), BYTES, pads=[2, 2], group=12)
+    deep = chain([1, 12, 30], whole(1, 24, 3, 3), BYTES, group=4)
+    for number, network_ in enumerate((model, deep)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        one = compiled(network_, folder)
+        x = given(one)
+        assert np.array_equal(one.run(one.drawn(np.random.default_rng(0)), x), reference(network_, x))
+
+
 @pytest.mark.parametrize("mutated", [False, pytest.param(True, marks=pytest.mark.mutation)])
 def test_what_convolutions_in_groups_and_poolings_read_is_kept_short(
     mutated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -643,7 +661,7 @@ def stores_a_product(one: Any, **config: Any) -> float:
 
     data = te.placeholder((1, 56, 56, 64), one.dtype)
     weights = te.placeholder((3, 3, 64 // one.count, 64), "uint32")
-    sums = Convolution((1, 1), (1, 1), (1, 1, 1, 1)).sums(one, 0, data, weights)
+    sums = Convolution(("NHWC", "HWIO"), (1, 1), (1, 1), (1, 1), (1, 1)).sums(one, 0, data, weights)
     mod = tvm.IRModule({"main": te.create_prim_func([data, weights, sums]).with_attr("layout_free_buffers", [1])})
     machine = tvm.target.Target(target())
     workload = Workload.generate(mod, machine)

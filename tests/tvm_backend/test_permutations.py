@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -113,3 +115,84 @@ def test_a_shuffle_of_channels_costs_no_transposition(tmp_path: Path) -> None:
     x = drawn_input(one.shape)
     found = one.run(one.drawn(np.random.default_rng(0)), x)
     np.testing.assert_allclose(found, reference(path, x), rtol=1e-4, atol=1e-5)
+
+
+def residual(second: str = "Add", length: int = 9) -> ModelProto:
+    """A signal of this length that is enlarged, and to which a convolution of it is added, times a number by channel."""
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "up"], ["u"], strides=[4]),
+        helper.make_node("LeakyRelu", ["u"], ["l"], alpha=0.1),
+        helper.make_node("Conv", ["l", "w1"], ["c"], pads=[1, 1]),
+        helper.make_node(second, ["u", "c"], ["a"]),
+        helper.make_node("Mul", ["a", "by_channel"], ["m"]),
+        helper.make_node("Concat", ["u", "m"], ["j"], axis=1),
+        helper.make_node("Conv", ["j", "w2"], ["d"], pads=[1, 1]),
+        helper.make_node("Add", ["d", "half"], ["e"]),
+        helper.make_node("Conv", ["e", "w1"], ["y"]),
+    ]
+    weights = [
+        constant("up", drawn(6, 16, 4)),
+        constant("w1", drawn(16, 16, 3, seed=1)),
+        constant("w2", drawn(16, 32, 3, seed=2)),
+        constant("by_channel", drawn(1, 16, 1, seed=3)),
+        constant("half", np.float32(0.5)),
+    ]
+    return model_of(nodes, {"x": [1, 6, length]}, {"y": None}, weights, opset=17)
+
+
+@pytest.mark.parametrize("second", ["Add", "Sub"])
+def test_what_is_enlarged_keeps_its_channels_last(second: str, tmp_path: Path) -> None:
+    from workers.tvm_backend.importer import calls
+
+    path = tmp_path / "network.onnx"
+    path.write_bytes(residual(second).SerializeToString())
+    one = Compiled(path)
+    assert sum(name.count("transpose") for name in calls(one.imported.mod)) == 2, "the input's and the output's"
+    x = drawn_input(one.shape)
+    for best in ({}, one.drawn(np.random.default_rng(0))):
+        np.testing.assert_allclose(one.run(best, x), reference(path, x), rtol=1e-3, atol=1e-4)
+
+
+def both(change: Callable[..., Any], channels_last: bool = True) -> Any:
+    """What `change` makes of x, whose channels are put second, and of y, or of what is put so too; then they are put last."""
+    target()
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2, 5, 4, 3), "float32"))
+    y = relax.Var("y", relax.TensorType((2, 5, 4, 3) if channels_last else (2, 3, 5, 4), "float32"))
+    with builder.function("main", [x, y]):
+        with builder.dataflow():
+            one = builder.emit(relax.op.permute_dims(x, BACK))
+            other = builder.emit(relax.op.permute_dims(y, BACK)) if channels_last else y
+            found = builder.emit(change(relax.op, one, other))
+            found = builder.emit_output(builder.emit(relax.op.permute_dims(found, [0, 2, 3, 1])))
+        builder.emit_func_output(found)
+    return builder.get()
+
+
+def test_operators_by_number_alone_pass_permutations_on() -> None:
+    """What never had its channels last would be permuted for them."""
+    last = [0, 2, 3, 1]
+    assert left(both(lambda op, one, other: op.power(one, other))) == []
+    assert left(both(lambda op, one, other: op.concat([one, other], 2))) == []
+    assert left(both(lambda op, one, other: op.add(one, other), channels_last=False)) == [BACK, last]
+    assert left(both(lambda op, one, _: op.cumsum(one, 2))) == [BACK, last]
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_constant_that_is_not_permuted_computes_something_else(
+    broken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of so many places that it could be one of places."""
+    from workers.tvm_backend import permutations
+
+    if broken:
+        monkeypatch.setattr(permutations, "math", SimpleNamespace(prod=lambda shape: 1))
+    path = tmp_path / "network.onnx"
+    path.write_bytes(residual(length=4).SerializeToString())
+    one = Compiled(path)
+    x = drawn_input(one.shape)
+    found, wanted = one.run(one.drawn(np.random.default_rng(0)), x), reference(path, x)
+    assert np.allclose(found, wanted, rtol=1e-3, atol=1e-4) is not broken

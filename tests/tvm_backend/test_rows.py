@@ -80,6 +80,24 @@ def pointwise(batch: int = 1, side: int = 14) -> ModelProto:
     return model_of(nodes, {"x": [batch, 8, side, side]}, {"y": None}, weights)
 
 
+def signal() -> ModelProto:
+    """Convolutions of a signal that read one place, the second every other of them, and of a volume of as many places."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["c"]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "w1"], ["d"], strides=[2]),
+        helper.make_node("Reshape", ["d", "sizes"], ["v"]),
+        helper.make_node("Conv", ["v", "w2"], ["y"]),
+    ]
+    weights = [
+        constant("w0", drawn(16, 8, 1)),
+        constant("w1", drawn(32, 16, 1)),
+        constant("w2", drawn(16, 32, 1, 1, 1)),
+    ]
+    weights += [constant("sizes", np.asarray([1, 32, 2, 7, 7]))]
+    return model_of(nodes, {"x": [1, 8, 196]}, {"y": None}, weights)
+
+
 def placed(side: int = 14) -> ModelProto:
     """1 x 1 convolutions to which a constant of each place is added, before ReLU6 and before what is constant in each row."""
     nodes = [
@@ -134,6 +152,7 @@ CASES: dict[str, tuple[Callable[[], ModelProto], int, int]] = {
     "pictures": (pointwise, 3, 0),
     "two pictures": (lambda: pointwise(2), 3, 0),
     "pictures of 19 a side": (lambda: pointwise(1, 19), 2, 0),
+    "signals and a volume": (signal, 3, 0),
     "constants of places": (placed, 2, 0),
     "three pictures of one": (several, 1, 0),
     "tokens": (lambda: attention(1), 2, 0),

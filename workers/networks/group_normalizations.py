@@ -1,19 +1,20 @@
 """Normalisations of groups of channels (Wu and He 2018), and of each alone, by statistics of channels.
 
 As exporters write them, what is normalised together is a row of its own: a convolution's layout does not pass through that, and
-an image with the channels last was transposed twice for each.
+an image with the channels last was transposed twice for each. Where the network is quantised, arithmetic of one number stands
+between the rows and their normalisation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Array, Parts, Weights, attribute, operator_types, replace_nodes, told, uses
+from workers.networks.graph import Array, Parts, Weights, attribute, operator_types, replace_nodes, rewired, told, uses
 from workers.networks.inspect import opset
 from workers.networks.normalizations import along
 from workers.networks.opsets import OLDEST
@@ -21,6 +22,8 @@ from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
 BY_GROUP, BY_ROW = "GroupNormalization", "InstanceNormalization"
+ARITHMETIC = frozenset({"Add", "Clip", "Div", "Mul", "Relu", "Round", "Sub"})
+"""What quantisation is written with."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ def groups_by_channels(model: ModelProto) -> str | None:
     kinds, version = operator_types(model), opset(model)
     if version < OLDEST or not kinds & {BY_GROUP, BY_ROW} or not kinds & {"Conv", "ConvTranspose"}:
         return None
+    if BY_ROW in kinds:
+        _bring_rows_near(model)
     graph, readers, shapes, weights = model.graph, uses(model), tensor_shapes(model), Weights(model.graph)
     makers = {name: node for node in graph.node for name in node.output}
     reading = {name: node for node in graph.node for name in node.input}
@@ -54,6 +59,57 @@ def groups_by_channels(model: ModelProto) -> str | None:
     nodes = (written.get(node.output[0], [] if node.output[0] in gone else [node]) for node in graph.node)
     replace_nodes(graph, [one for made in nodes for one in made])
     return told(len(written), "normalisation was written by channels", "normalisations were written by channels")
+
+
+def _bring_rows_near(model: ModelProto) -> None:
+    """Arithmetic between a normalisation and the Reshapes around it becomes that of the image: before the first of them and
+    behind the second."""
+    graph, readers, weights = model.graph, uses(model), Weights(model.graph)
+    makers = {name: node for node in graph.node for name in node.output}
+    reading = {name: node for node in graph.node for name in node.input}
+
+    def arithmetic(name: str, beside: Mapping[str, NodeProto], behind: bool) -> Iterator[NodeProto]:
+        """What is between this tensor and a Reshape that makes or reads it, which comes last."""
+        while readers[name] == 1 and (node := beside.get(name)) is not None:
+            if node.op_type == "Reshape":
+                yield node
+            if node.op_type not in ARITHMETIC or (read := _of_one_number(node, weights)) is None:
+                return
+            yield node
+            name = node.output[0] if behind else node.input[read]
+
+    written: dict[str, list[NodeProto]] = {}
+    for node in graph.node:
+        for name, beside in ((node.input[0], makers), (node.output[0], reading)) if node.op_type == BY_ROW else ():
+            behind = beside is reading
+            found = [*arithmetic(name, beside, behind)]
+            fresh = written.keys().isdisjoint(one.output[0] for one in found)
+            if len(found) > 1 and found[-1].op_type == "Reshape" and fresh:
+                run = found if behind else found[::-1]
+                written.update((one.output[0], []) for one in run)
+                written[run[0].output[0]] = _threaded(
+                    run, [run[-1], *run[:-1]] if behind else [*run[1:], run[0]], weights
+                )
+    replace_nodes(graph, [one for node in graph.node for one in written.get(node.output[0], [node])])
+
+
+def _of_one_number(node: NodeProto, weights: Weights) -> int | None:
+    """Which of its inputs is no constant, where all others are constants of one number."""
+    read = [place for place, name in enumerate(node.input) if name and name not in weights]
+    numbers = all(prod(weights.shape(name)) == 1 for name in node.input if name in weights)
+    return read[0] if len(read) == 1 and numbers else None
+
+
+def _threaded(run: Sequence[NodeProto], order: Sequence[NodeProto], weights: Weights) -> list[NodeProto]:
+    """What stands in a `run`, one behind the other, in another order between the same tensors."""
+    places = {id(one): 0 if one.op_type == "Reshape" else _of_one_number(one, weights) or 0 for one in run}
+    made, name = list[NodeProto](), run[0].input[places[id(run[0])]]
+    for node, before in zip(order, run, strict=True):
+        inputs = [*node.input]
+        inputs[places[id(node)]] = name
+        name = before.output[0]
+        made.append(rewired(node, inputs, name))
+    return made
 
 
 def _grouped(

@@ -2,7 +2,7 @@
 
 Of the numbers between which TVM's program puts zeros, stride 2 leaves a fourth: it multiplies all of them. Here what lies at
 one place between two pixels (Shi et al. 2016, section 3.2) is a convolution of pixels that are next to each other, the places
-are its channels, and a transposition puts these beside each other.
+are its channels, and a transposition puts these beside each other: with the channels last, whole rows of them.
 """
 
 from __future__ import annotations
@@ -89,20 +89,24 @@ def _convolved(node: NodeProto, batch: int, axes: Sequence[_Axis], weights: Weig
     pads = [*(axis.pads[0] for axis in axes), *(axis.pads[1] for axis in axes)]
     last = parts.add("Conv", "places", source, *given, pads=pads, kernel_shape=[axis.taps for axis in axes])
     if places > 1:
-        apart = [batch, *(axis.stride for axis in axes), channels, *(axis.steps for axis in axes)]
-        beside = [batch, channels, *(axis.stride * axis.steps for axis in axes)]
-        order = [0, count + 1, *(place for n in range(count) for place in (count + 2 + n, 1 + n))]
-        last = parts.add("Reshape", "apart", last, parts.numbers("apart_sizes", apart))
-        last = parts.add("Transpose", "beside", last, perm=order)
+        apart = [batch, *(axis.steps for axis in axes), *(axis.stride for axis in axes), channels]
+        beside = [batch, *(axis.steps * axis.stride for axis in axes), channels]
+        order = [0, *(place for n in range(1, count + 1) for place in (n, n + count)), 2 * count + 1]
+        last = parts.add("Transpose", "last", last, perm=[0, *range(2, count + 2), 1])
+        if count > 1:
+            last = parts.add("Reshape", "apart", last, parts.numbers("apart_sizes", apart))
+            last = parts.add("Transpose", "beside", last, perm=order)
         last = parts.add("Reshape", "whole", last, parts.numbers("whole_sizes", beside))
-    cut = [(n + 2, axis) for n, axis in enumerate(axes) if axis.kept < axis.stride * axis.steps]
+    cut = [(n + 1 + (places == 1), axis) for n, axis in enumerate(axes) if axis.kept < axis.stride * axis.steps]
     if cut:
         bounds = {
             "starts": [axis.start for _, axis in cut],
             "ends": [axis.start + axis.kept for _, axis in cut],
             "axes": [place for place, _ in cut],
         }
-        parts.add("Slice", "cut", last, *(parts.numbers(word, values) for word, values in bounds.items()))
+        last = parts.add("Slice", "cut", last, *(parts.numbers(word, values) for word, values in bounds.items()))
+    if places > 1:
+        parts.add("Transpose", "second", last, perm=[0, count + 1, *range(1, count + 1)])
     return parts.all()
 
 

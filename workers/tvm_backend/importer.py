@@ -33,11 +33,10 @@ from workers.tvm_backend import (
     winograd,
 )
 from workers.tvm_backend.hardware import is_gpu, vector_lanes
+from workers.tvm_backend.integers.sums import LAYOUTS
 
 NHWC = {
-    "relax.nn.conv1d": ["NWC", "WIO"],
-    "relax.nn.conv2d": ["NHWC", "HWIO"],
-    "relax.nn.conv3d": ["NDHWC", "DHWIO"],
+    **{name: list(layouts) for name, layouts in LAYOUTS.items()},
     "relax.nn.conv1d_transpose": ["NCW", "IOW"],
     "relax.nn.conv2d_transpose": ["NCHW", "IOHW"],
     "relax.nn.conv3d_transpose": ["NCDHW", "IODHW"],

@@ -20,7 +20,7 @@ from tvm.s_tir import Schedule
 from workers.tvm_backend import views
 from workers.tvm_backend.blocks import blocks, has_results_beside
 from workers.tvm_backend.hardware import vector_lanes, vector_registers
-from workers.tvm_backend.integers.sums import Convolution
+from workers.tvm_backend.integers.sums import LAYOUTS, Convolution
 from workers.tvm_backend.mutation import FUSABLE, static_shape
 
 FEWEST_SUMS = 10
@@ -65,20 +65,19 @@ def _divisors(number: int) -> int:
     return 2 * sum(number % divisor == 0 for divisor in range(1, root + 1)) - (root * root == number)
 
 
-def _conv2d(call: relax.Call) -> Product | None:
-    """Of 1 x 1 weights, in NHWC."""
-    shape, (data, weights) = static_shape(call), map(static_shape, call.args)
-    if not (shape and data and weights) or weights[:2] != (1, 1):
+def _convolution(call: relax.Call) -> Product | None:
+    """Of weights that read one place, with the channels last."""
+    shape, (data, weights), found = static_shape(call), map(static_shape, call.args), Convolution.of(call)
+    if found is None or not (shape and data and weights) or str(call.attrs.out_layout) != str(call.attrs.data_layout):
         return None
-    if not Convolution.fits(call) or str(call.attrs.out_layout) != str(call.attrs.data_layout):
+    strides = found.strides
+    if math.prod(weights[:-2]) > 1 or any((*found.before, *found.behind)) or found.groups > 1:
         return None
-    convolution = Convolution.of(call)
-    if any(convolution.padding) or convolution.groups > 1:
-        return None
-    down, across = convolution.strides
     reads = (
-        lambda data, along, n, y, x: data[n, y * down, x * across, along],
-        lambda weights, along, out: weights[0, 0, along, out],
+        lambda data, along, n, *at: data[
+            (n, *(place * stride for place, stride in zip(at, strides, strict=True)), along)
+        ],
+        lambda weights, along, out: weights[(*[0] * len(strides), along, out)],
     )
     return math.prod(shape[:-1]), partial(_rowed, 0, shape, *reads)
 
@@ -115,7 +114,7 @@ def _legalized(product: Callable[[relax.Call], Product | None]) -> Callable[[rel
     return legalized
 
 
-LEGALIZED = {"relax.nn.conv2d": _legalized(_conv2d), "relax.matmul": _legalized(_matmul)}
+LEGALIZED = {**dict.fromkeys(LAYOUTS, _legalized(_convolution)), "relax.matmul": _legalized(_matmul)}
 """For `relax.transform.LegalizeOps`, by operator, within a target."""
 
 

@@ -72,7 +72,7 @@ class Found:
                 if GROUPINGS.index(factors.read.grouping) < GROUPINGS.index(had.grouping):
                     self.forms[call.args[0]] = factors.read
         for call in values.values():
-            if (is_in_groups(call) or is_pooling(call)) and call.args[0] not in self.forms:
+            if (in_groups(call) or is_pooling(call)) and call.args[0] not in self.forms:
                 if form := _shortest(call.args[0], span_of):
                     self.forms[call.args[0]] = form
         self._hand_on(values)
@@ -88,9 +88,10 @@ class Found:
                 self.forms.update((part, form) for part in parts if part not in self.forms)
 
 
-def is_in_groups(call: Any) -> bool:
-    """Whether this is a convolution in groups, in NHWC."""
-    return is_call(call, "relax.nn.conv2d") and Convolution.fits(call) and int(call.attrs.groups) > 1
+def in_groups(call: Any) -> Convolution | None:
+    """The convolution in groups that this is, with the channels last."""
+    convolution = Convolution.of(call)
+    return convolution if convolution is not None and convolution.groups > 1 else None
 
 
 def is_pooling(call: Any) -> bool:
@@ -121,8 +122,8 @@ def _shortest(read: Any, span_of: SpanOf) -> Form | None:
 
 def _factors(call: Any, bound: Bound, span_of: SpanOf, among: list[Grouping]) -> Factors | None:
     """Of an operator that is rewritten; else None."""
-    convolution = is_call(call, "relax.nn.conv2d")
-    if not (Convolution.fits(call) if convolution else is_call(call, "relax.matmul")) or is_in_groups(call):
+    convolution = Convolution.of(call)
+    if convolution.groups > 1 if convolution else not is_call(call, "relax.matmul"):
         return None
     span = span_of(call.args[0])
     if span is None or not isinstance(call.args[0], relax.Var) or static_shape(call.args[0]) is None:
@@ -131,7 +132,7 @@ def _factors(call: Any, bound: Bound, span_of: SpanOf, among: list[Grouping]) ->
     # One matrix only: in a batch of them each would have groups of its own.
     if (
         weights is None
-        or weights.ndim != (4 if convolution else 2)
+        or weights.ndim != (2 + len(convolution.strides) if convolution else 2)
         or weights.dtype != np.float32
         or not np.array_equal(weights, np.rint(weights))
     ):

@@ -16,7 +16,7 @@ from tvm.relax.expr_functor import mutator
 
 from workers.tvm_backend.hardware import product_widths, vector_lanes
 from workers.tvm_backend.integers.filtering import Filtered, filtered
-from workers.tvm_backend.integers.finding import Factors, Form, Found, is_in_groups, is_pooling
+from workers.tvm_backend.integers.finding import Factors, Form, Found, in_groups, is_pooling
 from workers.tvm_backend.integers.grouping import GROUPINGS, PAIRS, Grouping
 from workers.tvm_backend.integers.sums import Convolution, matrix_sums
 from workers.tvm_backend.mutation import FUSABLE, OPAQUE, Rewriter, is_call, is_concatenation, static_shape
@@ -105,9 +105,9 @@ class _Rewriter(Rewriter):
         factors = self._products.get(call)
         if kept is not None and factors is not None:
             return self._multiplied(call, factors, kept)
-        if kept is not None and is_in_groups(call) and not isinstance(kept.offset, relax.Var):
-            sums = partial(Convolution.of(call).in_groups, kept.offset)
-            return self.computed(sums, "conv2d", kept.var, self.visit_expr(call.args[1]))
+        if kept is not None and (grouped := in_groups(call)) and not isinstance(kept.offset, relax.Var):
+            sums = partial(grouped.in_groups, kept.offset)
+            return self.computed(sums, grouped.name, kept.var, self.visit_expr(call.args[1]))
         return self._scaled(super().visit_call_(call))
 
     def _multiplied(self, call: relax.Call, factors: Factors, kept: _Kept) -> relax.Expr:
@@ -142,9 +142,8 @@ class _Rewriter(Rewriter):
                 partial(matrix_sums, grouping, 0), f"matmul_{grouping.name}", tiles, _packed(grouping, way.weights)
             )
             return self._emit(way.output.output, schedules.OUTPUT, products)
-        kind, sums = "matmul", matrix_sums
-        if not is_call(call, "relax.matmul"):
-            kind, sums = "conv2d", Convolution.of(call).sums
+        convolution = Convolution.of(call)
+        kind, sums = (convolution.name, convolution.sums) if convolution else ("matmul", matrix_sums)
         blank = 0 if isinstance(offset, relax.Var) else -offset
         found = self._emit(partial(sums, grouping, blank), f"{kind}_{grouping.name}", data, _packed(grouping, weights))
         totals = weights.sum(axis=tuple(range(weights.ndim - 1)), dtype=np.float64)

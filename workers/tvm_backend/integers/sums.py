@@ -11,69 +11,86 @@ from tvm.tirx import all, const, if_then_else
 
 from workers.tvm_backend.integers.grouping import Grouping
 from workers.tvm_backend.integers.instruction import product, total
+from workers.tvm_backend.mutation import is_call
+
+LAYOUTS = {
+    "relax.nn.conv1d": ("NWC", "WIO"),
+    "relax.nn.conv2d": ("NHWC", "HWIO"),
+    "relax.nn.conv3d": ("NDHWC", "DHWIO"),
+}
+"""Of data and weights with the channels last, by TVM's operator."""
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """In NHWC. `padding`: top, left, bottom, right."""
+    """With the channels last. `before` and `behind` are the zeros around each axis."""
 
-    strides: tuple[int, int]
-    dilation: tuple[int, int]
-    padding: tuple[int, int, int, int]
+    layouts: tuple[str, str]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    before: tuple[int, ...]
+    behind: tuple[int, ...]
     groups: int = 1
 
-    @staticmethod
-    def fits(call: Any) -> bool:
-        """Whether a call of TVM's convolution is one of these."""
-        return (str(call.attrs.data_layout), str(call.attrs.kernel_layout)) == ("NHWC", "HWIO")
-
     @classmethod
-    def of(cls, call: Any) -> Convolution:
-        """The one that a call computes."""
-        attributes = call.attrs
-        top, left, bottom, right = (int(n) for n in attributes.padding)
-        strides, dilation = ((int(n), int(m)) for n, m in (attributes.strides, attributes.dilation))
-        return cls(strides, dilation, (top, left, bottom, right), int(attributes.groups))
-
-    def sums(self, grouping: Grouping, blank: int, data: te.Tensor, weights: te.Tensor) -> te.Tensor:
-        """(batch, height, width, channels) of the grouping's type and uint32 (height, width, groups, filters) to int32 sums;
-        `blank` lies around the data."""
-        batch, height, width, channels = (int(n) for n in data.shape)
-        high, wide, groups, filters = (int(n) for n in weights.shape)
-        rows, columns = self._framed(height, width)
-        down, across = self.strides
-        dilated = [step * (size - 1) + 1 for step, size in zip(self.dilation, (high, wide), strict=True)]
-        shape = (batch, (rows - dilated[0]) // down + 1, (columns - dilated[1]) // across + 1, filters)
-        whole = (batch, rows, columns, grouping.count * groups)
-        padded = data
-        if whole != (batch, height, width, channels):
-            padded = _padded(data, whole, self._before, const(blank, data.dtype))
-        r, s, g = (te.reduce_axis((0, n), name) for n, name in ((high, "r"), (wide, "s"), (groups, "g")))
-
-        def products(n: Any, y: Any, x: Any, f: Any) -> Any:
-            place = (n, y * down + r * self.dilation[0], x * across + s * self.dilation[1])
-            return total(product(grouping, _group(grouping, padded, place, g), weights[r, s, g, f]), axis=[r, s, g])
-
-        return te.compute(shape, products, name=f"conv2d_{grouping.name}")
-
-    def in_groups(self, offset: int, data: te.Tensor, weights: te.Tensor) -> te.Tensor:
-        """Whole numbers less an offset (batch, height, width, channels) and float32 (height, width, channels of a group,
-        filters) to float32 sums. Each number is converted once, where the frame is put around it, not once a product."""
-        batch, height, width, channels = (int(n) for n in data.shape)
-        framed = (batch, *self._framed(height, width), channels)
-        real = _padded(data, framed, self._before, const(0.0, "float32"), lambda n: n.astype("float32") + float(offset))
-        return topi.nn.conv(
-            real, weights, list(self.strides), [0] * 4, list(self.dilation), self.groups, "NHWC", "HWIO", "float32"
+    def of(cls, call: Any) -> Convolution | None:
+        """The one that a call computes; None where it is none with the channels last."""
+        layouts = next((found for name, found in LAYOUTS.items() if is_call(call, name)), None)
+        if layouts is None or layouts != (str(call.attrs.data_layout), str(call.attrs.kernel_layout)):
+            return None
+        strides, dilation, padding = (
+            tuple(int(n) for n in numbers) for numbers in (call.attrs.strides, call.attrs.dilation, call.attrs.padding)
         )
-
-    def _framed(self, height: int, width: int) -> tuple[int, int]:
-        top, left, bottom, right = self.padding
-        return height + top + bottom, width + left + right
+        axes = len(strides)
+        return cls(layouts, strides, dilation, padding[:axes], padding[axes:], int(call.attrs.groups))
 
     @property
-    def _before(self) -> tuple[int, int, int, int]:
-        top, left, *_ = self.padding
-        return 0, top, left, 0
+    def name(self) -> str:
+        """As TVM has it."""
+        return f"conv{len(self.strides)}d"
+
+    def sums(self, grouping: Grouping, blank: int, data: te.Tensor, weights: te.Tensor) -> te.Tensor:
+        """(batch, *sizes, channels) of the grouping's type and uint32 (*kernel, groups, filters) to int32 sums; `blank` lies
+        around the data."""
+        batch, *sizes, channels = (int(n) for n in data.shape)
+        *kernel, groups, filters = (int(n) for n in weights.shape)
+        framed = self._framed(sizes)
+        reached = [step * (size - 1) + 1 for step, size in zip(self.dilation, kernel, strict=True)]
+        kept = [(f - r) // stride + 1 for f, r, stride in zip(framed, reached, self.strides, strict=True)]
+        whole = (batch, *framed, grouping.count * groups)
+        padded = data
+        if whole != (batch, *sizes, channels):
+            padded = _padded(data, whole, (0, *self.before, 0), const(blank, data.dtype))
+        *taps, g = (
+            te.reduce_axis((0, n), name)
+            for n, name in zip((*kernel, groups), (*"qrs"[-len(kernel) :], "g"), strict=True)
+        )
+
+        def products(n: Any, *place: Any) -> Any:
+            *at, f = place
+            steps = zip(at, self.strides, taps, self.dilation, strict=True)
+            read = (n, *(p * stride + tap * step for p, stride, tap, step in steps))
+            return total(product(grouping, _group(grouping, padded, read, g), weights[(*taps, g, f)]), axis=[*taps, g])
+
+        return te.compute((batch, *kept, filters), products, name=f"{self.name}_{grouping.name}")
+
+    def in_groups(self, offset: int, data: te.Tensor, weights: te.Tensor) -> te.Tensor:
+        """Whole numbers less an offset (batch, *sizes, channels) and float32 (*kernel, channels of a group, filters) to float32
+        sums. Each number is converted once, where the frame is put around it, not once a product."""
+        batch, *sizes, channels = (int(n) for n in data.shape)
+        framed = (batch, *self._framed(sizes), channels)
+        real = _padded(
+            data, framed, (0, *self.before, 0), const(0.0, "float32"), lambda n: n.astype("float32") + float(offset)
+        )
+        none = [0] * (2 * len(sizes))
+        return topi.nn.conv(
+            real, weights, list(self.strides), none, list(self.dilation), self.groups, *self.layouts, "float32"
+        )
+
+    def _framed(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        return tuple(
+            before + size + behind for before, size, behind in zip(self.before, sizes, self.behind, strict=True)
+        )
 
 
 def matrix_sums(grouping: Grouping, blank: int, data: te.Tensor, weights: te.Tensor) -> te.Tensor:
