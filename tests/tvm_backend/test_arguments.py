@@ -47,7 +47,7 @@ def called(addition: Any, footprint: int, calls: int) -> list[Any]:
     from workers.tvm_backend.arguments import Arguments
 
     shapes = [(INPUT, "float32"), (WEIGHTS, "float32"), (INPUT, "float32")]
-    given = Arguments(footprint, handover()).of(0, shapes, (1,))
+    given = Arguments(footprint, handover()).of(0, shapes, ((1, 0),))
     seen = []
     for a, b, c in islice(given.calls, calls):
         addition(a, b, c)
@@ -84,7 +84,7 @@ def test_integers_are_indices_that_exist_in_every_tensor_and_are_not_all_one_row
     assert indices_below([rows, indices, rows]) == 1
     assert indices_below([indices, rows]) == 1
     assert indices_below([table, indices, ((1,), "float32"), rows]) == 64
-    (given,) = islice(Arguments(1 << 20, handover()).of(0, [table, indices, rows], (0,)).calls, 1)
+    (given,) = islice(Arguments(1 << 20, handover()).of(0, [table, indices, rows], ((0, 0),)).calls, 1)
     drawn = given[1].numpy()
     assert 0 <= drawn.min() < drawn.max() < 64
 
@@ -101,7 +101,7 @@ def test_weights_too_large_to_move_are_filled_once_for_all_operators() -> None:
     def weights(operator: int, size: int, dtype: str = "float32") -> Any:
         each = 4 if dtype == "float32" else 1
         shapes = [((1, 16), "float32"), ((size // each,), dtype), ((1, 16), "float32")]
-        given = made.of(operator, shapes, (1,))
+        given = made.of(operator, shapes, ((1, 0),))
         first, second = (tensors[1].data_ptr() for tensors in islice(given.calls, 2))
         assert first == second
         return first
@@ -119,7 +119,7 @@ def test_views_with_an_offset_would_be_noticed(addition: Any, monkeypatch: pytes
     from workers.tvm_backend import arguments
 
     class Views(arguments._Ring):
-        def next(self, shape: tuple[int, ...], dtype: str) -> Any:
+        def next(self, shape: tuple[int, ...], dtype: str, within: int) -> Any:
             kept = self.__dict__.setdefault("kept", tvm.runtime.tensor(self._storage))
             self._cursor = (self._cursor + 4 * int(np.prod(shape))) % self.size
             return kept._create_view(shape, dtype, relative_byte_offset=self._cursor)
@@ -128,7 +128,7 @@ def test_views_with_an_offset_would_be_noticed(addition: Any, monkeypatch: pytes
     assert distinct(called(addition, 16 * int(np.prod(WEIGHTS)), 8)) == 1
 
 
-def sums_of_products(length: int, footprint: int, weights: tuple[int, ...] = (1,)) -> Any:
+def sums_of_products(length: int, footprint: int, weights: tuple[tuple[int, int], ...] = ((1, 0),)) -> Any:
     """64 sums of `length` products, of the input with the weights as programs get them."""
     target()
     from workers.tvm_backend.arguments import Arguments
@@ -163,7 +163,7 @@ def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any
 
     def runs(longest: float) -> tuple[int, str]:
         handing, evaluator = handover(), FixedEvaluator(**{**PAPER, "shortest": SHORTEST_RUN})
-        given = Arguments(4 * size, handing).of(0, shapes, (1,))
+        given = Arguments(4 * size, handing).of(0, shapes, ((1, 0),))
         times, why = timed(Stopwatch(addition, given, handing, evaluator.shortest), evaluator, None, longest)
         return len(times), why
 
@@ -209,7 +209,7 @@ def test_weights_and_what_is_smaller_than_a_line_a_thread_are_not_handed_over() 
     from workers.tvm_backend.arguments import Arguments
 
     shapes = [(INPUT, "float32"), (WEIGHTS, "float32"), ((1, 4), "float32"), (INPUT, "float32")]
-    given = Arguments(0, handover()).of(0, shapes, (1,))
+    given = Arguments(0, handover()).of(0, shapes, ((1, 0),))
     size = 4 * int(np.prod(INPUT))
     assert [int(np.prod(part.shape)) * 4 for part in given.handed] == [size, size]
 

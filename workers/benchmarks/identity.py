@@ -29,6 +29,7 @@ _IMPORTING = (
     "permutations.py",
     "prepacking.py",
     "reductions.py",
+    "rereading.py",
     "resizing.py",
     "rows.py",
     "serial.py",

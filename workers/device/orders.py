@@ -160,7 +160,7 @@ class Device:
             entry,
             operator=operator,
             shapes=[(tuple(shape), dtype) for shape, dtype in shapes],
-            weights=tuple(weights),
+            weights=[(place, again) for place, again in weights],
             batch=batch,
         )
 

@@ -26,6 +26,7 @@ from workers.tvm_backend import (
     normalizations,
     permutations,
     reductions,
+    rereading,
     resizing,
     rows,
     slices,
@@ -124,7 +125,7 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
         mod = relax.transform.ConvertLayout(NHWC)(mod)
     mod = tvm.transform.Sequential([permutations.Compose()])(mod)
     if is_gpu(target):
-        return _lower_for_gpu(mod, target), notes
+        return rereading.marked(_lower_for_gpu(mod, target)), notes
     filtered = 0
     if way.balance is not None and not way.exactly:
         mod, filtered = winograd.transformed(mod, vector_lanes(target), way.balance)
@@ -136,7 +137,7 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
         "convolutions and products of whole numbers, two at a time": whole[integers.PAIRS.name],
     }
     notes += [f"{what}: {count}" for what, count in counts.items() if count]
-    return _lower(mod, target), notes
+    return rereading.marked(_lower(mod, target)), notes
 
 
 def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRModule:

@@ -65,6 +65,11 @@ def is_concatenation(expr: Any) -> bool:
     return is_call(expr, "relax.concat") and isinstance(expr.args[0], relax.Tuple) and expr.attrs.axis is not None
 
 
+def results(call: relax.Call) -> list[relax.Type]:
+    """Types of what it makes, which may be several tensors."""
+    return list(call.ty.fields) if isinstance(call.ty, relax.TupleType) else [call.ty]
+
+
 def static_shape(expr: Any) -> tuple[int, ...] | None:
     """Of a tensor whose sizes are all known."""
     return static_sizes(expr.ty)

@@ -95,5 +95,6 @@ def operators(
 
 
 def footprint(extracted: Sequence[Extracted], workloads: Sequence[Workload]) -> int:
-    """Bytes that one inference reads and writes."""
-    return sum(task.weight * workload.touched for task, workload in zip(extracted, workloads, strict=True))
+    """Bytes that one inference reads and writes; what it reads again soon counts once."""
+    pairs = zip(extracted, workloads, strict=True)
+    return sum(task.weight * work.touched - (task.weight - 1) * work.read_again for task, work in pairs)

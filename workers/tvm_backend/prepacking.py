@@ -12,7 +12,7 @@ import tvm
 from tvm import relax
 from tvm.relax.expr_functor import mutator
 
-from workers.tvm_backend.mutation import Rewriter, is_call, static_sizes
+from workers.tvm_backend.mutation import Rewriter, is_call, results, static_sizes
 from workers.tvm_backend.programs import COMMON_LEFT
 
 QUICKLY = {"kind": "llvm", "opt-level": 1}
@@ -50,12 +50,8 @@ def _program(expr: Any) -> str | None:
         return None
     read = expr.args[1].fields
     constants = bool(read) and all(isinstance(one, tvm.ir.GenericConst) for one in read)
-    known = constants and all(static_sizes(result) is not None for result in _results(expr))
+    known = constants and all(static_sizes(result) is not None for result in results(expr))
     return str(expr.args[0].name_hint) if known else None
-
-
-def _results(call: relax.Call) -> list[relax.Type]:
-    return list(call.ty.fields) if isinstance(call.ty, relax.TupleType) else [call.ty]
 
 
 def _compiled(mod: tvm.IRModule, names: Sequence[str]) -> Programs:
@@ -79,7 +75,7 @@ class _Packer(Rewriter):
         program = self._programs.get(_program(call) or "")
         if program is None:
             return super().visit_call_(call)
-        made = [tvm.runtime.empty(static_sizes(result), str(result.dtype.dtype)) for result in _results(call)]
+        made = [tvm.runtime.empty(static_sizes(result), str(result.dtype.dtype)) for result in results(call)]
         program(*(one.value for one in call.args[1].fields), *made)
         packed = [relax.const(one) for one in made]
         return relax.Tuple(packed) if isinstance(call.ty, relax.TupleType) else packed[0]

@@ -23,7 +23,7 @@ from tvm_ffi.serialization import from_json_graph_str
 from workers.engine.gpu import Bounds
 from workers.engine.space import Sketch
 from workers.messages.whole import write_whole
-from workers.tvm_backend import views
+from workers.tvm_backend import rereading, views
 from workers.tvm_backend.groups import channels_of_a_group, length_of_a_row
 from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
@@ -76,6 +76,12 @@ class Workload:
         return tuple(int(place) for place in self.mod["main"].attrs.get("layout_free_buffers", ()))
 
     @cached_property
+    def constants(self) -> tuple[tuple[int, int], ...]:
+        """`weights`, and the bytes that the network touches from one reading of each to the next; 0 where it reads it once."""
+        again = self.mod["main"].attrs.get(rereading.ATTRIBUTE) or [0] * len(self.weights)
+        return tuple((place, int(size)) for place, size in zip(self.weights, again, strict=True))
+
+    @cached_property
     def flops(self) -> float:
         """Of one call."""
         return float(estimate_tir_flops(self.mod)) + uncounted(self.mod["main"])
@@ -89,6 +95,12 @@ class Workload:
     def touched(self) -> int:
         """Bytes of all arguments."""
         return sum(tensor_bytes(shape, dtype) for shape, dtype in argument_tensors(self.mod))
+
+    @cached_property
+    def read_again(self) -> int:
+        """Bytes of those constants that are read again soon."""
+        tensors = argument_tensors(self.mod)
+        return sum(tensor_bytes(*tensors[place]) for place, again in self.constants if again)
 
     @cached_property
     def batch(self) -> int:

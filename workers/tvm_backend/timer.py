@@ -21,12 +21,12 @@ from workers.tvm_backend.stopwatch import Stopwatch, timed
 
 @dataclass(frozen=True)
 class Kept:
-    """A program and its arguments: `weights` are the places of constants, `batch` is `Workload.batch`."""
+    """A program and its arguments: `weights` are `Workload.constants`, `batch` is `Workload.batch`."""
 
     entry: Callable[..., Any]
     operator: int
     shapes: Sequence[tuple[tuple[int, ...], str]]
-    weights: Sequence[int]
+    weights: Sequence[tuple[int, int]]
     batch: int
 
 

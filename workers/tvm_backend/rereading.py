@@ -1,0 +1,64 @@
+"""How soon a network reads a constant again: a recurrence its weights in each step, in whose caches they lie."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from statistics import median_low
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from workers.tvm_backend.layout_free import ATTRIBUTE as CONSTANTS
+from workers.tvm_backend.mutation import is_call, results, static_sizes
+
+ATTRIBUTE = "read_again"
+"""Of a program, for each of its constants: bytes that are touched from one reading to the next, a power of two; 0 where the
+network reads most of them once."""
+SOON = 1 / 4
+"""Of what an inference touches; later is as good as once."""
+
+
+def marked(mod: tvm.IRModule) -> tvm.IRModule:
+    """`mod` with what is read again soon told by its programs."""
+    found, touched = _distances(mod)
+    for variable, function in mod.functions_items():
+        places = [int(place) for place in function.attrs[CONSTANTS]] if variable in found else []
+        again = [_usual(found[variable][place], touched * SOON) for place in places]
+        if any(again):
+            mod[variable] = function.with_attr(ATTRIBUTE, again)
+    return mod
+
+
+def _usual(distances: list[float], most: float) -> int:
+    """Where half of them are known, and not too long: the power of two below."""
+    usual = median_low(distances)
+    return 1 << int(usual).bit_length() - 1 if usual <= most else 0
+
+
+def _distances(mod: tvm.IRModule) -> tuple[dict[Any, dict[int, list[float]]], int]:
+    """By program and the place of a constant, bytes from the reading before to each; and of the whole network."""
+    found: dict[Any, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    last: dict[Any, int] = {}
+    touched = 0
+    for function in mod.functions.values():
+        values = relax.analysis.get_var2val(function) if isinstance(function, relax.Function) else {}
+        for call in filter(_calls_program, values.values()):
+            program, read = call.args[0], [values.get(one, one) for one in call.args[1]]
+            for place in map(int, mod[program].attrs.get(CONSTANTS, ())):
+                constant = read[place]
+                found[program][place].append(touched - last[constant] if constant in last else math.inf)
+                last[constant] = touched
+            touched += sum(_bytes(kind) for kind in (*(one.ty for one in call.args[1]), *results(call)))
+    return found, touched
+
+
+def _calls_program(call: Any) -> bool:
+    return is_call(call, "relax.call_tir") and isinstance(call.args[1], relax.Tuple)
+
+
+def _bytes(kind: Any) -> int:
+    """Of a tensor; 0 where its sizes are not known."""
+    sizes = static_sizes(kind)
+    return 0 if sizes is None else math.prod(sizes) * int(tvm.DataType(str(kind.dtype.dtype)).bits) // 8
