@@ -9,10 +9,12 @@ from pathlib import Path
 from onnx import ModelProto, inliner
 
 from workers.networks.activations import hard_activations_to_clips, leaky_relus_by_channel, prelus_to_leaky_relus
+from workers.networks.attention import keys_in_whole_vectors
 from workers.networks.branches import chosen_branches
 from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
+from workers.networks.einsum import einsums_to_products
 from workers.networks.emptiness import drop_empty_parts
 from workers.networks.errors import one_line
 from workers.networks.extremes import extremes_within, infinite_extremes
@@ -109,6 +111,8 @@ PASSES: tuple[Pass, ...] = (
     one_hots_of_their_type,
     regions_half_a_pixel_off,
     sums_to_additions,
+    einsums_to_products,
+    keys_in_whole_vectors,
     hard_activations_to_clips,
     prelus_to_leaky_relus,
     clips_to_relus,

@@ -1,0 +1,159 @@
+"""Attention over keys that are no whole vectors computes the same with keys of zeros added."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, helper
+
+from tests.networks.forms import drawn
+from tests.networks.test_clean import outputs, same
+from tests.zoo import constant, model_of
+from workers.networks import attention
+from workers.networks.attention import keys_in_whole_vectors, more
+from workers.networks.shapes import tensor_shapes
+
+WRITTEN = "1 attention was given whole vectors of keys"
+HEADS, KEYS, WIDTH = 2, 29, 8
+
+
+def attending(
+    *between: tuple[str, Any], axis: int = -1, watched: str = "", keys: int = KEYS, first: bool = False
+) -> ModelProto:
+    """Of its input as queries, keys and values, with operators and constants between the product and the Softmax; `first` where
+    the constants are on the left."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["k"], perm=[0, 1, 3, 2]),
+        helper.make_node("Sin", ["x"], ["v"]),
+        helper.make_node("MatMul", ["x", "k"], ["s"]),
+    ]
+    name, weights = "s", []
+    for place, (kind, values) in enumerate(between):
+        read = [name, f"c{place}"]
+        nodes.append(helper.make_node(kind, read[::-1] if first else read, [f"s{place}"]))
+        weights.append(constant(f"c{place}", np.asarray(values, np.float32)))
+        name = f"s{place}"
+    nodes += [
+        helper.make_node("Softmax", [name], ["p"], axis=axis),
+        helper.make_node("MatMul", ["p", "v"], ["o"]),
+        helper.make_node("Relu", ["o"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [1, HEADS, keys, WIDTH]}, {"y": None}, weights, 17)
+    if watched:
+        model.graph.output.append(helper.make_tensor_value_info(watched, 1, None))
+    return model
+
+
+def causal() -> Any:
+    return np.triu(np.full((1, 1, KEYS, KEYS), np.finfo(np.float32).min), 1)
+
+
+FORMS: dict[str, ModelProto] = {
+    "alone": attending(),
+    "scaled": attending(("Mul", 0.3)),
+    "divided": attending(("Div", 3.0)),
+    "scaled from the left": attending(("Mul", 0.3), ("Add", drawn(KEYS)), first=True),
+    "scaled by key": attending(("Div", 1 + np.abs(drawn(KEYS)))),
+    "where each looks": attending(("Mul", 0.5), ("Add", drawn(1, HEADS, KEYS, KEYS))),
+    "by query": attending(("Sub", drawn(1, 1, KEYS, 1))),
+    "causal": attending(("Add", causal())),
+    "of an axis that is counted": attending(axis=3),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_they_compute_what_they_computed(form: str) -> None:
+    model = deepcopy(FORMS[form])
+    before = outputs(deepcopy(model))
+    assert keys_in_whole_vectors(model) == WRITTEN
+    shapes = tensor_shapes(model)
+    assert {shapes[name].static for name in ("s", "p")} == {(1, HEADS, KEYS, 32)}
+    assert same(before, outputs(model))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        attending(watched="p"),
+        attending(watched="s"),
+        attending(("Mul", 2.0), watched="s0"),
+        attending(axis=2),
+        attending(("Pow", 2.0)),
+        attending(("Div", 2.0), first=True),
+        attending(keys=32),
+        attending(keys=40),
+        attending(keys=49),
+    ],
+    ids=[
+        "weights that are looked at",
+        "scores that are",
+        "scaled ones",
+        "over queries",
+        "another operator",
+        "reciprocal",
+        "whole",
+        "half a vector more than whole",
+        "too few",
+    ],
+)
+def test_others_stay(model: ModelProto) -> None:
+    before = model.SerializeToString()
+    assert keys_in_whole_vectors(model) is None
+    assert model.SerializeToString() == before
+
+
+def test_a_classifier_stays() -> None:
+    """What it multiplies with are constants, and so is what multiplies its probabilities."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"]),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    weights = [constant("w", drawn(8, 29)), constant("v", drawn(29, 8))]
+    assert keys_in_whole_vectors(model_of(nodes, {"x": [3, 8]}, {"y": None}, weights)) is None
+
+
+def test_values_on_the_left_stay() -> None:
+    model = attending()
+    model.graph.node[-2].input[:] = ["v", "p"]
+    model.graph.input[0].type.tensor_type.shape.dim[3].dim_value = KEYS
+    assert keys_in_whole_vectors(model) is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "extra"),
+    [
+        (197, 11),
+        (401, 15),
+        (393, 7),
+        (257, 15),
+        (577, 15),
+        (50, 6),
+        (77, 3),
+        (65, 7),
+        (17, 0),
+        (49, 0),
+        (64, 0),
+        (200, 0),
+    ],
+)
+def test_few_are_added(keys: int, extra: int) -> None:
+    assert more(keys) == extra
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize("name", ["inf", "pad"])
+def test_keys_that_are_weighed_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a mask; or where constants are widened on the wrong side."""
+    model = deepcopy(FORMS["scaled by key"])
+    before = outputs(deepcopy(model))
+    if name == "inf":
+        monkeypatch.setattr(attention.np, "inf", 0.0)
+    else:
+        right = np.pad
+        monkeypatch.setattr(attention.np, "pad", lambda v, room, **g: right(v, [(b, a) for a, b in room], **g))
+    assert keys_in_whole_vectors(model) == WRITTEN
+    assert not same(before, outputs(model))

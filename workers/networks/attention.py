@@ -1,0 +1,156 @@
+"""Attention (Vaswani et al. 2017) over whole vectors of keys.
+
+A picture's 196 patches and its class are 197 keys: a prime number of columns, which no tile divides, and rows that a Softmax
+adds up number by number. Keys and values of zeros are added, which nothing asks for: they are weighed by nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from workers.networks.graph import Weights, attribute, operator_types, replace_nodes, rewired, told, uses
+from workers.networks.inspect import opset
+from workers.networks.opsets import OLDEST
+from workers.networks.padding import NARROW, WIDE
+from workers.networks.shape import TensorShape
+from workers.networks.shapes import tensor_shapes
+
+MORE = 1 / 8
+"""How many keys may be added, as a share."""
+BESIDE = {"Add": 0.0, "Mul": 0.0, "Sub": 0.0, "Div": 1.0}
+"""What may stand between the product and the Softmax, with a constant; and with what that is padded."""
+
+
+@dataclass(frozen=True)
+class _Attention:
+    """softmax(`product` ...) `values`, with what is `between`, the last first, over so many keys."""
+
+    product: NodeProto
+    between: tuple[NodeProto, ...]
+    softmax: NodeProto
+    values: NodeProto
+    keys: int
+
+    @property
+    def every(self) -> tuple[NodeProto, ...]:
+        return (self.product, *self.between, self.softmax, self.values)
+
+
+def keys_in_whole_vectors(model: ModelProto) -> str | None:
+    """Of keys and values that are computed, in float32."""
+    if opset(model) < OLDEST or "Softmax" not in operator_types(model):
+        return None
+    graph, readers, shapes, weights = model.graph, uses(model), tensor_shapes(model), Weights(model.graph)
+    makers = {name: node for node in graph.node for name in node.output}
+    reading = {name: node for node in graph.node for name in node.input}
+    written: dict[str, list[NodeProto]] = {}
+    count = 0
+    for node in graph.node:
+        found = _attention(node, makers, reading, readers, shapes, weights) if node.op_type == "Softmax" else None
+        if found is not None and (extra := more(found.keys)):
+            written.update(_written(found, extra, shapes, weights))
+            count += 1
+    replace_nodes(graph, [one for node in graph.node for one in written.get(node.output[0], [node])])
+    return told(count, "attention was given whole vectors of keys", "attentions were given whole vectors of keys")
+
+
+def more(keys: int) -> int:
+    """How many are added: none where half a vector more is whole, or would be of too many more."""
+    return next((-keys % size for size in (WIDE, NARROW) if keys % NARROW and -keys % size <= keys * MORE), 0)
+
+
+def _attention(
+    softmax: NodeProto,
+    makers: Mapping[str, NodeProto],
+    reading: Mapping[str, NodeProto],
+    readers: Mapping[str, int],
+    shapes: Mapping[str, TensorShape],
+    weights: Weights,
+) -> _Attention | None:
+    scores = shapes.get(softmax.input[0])
+    sizes = scores.static if scores is not None and scores.dtype == TensorProto.FLOAT else None
+    values = reading.get(softmax.output[0])
+    if not sizes or attribute(softmax, "axis", -1) not in (-1, len(sizes) - 1) or values is None:
+        return None
+    between, name = list[NodeProto](), softmax.input[0]
+    while (
+        readers[name] == 1
+        and (node := makers.get(name)) is not None
+        and (place := _passes(node, sizes, weights)) is not None
+    ):
+        between.append(node)
+        name = node.input[place]
+    product = makers.get(name)
+    once = readers[name] == readers[softmax.output[0]] == 1
+    if not once or not _multiplies(product, weights) or not _multiplies(values, weights):
+        return None
+    if (
+        product is None
+        or values.input[0] != softmax.output[0]
+        or not all(_known(one, shapes) for one in (product, values))
+    ):
+        return None
+    return _Attention(product, tuple(between), softmax, values, sizes[-1])
+
+
+def _passes(node: NodeProto, sizes: tuple[int, ...], weights: Weights) -> int | None:
+    """Which input of an operator is the scores, where the other is a constant of a number for each key, or of one for all."""
+    if node.op_type not in BESIDE or len(node.input) != 2:
+        return None
+    (scores, other) = (1, 0) if node.input[0] in weights and node.op_type in ("Add", "Mul") else (0, 1)
+    if node.input[scores] in weights or node.input[other] not in weights:
+        return None
+    shape = weights.shape(node.input[other])
+    return scores if len(shape) <= len(sizes) and (not shape or shape[-1] in (1, sizes[-1])) else None
+
+
+def _multiplies(node: NodeProto | None, weights: Weights) -> bool:
+    """Whether it is a product of what is computed."""
+    return node is not None and node.op_type == "MatMul" and node.input[1] not in weights
+
+
+def _known(node: NodeProto, shapes: Mapping[str, TensorShape]) -> bool:
+    found = shapes.get(node.input[1])
+    return found is not None and len(found.static or ()) > 1
+
+
+def _written(
+    found: _Attention, extra: int, shapes: Mapping[str, TensorShape], weights: Weights
+) -> dict[str, list[NodeProto]]:
+    """What is put in the place of its operators, by their results."""
+    name = found.softmax.output[0]
+
+    def padded(node: NodeProto, axis: int, what: str) -> list[NodeProto]:
+        """A product whose right side has so many more along an axis."""
+        rank = len(shapes[node.input[1]].static or ())
+        pads = np.zeros(2 * rank, np.int64)
+        pads[axis] = extra
+        sizes = weights.put(f"{name}__{what}_pads", pads)
+        wider = helper.make_node("Pad", [node.input[1], sizes], [f"{name}__{what}"])
+        return [wider, rewired(node, [node.input[0], f"{name}__{what}"], node.output[0])]
+
+    mask = np.zeros(found.keys + extra, np.float32)
+    mask[found.keys :] = -np.inf
+    masked = helper.make_node("Add", [found.softmax.input[0], weights.put(f"{name}__mask", mask)], [f"{name}__masked"])
+    return {
+        found.product.output[0]: padded(found.product, -1, "keys"),
+        **{node.output[0]: [_widened(node, found.keys, extra, weights)] for node in found.between},
+        name: [masked, rewired(found.softmax, [f"{name}__masked"], name)],
+        found.values.output[0]: padded(found.values, -2, "values"),
+    }
+
+
+def _widened(node: NodeProto, keys: int, extra: int, weights: Weights) -> NodeProto:
+    """With a constant that has a number for each key."""
+    inputs = [*node.input]
+    for place, name in enumerate(inputs):
+        if name in weights and weights.shape(name)[-1:] == (keys,):
+            values = weights.get(name)
+            room = [(0, 0)] * (values.ndim - 1) + [(0, extra)]
+            wider = np.pad(values, room, constant_values=BESIDE[node.op_type])
+            inputs[place] = weights.put(f"{name}__wider", wider)
+    return rewired(node, inputs, node.output[0])

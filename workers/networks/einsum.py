@@ -1,0 +1,65 @@
+"""Sums by Einstein's convention as matrix products, which TVM has tiles for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from onnx import ModelProto, NodeProto
+
+from workers.networks.graph import Parts, Weights, attribute, operator_types, rewrite, told
+from workers.networks.shapes import tensor_shapes
+
+
+def einsums_to_products(model: ModelProto) -> str | None:
+    """Those of two tensors of known sizes where each letter is of both or of the result."""
+    if "Einsum" not in operator_types(model):
+        return None
+    shapes, weights = tensor_shapes(model), Weights(model.graph)
+
+    def multiplied(node: NodeProto) -> list[NodeProto]:
+        if node.op_type != "Einsum" or len(node.input) != 2:
+            return []
+        sizes = [shapes[name].static if name in shapes else None for name in node.input]
+        terms, _, result = attribute(node, "equation").decode().replace(" ", "").partition("->")
+        letters = [*terms.split(","), result]
+        known = all(size is not None and len(size) == len(of) for size, of in zip(sizes, letters, strict=False))
+        if len(letters) != 3 or not known or not all(one.isalpha() and len({*one}) == len(one) for one in letters):
+            return []
+        return _product(node, letters, [size or () for size in sizes], weights)
+
+    rewritten = rewrite(model.graph, multiplied)
+    return told(rewritten, "Einsum was written as a matrix product", "Einsums were written as matrix products")
+
+
+def _product(
+    node: NodeProto, letters: Sequence[str], sizes: Sequence[tuple[int, ...]], weights: Weights
+) -> list[NodeProto]:
+    """[members, rows, summed] times [members, summed, columns]; none where some letter is of one tensor alone."""
+    left, right, result = letters
+    members = [one for one in left if one in right and one in result]
+    summed = [one for one in left if one in right and one not in result]
+    rows, columns = [one for one in left if one not in right], [one for one in right if one not in left]
+    extent = dict(zip(left, sizes[0], strict=True))
+    agree = all(extent.setdefault(one, size) == size for one, size in zip(right, sizes[1], strict=True))
+    if not summed or not agree or {*rows, *columns, *members} != {*result}:
+        return []
+    parts = Parts(node.output[0], weights)
+
+    def matrices(part: str, name: str, term: str, order: Sequence[list[str]]) -> str:
+        """A tensor as matrices of which each axis is of several letters."""
+        wanted = [one for several in order for one in several]
+        turned = [term.index(one) for one in wanted]
+        if turned != sorted(turned):
+            name = parts.add("Transpose", f"{part}_turned", name, perm=turned)
+        shape = [prod(extent[one] for one in several) for several in order]
+        return parts.add("Reshape", part, name, parts.numbers(f"{part}_sizes", shape))
+
+    one = matrices("left", node.input[0], left, [members, rows, summed])
+    other = matrices("right", node.input[1], right, [members, summed, columns])
+    whole = parts.add("MatMul", "products", one, other)
+    made = [*members, *rows, *columns]
+    whole = parts.add("Reshape", "whole", whole, parts.numbers("whole_sizes", [extent[letter] for letter in made]))
+    if made != [*result]:
+        parts.add("Transpose", "result", whole, perm=[made.index(letter) for letter in result])
+    return parts.all()
