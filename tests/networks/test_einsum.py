@@ -53,6 +53,13 @@ def test_they_compute_what_they_computed(equation: str) -> None:
     assert same(before, outputs(model))
 
 
+def test_what_needs_no_other_shape_is_given_none() -> None:
+    """So that what looks for a Softmax of a product finds it."""
+    model = of("bghik,bghjk->bghij")
+    einsums_to_products(model)
+    assert [node.op_type for node in model.graph.node] == ["Transpose", "MatMul", "Relu"]
+
+
 @pytest.mark.parametrize(
     "equation", ["bi,bi->bi", "bij,bk->bik", "ii,ij->ij", "bij,jk", "...ij,jk->...ik", "bij,jk->bk"]
 )

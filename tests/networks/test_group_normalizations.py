@@ -90,17 +90,22 @@ def between(kind: str = "Mul", size: tuple[int, ...] = (1,)) -> ModelProto:
         helper.make_node("Conv", ["h", "w"], ["y"]),
     ]
     weights = [constant("w", 9 * drawn(8, 8, 1, 1)), constant("s", drawn(4, seed=1)), constant("b", drawn(4, seed=2))]
-    weights += [constant("m", np.abs(drawn(*size, seed=3)) + 1), constant("r", np.asarray([0, 4, -1]))]
+    weights += [
+        constant("m", np.abs(drawn(*(size or [1]), seed=3)).reshape(size) + 1),
+        constant("r", np.asarray([0, 4, -1])),
+    ]
     weights += [constant("whole", np.asarray([2, 8, 5, 7]))]
     return model_of(nodes, {"x": [2, 8, 5, 7]}, {"y": None}, weights)
 
 
 @pytest.mark.parametrize("kind", ["Mul", "Div", "Add"])
-@pytest.mark.parametrize(("size", "shape"), [((1,), (2, 8, 5, 7)), ((1, 1, 1), (2, 8, 5, 7)), ((1, 4, 1), (2, 4, 70))])
+@pytest.mark.parametrize(
+    ("size", "shape"), [((1,), (2, 8, 5, 7)), ((), (2, 8, 5, 7)), ((1, 1, 1), (2, 4, 70)), ((1, 4, 1), (2, 4, 70))]
+)
 def test_arithmetic_between_rows_and_their_normalisation_is_that_of_the_image(
     kind: str, size: tuple[int, ...], shape: tuple[int, ...]
 ) -> None:
-    """That of one number is; what is of each row stays with the rows."""
+    """That of one number is; what is of each row stays with the rows, and so does what may add axes."""
     model = between(kind, size)
     before = outputs(deepcopy(model))
     assert groups_by_channels(model) == WRITTEN
@@ -120,6 +125,16 @@ def test_arithmetic_in_another_order_computes_something_else(monkeypatch: pytest
     )
     groups_by_channels(model)
     assert not same(before, outputs(model))
+
+
+def test_a_size_that_is_found_later_leaves_the_order_alone() -> None:
+    """The Reshape behind would stand before what makes its sizes."""
+    model = between()
+    model.graph.node[7].input[1] = "found"
+    model.graph.node.insert(7, helper.make_node("Shape", ["i"], ["found"]))
+    before = outputs(deepcopy(model))
+    groups_by_channels(model)
+    assert same(before, outputs(model))
 
 
 def test_of_two_normalisations_one_behind_the_other_the_arithmetic_stays_in_order() -> None:

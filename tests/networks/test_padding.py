@@ -192,6 +192,17 @@ def divided(step):
     return network(steps, {"w": (36, 8, 1, 1), "v": (36, 8, 1, 1), "one": (1,), "out": (8, 36, 1, 1)})
 
 
+def cut(axis):
+    """Rows cut off between two convolutions: of each its channels stay."""
+    steps = [("Conv x in > a", {}), ("Relu a > b", {}), (f"Slice b one five {axis} > c", {}), ("Conv c out > y", {})]
+    model = network(steps, {"in": (20, 8, 1, 1), "out": (8, 20, 1, 1)})
+    numbers = {"one": [1], "five": [5], "rows": [2]}
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(v, np.int64), name) for name, v in numbers.items()
+    )
+    return model
+
+
 def of_an_old_set():
     """Whose Slice takes no inputs."""
     model = unit()
@@ -347,6 +358,7 @@ def test_a_chain_of_thousands_takes_no_longer_a_step():
         grouped(20, 2),  # another group would be of ten
         divided("Div a b > c"),
         divided("Div one a > c"),
+        cut("rows"),
         of_an_old_set(),
         of_a_sequence(),
     ],
@@ -364,6 +376,7 @@ def test_a_chain_of_thousands_takes_no_longer_a_step():
         "tens",
         "quotient",
         "reciprocal",
+        "cut",
         "old",
         "sequence",
     ],

@@ -121,8 +121,9 @@ def test_views_with_an_offset_would_be_noticed(addition: Any, monkeypatch: pytes
     class Views(arguments._Ring):
         def next(self, shape: tuple[int, ...], dtype: str, within: int) -> Any:
             kept = self.__dict__.setdefault("kept", tvm.runtime.tensor(self._storage))
-            self._cursor = (self._cursor + 4 * int(np.prod(shape))) % self.size
-            return kept._create_view(shape, dtype, relative_byte_offset=self._cursor)
+            at = (self._cursors.get(within, 0) + 4 * int(np.prod(shape))) % self.size
+            self._cursors[within] = at
+            return kept._create_view(shape, dtype, relative_byte_offset=at)
 
     monkeypatch.setattr(arguments, "_Ring", Views)
     assert distinct(called(addition, 16 * int(np.prod(WEIGHTS)), 8)) == 1

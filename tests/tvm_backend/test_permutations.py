@@ -180,6 +180,30 @@ def test_operators_by_number_alone_pass_permutations_on() -> None:
     assert left(both(lambda op, one, _: op.cumsum(one, 2))) == [BACK, last]
 
 
+CROWDED: dict[str, Callable[..., Any]] = {
+    "what was never last": lambda emit, op, a, y: emit(op.add(emit(op.nn.relu(a)), emit(op.multiply(a, y)))),
+    "another operator": lambda emit, op, a, _: emit(op.add(emit(op.nn.relu(a)), emit(op.nn.softmax(a)))),
+    "a part of many": lambda emit, op, a, y: emit(op.concat([emit(op.nn.relu(a)), emit(op.tanh(a)), y], 1)),
+}
+
+
+@pytest.mark.parametrize("case", CROWDED)
+def test_nothing_is_turned_more_often_than_before(case: str) -> None:
+    """Where something beside it keeps an operator from having its channels last, what it reads is left as it is."""
+    target()
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x, y = (relax.Var(n, relax.TensorType(s, "float32")) for n, s in (("x", (2, 5, 4, 3)), ("y", (2, 3, 5, 4))))
+    with builder.function("main", [x, y]):
+        with builder.dataflow():
+            second = builder.emit(relax.op.permute_dims(x, BACK))
+            found = CROWDED[case](builder.emit, relax.op, second, y)
+            found = builder.emit_output(builder.emit(relax.op.permute_dims(found, [0, 2, 3, 1])))
+        builder.emit_func_output(found)
+    assert left(builder.get()) == [BACK, [0, 2, 3, 1]]
+
+
 @pytest.mark.mutation
 @pytest.mark.parametrize("broken", [False, True])
 def test_a_constant_that_is_not_permuted_computes_something_else(

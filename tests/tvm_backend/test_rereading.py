@@ -61,6 +61,13 @@ def test_what_is_read_once_an_inference_is_not_told(tmp_path: Path) -> None:
     assert all(ATTRIBUTE not in workload.mod["main"].attrs for workload in one.workloads), "operators keep their keys"
 
 
+def test_what_one_operator_reads_twice_is_no_step(tmp_path: Path) -> None:
+    """Scale and shift of a normalisation that are the same constant, as zeros are before training."""
+    node = helper.make_node("LayerNormalization", ["x", "s", "s"], ["y"])
+    model = model_of([node], {"x": [64, 64]}, {"y": None}, [constant("s", drawn(64))], 17)
+    assert all(size == 0 for sizes in again(compiled(model, tmp_path)).values() for size in sizes)
+
+
 def test_what_is_touched_between_two_steps_counts(tmp_path: Path) -> None:
     """Four times as many weights, and some more: the power of two below."""
     assert again(compiled(steps(between=3), tmp_path))[STEPS] == [4 * SIZE]
@@ -94,6 +101,15 @@ def test_weights_that_are_read_again_soon_move_through_what_is_touched_until_the
     assert places(32 * SIZE) == 8
     assert places(8 * SIZE) == 2
     assert places(4 * SIZE) == places(1) == 1, "they rest"
+
+
+def test_weights_of_one_operator_move_each_through_what_is_theirs() -> None:
+    from workers.tvm_backend.arguments import Arguments
+
+    shapes: list[Any] = [((4 * WIDTH, WIDTH), "float32")] * 2 + [((1, 4 * WIDTH), "float32")]
+    given = Arguments(64 * SIZE, handover()).of(0, shapes, [(0, 8 * SIZE), (1, 0)])
+    seen = [(tensors[0].data_ptr(), tensors[1].data_ptr()) for tensors in islice(given.calls, 12)]
+    assert [len({*places}) for places in zip(*seen, strict=True)] == [2, 12]
 
 
 @pytest.mark.mutation

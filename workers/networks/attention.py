@@ -12,13 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, attribute, operator_types, replace_nodes, rewired, told, uses
+from workers.networks.graph import Weights, attribute, neighbours, operator_types, replace_nodes, rewired, told, uses
 from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
 from workers.networks.padding import NARROW, WIDE
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
+QUARTER = 4
+"""Numbers of which rows may be: to 196 keys twelve more gain nothing."""
 MORE = 1 / 8
 """How many keys may be added, as a share."""
 BESIDE = {"Add": 0.0, "Mul": 0.0, "Sub": 0.0, "Div": 1.0}
@@ -45,13 +47,13 @@ def keys_in_whole_vectors(model: ModelProto) -> str | None:
     if opset(model) < OLDEST or "Softmax" not in operator_types(model):
         return None
     graph, readers, shapes, weights = model.graph, uses(model), tensor_shapes(model), Weights(model.graph)
-    makers = {name: node for node in graph.node for name in node.output}
-    reading = {name: node for node in graph.node for name in node.input}
+    makers, reading = neighbours(graph)
     written: dict[str, list[NodeProto]] = {}
     count = 0
     for node in graph.node:
         found = _attention(node, makers, reading, readers, shapes, weights) if node.op_type == "Softmax" else None
-        if found is not None and (extra := more(found.keys)):
+        fresh = found is not None and written.keys().isdisjoint(one.output[0] for one in found.every)
+        if found is not None and fresh and (extra := more(found.keys)):
             written.update(_written(found, extra, shapes, weights))
             count += 1
     replace_nodes(graph, [one for node in graph.node for one in written.get(node.output[0], [node])])
@@ -59,8 +61,8 @@ def keys_in_whole_vectors(model: ModelProto) -> str | None:
 
 
 def more(keys: int) -> int:
-    """How many are added: none where half a vector more is whole, or would be of too many more."""
-    return next((-keys % size for size in (WIDE, NARROW) if keys % NARROW and -keys % size <= keys * MORE), 0)
+    """How many are added: none where rows are of quarters of vectors, or would be of too many more."""
+    return next((-keys % size for size in (WIDE, NARROW) if keys % QUARTER and -keys % size <= keys * MORE), 0)
 
 
 def _attention(
@@ -86,15 +88,10 @@ def _attention(
         name = node.input[place]
     product = makers.get(name)
     once = readers[name] == readers[softmax.output[0]] == 1
-    if not once or not _multiplies(product, weights) or not _multiplies(values, weights):
+    if not once or product is None or values.input[0] != softmax.output[0]:
         return None
-    if (
-        product is None
-        or values.input[0] != softmax.output[0]
-        or not all(_known(one, shapes) for one in (product, values))
-    ):
-        return None
-    return _Attention(product, tuple(between), softmax, values, sizes[-1])
+    keys = _of_right_side(product, -1, shapes, weights), _of_right_side(values, -2, shapes, weights)
+    return _Attention(product, tuple(between), softmax, values, sizes[-1]) if keys == (sizes[-1], sizes[-1]) else None
 
 
 def _passes(node: NodeProto, sizes: tuple[int, ...], weights: Weights) -> int | None:
@@ -108,14 +105,11 @@ def _passes(node: NodeProto, sizes: tuple[int, ...], weights: Weights) -> int | 
     return scores if len(shape) <= len(sizes) and (not shape or shape[-1] in (1, sizes[-1])) else None
 
 
-def _multiplies(node: NodeProto | None, weights: Weights) -> bool:
-    """Whether it is a product of what is computed."""
-    return node is not None and node.op_type == "MatMul" and node.input[1] not in weights
-
-
-def _known(node: NodeProto, shapes: Mapping[str, TensorShape]) -> bool:
-    found = shapes.get(node.input[1])
-    return found is not None and len(found.static or ()) > 1
+def _of_right_side(node: NodeProto, axis: int, shapes: Mapping[str, TensorShape], weights: Weights) -> int | None:
+    """The size of what a product has on its right, where that is computed; None of another operator."""
+    found = shapes.get(node.input[1]) if node.op_type == "MatMul" and node.input[1] not in weights else None
+    sizes = (found.static if found is not None else None) or ()
+    return sizes[axis] if len(sizes) > 1 else None
 
 
 def _written(

@@ -35,31 +35,36 @@ def einsums_to_products(model: ModelProto) -> str | None:
 def _product(
     node: NodeProto, letters: Sequence[str], sizes: Sequence[tuple[int, ...]], weights: Weights
 ) -> list[NodeProto]:
-    """[members, rows, summed] times [members, summed, columns]; none where some letter is of one tensor alone."""
+    """[*members, rows, summed] times [*members, summed, columns]; none where some letter is of one tensor alone."""
     left, right, result = letters
     members = [one for one in left if one in right and one in result]
     summed = [one for one in left if one in right and one not in result]
     rows, columns = [one for one in left if one not in right], [one for one in right if one not in left]
     extent = dict(zip(left, sizes[0], strict=True))
     agree = all(extent.setdefault(one, size) == size for one, size in zip(right, sizes[1], strict=True))
-    if not summed or not agree or {*rows, *columns, *members} != {*result}:
+    if not summed or not agree or not all(extent.values()) or {*rows, *columns, *members} != {*result}:
         return []
     parts = Parts(node.output[0], weights)
 
-    def matrices(part: str, name: str, term: str, order: Sequence[list[str]]) -> str:
-        """A tensor as matrices of which each axis is of several letters."""
-        wanted = [one for several in order for one in several]
-        turned = [term.index(one) for one in wanted]
+    def shaped(part: str, name: str, *axes: list[str]) -> str:
+        """With the members' axes before these, each of which is of several letters."""
+        if all(len(several) == 1 for several in axes):
+            return name
+        sizes = [*(extent[one] for one in members), *(prod(extent[one] for one in several) for several in axes)]
+        return parts.add("Reshape", part, name, parts.numbers(f"{part}_sizes", sizes))
+
+    def matrices(part: str, name: str, term: str, *axes: list[str]) -> str:
+        turned = [term.index(one) for several in (members, *axes) for one in several]
         if turned != sorted(turned):
             name = parts.add("Transpose", f"{part}_turned", name, perm=turned)
-        shape = [prod(extent[one] for one in several) for several in order]
-        return parts.add("Reshape", part, name, parts.numbers(f"{part}_sizes", shape))
+        return shaped(part, name, *axes)
 
-    one = matrices("left", node.input[0], left, [members, rows, summed])
-    other = matrices("right", node.input[1], right, [members, summed, columns])
+    one = matrices("left", node.input[0], left, rows, summed)
+    other = matrices("right", node.input[1], right, summed, columns)
     whole = parts.add("MatMul", "products", one, other)
     made = [*members, *rows, *columns]
-    whole = parts.add("Reshape", "whole", whole, parts.numbers("whole_sizes", [extent[letter] for letter in made]))
+    if len(rows) != 1 or len(columns) != 1:
+        whole = parts.add("Reshape", "whole", whole, parts.numbers("whole_sizes", [extent[letter] for letter in made]))
     if made != [*result]:
         parts.add("Transpose", "result", whole, perm=[made.index(letter) for letter in result])
     return parts.all()

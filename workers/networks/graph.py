@@ -137,6 +137,12 @@ def _reads(outer: GraphProto) -> Iterator[str]:
             yield from filter(None, node.input)  # one that is left out has no name
 
 
+def neighbours(graph: GraphProto) -> tuple[dict[str, NodeProto], dict[str, NodeProto]]:
+    """Of each name the operator that makes it; and one that reads it, which is the only one where `uses` counts one."""
+    made = {name: node for node in graph.node for name in node.output}
+    return made, {name: node for node in graph.node for name in node.input}
+
+
 def read_by(node: NodeProto) -> Iterator[str]:
     """The names that an operator reads, and what stands in its inner graphs; one that is left out has no name."""
     yield from node.input

@@ -14,7 +14,18 @@ from math import prod
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Array, Parts, Weights, attribute, operator_types, replace_nodes, rewired, told, uses
+from workers.networks.graph import (
+    Array,
+    Parts,
+    Weights,
+    attribute,
+    neighbours,
+    operator_types,
+    replace_nodes,
+    rewired,
+    told,
+    uses,
+)
 from workers.networks.inspect import opset
 from workers.networks.normalizations import along
 from workers.networks.opsets import OLDEST
@@ -47,8 +58,7 @@ def groups_by_channels(model: ModelProto) -> str | None:
     if BY_ROW in kinds:
         _bring_rows_near(model)
     graph, readers, shapes, weights = model.graph, uses(model), tensor_shapes(model), Weights(model.graph)
-    makers = {name: node for node in graph.node for name in node.output}
-    reading = {name: node for node in graph.node for name in node.input}
+    makers, reading = neighbours(graph)
     written: dict[str, list[NodeProto]] = {}
     gone: set[str] = set()
     for node in graph.node:
@@ -65,13 +75,12 @@ def _bring_rows_near(model: ModelProto) -> None:
     """Arithmetic between a normalisation and the Reshapes around it becomes that of the image: before the first of them and
     behind the second."""
     graph, readers, weights = model.graph, uses(model), Weights(model.graph)
-    makers = {name: node for node in graph.node for name in node.output}
-    reading = {name: node for node in graph.node for name in node.input}
+    makers, reading = neighbours(graph)
 
     def arithmetic(name: str, beside: Mapping[str, NodeProto], behind: bool) -> Iterator[NodeProto]:
         """What is between this tensor and a Reshape that makes or reads it, which comes last."""
         while readers[name] == 1 and (node := beside.get(name)) is not None:
-            if node.op_type == "Reshape":
+            if node.op_type == "Reshape" and node.input[1] in weights:
                 yield node
             if node.op_type not in ARITHMETIC or (read := _of_one_number(node, weights)) is None:
                 return
@@ -94,9 +103,9 @@ def _bring_rows_near(model: ModelProto) -> None:
 
 
 def _of_one_number(node: NodeProto, weights: Weights) -> int | None:
-    """Which of its inputs is no constant, where all others are constants of one number."""
+    """Which of its inputs is no constant, where all others are constants of one number, which add no axes."""
     read = [place for place, name in enumerate(node.input) if name and name not in weights]
-    numbers = all(prod(weights.shape(name)) == 1 for name in node.input if name in weights)
+    numbers = all(weights.shape(name) in ((), (1,)) for name in node.input if name in weights)
     return read[0] if len(read) == 1 and numbers else None
 
 

@@ -167,7 +167,7 @@ def _groups(model: ModelProto, weights: Weights) -> list[_Group]:
         outside = counts[name] > within[name]
         if others or outside:
             group.picked[name] = maker
-            group.fixed |= name not in pooled and (outside or not all(map(_copies, others)))
+            group.fixed |= name not in pooled and (outside or not all(_copies(node, weights) for node in others))
     return list(groups.values())
 
 
@@ -210,9 +210,12 @@ def _passes(node: NodeProto, weights: Weights) -> bool:
     return len(computed) == 1 and (node.op_type in CHANNELWISE or _pools(node, weights))
 
 
-def _copies(node: NodeProto) -> bool:
-    """Whether it copies channels, so that those that were added may be left out as it does."""
-    return joins_channels(node) or node.op_type in ("Split", "Slice")
+def _copies(node: NodeProto, weights: Weights) -> bool:
+    """Whether it copies some channels and not others, or beside others: those that were added are left out as it does."""
+    if node.op_type == "Slice":
+        axes = node.input[3] if len(node.input) > 3 else ""
+        return axes in weights and 1 in weights.get(axes)
+    return joins_channels(node) or (node.op_type == "Split" and attribute(node, "axis", 0) == 1)
 
 
 def _pools(node: NodeProto, weights: Weights) -> bool:

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, replace_nodes, set_attributes, told, uses
+from workers.networks.graph import (
+    Weights,
+    attribute,
+    has_convolutions,
+    neighbours,
+    replace_nodes,
+    set_attributes,
+    told,
+    uses,
+)
 from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
@@ -43,8 +52,7 @@ def shuffles_with_channels_last(model: ModelProto) -> str | None:
     if opset(model) < 13 or not has_convolutions(model):
         return None
     graph, readers = model.graph, uses(model)
-    makers = {name: node for node in graph.node for name in node.output}
-    reading = {name: node for node in graph.node for name in node.input}
+    makers, reading = neighbours(graph)
     shapes, weights = tensor_shapes(model), Weights(graph)
     written: dict[str, list[NodeProto]] = {}
     gone: set[str] = set()

@@ -196,15 +196,17 @@ class _Ring:
 
     def __init__(self, values: NDArray[np.float32], size: int) -> None:
         self.size = size
-        self._storage, self._cursor = _aligned(values, size), 0
+        self._storage = _aligned(values, size)
+        self._cursors: dict[int, int] = {}
 
     def next(self, shape: tuple[int, ...], dtype: str, within: int) -> Any:
         """A tensor of its own: of a view with an offset, compiled programs would read the storage's beginning. It lies `within`
         the first so many bytes."""
         size = tensor_bytes(shape, dtype)
-        if self._cursor + size > min(self.size, within):
-            self._cursor = 0
-        begin, self._cursor = self._cursor, self._cursor + -(-size // ALIGNED) * ALIGNED
+        begin = self._cursors.get(within, 0)
+        if begin + size > min(self.size, within):
+            begin = 0
+        self._cursors[within] = begin + -(-size // ALIGNED) * ALIGNED
         return tvm_ffi.from_dlpack(self._storage.view(np.uint8)[begin : begin + size].view(dtype).reshape(shape))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import tvm
 from tvm import relax
 from tvm.relax.expr_functor import mutator
 
-from workers.tvm_backend.mutation import Rewriter, is_concatenation, permutation, static_shape
+from workers.tvm_backend.mutation import Rewriter, is_call, is_concatenation, permutation, static_shape
 
 SLOPED = "relax.nn.prelu"
 BY_NUMBER = frozenset(
@@ -65,61 +66,82 @@ class _Composer(Rewriter):
         return call if inner is None else self.builder_.normalize(relax.op.permute_dims(source, axes))
 
     def _channels_last(self, call: relax.Call) -> relax.Expr:
-        """An operator by number, or a concatenation, with the channels last, where somebody wants them there and all that it
-        reads had them there before they were put second."""
-        shape, joined = static_shape(call), is_concatenation(call)
-        if self._binding not in self._wanted or shape is None or not _hands_on(call):
+        """An operator by number, or a concatenation, with the channels last and put second behind it, where somebody wants them
+        last and all that it reads had them there."""
+        if self._binding not in self._wanted:
             return call
-        read = call.args[0].fields if joined else call.args[:1] if _name(call) == SLOPED else call.args
-        second = [0, len(shape) - 1, *range(1, len(shape) - 1)]
-        sources = [self._source(one, second) for one in read]
-        if None in sources or all(one is known for one, known in zip(sources, read, strict=True)):
-            return call
-        if joined:
-            last = relax.op.concat(sources, second[call.attrs.axis])
-        elif _name(call) == SLOPED:
-            last = relax.op.nn.prelu(sources[0], call.args[1], second[call.attrs.axis])
+        second = _second(len(call.ty.shape))
+        read = [self._source(one, second) for one in _read(call)]
+        if is_concatenation(call):
+            last = relax.op.concat(read, second[call.attrs.axis])
+        elif is_call(call, SLOPED):
+            last = relax.op.nn.prelu(*read, call.args[1], second[call.attrs.axis])
         else:
-            last = relax.Call(call.op, sources, call.attrs, call.ty_args)
+            last = relax.Call(call.op, read, call.attrs, call.ty_args)
         return self.builder_.normalize(relax.op.permute_dims(self.builder_.emit(last), second))
 
-    def _source(self, read: relax.Expr, second: list[int]) -> relax.Expr | None:
-        """What becomes `read` by the permutation `second`, or does for it; None where there is nothing."""
+    def _source(self, read: relax.Expr, second: list[int]) -> relax.Expr:
+        """What becomes `read` by the permutation `second`, or does for it."""
         found = self.bound(read)
         if permutation(found) == second:
             return found.args[0]
-        if not isinstance(read.ty, relax.TensorType):
+        if not isinstance(read.ty, relax.TensorType) or math.prod(static_shape(read) or ()) == 1:
             return read
-        shape = static_shape(read)
-        if shape is None or not isinstance(found, tvm.ir.GenericConst):
-            return None
-        if math.prod(shape) == 1:
-            return read
-        return self.builder_.emit(relax.op.permute_dims(read, _last(len(shape)))) if len(shape) == len(second) else None
+        return self.builder_.emit(relax.op.permute_dims(read, _last(len(second))))
 
 
 def _wanted_last(function: relax.Function) -> set[relax.Var]:
-    """What is read with its second axis last, by itself or behind what hands permutations on."""
+    """What is read with its second axis last, by itself or behind what hands permutations on, and can be had so: all that it is
+    computed of was put second before."""
+    values = [*relax.analysis.get_var2val(function).items()]
+    had: set[relax.Var] = set()
+    for var, call in values:
+        if _puts(call, _second) or (_hands_on(call) and _had_last(call, had)):
+            had.add(var)
     wanted: set[relax.Var] = set()
-    for var, call in reversed([*relax.analysis.get_var2val(function).items()]):
-        axes = permutation(call)
-        if axes is not None and len(axes) > 2 and axes == _last(len(axes)):
+    for var, call in reversed(values):
+        if _puts(call, _last):
             wanted.add(call.args[0])
-        elif var in wanted and _hands_on(call):
-            read = call.args[0].fields if is_concatenation(call) else call.args
-            wanted.update(one for one in read if isinstance(one, relax.Var))
-    return wanted
+        elif var in wanted & had and _hands_on(call):
+            wanted.update(one for one in _read(call) if isinstance(one, relax.Var))
+    return {var for var, call in values if var in wanted & had and _hands_on(call)}
+
+
+def _had_last(call: relax.Call, had: set[relax.Var]) -> bool:
+    """Whether some of what it reads was put second, or computed of that, and constants can be turned for the rest."""
+    shape, read = static_shape(call), _read(call)
+    if shape is None or len(shape) < 3 or had.isdisjoint(one for one in read if isinstance(one, relax.Var)):
+        return False
+    rest = [one for one in read if one not in had and isinstance(one.ty, relax.TensorType)]
+    shapes = [static_shape(one) if isinstance(one, tvm.ir.GenericConst) else None for one in rest]
+    return all(one is not None and (math.prod(one) == 1 or len(one) == len(shape)) for one in shapes)
 
 
 def _hands_on(call: Any) -> bool:
     """Whether what it reads could be permuted behind it as well."""
-    return is_concatenation(call) or (isinstance(call, relax.Call) and _name(call) in BY_NUMBER)
+    return is_concatenation(call) or (
+        isinstance(call, relax.Call) and isinstance(call.op, tvm.ir.Op) and call.op.name in BY_NUMBER
+    )
+
+
+def _read(call: relax.Call) -> list[relax.Expr]:
+    """What has an axis of channels of what an operator reads that hands permutations on."""
+    if is_concatenation(call):
+        return list(call.args[0].fields)
+    return list(call.args[:1] if is_call(call, SLOPED) else call.args)
+
+
+def _puts(call: Any, axes: Callable[[int], list[int]]) -> bool:
+    """Whether it is a permutation as one of these has it."""
+    found = permutation(call)
+    return found is not None and len(found) > 2 and found == axes(len(found))
+
+
+def _second(rank: int) -> list[int]:
+    """Puts the last axis second."""
+    return [0, rank - 1, *range(1, rank - 1)]
 
 
 def _last(rank: int) -> list[int]:
     """Puts the second axis last."""
     return [0, *range(2, rank), 1]
-
-
-def _name(call: relax.Call) -> str | None:
-    return call.op.name if isinstance(call.op, tvm.ir.Op) else None

@@ -23,7 +23,7 @@ from tvm_ffi.serialization import from_json_graph_str
 from workers.engine.gpu import Bounds
 from workers.engine.space import Sketch
 from workers.messages.whole import write_whole
-from workers.tvm_backend import rereading, views
+from workers.tvm_backend import layout_free, rereading, views
 from workers.tvm_backend.groups import channels_of_a_group, length_of_a_row
 from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
@@ -73,7 +73,7 @@ class Workload:
     @cached_property
     def weights(self) -> tuple[int, ...]:
         """Places of the arguments that are constants of the network, whose layout a program may choose."""
-        return tuple(int(place) for place in self.mod["main"].attrs.get("layout_free_buffers", ()))
+        return tuple(int(place) for place in self.mod["main"].attrs.get(layout_free.ATTRIBUTE, ()))
 
     @cached_property
     def constants(self) -> tuple[tuple[int, int], ...]:

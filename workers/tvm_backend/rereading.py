@@ -34,7 +34,7 @@ def marked(mod: tvm.IRModule) -> tvm.IRModule:
 def _usual(distances: list[float], most: float) -> int:
     """Where half of them are known, and not too long: the power of two below."""
     usual = median_low(distances)
-    return 1 << int(usual).bit_length() - 1 if usual <= most else 0
+    return 1 << int(usual).bit_length() - 1 if 0 < usual <= most else 0
 
 
 def _distances(mod: tvm.IRModule) -> tuple[dict[Any, dict[int, list[float]]], int]:
@@ -46,10 +46,10 @@ def _distances(mod: tvm.IRModule) -> tuple[dict[Any, dict[int, list[float]]], in
         values = relax.analysis.get_var2val(function) if isinstance(function, relax.Function) else {}
         for call in filter(_calls_program, values.values()):
             program, read = call.args[0], [values.get(one, one) for one in call.args[1]]
-            for place in map(int, mod[program].attrs.get(CONSTANTS, ())):
-                constant = read[place]
-                found[program][place].append(touched - last[constant] if constant in last else math.inf)
-                last[constant] = touched
+            constants = {int(place): read[int(place)] for place in mod[program].attrs.get(CONSTANTS, ())}
+            for place, constant in constants.items():
+                found[program][place].append(touched - last.get(constant, -math.inf))
+            last.update(dict.fromkeys(constants.values(), touched))
             touched += sum(_bytes(kind) for kind in (*(one.ty for one in call.args[1]), *results(call)))
     return found, touched
 
