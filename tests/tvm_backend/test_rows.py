@@ -46,7 +46,11 @@ def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         (4, 512, AVX2, None),
         (14 * 14, 1000, AVX512, None),  # no whole vectors
         (14 * 14, 512, AVX512, None),  # 14 x 2
-        (13 * 13, 1008, AVX512, None),  # 13 x 1
+        (13 * 13, 1008, AVX512, 170),  # 5 x 3
+        (13 * 13, 1040, AVX512, None),  # 13 x 1: 65 vectors
+        (13 * 13, 512, AVX512, None),  # 13 x 2
+        (19 * 19, 736, AVX512, 364),
+        (17 * 17, 768, AVX512, 294),
         (197, 768, AVX512, 198),
     ],
 )

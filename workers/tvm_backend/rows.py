@@ -3,7 +3,7 @@
 A processor adds products as fast as it can where some ten sums lie in its registers, and few of their factors have to be
 loaded: with 16 registers 6 rows of 2 vectors are best. TVM's tiles divide what they are of, and 14 x 14 places have no 3 and
 no 5: what is left is 4 x 2, or 7 x 1. Here rows are added that repeat the last one, and are never written. With 32 registers
-there is a tile of 14 x 2, and little but prime numbers lacks one.
+there is a tile of 14 x 2; squares of primes as 19 x 19 lack one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ FEWEST_SUMS = 10
 """In registers: two begin in a cycle and take four, and with eight any delay is one of them all."""
 VECTORS = (1, 2, 3, 4)
 """Of a tile's rows."""
-FEWEST_VECTORS = {16: 2, 32: 1}
-"""By registers. With one each product has a load of its own; AVX-512 has that in its instruction, and NEON multiplies by one
-number of a vector."""
+FEWEST_VECTORS = {16: (2,), 32: (2, 1)}
+"""By registers, what is better first. With one each product has a load of its own; AVX-512 has that in its instruction, and
+NEON multiplies by one number of a vector, but 19 x 1 sums at a time take a tenth longer than 14 x 2."""
 MOST = 1.05
 """Times the rows that there are. 18 rows in place of 16 took a ninth longer than they saved."""
 NEARLY = 1.02
@@ -46,17 +46,23 @@ Product = tuple[int, Callable[..., te.Tensor]]
 def enough(places: int, columns: int, lanes: int, registers: int) -> int | None:
     """Rows, a few more than there are places, of a product of `columns` that a tile can fill registers of so many `lanes`
     with. None where tiles do so as it is, or no number nearby would."""
-    counts = [n for n in VECTORS if n >= FEWEST_VECTORS[registers] and columns % (n * lanes) == 0]
-    tiles = {
-        rows
-        for rows in range(2, registers)
-        for count in counts
-        if rows * count >= FEWEST_SUMS and rows * count + min(rows, count) < registers
-    }
-    fitting = [rows for rows in range(places, int(MOST * places) + 1) if any(rows % tile == 0 for tile in tiles)]
+    each = (_fitting(places, columns // lanes, least, registers) for least in FEWEST_VECTORS[registers])
+    fitting = next(filter(None, each), []) if columns % lanes == 0 else []
     if not fitting or fitting[0] == places:
         return None
     return max((rows for rows in fitting if rows <= NEARLY * fitting[0]), key=_divisors)
+
+
+def _fitting(places: int, vectors: int, least: int, registers: int) -> list[int]:
+    """So many rows or a few more, of so many vectors each, that tiles divide of at least so many vectors of several rows."""
+    tiles = {
+        rows
+        for rows in range(2, registers)
+        for count in VECTORS
+        if count >= least and vectors % count == 0
+        if rows * count >= FEWEST_SUMS and rows * count + min(rows, count) < registers
+    }
+    return [rows for rows in range(places, int(MOST * places) + 1) if any(rows % tile == 0 for tile in tiles)]
 
 
 def _divisors(number: int) -> int:
