@@ -23,6 +23,11 @@ def write(folder: Path, name: str) -> Path:
     return zoo._cached(folder, name, lambda: zoo._exported(lambda _: build(), shape))
 
 
+def quantised(folder: Path, name: str) -> Path:
+    """The same as ONNX Runtime quantises it, by channels: `name`_QDQ.onnx."""
+    return zoo._cached(folder, f"{name}_QDQ", lambda: zoo._quantised(write(folder, name), "QDQ", True))
+
+
 def _normed(kind: type[nn.Module], *sizes: int, **options: Any) -> nn.Module:
     """A normalisation by statistics that are not 0 and 1."""
     layer = kind(*sizes, **options)
