@@ -144,7 +144,7 @@ class Device:
             return {"fault": str(error)[-300:]}
         return self._timer.run(id, **order)
 
-    def _keep(self, id: int, name: str, library: str, operator: int, shapes: Any, weights: Any, batch: int) -> None:
+    def _keep(self, id: int, name: str, library: str, operator: int, shapes: Any, constants: Any, batch: int) -> None:
         self._loaded += 1
         # Of one name again the loader gives the first that it loaded.
         path = self._folder / f"program-{self._loaded}.so"
@@ -160,7 +160,7 @@ class Device:
             entry,
             operator=operator,
             shapes=[(tuple(shape), dtype) for shape, dtype in shapes],
-            weights=[(place, again) for place, again in weights],
+            constants=[(place, again) for place, again in constants],
             batch=batch,
         )
 

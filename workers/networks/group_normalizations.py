@@ -7,7 +7,7 @@ between the rows and their normalisation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -77,28 +77,30 @@ def _bring_rows_near(model: ModelProto) -> None:
     graph, readers, weights = model.graph, uses(model), Weights(model.graph)
     makers, reading = neighbours(graph)
 
-    def arithmetic(name: str, beside: Mapping[str, NodeProto], behind: bool) -> Iterator[NodeProto]:
-        """What is between this tensor and a Reshape that makes or reads it, which comes last."""
-        while readers[name] == 1 and (node := beside.get(name)) is not None:
-            if node.op_type == "Reshape" and node.input[1] in weights:
-                yield node
-            if node.op_type not in ARITHMETIC or (read := _of_one_number(node, weights)) is None:
-                return
-            yield node
-            name = node.output[0] if behind else node.input[read]
-
     written: dict[str, list[NodeProto]] = {}
+
+    def between(name: str, beside: Mapping[str, NodeProto]) -> list[NodeProto]:
+        """Arithmetic from this tensor to a Reshape that makes or reads it, which comes last; nothing where there is none."""
+        found: list[NodeProto] = []
+        while readers[name] == 1 and (node := beside.get(name)) is not None:
+            found.append(node)
+            if node.op_type == "Reshape":
+                return found if node.input[1] in weights else []
+            if node.op_type not in ARITHMETIC or (read := _of_one_number(node, weights)) is None:
+                return []
+            name = node.output[0] if beside is reading else node.input[read]
+        return []
+
+    def thread(run: Sequence[NodeProto], order: Sequence[NodeProto]) -> None:
+        if len(run) > 1 and written.keys().isdisjoint(one.output[0] for one in run):
+            written.update((one.output[0], []) for one in run)
+            written[run[0].output[0]] = _threaded(run, order, weights)
+
     for node in graph.node:
-        for name, beside in ((node.input[0], makers), (node.output[0], reading)) if node.op_type == BY_ROW else ():
-            behind = beside is reading
-            found = [*arithmetic(name, beside, behind)]
-            fresh = written.keys().isdisjoint(one.output[0] for one in found)
-            if len(found) > 1 and found[-1].op_type == "Reshape" and fresh:
-                run = found if behind else found[::-1]
-                written.update((one.output[0], []) for one in run)
-                written[run[0].output[0]] = _threaded(
-                    run, [run[-1], *run[:-1]] if behind else [*run[1:], run[0]], weights
-                )
+        if node.op_type == BY_ROW:
+            before, behind = between(node.input[0], makers)[::-1], between(node.output[0], reading)
+            thread(before, [*before[1:], *before[:1]])
+            thread(behind, [*behind[-1:], *behind[:-1]])
     replace_nodes(graph, [one for node in graph.node for one in written.get(node.output[0], [node])])
 
 

@@ -99,12 +99,11 @@ class Arguments:
         self,
         operator: int,
         shapes: Sequence[tuple[tuple[int, ...], str]],
-        weights: Sequence[tuple[int, int]],
+        constants: Sequence[tuple[int, int]],
         batch: int = 1,
     ) -> Given:
-        """`weights` are the places of constant tensors, and how much is touched from one reading of each to the next, as
-        `Workload.constants` has them; of a `batch` every member is shared out among the cores."""
-        again = dict(weights)
+        """`constants` are as `Workload.constants` has them; of a `batch` every member is shared out among the cores."""
+        again = dict(constants)
         moving = {
             place: (ring, shapes[place], again.get(place) or ring.size)
             for place in (*again, len(shapes) - 1)

@@ -105,7 +105,7 @@ class Builder:
         return {
             "operator": operator,
             "shapes": argument_tensors(schedule.mod),
-            "weights": workload.constants,
+            "constants": workload.constants,
             "batch": workload.batch,
         }
 
