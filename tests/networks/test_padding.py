@@ -388,12 +388,12 @@ def test_it_is_left_alone_where_padding_would_show(model):
 
 
 @pytest.mark.mutation
-@pytest.mark.parametrize("broken", ["_widened", "picks"])
+@pytest.mark.parametrize("broken", ["widened_constant", "picks"])
 def test_padding_that_shows_is_noticed(monkeypatch, broken):
     """Filters of ones in place of zeros; channels picked one further on."""
-    if broken == "_widened":
-        right = padding._widened
-        monkeypatch.setattr(padding, "_widened", lambda *given: right(*given[:-1], 1.0))
+    if broken == "widened_constant":
+        right = padding.widened_constant
+        monkeypatch.setattr(padding, "widened_constant", lambda *given: right(*given[:-1], 1.0))
     else:
         right = padding._Group.picks
 

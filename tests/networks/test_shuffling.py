@@ -110,6 +110,6 @@ def test_channels_permuted_the_other_way_are_noticed(monkeypatch: pytest.MonkeyP
 
     model = shuffling()
     before = results(model)
-    monkeypatch.setattr(changed, "TO_LAST", (0, 3, 2, 1))
+    monkeypatch.setattr(changed, "channels_last", lambda rank: [0, 3, 2, 1])
     assert shuffles_with_channels_last(model)
     assert not np.array_equal(results(model)[0], before[0])

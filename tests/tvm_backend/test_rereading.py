@@ -54,11 +54,11 @@ def test_a_recurrence_reads_its_weights_again_in_the_next_step(tmp_path: Path) -
 
 
 def test_what_is_read_once_an_inference_is_not_told(tmp_path: Path) -> None:
-    from workers.tvm_backend.rereading import ATTRIBUTE
+    from workers.tvm_backend.programs import READ_AGAIN
 
     one = compiled(steps(shared=False), tmp_path)
     assert all(size == 0 for sizes in again(one).values() for size in sizes)
-    assert all(ATTRIBUTE not in workload.mod["main"].attrs for workload in one.workloads), "operators keep their keys"
+    assert all(READ_AGAIN not in workload.mod["main"].attrs for workload in one.workloads), "operators keep their keys"
 
 
 def test_what_one_operator_reads_twice_is_no_step(tmp_path: Path) -> None:

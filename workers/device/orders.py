@@ -160,7 +160,7 @@ class Device:
             entry,
             operator=operator,
             shapes=[(tuple(shape), dtype) for shape, dtype in shapes],
-            constants=[(place, again) for place, again in constants],
+            constants=constants,
             batch=batch,
         )
 

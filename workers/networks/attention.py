@@ -12,11 +12,21 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, attribute, neighbours, operator_types, replace_nodes, rewired, told, uses
+from workers.networks.graph import (
+    Weights,
+    attribute,
+    computed,
+    neighbours,
+    operator_types,
+    replace_nodes,
+    rewired,
+    told,
+    uses,
+)
 from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
-from workers.networks.padding import NARROW, WIDE
-from workers.networks.shape import TensorShape
+from workers.networks.padding import NARROW, WIDE, widened_constant
+from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
 
 QUARTER = 4
@@ -79,13 +89,9 @@ def _attention(
     if not sizes or attribute(softmax, "axis", -1) not in (-1, len(sizes) - 1) or values is None:
         return None
     between, name = list[NodeProto](), softmax.input[0]
-    while (
-        readers[name] == 1
-        and (node := makers.get(name)) is not None
-        and (place := _passes(node, sizes, weights)) is not None
-    ):
+    while readers[name] == 1 and (node := makers.get(name)) and _passes(node, sizes, weights):
         between.append(node)
-        name = node.input[place]
+        (name,) = computed(node, weights)
     product = makers.get(name)
     once = readers[name] == readers[softmax.output[0]] == 1
     if not once or product is None or values.input[0] != softmax.output[0]:
@@ -94,21 +100,22 @@ def _attention(
     return _Attention(product, tuple(between), softmax, values, sizes[-1]) if keys == (sizes[-1], sizes[-1]) else None
 
 
-def _passes(node: NodeProto, sizes: tuple[int, ...], weights: Weights) -> int | None:
-    """Which input of an operator is the scores, where the other is a constant of a number for each key, or of one for all."""
-    if node.op_type not in BESIDE or len(node.input) != 2:
-        return None
-    (scores, other) = (1, 0) if node.input[0] in weights and node.op_type in ("Add", "Mul") else (0, 1)
-    if node.input[scores] in weights or node.input[other] not in weights:
-        return None
-    shape = weights.shape(node.input[other])
-    return scores if len(shape) <= len(sizes) and (not shape or shape[-1] in (1, sizes[-1])) else None
+def _passes(node: NodeProto, sizes: tuple[int, ...], weights: Weights) -> bool:
+    """Whether an operator reads the scores and a constant of a number for each key, or of one for all."""
+    if node.op_type not in BESIDE or len(node.input) != 2 or len(computed(node, weights)) != 1:
+        return False
+    first = node.input[0] in weights
+    other = node.input[0 if first else 1]
+    if other not in weights or (first and node.op_type not in ("Add", "Mul")):
+        return False
+    shape = weights.shape(other)
+    return len(shape) <= len(sizes) and (not shape or shape[-1] in (1, sizes[-1]))
 
 
 def _of_right_side(node: NodeProto, axis: int, shapes: Mapping[str, TensorShape], weights: Weights) -> int | None:
     """The size of what a product has on its right, where that is computed; None of another operator."""
-    found = shapes.get(node.input[1]) if node.op_type == "MatMul" and node.input[1] not in weights else None
-    sizes = (found.static if found is not None else None) or ()
+    multiplies = node.op_type == "MatMul" and node.input[1] not in weights
+    sizes = sizes_of(shapes, node.input[1]) if multiplies else ()
     return sizes[axis] if len(sizes) > 1 else None
 
 
@@ -120,8 +127,7 @@ def _written(
 
     def padded(node: NodeProto, axis: int, what: str) -> list[NodeProto]:
         """A product whose right side has so many more along an axis."""
-        rank = len(shapes[node.input[1]].static or ())
-        pads = np.zeros(2 * rank, np.int64)
+        pads = np.zeros(2 * len(sizes_of(shapes, node.input[1])), np.int64)
         pads[axis] = extra
         sizes = weights.put(f"{name}__{what}_pads", pads)
         wider = helper.make_node("Pad", [node.input[1], sizes], [f"{name}__{what}"])
@@ -143,8 +149,6 @@ def _widened(node: NodeProto, keys: int, extra: int, weights: Weights) -> NodePr
     inputs = [*node.input]
     for place, name in enumerate(inputs):
         if name in weights and weights.shape(name)[-1:] == (keys,):
-            values = weights.get(name)
-            room = [(0, 0)] * (values.ndim - 1) + [(0, extra)]
-            wider = np.pad(values, room, constant_values=BESIDE[node.op_type])
-            inputs[place] = weights.put(f"{name}__wider", wider)
+            axis = len(weights.shape(name)) - 1
+            inputs[place] = widened_constant(weights, name, axis, extra, BESIDE[node.op_type])
     return rewired(node, inputs, node.output[0])

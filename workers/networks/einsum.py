@@ -8,6 +8,7 @@ from math import prod
 from onnx import ModelProto, NodeProto
 
 from workers.networks.graph import Parts, Weights, attribute, operator_types, rewrite, told
+from workers.networks.shape import sizes_of
 from workers.networks.shapes import tensor_shapes
 
 
@@ -20,13 +21,13 @@ def einsums_to_products(model: ModelProto) -> str | None:
     def multiplied(node: NodeProto) -> list[NodeProto]:
         if node.op_type != "Einsum" or len(node.input) != 2:
             return []
-        sizes = [shapes[name].static if name in shapes else None for name in node.input]
+        sizes = [sizes_of(shapes, name) for name in node.input]
         terms, _, result = attribute(node, "equation").decode().replace(" ", "").partition("->")
         letters = [*terms.split(","), result]
-        known = all(size is not None and len(size) == len(of) for size, of in zip(sizes, letters, strict=False))
+        known = all(len(size) == len(of) for size, of in zip(sizes, letters, strict=False))
         if len(letters) != 3 or not known or not all(one.isalpha() and len({*one}) == len(one) for one in letters):
             return []
-        return _product(node, letters, [size or () for size in sizes], weights)
+        return _product(node, letters, sizes, weights)
 
     rewritten = rewrite(model.graph, multiplied)
     return told(rewritten, "Einsum was written as a matrix product", "Einsums were written as matrix products")
@@ -46,18 +47,15 @@ def _product(
         return []
     parts = Parts(node.output[0], weights)
 
-    def shaped(part: str, name: str, *axes: list[str]) -> str:
-        """With the members' axes before these, each of which is of several letters."""
+    def matrices(part: str, name: str, term: str, *axes: list[str]) -> str:
+        """A tensor with the members' axes before these, each of which may be of several letters."""
+        turned = [term.index(one) for several in (members, *axes) for one in several]
+        if turned != sorted(turned):
+            name = parts.add("Transpose", f"{part}_turned", name, perm=turned)
         if all(len(several) == 1 for several in axes):
             return name
         sizes = [*(extent[one] for one in members), *(prod(extent[one] for one in several) for several in axes)]
         return parts.add("Reshape", part, name, parts.numbers(f"{part}_sizes", sizes))
-
-    def matrices(part: str, name: str, term: str, *axes: list[str]) -> str:
-        turned = [term.index(one) for several in (members, *axes) for one in several]
-        if turned != sorted(turned):
-            name = parts.add("Transpose", f"{part}_turned", name, perm=turned)
-        return shaped(part, name, *axes)
 
     one = matrices("left", node.input[0], left, rows, summed)
     other = matrices("right", node.input[1], right, summed, columns)

@@ -143,6 +143,21 @@ def neighbours(graph: GraphProto) -> tuple[dict[str, NodeProto], dict[str, NodeP
     return made, {name: node for node in graph.node for name in node.input}
 
 
+def computed(node: NodeProto, weights: Weights) -> list[str]:
+    """What an operator reads that is no constant of the main graph, each once."""
+    return [name for name in dict.fromkeys(node.input) if name and name not in weights]
+
+
+def channels_last(rank: int) -> list[int]:
+    """The permutation of axes that puts the second last."""
+    return [0, *range(2, rank), 1]
+
+
+def channels_second(rank: int) -> list[int]:
+    """Its inverse."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
 def read_by(node: NodeProto) -> Iterator[str]:
     """The names that an operator reads, and what stands in its inner graphs; one that is left out has no name."""
     yield from node.input

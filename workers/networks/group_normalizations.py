@@ -19,6 +19,7 @@ from workers.networks.graph import (
     Parts,
     Weights,
     attribute,
+    computed,
     neighbours,
     operator_types,
     replace_nodes,
@@ -29,7 +30,7 @@ from workers.networks.graph import (
 from workers.networks.inspect import opset
 from workers.networks.normalizations import along
 from workers.networks.opsets import OLDEST
-from workers.networks.shape import TensorShape
+from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
 
 BY_GROUP, BY_ROW = "GroupNormalization", "InstanceNormalization"
@@ -76,7 +77,6 @@ def _bring_rows_near(model: ModelProto) -> None:
     behind the second."""
     graph, readers, weights = model.graph, uses(model), Weights(model.graph)
     makers, reading = neighbours(graph)
-
     written: dict[str, list[NodeProto]] = {}
 
     def between(name: str, beside: Mapping[str, NodeProto]) -> list[NodeProto]:
@@ -86,9 +86,9 @@ def _bring_rows_near(model: ModelProto) -> None:
             found.append(node)
             if node.op_type == "Reshape":
                 return found if node.input[1] in weights else []
-            if node.op_type not in ARITHMETIC or (read := _of_one_number(node, weights)) is None:
+            if not _of_one_number(node, weights):
                 return []
-            name = node.output[0] if beside is reading else node.input[read]
+            name = node.output[0] if beside is reading else computed(node, weights)[0]
         return []
 
     def thread(run: Sequence[NodeProto], order: Sequence[NodeProto]) -> None:
@@ -104,22 +104,20 @@ def _bring_rows_near(model: ModelProto) -> None:
     replace_nodes(graph, [one for node in graph.node for one in written.get(node.output[0], [node])])
 
 
-def _of_one_number(node: NodeProto, weights: Weights) -> int | None:
-    """Which of its inputs is no constant, where all others are constants of one number, which add no axes."""
-    read = [place for place, name in enumerate(node.input) if name and name not in weights]
+def _of_one_number(node: NodeProto, weights: Weights) -> bool:
+    """Whether it is arithmetic of one tensor and constants of one number, which add no axes."""
     numbers = all(weights.shape(name) in ((), (1,)) for name in node.input if name in weights)
-    return read[0] if len(read) == 1 and numbers else None
+    return node.op_type in ARITHMETIC and numbers and len(computed(node, weights)) == 1
 
 
 def _threaded(run: Sequence[NodeProto], order: Sequence[NodeProto], weights: Weights) -> list[NodeProto]:
-    """What stands in a `run`, one behind the other, in another order between the same tensors."""
-    places = {id(one): 0 if one.op_type == "Reshape" else _of_one_number(one, weights) or 0 for one in run}
-    made, name = list[NodeProto](), run[0].input[places[id(run[0])]]
+    """What stands in a `run`, one behind the other, in another order between the same tensors; each reads one that is no
+    constant."""
+    made, (name,) = list[NodeProto](), computed(run[0], weights)
     for node, before in zip(order, run, strict=True):
-        inputs = [*node.input]
-        inputs[places[id(node)]] = name
+        read = computed(node, weights)
+        made.append(rewired(node, [name if one in read else one for one in node.input], before.output[0]))
         name = before.output[0]
-        made.append(rewired(node, inputs, name))
     return made
 
 
@@ -132,15 +130,15 @@ def _grouped(
 ) -> _Grouped | None:
     if node.op_type not in (BY_GROUP, BY_ROW):
         return None
-    rows = _static(shapes, node.input[0])
+    rows = sizes_of(shapes, node.input[0])
     if len(rows) < 3 or not prod(rows):
         return None
     alone = _Grouped(node, node.input[0], rows, attribute(node, "num_groups", rows[1]), node.output[0], (node,))
     before, behind = makers.get(node.input[0]), reading.get(node.output[0])
     if node.op_type == BY_GROUP or before is None or before.op_type != "Reshape":
         return alone
-    image = _static(shapes, before.input[0])
-    back = behind is not None and behind.op_type == "Reshape" and _static(shapes, behind.output[0]) == image
+    image = sizes_of(shapes, before.input[0])
+    back = behind is not None and behind.op_type == "Reshape" and sizes_of(shapes, behind.output[0]) == image
     fits = back and len(image) > 2 and rows[0] == image[0] and image[1] % rows[1] == 0
     if behind is None or not fits or readers[node.output[0]] != 1:
         return alone if len(rows) > 3 else None  # rows of something else
@@ -152,11 +150,6 @@ def _scaled(found: _Grouped, weights: Weights) -> bool:
     if found.groups < 1 or found.shape[1] % found.groups or any(name not in weights for name in found.node.input[1:3]):
         return False
     return all(prod(weights.shape(name)) in (found.groups, found.shape[1]) for name in found.node.input[1:3])
-
-
-def _static(shapes: Mapping[str, TensorShape], name: str) -> tuple[int, ...]:
-    """Empty where it is not known."""
-    return (shapes[name].static if name in shapes else None) or ()
 
 
 def _written(found: _Grouped, weights: Weights, dtype: int, version: int) -> list[NodeProto]:

@@ -13,6 +13,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from workers.networks.graph import (
     Weights,
     attribute,
+    computed,
     has_convolutions,
     joins_channels,
     replace_nodes,
@@ -119,7 +120,7 @@ class _Group:
         """`widened` are the constants that there are of this already: operators that share theirs go on doing so."""
         for node, place, widening in widenings:
             if widening not in widened:
-                widened[widening] = _widened(weights, *widening)
+                widened[widening] = widened_constant(weights, *widening)
             node.input[place] = widened[widening]
         for node in self.passing:
             if node.op_type == "Conv":
@@ -147,13 +148,13 @@ def _groups(model: ModelProto, weights: Weights) -> list[_Group]:
     readers = defaultdict[str, list[NodeProto]](list)
     pooled = set[str]()
     for node in graph.node:
-        computed = _computed(node, weights)
-        for name in computed:
+        read = computed(node, weights)
+        for name in read:
             readers[name].append(node)
         if _passes(node, weights):
-            for name in computed:
+            for name in read:
                 alike.join(name, node.output[0])
-            if _pools(node, weights) or pooled.issuperset(computed):
+            if _pools(node, weights) or pooled.issuperset(read):
                 pooled.add(node.output[0])
     groups = defaultdict[str, _Group](_Group)
     for name in dict.fromkeys((*made, *readers)):
@@ -189,10 +190,6 @@ class _Alike:
             self._next[one] = other
 
 
-def _computed(node: NodeProto, weights: Weights) -> list[str]:
-    return [name for name in dict.fromkeys(node.input) if name and name not in weights]
-
-
 def _passes(node: NodeProto, weights: Weights) -> bool:
     """Whether its one output has the channels of what it reads: of a convolution each from its own, or from a group's."""
     if len(node.output) > 1:
@@ -202,12 +199,12 @@ def _passes(node: NodeProto, weights: Weights) -> bool:
         return (
             _convolves(node, weights) and groups > 1 and weights.shape(filters)[0] == groups * weights.shape(filters)[1]
         )
-    computed = _computed(node, weights)
+    read = computed(node, weights)
     if node.op_type == "Div":  # by what is padded with ones, not zeros
-        return bool(computed) and node.input[1] in weights
+        return bool(read) and node.input[1] in weights
     if node.op_type in ARITHMETIC:
-        return bool(computed)
-    return len(computed) == 1 and (node.op_type in CHANNELWISE or _pools(node, weights))
+        return bool(read)
+    return len(read) == 1 and (node.op_type in CHANNELWISE or _pools(node, weights))
 
 
 def _copies(node: NodeProto, weights: Weights) -> bool:
@@ -264,7 +261,8 @@ def _axis(shape: Sequence[int], filters: Sequence[int]) -> int | None:
     return 1 - missing if missing in (0, 1) and tuple(shape) == by_channel[missing:] else None
 
 
-def _widened(weights: Weights, name: str, axis: int, extra: int, value: float) -> str:
+def widened_constant(weights: Weights, name: str, axis: int, extra: int, value: float) -> str:
+    """The name of a constant like another with so many more numbers of one value behind an axis."""
     values = weights.get(name)
     room = [(0, extra if place == axis else 0) for place in range(values.ndim)]
     return weights.put(f"{name}__padded", np.pad(values, room, constant_values=value))

@@ -11,6 +11,7 @@ from onnx import ModelProto, NodeProto, helper
 from workers.networks.graph import Weights, attribute, rewrite, told
 from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
+from workers.networks.shape import sizes_of
 from workers.networks.shapes import tensor_shapes
 
 STEPS = 64
@@ -28,8 +29,7 @@ def recurrences_to_steps(model: ModelProto) -> str | None:
     weights, shapes = Weights(model.graph), tensor_shapes(model)
 
     def stepwise(node: NodeProto) -> list[NodeProto]:
-        found = shapes.get(node.input[0]) if node.op_type in ACTIVATIONS else None
-        sizes = (found.static if found is not None else None) or ()
+        sizes = sizes_of(shapes, node.input[0]) if node.op_type in ACTIVATIONS else ()
         if len(sizes) != 3 or not any(node.output) or not _plain(node, sizes[0], weights):
             return []
         return _Steps(node, weights, sizes).nodes

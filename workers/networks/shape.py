@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -31,6 +32,11 @@ class TensorShape:
         """The dimensions when all of them are known numbers, else None."""
         known = tuple(d for d in self.dims or () if isinstance(d, int))
         return known if self.dims is not None and len(known) == len(self.dims) else None
+
+
+def sizes_of(shapes: Mapping[str, TensorShape], name: str) -> tuple[int, ...]:
+    """The dimensions of a tensor; none where they are not all known numbers."""
+    return (shapes[name].static if name in shapes else None) or ()
 
 
 def shape_of(value: ValueInfoProto) -> TensorShape:

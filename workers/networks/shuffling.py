@@ -11,6 +11,8 @@ from onnx import ModelProto, NodeProto, helper
 from workers.networks.graph import (
     Weights,
     attribute,
+    channels_last,
+    channels_second,
     has_convolutions,
     neighbours,
     replace_nodes,
@@ -22,8 +24,6 @@ from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 
-TO_LAST, TO_SECOND = (0, 2, 3, 1), (0, 3, 1, 2)
-"""Permutations of NCHW to NHWC and back."""
 SWAPPED = [0, 2, 1, 3, 4]
 """What makes a shuffle of [N, groups, channels of a group, H, W]."""
 
@@ -129,7 +129,9 @@ def _written(shuffle: _Shuffle, weights: Weights) -> list[NodeProto]:
         return add("Reshape", [source, weights.put(f"{output}__sizes", np.asarray(sizes, np.int64))], [output])
 
     sources = shuffle.joined.input if shuffle.joined is not None else shuffle.nodes[0].input[:1]
-    parts = [add("Transpose", [one], [f"{end}__from{place}"], perm=TO_LAST) for place, one in enumerate(sources)]
+    parts = [
+        add("Transpose", [one], [f"{end}__from{place}"], perm=channels_last(4)) for place, one in enumerate(sources)
+    ]
     whole = parts[0] if len(parts) == 1 else add("Concat", parts, [f"{end}__joined"], axis=3)
     grouped = reshaped(whole, [batch, *area, groups, channels], f"{end}__grouped")
     swapped = add("Transpose", [grouped], [f"{end}__swapped"], perm=[0, 1, 2, 4, 3])
@@ -146,5 +148,5 @@ def _written(shuffle: _Shuffle, weights: Weights) -> list[NodeProto]:
         set_attributes(copy, axis=3)
         made.append(copy)
     for one, result in zip(found, results, strict=True):
-        add("Transpose", [one], [result], perm=TO_SECOND)
+        add("Transpose", [one], [result], perm=channels_second(4))
     return made

@@ -14,7 +14,17 @@ from math import prod
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from workers.networks.graph import Array, Parts, Weights, attribute, operator_types, rewrite, told
+from workers.networks.graph import (
+    Array,
+    Parts,
+    Weights,
+    attribute,
+    channels_last,
+    channels_second,
+    operator_types,
+    rewrite,
+    told,
+)
 from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
 from workers.networks.shapes import tensor_shapes
@@ -88,16 +98,18 @@ def _convolved(node: NodeProto, batch: int, axes: Sequence[_Axis], weights: Weig
     given += [parts.constant("bias", np.tile(weights.get(name), places)) for name in bias]
     pads = [*(axis.pads[0] for axis in axes), *(axis.pads[1] for axis in axes)]
     last = parts.add("Conv", "places", source, *given, pads=pads, kernel_shape=[axis.taps for axis in axes])
+    area = 2  # where its axes begin
     if places > 1:
+        area = 1
         apart = [batch, *(axis.steps for axis in axes), *(axis.stride for axis in axes), channels]
         beside = [batch, *(axis.steps * axis.stride for axis in axes), channels]
         order = [0, *(place for n in range(1, count + 1) for place in (n, n + count)), 2 * count + 1]
-        last = parts.add("Transpose", "last", last, perm=[0, *range(2, count + 2), 1])
+        last = parts.add("Transpose", "last", last, perm=channels_last(count + 2))
         if count > 1:
             last = parts.add("Reshape", "apart", last, parts.numbers("apart_sizes", apart))
             last = parts.add("Transpose", "beside", last, perm=order)
         last = parts.add("Reshape", "whole", last, parts.numbers("whole_sizes", beside))
-    cut = [(n + 1 + (places == 1), axis) for n, axis in enumerate(axes) if axis.kept < axis.stride * axis.steps]
+    cut = [(place, axis) for place, axis in enumerate(axes, area) if axis.kept < axis.stride * axis.steps]
     if cut:
         bounds = {
             "starts": [axis.start for _, axis in cut],
@@ -105,8 +117,8 @@ def _convolved(node: NodeProto, batch: int, axes: Sequence[_Axis], weights: Weig
             "axes": [place for place, _ in cut],
         }
         last = parts.add("Slice", "cut", last, *(parts.numbers(word, values) for word, values in bounds.items()))
-    if places > 1:
-        parts.add("Transpose", "second", last, perm=[0, count + 1, *range(1, count + 1)])
+    if area == 1:
+        parts.add("Transpose", "second", last, perm=channels_second(count + 2))
     return parts.all()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from workers.networks.graph import Weights, attribute
-from workers.networks.shape import TensorShape
+from workers.networks.shape import TensorShape, sizes_of
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,8 @@ class Window:
 def window(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape]) -> Window | None:
     """Of a convolution, transposed or not, of known sizes whose kernel and bias are constants and whose padding is written out;
     None of another, and of numbers that do not fit each other."""
-    shape = shapes.get(node.input[0])
-    static = shape.static if shape is not None else None
-    if static is None or len(static) < 3 or any(name not in weights for name in node.input[1:] if name):
+    static = sizes_of(shapes, node.input[0])
+    if len(static) < 3 or any(name not in weights for name in node.input[1:] if name):
         return None
     if attribute(node, "auto_pad", b"NOTSET") != b"NOTSET" or attribute(node, "output_shape") is not None:
         return None

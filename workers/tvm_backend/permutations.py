@@ -10,6 +10,7 @@ import tvm
 from tvm import relax
 from tvm.relax.expr_functor import mutator
 
+from workers.networks.graph import channels_last, channels_second
 from workers.tvm_backend.mutation import Rewriter, is_call, is_concatenation, permutation, static_shape
 
 SLOPED = "relax.nn.prelu"
@@ -70,7 +71,7 @@ class _Composer(Rewriter):
         last and all that it reads had them there."""
         if self._binding not in self._wanted:
             return call
-        second = _second(len(call.ty.shape))
+        second = channels_second(len(call.ty.shape))
         read = [self._source(one, second) for one in _read(call)]
         if is_concatenation(call):
             last = relax.op.concat(read, second[call.attrs.axis])
@@ -87,7 +88,7 @@ class _Composer(Rewriter):
             return found.args[0]
         if not isinstance(read.ty, relax.TensorType) or math.prod(static_shape(read) or ()) == 1:
             return read
-        return self.builder_.emit(relax.op.permute_dims(read, _last(len(second))))
+        return self.builder_.emit(relax.op.permute_dims(read, channels_last(len(second))))
 
 
 def _wanted_last(function: relax.Function) -> set[relax.Var]:
@@ -96,15 +97,15 @@ def _wanted_last(function: relax.Function) -> set[relax.Var]:
     values = [*relax.analysis.get_var2val(function).items()]
     had: set[relax.Var] = set()
     for var, call in values:
-        if _puts(call, _second) or (_hands_on(call) and _had_last(call, had)):
+        if _puts(call, channels_second) or (_hands_on(call) and _had_last(call, had)):
             had.add(var)
     wanted: set[relax.Var] = set()
     for var, call in reversed(values):
-        if _puts(call, _last):
+        if _puts(call, channels_last):
             wanted.add(call.args[0])
-        elif var in wanted & had and _hands_on(call):
+        elif var in wanted and var in had and _hands_on(call):
             wanted.update(one for one in _read(call) if isinstance(one, relax.Var))
-    return {var for var, call in values if var in wanted & had and _hands_on(call)}
+    return {var for var, call in values if var in wanted and var in had and _hands_on(call)}
 
 
 def _had_last(call: relax.Call, had: set[relax.Var]) -> bool:
@@ -135,13 +136,3 @@ def _puts(call: Any, axes: Callable[[int], list[int]]) -> bool:
     """Whether it is a permutation as one of these has it."""
     found = permutation(call)
     return found is not None and len(found) > 2 and found == axes(len(found))
-
-
-def _second(rank: int) -> list[int]:
-    """Puts the last axis second."""
-    return [0, rank - 1, *range(1, rank - 1)]
-
-
-def _last(rank: int) -> list[int]:
-    """Puts the second axis last."""
-    return [0, *range(2, rank), 1]

@@ -23,7 +23,7 @@ from tvm_ffi.serialization import from_json_graph_str
 from workers.engine.gpu import Bounds
 from workers.engine.space import Sketch
 from workers.messages.whole import write_whole
-from workers.tvm_backend import layout_free, rereading, views
+from workers.tvm_backend import layout_free, views
 from workers.tvm_backend.groups import channels_of_a_group, length_of_a_row
 from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
@@ -36,6 +36,9 @@ from workers.tvm_backend.traces import Family, Vectors, decided, families, read_
 LEVEL = 2  # of LLVM's optimisation, 0 to 3
 COMMON_LEFT = {"tirx.disable_cse_tir": True}
 """TVM does not look for common subexpressions: LLVM does too, and numbers that lie together are no longer seen to."""
+READ_AGAIN = "read_again"
+"""Of a program, for each of its constants: bytes that are touched from one reading to the next, a power of two; 0 where the
+network reads most of them once."""
 SEED = 1  # sampling instructions have all their decisions: nothing is drawn from it, but TVM wants one
 
 
@@ -78,7 +81,7 @@ class Workload:
     @cached_property
     def constants(self) -> tuple[tuple[int, int], ...]:
         """`weights`, and the bytes that the network touches from one reading of each to the next; 0 where it reads it once."""
-        again = self.mod["main"].attrs.get(rereading.ATTRIBUTE) or [0] * len(self.weights)
+        again = self.mod["main"].attrs.get(READ_AGAIN) or [0] * len(self.weights)
         return tuple((place, int(size)) for place, size in zip(self.weights, again, strict=True))
 
     @cached_property
@@ -92,21 +95,25 @@ class Workload:
         return at_once(self.mod["main"])
 
     @cached_property
+    def tensors(self) -> list[tuple[tuple[int, ...], str]]:
+        """Shape and type of its arguments."""
+        return argument_tensors(self.mod)
+
+    @cached_property
     def touched(self) -> int:
         """Bytes of all arguments."""
-        return sum(tensor_bytes(shape, dtype) for shape, dtype in argument_tensors(self.mod))
+        return sum(tensor_bytes(*one) for one in self.tensors)
 
     @cached_property
     def read_again(self) -> int:
         """Bytes of those constants that are read again soon."""
-        tensors = argument_tensors(self.mod)
-        return sum(tensor_bytes(*tensors[place]) for place, again in self.constants if again)
+        return sum(tensor_bytes(*self.tensors[place]) for place, again in self.constants if again)
 
     @cached_property
     def batch(self) -> int:
         """Members of a batch of products with constant matrices, as Winograd's filtering makes it: what transforms its
         tiles, before and behind it, gives each core some tiles of every member. 1 for other operators."""
-        shapes = [shape for shape, _ in argument_tensors(self.mod)]
+        shapes = [shape for shape, _ in self.tensors]
         return next((shapes[place][0] for place in self.weights if len(shapes[place]) == 3), 1)
 
     @cached_property

@@ -12,10 +12,8 @@ from tvm import relax
 
 from workers.tvm_backend.layout_free import ATTRIBUTE as CONSTANTS
 from workers.tvm_backend.mutation import is_call, results, static_sizes
+from workers.tvm_backend.programs import READ_AGAIN, tensor_bytes
 
-ATTRIBUTE = "read_again"
-"""Of a program, for each of its constants: bytes that are touched from one reading to the next, a power of two; 0 where the
-network reads most of them once."""
 SOON = 1 / 4
 """Of what an inference touches; later is as good as once."""
 
@@ -27,7 +25,7 @@ def marked(mod: tvm.IRModule) -> tvm.IRModule:
         places = [int(place) for place in function.attrs[CONSTANTS]] if variable in found else []
         again = [_usual(found[variable][place], touched * SOON) for place in places]
         if any(again):
-            mod[variable] = function.with_attr(ATTRIBUTE, again)
+            mod[variable] = function.with_attr(READ_AGAIN, again)
     return mod
 
 
@@ -61,4 +59,4 @@ def _calls_program(call: Any) -> bool:
 def _bytes(kind: Any) -> int:
     """Of a tensor; 0 where its sizes are not known."""
     sizes = static_sizes(kind)
-    return 0 if sizes is None else math.prod(sizes) * int(tvm.DataType(str(kind.dtype.dtype)).bits) // 8
+    return 0 if sizes is None else tensor_bytes(sizes, str(kind.dtype.dtype))
