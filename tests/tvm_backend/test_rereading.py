@@ -54,7 +54,7 @@ def test_a_recurrence_reads_its_weights_again_in_the_next_step(tmp_path: Path) -
 
 
 def test_what_is_read_once_an_inference_is_not_told(tmp_path: Path) -> None:
-    from workers.tvm_backend.programs import READ_AGAIN
+    from workers.tvm_backend.rereading import READ_AGAIN
 
     one = compiled(steps(shared=False), tmp_path)
     assert all(size == 0 for sizes in again(one).values() for size in sizes)

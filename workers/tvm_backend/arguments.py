@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from workers.tvm_backend.handover import Handover
 from workers.tvm_backend.hardware import last_caches
-from workers.tvm_backend.programs import tensor_bytes
+from workers.tvm_backend.mutation import tensor_bytes
 
 MOVED = 1 << 16
 """Bytes; smaller weights are loaded in microseconds wherever they are."""

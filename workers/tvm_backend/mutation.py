@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tvm
@@ -81,3 +82,7 @@ def static_sizes(kind: Any) -> tuple[int, ...] | None:
     if not isinstance(shape, relax.ShapeExpr) or not all(isinstance(n, tvm.tirx.IntImm) for n in shape.values):
         return None
     return tuple(int(n) for n in shape.values)
+
+
+def tensor_bytes(shape: Sequence[int], dtype: str) -> int:
+    return math.prod(shape) * int(tvm.DataType(dtype).bits) // 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -29,16 +28,15 @@ from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
 from workers.tvm_backend.linking import NoLinker, export_library
 from workers.tvm_backend.lowering import PIPELINE
+from workers.tvm_backend.mutation import tensor_bytes
 from workers.tvm_backend.repetition import MOST, steps
+from workers.tvm_backend.rereading import READ_AGAIN
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
 from workers.tvm_backend.traces import Family, Vectors, decided, families, read_back
 
 LEVEL = 2  # of LLVM's optimisation, 0 to 3
 COMMON_LEFT = {"tirx.disable_cse_tir": True}
 """TVM does not look for common subexpressions: LLVM does too, and numbers that lie together are no longer seen to."""
-READ_AGAIN = "read_again"
-"""Of a program, for each of its constants: bytes that are touched from one reading to the next, a power of two; 0 where the
-network reads most of them once."""
 SEED = 1  # sampling instructions have all their decisions: nothing is drawn from it, but TVM wants one
 
 
@@ -208,10 +206,6 @@ def argument_tensors(mod: tvm.IRModule) -> list[tuple[tuple[int, ...], str]]:
         (tuple(int(n) for n in info.shape), str(info.dtype))
         for info in ArgInfo.from_entry_func(mod, remove_preproc=True)
     ]
-
-
-def tensor_bytes(shape: tuple[int, ...], dtype: str) -> int:
-    return math.prod(shape) * int(tvm.DataType(dtype).bits) // 8
 
 
 def quickly(target: tvm.target.Target) -> tvm.target.Target:

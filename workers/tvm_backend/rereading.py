@@ -11,9 +11,11 @@ import tvm
 from tvm import relax
 
 from workers.tvm_backend.layout_free import ATTRIBUTE as CONSTANTS
-from workers.tvm_backend.mutation import is_call, results, static_sizes
-from workers.tvm_backend.programs import READ_AGAIN, tensor_bytes
+from workers.tvm_backend.mutation import is_call, results, static_sizes, tensor_bytes
 
+READ_AGAIN = "read_again"
+"""Of a program, for each of its constants: bytes that are touched from one reading to the next, a power of two; 0 where the
+network reads most of them once."""
 SOON = 1 / 4
 """Of what an inference touches; later is as good as once."""
 
