@@ -13,8 +13,8 @@ from apps.catalog.models import Network, Target
 from apps.core.ids import digest
 from apps.dashboard import humans, words
 from apps.tuning import methods
-from apps.tuning.services import MAX_DIMENSION, MAX_TRIALS
-from workers.messages.spec import ALL, AUTO, LAYOUTS, Budget
+from apps.tuning.services import MAX_DIMENSION
+from workers.messages.spec import ALL, AUTO, LAYOUTS, MAX_TRIALS, Budget
 
 DEFAULT_MINUTES = 10
 LONGEST_MINUTES = 60 * 24 * 30

@@ -41,6 +41,18 @@ def send(queue: str, task: str, job_id: str) -> None:
     broker().enqueue(dramatiq.Message(queue, task, (), {"job_id": job_id}, {}))
 
 
+def unread(queue: str) -> bool:
+    """Whether the server has messages of the queue that no worker took yet; none where it does not answer."""
+    queues = broker()
+    try:
+        if isinstance(queues, StubBroker):
+            return not queues.queues[queue].empty()
+        assert isinstance(queues, RedisBroker)
+        return bool(queues.client.llen(f"{queues.namespace}:{queue}"))
+    except (RedisError, OSError):
+        return False
+
+
 def queue(job: Job) -> None:
     """Inside the transaction that queues the job: its message is sent when that is committed, or later by reconcile, as
     is that of a job that has to wait."""

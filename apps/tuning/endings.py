@@ -51,9 +51,11 @@ def after(job: Job, kind: str, detail: str = "", last: Event | None = None) -> A
     if kind == "failed":
         error, next_step = plain(told.get("reason") or detail), plain(told.get("next_step", ""))
         return After(State.FAILED, job.fruitless, error=error[:LONGEST], next_step=next_step[:LONGEST])
+    if job.task == Job.Task.COMPILE and kind == "stopped" and job.wanted == Job.Wanted.STOP:
+        return After(State.DONE, job.fruitless)
     if job.task != Job.Task.TUNE and kind in ("finished", "paused", "stopped"):
-        # The code of an uploaded file may say any farewell: nobody can pause or stop what is no run, and tried again it
-        # would say it again.
+        # The code of an uploaded file may say any farewell: nobody can pause what is no run, and tried again it would say
+        # it again.
         error = f"the process that was to {_WORK[job.task]} ended without a result"
         look = "try again; if that does not help, look at the log of the worker"
         return After(State.FAILED, job.fruitless, error=error, next_step=look)
@@ -70,13 +72,13 @@ def _again(job: Job, kind: str, detail: str) -> After:
     """It is to go on, and does, unless too many attempts got nowhere."""
     if kind == "interrupted":
         return After(State.INTERRUPTED, max(0, job.fruitless - 1))
-    if kind == "turn":
-        return After(State.QUEUED, fruitless=0, error=TURN, next_step=_ON)
     if kind == "paused":
         return After(State.QUEUED, fruitless=0)
     if job.fruitless >= ATTEMPTS:
         reason = f"{ATTEMPTS} attempts in a row got nowhere; the last one: {detail}"
         return After(State.FAILED, job.fruitless, error=reason, next_step=_AGAIN.get(job.task, "ask for it again"))
+    if kind == "turn":
+        return After(State.QUEUED, job.fruitless, error=TURN, next_step=_ON)
     if kind == "crashed" and job.fruitless:
         # Not of one that expired: who waited for a lease to run out has waited enough.
         error = f"attempt {job.fruitless} of {ATTEMPTS} got nowhere: {detail}"[:LONGEST]

@@ -1,7 +1,7 @@
 """The only door through which jobs and runs are changed.
 
 For users: what of `requests` is named below; Refused is a user's mistake. may_remeasure and measured say whether there is a
-use in asking, MAX_DIMENSION and MAX_TRIALS what is refused, TWICE what is a second press. For workers: claim or claim_read,
+use in asking, MAX_DIMENSION what is refused, TWICE what is a second press. For workers: claim or claim_read,
 then Claim.order, write, heartbeat, conclude; they raise LeaseLost. For the launcher: reconcile, sweep, forget_uploads,
 remeasure_if_changed. An upload is apps.catalog.services.create_network.
 """
@@ -27,7 +27,7 @@ from apps.tuning.requests.machines import (
     remove_device,
 )
 from apps.tuning.requests.removals import remove_library, remove_network
-from apps.tuning.requests.runs import MAX_TRIALS, TWICE, create_run
+from apps.tuning.requests.runs import TWICE, create_run
 from apps.tuning.requests.shapes import MAX_DIMENSION, choose_shapes
 from apps.tuning.requests.words import request
 from apps.tuning.sweep import forget_uploads, sweep

@@ -63,14 +63,16 @@ def early(now: datetime) -> QuerySet[Job]:
 def over(job: Job, since: datetime, now: datetime) -> bool:
     """Whether a run that has had the machine `since` then is to give it up. Not before it has measured something, when the next
     attempt would begin where this one did, nor just before its end; but both are what its child tells, which keeps nobody
-    waiting for LATE. A clock that went back ends a turn early, not never."""
+    waiting for LATE, and longer only by as many times as its attempts got nowhere. A clock that went back ends a turn early,
+    not never."""
     held = now - since
     if job.task != Job.Task.TUNE or timedelta(0) <= held < TURN:
         return False
     left = eta(TuningRun.objects.get(job=job))
     others = Job.objects.filter(waiting(now), task__in=MEASURING).exclude(owner=job.owner_id)
     if job.fruitless or (left is not None and left <= END):
-        others = others.filter(queued__lte=now - LATE) if held >= LATE else others.none()
+        late = held >= LATE * max(1, job.fruitless)
+        others = others.filter(queued__lte=now - LATE) if late else others.none()
     return others.exists()
 
 

@@ -234,6 +234,19 @@ def test_a_library_is_named_by_its_date_and_compiled_again_for_something_better_
     assert "Compile the best so far again</button>" in page_of(ada, run)
 
 
+def test_what_is_compiled_of_a_run_that_is_over_can_be_stopped(site: Site, ada: Client) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.004), told.batch(0.003, operator=1)])
+    services.request_artifact(run, site.ada)
+    assert 'id="withdraw"' not in page_of(ada, run), "it would stop the run"
+    services.conclude(held, "finished")
+    assert "Stop compiling</button>" in page_of(ada, run)
+    assert ada.post(f"/runs/{run.pk}/ask/stop", follow=True).status_code == 200
+    page = page_of(ada, run)
+    assert 'id="withdraw"' not in page
+    assert "Compile the best</button>" in page
+
+
 def test_a_best_that_was_not_compiled_may_be_compiled_again_beside_an_older_library(site: Site, ada: Client) -> None:
     run, _ = ended(site)
     compiled(site, run)

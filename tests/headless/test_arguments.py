@@ -46,6 +46,11 @@ def test_a_limit_that_is_none_is_refused_before_anything_is_read(option: str, te
         spec_of(parsed(f"{option}={text}"), tmp_path, Profile())
 
 
+def test_more_trials_than_anybody_measures_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserMistake, match=r"--trials 10{400} must be 10000000 or fewer; give a smaller number"):
+        spec_of(parsed("--trials", "1" + 400 * "0"), tmp_path, Profile())
+
+
 def test_parts_that_nobody_would_ask_are_refused_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(UserMistake, match="--method chameleon: explorer 'metaschedule' brings its own cost model"):
         spec_of(parsed("--method", "chameleon", "--part", "explorer=metaschedule"), tmp_path, Profile())

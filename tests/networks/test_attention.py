@@ -64,6 +64,20 @@ FORMS: dict[str, ModelProto] = {
 }
 
 
+def test_attentions_share_what_they_shared() -> None:
+    """A mask of so many megabytes is there once for all layers."""
+    one, other = attending(("Add", causal())), attending(("Add", causal()))
+    for node in other.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [name if name == "c0" else "y" if name == "x" else f"{name}_" for name in names]
+    one.graph.node.extend(other.graph.node)
+    one.graph.output[0].name = "y_"
+    before = outputs(deepcopy(one))
+    assert keys_in_whole_vectors(one) == "2 attentions were given whole vectors of keys"
+    assert len([node for node in one.graph.node if "c0__padded" in node.input]) == 2
+    assert same(before, outputs(one))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_they_compute_what_they_computed(form: str) -> None:
     model = deepcopy(FORMS[form])

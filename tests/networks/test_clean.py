@@ -197,6 +197,13 @@ def test_a_normalisation_alone_is_a_product_and_a_sum(
     assert same(outputs(model), outputs(result)) is not mutated
 
 
+def test_a_normalisation_of_one_channel_s_numbers_keeps_its_axis() -> None:
+    nodes = [helper.make_node("BatchNormalization", ["x", "a", "b", "c", "d"], ["y"])]
+    model = model_of(nodes, {"x": [5]}, {"y": [5]}, [constant(name, np.ones(1, np.float32)) for name in "abcd"])
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert [node.op_type for node in result.graph.node] == ["BatchNormalization"]
+
+
 def test_a_normalisation_whose_statistics_are_told_when_it_runs_stays() -> None:
     nodes = [helper.make_node("BatchNormalization", ["x", "a", "b", "c", "d"], ["y"])]
     weights = [constant(name, np.ones(6, np.float32)) for name in "acd"]

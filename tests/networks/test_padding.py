@@ -320,6 +320,16 @@ def test_channels_of_zeros_stay_so_in_arithmetic():
     np.testing.assert_allclose(outputs(model)[0], before[0], rtol=1e-5)
 
 
+def test_what_a_convolution_is_added_to_may_be_what_it_reads():
+    """Its filters sum up and make the same channels: they are widened along both axes."""
+    steps = [("Conv x in > a", {}), ("Conv a each > b", {}), ("Add a b > c", {}), ("Conv c out > d", {})]
+    model = network(steps, {"in": (20, 8, 1, 1), "each": (20, 20, 1, 1), "out": (8, 20, 1, 1)})
+    before = outputs(model)
+    assert pad_channels(model)
+    assert shapes(model) == {"a": (24, 8, 1, 1), "b": (24, 24, 1, 1), "d": (8, 24, 1, 1)}
+    np.testing.assert_allclose(outputs(model)[0], before[0], rtol=1e-4, atol=1e-4)
+
+
 def test_filters_that_are_shared_stay_shared():
     steps = [("Conv x w > a", {}), ("Conv a each > b", {}), ("Conv b each > c", {}), ("Conv c out > d", {})]
     model = network(steps, {"w": (20, 8, 1, 1), "each": (20, 20, 3, 3), "out": (8, 20, 1, 1)}, shape=(1, 8, 9, 9))
@@ -388,12 +398,12 @@ def test_it_is_left_alone_where_padding_would_show(model):
 
 
 @pytest.mark.mutation
-@pytest.mark.parametrize("broken", ["widened_constant", "picks"])
+@pytest.mark.parametrize("broken", ["zeros", "picks"])
 def test_padding_that_shows_is_noticed(monkeypatch, broken):
     """Filters of ones in place of zeros; channels picked one further on."""
-    if broken == "widened_constant":
-        right = padding.widened_constant
-        monkeypatch.setattr(padding, "widened_constant", lambda *given: right(*given[:-1], 1.0))
+    if broken == "zeros":
+        right = padding.Wider.__call__
+        monkeypatch.setattr(padding.Wider, "__call__", lambda *given: right(*given[:-1], 1.0))
     else:
         right = padding._Group.picks
 

@@ -20,6 +20,7 @@ from workers.networks.check import load
 from workers.networks.clean import clean
 from workers.networks.inspect import inspect_model
 from workers.networks.precision import INTEGER_OPERATORS, PAIRS
+from workers.networks.quantized_operators import operators_to_pairs
 from workers.networks.tolerance import tolerances
 
 FORMS = [("QDQ", False), ("QDQ", True), ("QOperator", False), ("QOperator", True), ("dynamic", False)]
@@ -255,6 +256,77 @@ def test_a_scale_found_at_run_time_stays_with_the_import() -> None:
     assert "QuantizeLinear" in kinds(result)
     inputs = {"x": np.float32([0.1, 0.26, 0.7, 3]), "s": np.asarray(0.1, np.float32)}
     assert np.allclose(outputs(result, inputs)["y"], outputs(model, inputs)["y"])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -2, 2])
+def test_scales_and_zeros_found_at_run_time_run_along_their_axis(axis: int) -> None:
+    random, sizes = np.random.default_rng(0), (3, 3, 3)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "one", "half"], ["q"]),
+        helper.make_node("Cast", ["r"], ["z"], to=TensorProto.UINT8),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=axis),
+    ]
+    weights = [constant("one", np.float32(1)), constant("half", np.uint8(128))]
+    model = model_of(nodes, {"x": list(sizes), "s": [3], "r": [3]}, {"y": list(sizes)}, weights)
+    result, _ = clean(deepcopy(model), {})
+    assert "DequantizeLinear" not in kinds(result)
+    x = random.integers(-100, 100, sizes).astype(np.float32)
+    inputs = {"x": x, "s": np.float32([0.1, 1, 10]), "r": np.float32([1, 20, 90])}
+    assert np.allclose(outputs(result, inputs)["y"], outputs(model, inputs)["y"])
+
+
+def product_of_integers(kind: str, **sizes: list[int]) -> ModelProto:
+    """Of rows and one matrix or two, with `sizes` of scales and zeros; of one number where none are given."""
+    random = np.random.default_rng(0)
+    scales = {name: random.uniform(0.1, 0.2, sizes.get(name, [])).astype(np.float32) for name in ("as", "bs", "ys")}
+    zeros = {name: random.integers(0, 9, sizes.get(name, [])).astype(np.uint8) for name in ("az", "bz", "yz")}
+    read = ["a", "b", "az", "bz"] if kind == "MatMulInteger" else ["a", "as", "az", "b", "bs", "bz", "ys", "yz"]
+    weights = [constant(name, values) for name, values in (scales | zeros).items() if name in read]
+    weights.append(constant("b", random.integers(0, 9, sizes["b"]).astype(np.uint8)))
+    given = helper.make_tensor_value_info("a", TensorProto.UINT8, [2, 5, 4])
+    made = TensorProto.INT32 if kind == "MatMulInteger" else TensorProto.UINT8
+    model = model_of([helper.make_node(kind, read, ["y"])], {}, {}, weights)
+    model.graph.input.append(given)
+    model.graph.output.append(helper.make_tensor_value_info("y", made, None))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "written"),
+    [
+        (product_of_integers("MatMulInteger", b=[4, 3], bz=[3]), True),
+        (product_of_integers("MatMulInteger", b=[2, 4, 3], bz=[2, 1, 3]), False),
+        (product_of_integers("QLinearMatMul", b=[4, 3], bs=[3], bz=[3]), True),
+        (product_of_integers("QLinearMatMul", b=[2, 4, 3], bs=[2, 1, 3], bz=[2, 1, 3]), False),
+        (product_of_integers("QLinearMatMul", b=[4, 3], **{"as": [5], "az": [5]}), False),
+    ],
+    ids=["integers", "integers of two", "stored", "stored of two", "stored by rows"],
+)
+def test_products_with_scales_of_rows_or_of_several_matrices_stay_what_they_are(
+    model: ModelProto, written: bool
+) -> None:
+    assert (operators_to_pairs(model) is not None) is written
+
+
+@pytest.mark.parametrize("scale", [[0.02], [0.02, 0.03, 0.04]], ids=["of all", "of each row"])
+def test_a_bias_with_scales_of_rows_is_no_bias_of_columns(scale: list[float]) -> None:
+    random = np.random.default_rng(0)
+    by_row = {"axis": 0} if len(scale) > 1 else {}
+    weights = [
+        *(constant("s", np.float32(0.1)), constant("z", np.uint8(120))),
+        *(constant("b", random.integers(-9, 9, (4, 3)).astype(np.int8)), constant("bs", np.float32([0.2, 0.3, 0.4]))),
+        *(constant("c", random.integers(-9, 9, (3, 1)).astype(np.int32)), constant("cs", np.float32(scale).squeeze())),
+    ]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["r"]),
+        helper.make_node("DequantizeLinear", ["b", "bs"], ["br"], axis=1),
+        helper.make_node("DequantizeLinear", ["c", "cs"], ["cr"], **by_row),
+        helper.make_node("Gemm", ["r", "br", "cr"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [3, 4]}, {"y": [3, 3]}, weights)
+    found, _ = verdict(model)
+    assert found.passed, found.reason
 
 
 def test_blocks_of_four_bit_weights_are_dequantised_once() -> None:

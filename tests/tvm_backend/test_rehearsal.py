@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,15 @@ def test_every_operator_is_heard_in_every_build_and_round(compiled: Compiled, mo
     random = np.random.default_rng(0)
     machines = [rehearsal.machine(compiled.network.compiled(compiled.drawn(random))) for _ in range(2)]
     inputs = rehearsal.tensors([drawn_input(compiled.shape)])
-    heard = rehearsal.operator_seconds(machines, compiled.network.indices, inputs)
+    turns: list[bool] = []
+
+    @contextmanager
+    def alone() -> Iterator[None]:
+        turns.append(True)
+        yield
+
+    heard = rehearsal.operator_seconds(machines, compiled.network.indices, inputs, alone=alone)
+    assert len(turns) == 1 + rehearsal.ROUNDS, "others have the machine between them"
     assert [len(rounds) for rounds in heard] == [rehearsal.ROUNDS] * 2
     everyone = set(range(len(compiled.extracted)))
     assert all(set(told) == everyone for rounds in heard for told in rounds)

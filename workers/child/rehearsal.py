@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 RIVALS = 3
 """Of each operator, beside its best, at most; every one costs a build of the whole network."""
 SHARE = 0.1
-"""Of the tuning time that a rehearsal may take: after two minutes the same time brings more in tuning. While builds take their
-turns nothing else is timed on the machine, so a slow network is not rehearsed for hours either."""
+"""Of the tuning time that a rehearsal may take: after two minutes the same time brings more in tuning. While builds have a
+turn nothing else is timed on the machine, so a slow network is not rehearsed for hours either."""
 DEARER = 2.0
 """Times what it takes to compile a network: its machine code is made when it is first run, which takes as long."""
 WITHIN = 1.1
@@ -90,37 +91,48 @@ def rehearsed(
     def phase(name: str, text: str) -> None:
         pulse.tell("phase", name=name, text=text)
 
+    # Whoever waits has the machine between any two of these: together they take up to a tenth of the time of tuning.
+    @contextmanager
+    def alone() -> Iterator[None]:
+        with lock.exclusive(), runtime.on_core(cores):
+            yield
+
+    def built(configurations: Best) -> relax.VMExecutable:
+        with lock.shared():
+            return network.compiled(configurations)
+
+    def warmed(build: relax.VMExecutable) -> relax.VirtualMachine:
+        with lock.shared():
+            return rehearsal.warmed(build, inputs)
+
     lock, chosen = TurnLock(pulse), dict(best)
     with lock.shared():
         began = time.monotonic()
         builds = [network.compiled(best)]
         build = time.monotonic() - began
-        turn = rehearsal.shortest_turns(latency) if latency else math.inf
-        count = affordable(tuned, build, turn, inspection.parameter_bytes)
-        candidates = rivals(log, best, count) if count > 0 else {}
-        try:
-            builds += [network.compiled(variant) for variant in variants(best, candidates)]
-        except Exception as error:
-            # Whatever TVM's C++ throws; alone a rival ran, with packed weights nobody built it yet.
-            pulse.tell("log", level="warning", text=UNREHEARSED.format(last_line(error)))
-            del builds[1:]
+    turn = rehearsal.shortest_turns(latency) if latency else math.inf
+    count = affordable(tuned, build, turn, inspection.parameter_bytes)
+    candidates = rivals(log, best, count) if count > 0 else {}
+    try:
+        builds += [built(variant) for variant in variants(best, candidates)]
+    except Exception as error:
+        # Whatever TVM's C++ throws; alone a rival ran, with packed weights nobody built it yet.
+        pulse.tell("log", level="warning", text=UNREHEARSED.format(last_line(error)))
+        del builds[1:]
     if len(builds) == 1:
         return chosen, builds[0], None
     phase("rehearsing", f"timing rivals of {len(candidates)} operators in the network")
     inputs = rehearsal.tensors(list(seeded_inputs(inspection, 0).values()))
-    with lock.exclusive(), runtime.on_core(cores):
-        machines = [rehearsal.machine(build) for build in builds]
-        heard = rehearsal.operator_seconds(machines, network.indices, inputs)
+    machines = [warmed(build) for build in builds]
+    heard = rehearsal.operator_seconds(machines, network.indices, inputs, alone=alone)
     faster = choice(candidates, heard)
     if not faster:
         return chosen, builds[0], Rehearsal(len(candidates), 0)
     del builds[1:], machines[1:]
     phase("compiling", f"compiling the network with {len(faster)} other configurations")
-    with lock.shared():
-        builds.append(network.compiled(chosen | faster))
+    builds.append(built(chosen | faster))
     phase("rehearsing", "timing the network with and without them")
-    with lock.exclusive(), runtime.on_core(cores):
-        before, after = rehearsal.inference_seconds([*machines, rehearsal.machine(builds[1])], inputs)
+    before, after = rehearsal.inference_seconds([*machines, warmed(builds[1])], inputs, alone=alone)
     if after >= before:
         return chosen, builds[0], Rehearsal(len(candidates), 0)
     return chosen | faster, builds[1], Rehearsal(len(candidates), len(faster), before, after)

@@ -18,7 +18,7 @@ from workers.headless.machine import device_machine, spec_fields, this_machine
 from workers.headless.profile import Profile
 from workers.headless.torch_export import EXTENSION, as_onnx
 from workers.messages.device import Address
-from workers.messages.spec import Budget, RunSpec
+from workers.messages.spec import MAX_TRIALS, Budget, RunSpec
 
 READ = (".onnx", EXTENSION)
 """Files by what their names end with."""
@@ -184,6 +184,8 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
         # Of 1e308 minutes there are infinitely many seconds.
         if value is not None and not 0 < 60 * value < math.inf:
             raise UserMistake(f"{name} {value} must be a finite number greater than 0; give another one")
+    if arguments.trials is not None and arguments.trials > MAX_TRIALS:
+        raise UserMistake(f"--trials {arguments.trials} must be {MAX_TRIALS} or fewer; give a smaller number")
     if not 0 <= arguments.seed < 1 << 63:
         raise UserMistake(
             f"--seed {arguments.seed} must be a whole number from 0 to 2^63 - 1; give 0 if it does not matter"

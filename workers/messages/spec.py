@@ -11,6 +11,9 @@ AUTO, MEASURED = "auto", "measured"
 LAYOUTS = (AUTO, MEASURED, "NHWC", "NCHW")
 """Of convolutions: AUTO is NHWC where it holds, MEASURED NCHW where first configurations are a tenth faster in it."""
 
+MAX_TRIALS = 10_000_000
+"""Configurations of a run, at most."""
+
 
 @dataclass(frozen=True)
 class Budget:

@@ -25,7 +25,7 @@ from workers.networks.graph import (
 )
 from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
-from workers.networks.padding import NARROW, WIDE, widened_constant
+from workers.networks.padding import NARROW, WIDE, Wider
 from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
 
@@ -59,12 +59,12 @@ def keys_in_whole_vectors(model: ModelProto) -> str | None:
     graph, readers, shapes, weights = model.graph, uses(model), tensor_shapes(model), Weights(model.graph)
     makers, reading = neighbours(graph)
     written: dict[str, list[NodeProto]] = {}
-    count = 0
+    wider, count = Wider(weights), 0
     for node in graph.node:
         found = _attention(node, makers, reading, readers, shapes, weights) if node.op_type == "Softmax" else None
         fresh = found is not None and written.keys().isdisjoint(one.output[0] for one in found.every)
         if found is not None and fresh and (extra := more(found.keys)):
-            written.update(_written(found, extra, shapes, weights))
+            written.update(_written(found, extra, shapes, weights, wider))
             count += 1
     replace_nodes(graph, [one for node in graph.node for one in written.get(node.output[0], [node])])
     return told(count, "attention was given whole vectors of keys", "attentions were given whole vectors of keys")
@@ -120,7 +120,7 @@ def _of_right_side(node: NodeProto, axis: int, shapes: Mapping[str, TensorShape]
 
 
 def _written(
-    found: _Attention, extra: int, shapes: Mapping[str, TensorShape], weights: Weights
+    found: _Attention, extra: int, shapes: Mapping[str, TensorShape], weights: Weights, wider: Wider
 ) -> dict[str, list[NodeProto]]:
     """What is put in the place of its operators, by their results."""
     name = found.softmax.output[0]
@@ -138,17 +138,17 @@ def _written(
     masked = helper.make_node("Add", [found.softmax.input[0], weights.put(f"{name}__mask", mask)], [f"{name}__masked"])
     return {
         found.product.output[0]: padded(found.product, -1, "keys"),
-        **{node.output[0]: [_widened(node, found.keys, extra, weights)] for node in found.between},
+        **{node.output[0]: [_widened(node, found.keys, extra, weights, wider)] for node in found.between},
         name: [masked, rewired(found.softmax, [f"{name}__masked"], name)],
         found.values.output[0]: padded(found.values, -2, "values"),
     }
 
 
-def _widened(node: NodeProto, keys: int, extra: int, weights: Weights) -> NodeProto:
+def _widened(node: NodeProto, keys: int, extra: int, weights: Weights, wider: Wider) -> NodeProto:
     """With a constant that has a number for each key."""
     inputs = [*node.input]
     for place, name in enumerate(inputs):
         if name in weights and weights.shape(name)[-1:] == (keys,):
             axis = len(weights.shape(name)) - 1
-            inputs[place] = widened_constant(weights, name, axis, extra, BESIDE[node.op_type])
+            inputs[place] = wider(name, axis, extra, BESIDE[node.op_type])
     return rewired(node, inputs, node.output[0])

@@ -108,7 +108,7 @@ def batch_norms_to_products(model: ModelProto) -> str | None:
     for node in model.graph.node:
         shape = shapes.get(node.input[0]) if node.op_type == "BatchNormalization" else None
         single = shape is not None and _constant(node, weights) and weights.get(node.input[1]).dtype == np.float32
-        if shape is None or shape.dims is None or not single:
+        if shape is None or shape.dims is None or len(shape.dims) < 2 or not single:
             kept.append(node)
             continue
         factor, mean, shift = _statistics(node, weights)

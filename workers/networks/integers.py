@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.graph import Array, Weights, attribute, rewired
+from workers.networks.shape import sizes_of
 from workers.networks.shapes import tensor_shapes
 
 
@@ -90,12 +92,23 @@ class IntegerTensors:
     def along(self, name: str, node: NodeProto) -> Array:
         """A constant scale or zero as float32: one number, or one a channel in the rank of the quantised tensor."""
         values = self.weights.get(name).astype(np.float32)
-        if values.size == 1:
-            return values.reshape(())
+        return values.reshape(() if values.size == 1 else self._across(node, values.ndim))
+
+    def across(self, name: str, node: NodeProto) -> str:
+        """The same of one that is found at run time."""
+        self.real(name)
+        sizes = sizes_of(self._shapes, name)
+        if math.prod(sizes) == 1:
+            return name
+        wanted = self.weights.put(f"{node.output[0]}__across", np.asarray(self._across(node, len(sizes)), np.int64))
+        return self.emit("Reshape", [name, wanted], f"{node.output[0]}__of_{name}")
+
+    def _across(self, node: NodeProto, rank: int) -> list[int]:
+        """Sizes of one number a channel, in the rank of the quantised tensor, or in this one where that is not known."""
         shape = self._shapes.get(node.input[0])
-        rank = len(shape.dims) if shape is not None and shape.dims is not None else values.ndim
+        rank = len(shape.dims) if shape is not None and shape.dims is not None else rank
         axis = int(attribute(node, "axis", 1)) % rank
-        return values.reshape([-1 if place == axis else 1 for place in range(rank)])
+        return [-1 if place == axis else 1 for place in range(rank)]
 
     def constant(self, name: str, values: Array) -> str:
         """A new constant of float32 numbers; its name, which differs where `name` is taken."""

@@ -53,12 +53,12 @@ def pad_channels(model: ModelProto) -> str | None:
         return None
     graph, weights = model.graph, Weights(model.graph)
     picks: dict[str, NodeProto] = {}
-    widened: dict[_Widening, str] = {}
+    wider = Wider(weights)
     padded = 0
     for group in _groups(model, weights):
         if widenings := group.widenings(weights):
             picks |= group.picks(weights)
-            group.pad(weights, widenings, widened)
+            group.pad(weights, widenings, wider)
             padded += len(group.makers)
     if padded:
         nodes = ((node, *(picks[name] for name in node.output if name in picks)) for node in graph.node)
@@ -115,13 +115,11 @@ class _Group:
         self,
         weights: Weights,
         widenings: Sequence[tuple[NodeProto, int, _Widening]],
-        widened: dict[_Widening, str],
+        wider: Wider,
     ) -> None:
-        """`widened` are the constants that there are of this already: operators that share theirs go on doing so."""
-        for node, place, widening in widenings:
-            if widening not in widened:
-                widened[widening] = widened_constant(weights, *widening)
-            node.input[place] = widened[widening]
+        for node, place, (_, axis, extra, value) in widenings:
+            # As it is by now: a convolution that sums up what it is added to has its constant widened twice.
+            node.input[place] = wider(node.input[place], axis, extra, value)
         for node in self.passing:
             if node.op_type == "Conv":
                 channels, width, *_ = weights.shape(node.input[1])
@@ -261,8 +259,19 @@ def _axis(shape: Sequence[int], filters: Sequence[int]) -> int | None:
     return 1 - missing if missing in (0, 1) and tuple(shape) == by_channel[missing:] else None
 
 
-def widened_constant(weights: Weights, name: str, axis: int, extra: int, value: float) -> str:
-    """The name of a constant like another with so many more numbers of one value behind an axis."""
-    values = weights.get(name)
-    room = [(0, extra if place == axis else 0) for place in range(values.ndim)]
-    return weights.put(f"{name}__padded", np.pad(values, room, constant_values=value))
+class Wider:
+    """The name of a constant like another with so many more numbers of one value behind an axis. Each is made once:
+    operators that share theirs go on doing so."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._made: dict[_Widening, str] = {}
+
+    def __call__(self, name: str, axis: int, extra: int, value: float) -> str:
+        asked = name, axis, extra, value
+        if asked not in self._made:
+            values = self._weights.get(name)
+            room = [(0, extra if place == axis else 0) for place in range(values.ndim)]
+            wide = np.pad(values, room, constant_values=value)
+            self._made[asked] = self._weights.put(f"{name}__padded", wide)
+        return self._made[asked]

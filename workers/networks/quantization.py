@@ -102,8 +102,7 @@ class _Rules:
         if scale in self._weights:
             self._scaled[out] = Scaled(integers, self._tensors.along(scale, node), span)
         else:
-            self._tensors.real(scale)
-            self._tensors.emit("Mul", [integers, scale], out)
+            self._tensors.emit("Mul", [integers, self._tensors.across(scale, node)], out)
         return True
 
     def _centred(self, node: NodeProto, source: str, zero: str, zeros: Array) -> str:
@@ -113,8 +112,7 @@ class _Rules:
         real = self._tensors.emit("Cast", [source], f"{out}__stored", to=TensorProto.FLOAT)
         if not zero or zero in self._weights:
             return self._tensors.shifted(real, -zeros, f"{out}__integers")
-        self._tensors.real(zero)
-        shift = self._tensors.emit("Cast", [zero], f"{out}__zero", to=TensorProto.FLOAT)
+        shift = self._tensors.emit("Cast", [self._tensors.across(zero, node)], f"{out}__zero", to=TensorProto.FLOAT)
         return self._tensors.emit("Sub", [real, shift], f"{out}__integers")
 
     def _quantize(self, node: NodeProto) -> bool:
@@ -216,7 +214,8 @@ class _Rules:
         """A constant bias in units of the sum: the stored integers where they have its scale. No unit of 0 makes one up."""
         known = self._scaled.get(name)
         if known is not None and known.integers in self._weights:
-            if np.allclose(known.scale.reshape(-1), scale, rtol=1e-5, atol=0):
+            by_columns = known.scale.size in (1, *known.scale.shape[-1:])
+            if by_columns and np.allclose(known.scale.reshape(-1), scale, rtol=1e-5, atol=0):
                 return (known.integers,)
             real = self._weights.get(known.integers) * known.scale
         elif name in self._weights:

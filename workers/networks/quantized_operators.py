@@ -6,6 +6,7 @@ real numbers, which `quantization` then takes to arithmetic.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence, Set
 
 import numpy as np
@@ -28,6 +29,12 @@ _TWO = {"QLinearMatMul": "MatMul", "QLinearAdd": "Add", "QLinearMul": "Mul"}
 """The same with two inputs."""
 _WITH_BIAS = {"QLinearConv": "Conv", "QGemm": "Gemm"}
 _INTEGER = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
+_SCALED = {
+    "ConvInteger": ((2,), ()),
+    "MatMulInteger": ((2,), (3,)),
+    "QLinearMatMul": ((1, 2, 6, 7), (4, 5)),
+}
+"""Scales and zeros that may be but one number, by their places; and those that may be one for each column."""
 SUMS = "__sums"
 """Ends the name of a real tensor that holds integers only."""
 REAL = "__real"
@@ -80,6 +87,8 @@ class _Written:
         if attribute(node, "channels_last", 0) or (attribute(node, "alpha", 1.0) != 1.0 and node.op_type == "QGemm"):
             return
         inputs = [*node.input, *[""] * 9]
+        if self._by_row(inputs):
+            return
         if node.op_type == "QLinearConcat":
             triples = [node.input[place : place + 3] for place in range(2, len(node.input), 3)]
             self._result("Concat", [self._real(triple) for triple in triples], inputs[0:2])
@@ -92,6 +101,15 @@ class _Written:
             self._integer(inputs)
         else:
             self._with_bias(inputs)
+
+    def _by_row(self, inputs: Sequence[str]) -> bool:
+        """Whether a product has a scale or a zero for each row of its first factor or its result, or for each column of several
+        matrices apart: no pair has."""
+        places = _SCALED.get(self._node.op_type, ((), ()))
+        shapes = [
+            [self._weights.shape(inputs[place]) for place in some if inputs[place] in self._weights] for some in places
+        ]
+        return any(math.prod(shape) > 1 for shape in shapes[0]) or any(math.prod(shape[:-1]) > 1 for shape in shapes[1])
 
     def _with_bias(self, inputs: Sequence[str]) -> None:
         """A convolution or product whose int32 bias has the scale of both factors."""
@@ -108,9 +126,7 @@ class _Written:
         self._result(_WITH_BIAS[self._node.op_type], terms, result)
 
     def _integer(self, inputs: Sequence[str]) -> None:
-        """x and w, then their zeros; the result is int32, without a scale. A zero for each row of x stays unwritten."""
-        if inputs[2] in self._weights and self._weights.get(inputs[2]).size > 1:
-            return
+        """x and w, then their zeros; the result is int32, without a scale."""
         one = self._weights.put(f"{self._node.output[0]}__one", np.asarray(1, np.float32))
         axis = 0 if self._node.op_type == "ConvInteger" else -1
         terms = [self._real((inputs[0], one, inputs[2])), self._real((inputs[1], one, inputs[3]), axis)]

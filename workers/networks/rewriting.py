@@ -91,7 +91,7 @@ def drop_identities(model: ModelProto) -> str | None:
             continue
         source, result = node.input[0], node.output[0]
         if result not in outputs:
-            names[result] = source
+            names[result] = names.get(source, source)  # no chain: many may read each of its links
             gone.add(index)
         elif source in makers and source not in outputs and readers[source] == 1:
             maker = makers[source]

@@ -142,16 +142,18 @@ class Books:
         """A slot."""
         self.bests, self._before_slot = list(self.best), [len(curve) for curve in self.curves]
 
-    def slot(self, operator: int, seconds: float, terms: Mapping[str, Any]) -> None:
-        """It was this operator's, and is over."""
+    def slot(self, operator: int, seconds: float, terms: Mapping[str, Any]) -> int:
+        """It was this operator's, and is over; returns how many configurations of it were measured in it."""
         self.slots[operator] += 1
         self.seconds[operator] += seconds
         count = len(self.curves[operator])
-        self._measured[operator] += count - self._before_slot[operator]
+        measured = count - self._before_slot[operator]
+        self._measured[operator] += measured
         self._before_slot[operator] = count  # the next one may measure nothing
         self.decided_by_belief += bool(terms.get("decided_by_belief"))
         self.differs += bool(terms.get("differs_from_round_robin"))
         self.belief_differs += changed_by_belief(terms)
+        return measured
 
     def progress(self, operator: int, exhausted: bool) -> Progress:
         """As schedulers see it."""

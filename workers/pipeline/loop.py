@@ -227,7 +227,6 @@ class TuningLoop:
         self._slot += 1  # its batches carry its number; those of the warm-up and of the last turn have 0
         operator, began, undisturbed = decision.operator, self._clock.now(), self._undisturbed()
         self._books.begin()
-        trials = self._books.trials
         length = self._method.rhythm.slot_seconds
         while True:
             plan = self._searches.propose(operator, self._room(self._method.rhythm.plan))
@@ -241,7 +240,7 @@ class TuningLoop:
         seconds, terms = self._undisturbed() - undisturbed, dict(decision.terms)
         if waited := round(ended - began - seconds, 6):
             terms[WAITED] = waited
-        self._books.slot(operator, seconds, terms)
+        measured = self._books.slot(operator, seconds, terms)
         with self._account("decision/observe"):
             self._believe(operator)
             expected = self._gain.observe(seconds, self._everyone())
@@ -252,7 +251,7 @@ class TuningLoop:
             operator=operator,
             began=began,
             ended=ended,
-            trials=self._books.trials - trials,
+            trials=measured,
             before=_finite(self._books.bests[operator]),
             after=_finite(self._books.best[operator]),
             decision={"rule": decision.rule, **terms, **expected},

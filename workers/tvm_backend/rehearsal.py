@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ PACKED = "_prepacked"
 """What TVM appends to the name of an operator whose weights were packed beforehand."""
 
 Inputs = Sequence[Any]
+Alone = Callable[[], AbstractContextManager[Any]]
+"""Has the machine to itself: others may take it between two of them."""
 
 
 class _Ear:
@@ -52,36 +55,54 @@ def machine(build: relax.VMExecutable | tvm.runtime.Module) -> relax.VirtualMach
     return relax.VirtualMachine(build, tvm.cpu())
 
 
+def warmed(build: relax.VMExecutable, inputs: Inputs) -> relax.VirtualMachine:
+    """With its machine code, which is made when it is first run: that takes as long as to compile it."""
+    made = machine(build)
+    made["main"](*inputs)
+    return made
+
+
 def operator_seconds(
-    machines: Sequence[relax.VirtualMachine], operators: Mapping[str, int], inputs: Inputs, rounds: int = ROUNDS
+    machines: Sequence[relax.VirtualMachine],
+    operators: Mapping[str, int],
+    inputs: Inputs,
+    rounds: int = ROUNDS,
+    alone: Alone = nullcontext,
 ) -> list[list[dict[int, float]]]:
     """By build and round, the median over a turn's inferences of what each operator's calls took together.
 
-    `operators` are their indices by name; one that is called under no name of its own is in none of the answers.
+    `operators` are their indices by name; one that is called under no name of its own is in none of the answers. Each round
+    is within a context `alone`.
     """
     ears = [_Ear(operators) for _ in machines]
     for vm, ear in zip(machines, ears, strict=True):
         vm.set_instrument(ear)
-    turns = _turns(_warm(machines[0]["main"], inputs) * len(machines))
+    with alone():
+        turns = _turns(_warm(machines[0]["main"], inputs) * len(machines))
     heard: list[list[dict[int, float]]] = [[] for _ in machines]
     for _ in range(rounds):
-        for told, vm, ear in zip(heard, machines, ears, strict=True):
-            told.append(_turn(vm["main"], inputs, ear, turns))
+        with alone():
+            for told, vm, ear in zip(heard, machines, ears, strict=True):
+                told.append(_turn(vm["main"], inputs, ear, turns))
     for vm in machines:
         vm.set_instrument(None)  # calling it takes time that is none of the network's
     return heard
 
 
-def inference_seconds(machines: Sequence[relax.VirtualMachine], inputs: Inputs, rounds: int = ROUNDS) -> list[float]:
-    """The median inference of each build, in turns."""
+def inference_seconds(
+    machines: Sequence[relax.VirtualMachine], inputs: Inputs, rounds: int = ROUNDS, alone: Alone = nullcontext
+) -> list[float]:
+    """The median inference of each build, in turns; each round is within a context `alone`."""
     mains = [vm["main"] for vm in machines]
-    count = _turns(_warm(mains[0], inputs) * len(mains))
+    with alone():
+        count = _turns(_warm(mains[0], inputs) * len(mains))
     taken: list[list[float]] = [[] for _ in mains]
     for _ in range(rounds):
-        for main, times in zip(mains, taken, strict=True):
-            for _ in range(WARM):
-                main(*inputs)
-            times.extend(_once(main, inputs) for _ in range(count))
+        with alone():
+            for main, times in zip(mains, taken, strict=True):
+                for _ in range(WARM):
+                    main(*inputs)
+                times.extend(_once(main, inputs) for _ in range(count))
     return [float(np.median(times)) for times in taken]
 
 
@@ -91,7 +112,7 @@ def shortest_turns(latency: float) -> float:
 
 
 def _warm(main: Any, inputs: Inputs) -> float:
-    """Seconds of a second inference: in the first one a build's machine code is made."""
+    """Seconds of a second inference: the first one fetches its weights."""
     main(*inputs)
     return _once(main, inputs)
 

@@ -26,8 +26,8 @@ def write(held: Claim, events: Sequence[Told]) -> None:
     """Keeps a batch; what of it is there already is passed over. Raises LeaseLost, or Refused for what is no
     event: then nothing of the batch is kept.
 
-    An answer whose file its owner has no room for is left out and the job told why: another attempt would make the
-    same file.
+    An answer whose file its owner has no room for is left out, with what was measured of that file, and the job told why:
+    another attempt would make the same one.
     """
     try:
         try:
@@ -37,7 +37,7 @@ def write(held: Claim, events: Sequence[Told]) -> None:
                 "error": f"there is no room for it: {full.reason}",
                 "next_step": f"{full.next_step}, then try again",
             }
-            others = [event for event in events if event["kind"] != "result"]
+            others = [event for event in events if event["kind"] not in ("result", "end_to_end")]
             _write(held, others, answered=True, **told)
     except MALFORMED as error:
         raise Refused(

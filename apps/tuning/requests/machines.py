@@ -81,7 +81,7 @@ def add_device(address: Address, user: Any) -> Target:
             kind=Target.DEVICE,
             host=address.host,
             port=address.port,
-            defaults={"name": str(address), "key": address.key},
+            defaults={"name": str(address)[:200], "key": address.key},
         )
         job = _being_measured(target)
         if job and job.state in HELD:

@@ -23,9 +23,8 @@ from apps.tuning.requests.limits import check_active
 from apps.tuning.states import OVER
 from apps.tuning.transitions import announce
 from workers.messages.baselines import PACKAGES
-from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, Budget
+from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MAX_TRIALS, Budget
 
-MAX_TRIALS = 10_000_000
 SHOWN = ("name", "system", "machine", "flags")
 """Of the hardware, what a report says."""
 TWICE = timedelta(seconds=10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from apps.core import clock
 from apps.core.errors import Refused
@@ -14,7 +15,7 @@ from apps.tuning.requests.artifacts import compile_if_measured
 from apps.tuning.requests.baselines import queue_again
 from apps.tuning.requests.limits import check_active
 from apps.tuning.requests.queue import AFRESH, end_waiting, locked
-from apps.tuning.states import ACTIVE, OVER, WAITING, State
+from apps.tuning.states import ACTIVE, HELD, OVER, WAITING, State
 from apps.tuning.transitions import announce, move
 
 Word = Literal["pause", "resume", "stop", "keep"]
@@ -56,15 +57,23 @@ def _resume(job: Job) -> bool:
 
 def _stop(job: Job) -> bool:
     beside = Job.objects.filter(run__job=job)
-    if job.state in OVER and not _stopped(job):  # compared with others all the same, if it failed when it goes on
-        return end_waiting(beside.filter(task=Job.Task.COMPILE)) or job.state == State.FAILED
-    if job.state == State.STOPPING:
+    if job.state in OVER:
+        withdrawn = _withdraw(beside.filter(task=Job.Task.COMPILE))
+        if not _stopped(job):  # compared with others all the same, if it failed when it goes on
+            return withdrawn or job.state == State.FAILED
+    elif job.state == State.STOPPING:
         _want(job, "stop")
-    elif not (_stopped(job) or _end(job)):
+    elif not _end(job):
         return False
     # Of these nobody else needs any: other runs of the same work have jobs for their baselines themselves.
     end_waiting(beside)
     return True
+
+
+def _withdraw(libraries: QuerySet[Job]) -> bool:
+    """Of a run that is over, what is to be compiled or is being compiled; whether anything is."""
+    held = [_want(job, "stop") for job in libraries.filter(state__in=HELD)]
+    return end_waiting(libraries) or bool(held)
 
 
 def _end(job: Job) -> bool:

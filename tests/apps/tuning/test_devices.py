@@ -40,6 +40,11 @@ def board(site: Any, staff: Any) -> Target:
     return target
 
 
+def test_a_name_as_long_as_a_host_s_may_be_is_kept(staff: Any) -> None:
+    host = ".".join(["board"] * 40)
+    assert services.add_device(Address(host, PORT, KEY), staff).name == f"{host}:{PORT}"[:200]
+
+
 def test_a_device_is_called_with_its_key(site: Any, staff: Any, tmp_path: Path) -> None:
     target = services.add_device(services.device_at("board.local:9200", f" {KEY}\n"), staff)
     held = services.claim(Job.objects.get(task="hardware", target=target).pk, "worker")

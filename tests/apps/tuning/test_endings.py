@@ -70,7 +70,7 @@ def test_a_short_task_that_ends_without_its_result_failed(task: str, kind: str) 
             "turn",
             "running",
             "continue",
-            After("queued", 0, error=TURN, next_step="wait, it goes on by itself from where it is"),
+            After("queued", 1, error=TURN, next_step="wait, it goes on by itself from where it is"),
         ),
         ("turn", "running", "pause", After("paused", 0)),
         ("turn", "stopping", "stop", After("done", 1, "stopped")),
@@ -100,6 +100,8 @@ def test_a_run_goes_on_as_its_user_wants(kind: str, state: str, wanted: str, fou
         ("interrupted", 0, After("interrupted", 0)),
         ("interrupted", 3, After("interrupted", 2)),
         ("paused", 3, After("queued", 0)),
+        ("turn", 0, After("queued", 0, "", TURN, "wait, it goes on by itself from where it is")),
+        ("turn", 3, After("failed", 3, "", NOWHERE, "look at the log; resume to try again")),
     ],
 )
 def test_attempts_that_got_nowhere_are_counted(kind: str, fruitless: int, found: After) -> None:

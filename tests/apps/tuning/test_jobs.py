@@ -289,6 +289,28 @@ def test_a_library_that_waits_for_a_run_that_is_over_can_be_cancelled(site: Any,
     assert (taken and taken.task) == (None if kind == "stopped" else "baseline")
 
 
+@pytest.mark.parametrize("kind", ["stopped", "crashed", "expired"])
+def test_a_library_that_a_worker_makes_of_a_run_that_is_over_can_be_cancelled(site: Any, kind: str) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    services.conclude(held, "finished")
+    library = Job.objects.get(task="compile", run=run)
+    making = services.claim(library.pk, "worker")
+    assert making is not None
+    assert services.heartbeat(making) == "continue"
+    services.request(run, site.ada, "stop")
+    assert services.heartbeat(making) == "stop"
+    if kind == "expired":
+        services.reconcile(clock.now() + MINUTE)
+    else:
+        services.conclude(making, kind)
+    library.refresh_from_db()
+    assert (library.state, library.wanted, library.error) == ("done", "continue", "")
+    run.refresh_from_db()
+    assert run.finished_reason != "stopped"
+    assert services.request_artifact(run, site.ada) != library, "it can be asked for again"
+
+
 @pytest.mark.parametrize("words", [("keep", "keep"), ("stop", "keep")])
 def test_a_library_that_is_asked_for_while_a_run_stops_has_its_last_batch(site: Any, words: tuple[Any, ...]) -> None:
     run, held, told = site.claimed()
@@ -512,8 +534,15 @@ def test_a_lost_message_waits_for_ten_minutes_only_where_every_thread_is_at_work
     dispatch.broker().flush_all()  # as if Redis had died
     assert services.reconcile(now)["resent"] == again
     assert queue() == again
-    dispatch.broker().flush_all()
     later = now + 10 * MINUTE
+    if at_work == 2:
+        dispatch.broker().flush_all()
+        enqueue("inspect", site.bob, network=site.network)
+        services.reconcile(now)
+        Job.objects.filter(pk__in=[job.pk for job in jobs]).update(lease_until=later + MINUTE)
+        assert services.reconcile(later)["resent"] == 0, "others of the queue are there, unread, so it is"
+        Job.objects.filter(owner=site.bob).delete()
+    dispatch.broker().flush_all()
     Job.objects.filter(pk__in=[job.pk for job in jobs]).update(lease_until=later + MINUTE)
     assert services.reconcile(later)["resent"] == 1
 

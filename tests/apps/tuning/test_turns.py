@@ -87,6 +87,17 @@ def test_whatever_a_child_tells_nobody_waits_longer_for_it_than_so(site: Site, m
     assert held.asked(LATE + 20 * SECOND) == "continue", "who came late has not waited"
 
 
+def test_a_start_that_takes_longer_has_longer_each_time_and_not_for_ever(site: Site) -> None:
+    """An import of 40 minutes would begin again and again, half an hour of the others' time each."""
+    held, other = Held(site, measured=False), site.bobs(SHORT)
+    Job.objects.filter(pk=other.job_id).update(queued=held.began - LATE)
+    Job.objects.filter(pk=held.run.job_id).update(fruitless=2)
+    assert held.asked(LATE + 10 * SECOND) == "continue"
+    assert held.asked(2 * LATE + 10 * SECOND) == "turn"
+    assert services.conclude(held.held, "turn") == "queued"
+    assert Job.objects.get(pk=held.run.job_id).fruitless == 2
+
+
 def test_who_was_paused_meanwhile_has_not_waited(site: Site) -> None:
     other = site.bobs(SHORT)
     services.request(other, site.bob, "pause")

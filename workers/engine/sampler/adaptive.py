@@ -137,10 +137,10 @@ class Adaptive:
             while True:
                 chance = int(rng.integers(2**31))
                 means = KMeans(k, n_init=self._restarts, random_state=chance).fit(table)
-                if self._threshold * means.inertia_ >= previous or k + self._step > most:
+                if self._threshold * means.inertia_ >= previous or k == most:
                     return means.labels_, means.cluster_centers_
                 previous = float(means.inertia_)
-                k += self._step
+                k = min(k + self._step, most)  # of 15, which a plan of 16 leaves it, 8 were half a plan
 
 
 _LEGAL = {"mode": tuple(MODES), "columns": COLUMNS, "snap": SNAPS}
