@@ -65,7 +65,7 @@ def compared(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
     def alone(index: int) -> float:
         (program, shapes), workload = programs[index], network.workloads[index]
-        given = arguments.of(index, shapes, workload.constants, workload.batch)
+        given = arguments.of(index, shapes, workload.constants, workload.batch, workload.divisors)
         return tasks[index].weight * median(Stopwatch(program, given, handover).runs(1 + RUNS)[1:])
 
     library = [rehearsal.machine(tvm.runtime.load_module(str(folder / "model.so")))]

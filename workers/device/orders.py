@@ -144,7 +144,7 @@ class Device:
             return {"fault": str(error)[-300:]}
         return self._timer.run(id, **order)
 
-    def _keep(self, id: int, name: str, library: str, operator: int, shapes: Any, constants: Any, batch: int) -> None:
+    def _keep(self, id: int, name: str, library: str, shapes: Any, **described: Any) -> None:
         self._loaded += 1
         # Of one name again the loader gives the first that it loaded.
         path = self._folder / f"program-{self._loaded}.so"
@@ -158,10 +158,8 @@ class Device:
         self._timer.keep(
             id,
             entry,
-            operator=operator,
             shapes=[(tuple(shape), dtype) for shape, dtype in shapes],
-            constants=constants,
-            batch=batch,
+            **described,
         )
 
     def drop(self) -> Answer:

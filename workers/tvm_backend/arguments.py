@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -101,17 +101,19 @@ class Arguments:
         shapes: Sequence[tuple[tuple[int, ...], str]],
         constants: Sequence[tuple[int, int]],
         batch: int = 1,
+        divisors: Collection[int] = (),
     ) -> Given:
-        """`constants` are as `Workload.constants` has them; of a `batch` every member is shared out among the cores."""
+        """`constants` are as `Workload.constants` has them; of a `batch` every member is shared out among the cores. No whole
+        number of `divisors` is 0."""
         again = dict(constants)
         moving = {
             place: (ring, shapes[place], again.get(place) or ring.size)
             for place in (*again, len(shapes) - 1)
-            if (ring := self._ring(*shapes[place], again.get(place)))
+            if place not in divisors and (ring := self._ring(*shapes[place], again.get(place)))
         }
         below = indices_below(shapes)
         rest = [(p, *shape, p in again) for p, shape in enumerate(shapes) if p not in moving]
-        resting = self._rest(operator, rest, below)
+        resting = self._rest(operator, rest, below, divisors)
         parts = [
             self._handover.parts(tensor, tensor_bytes(*shapes[place]), batch if len(shapes[place][0]) == 3 else 1)
             for place, tensor in sorted(resting.items(), reverse=True)
@@ -144,7 +146,11 @@ class Arguments:
             yield [tensors[place] for place in sorted(tensors)]
 
     def _rest(
-        self, operator: int, wanted: Sequence[tuple[int, tuple[int, ...], str, bool]], below: int
+        self,
+        operator: int,
+        wanted: Sequence[tuple[int, tuple[int, ...], str, bool]],
+        below: int,
+        divisors: Collection[int],
     ) -> dict[int, Any]:
         """Views of storage that is kept while the operator stays the same; never two operators' at once.
 
@@ -155,8 +161,12 @@ class Arguments:
         kept = self._resting[2]
         for place, shape, dtype, weight in wanted:
             if place not in kept or math.prod(kept[place].shape) < math.prod(shape):
-                kept[place] = self._random(shape, dtype, weight, below)
+                whole = (place in divisors) and not _is_float(dtype)
+                kept[place] = self._divisor(shape, dtype) if whole else self._random(shape, dtype, weight, below)
         return {place: kept[place]._create_view(shape) for place, shape, *_ in wanted}
+
+    def _divisor(self, shape: tuple[int, ...], dtype: str) -> Any:
+        return tvm.runtime.tensor(np.ones(shape, dtype), self._device)
 
     def _random(self, shape: tuple[int, ...], dtype: str, weight: bool, below: int) -> Any:
         if dtype in RANDOM and not _is_float(dtype):

@@ -79,7 +79,7 @@ class LocalBackend:
 
     def _load(self, network: Drawn, work_dir: Path) -> None:
         save_workloads(network.workloads, work_dir / "workloads.json")
-        largest = max((workload.touched for workload in network.workloads), default=0)
+        largest = max((workload.held for workload in network.workloads), default=0)
         self._pool.load(
             work_dir / "workloads.json",
             self._timing,

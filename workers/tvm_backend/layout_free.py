@@ -12,6 +12,14 @@ from tvm_ffi import structural_equal, structural_walk
 from workers.tvm_backend.blocks import blocks
 
 ATTRIBUTE = "layout_free_buffers"
+CONSTANTS = "constants"
+"""Of a program that may not lay out all of them anew: places of the arguments that are constants of the network."""
+
+
+def constants(function: tirx.PrimFunc) -> tuple[int, ...]:
+    """Places of the arguments that are constants of the network, of what `settle` returned."""
+    attributes = function.attrs
+    return tuple(int(place) for place in attributes.get(CONSTANTS, attributes.get(ATTRIBUTE, ())))
 
 
 def settle(mod: tvm.IRModule) -> tvm.IRModule:
@@ -26,7 +34,8 @@ def settle(mod: tvm.IRModule) -> tvm.IRModule:
             reads = _Reads(function)
             kept = [p for p in places if reads.alike(function.params[p])]
             if kept != places:
-                mod[variable] = function.with_attr(ATTRIBUTE, kept) if kept else function.without_attr(ATTRIBUTE)
+                told = function.with_attr(CONSTANTS, places)
+                mod[variable] = told.with_attr(ATTRIBUTE, kept) if kept else told.without_attr(ATTRIBUTE)
     return mod
 
 

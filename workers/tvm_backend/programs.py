@@ -29,6 +29,7 @@ from workers.tvm_backend.integers.instruction import at_once, uncounted
 from workers.tvm_backend.linking import NoLinker, export_library
 from workers.tvm_backend.lowering import PIPELINE
 from workers.tvm_backend.mutation import tensor_bytes
+from workers.tvm_backend.reads import divisors, looked_up
 from workers.tvm_backend.repetition import MOST, steps
 from workers.tvm_backend.rereading import READ_AGAIN
 from workers.tvm_backend.soundness import has_sums_of_sums, repeats_a_sum
@@ -78,9 +79,16 @@ class Workload:
 
     @cached_property
     def constants(self) -> tuple[tuple[int, int], ...]:
-        """`weights`, and the bytes that the network touches from one reading of each to the next; 0 where it reads it once."""
-        again = self.mod["main"].attrs.get(READ_AGAIN) or [0] * len(self.weights)
-        return tuple((place, int(size)) for place, size in zip(self.weights, again, strict=True))
+        """Places of the arguments that are constants of the network, and the bytes that it touches from one reading of each to
+        the next; 0 where it reads it once."""
+        places = layout_free.constants(self.mod["main"])
+        again = self.mod["main"].attrs.get(READ_AGAIN) or [0] * len(places)
+        return tuple((place, int(size)) for place, size in zip(places, again, strict=True))
+
+    @cached_property
+    def divisors(self) -> tuple[int, ...]:
+        """Places of the arguments that something is divided by."""
+        return divisors(self.mod["main"])
 
     @cached_property
     def flops(self) -> float:
@@ -98,9 +106,17 @@ class Workload:
         return argument_tensors(self.mod)
 
     @cached_property
-    def touched(self) -> int:
+    def held(self) -> int:
         """Bytes of all arguments."""
         return sum(tensor_bytes(*one) for one in self.tensors)
+
+    @cached_property
+    def touched(self) -> int:
+        """Bytes that a call reads and writes: of all arguments; of a table, of which other tensors tell what is read, no more than are written."""
+        sizes = [tensor_bytes(*one) for one in self.tensors]
+        for place in looked_up(self.mod["main"]):
+            sizes[place] = min(sizes[place], sizes[-1])
+        return sum(sizes)
 
     @cached_property
     def read_again(self) -> int:
@@ -112,7 +128,9 @@ class Workload:
         """Members of a batch of products with constant matrices, as Winograd's filtering makes it: what transforms its
         tiles, before and behind it, gives each core some tiles of every member. 1 for other operators."""
         shapes = [shape for shape, _ in self.tensors]
-        return next((shapes[place][0] for place in self.weights if len(shapes[place]) == 3), 1)
+        # A signal's filters, too, have three axes.
+        batches = [shapes[place][0] for place in self.weights if len(shapes[place]) == len(shapes[-1]) == 3]
+        return next((size for size in batches if size == shapes[-1][0]), 1)
 
     @cached_property
     def sums_of_sums(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from workers.tvm_backend.layout_free import ATTRIBUTE as CONSTANTS
+from workers.tvm_backend.layout_free import constants
 from workers.tvm_backend.mutation import is_call, results, static_sizes, tensor_bytes
 
 READ_AGAIN = "read_again"
@@ -24,7 +24,7 @@ def marked(mod: tvm.IRModule) -> tvm.IRModule:
     """`mod` with what is read again soon told by its programs."""
     found, touched = _distances(mod)
     for variable, function in mod.functions_items():
-        places = [int(place) for place in function.attrs[CONSTANTS]] if variable in found else []
+        places = constants(function) if variable in found else ()
         again = [_usual(found[variable][place], touched * SOON) for place in places]
         if any(again):
             mod[variable] = function.with_attr(READ_AGAIN, again)
@@ -46,10 +46,10 @@ def _distances(mod: tvm.IRModule) -> tuple[dict[Any, dict[int, list[float]]], in
         values = relax.analysis.get_var2val(function) if isinstance(function, relax.Function) else {}
         for call in filter(_calls_program, values.values()):
             program, read = call.args[0], [values.get(one, one) for one in call.args[1]]
-            constants = {int(place): read[int(place)] for place in mod[program].attrs.get(CONSTANTS, ())}
-            for place, constant in constants.items():
+            held = {place: read[place] for place in constants(mod[program])}
+            for place, constant in held.items():
                 found[program][place].append(touched - last.get(constant, -math.inf))
-            last.update(dict.fromkeys(constants.values(), touched))
+            last.update(dict.fromkeys(held.values(), touched))
             touched += sum(_bytes(kind) for kind in (*(one.ty for one in call.args[1]), *results(call)))
     return found, touched
 

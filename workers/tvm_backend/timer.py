@@ -21,13 +21,14 @@ from workers.tvm_backend.stopwatch import Stopwatch, timed
 
 @dataclass(frozen=True)
 class Kept:
-    """A program and its arguments: `constants` and `batch` as `Workload` has them."""
+    """A program and its arguments: `constants`, `batch` and `divisors` as `Workload` has them."""
 
     entry: Callable[..., Any]
     operator: int
     shapes: Sequence[tuple[tuple[int, ...], str]]
     constants: Sequence[tuple[int, int]]
     batch: int
+    divisors: Sequence[int]
 
 
 class Timer:
@@ -64,7 +65,7 @@ class Timer:
         time forgotten; see `Moment` for `patience` and what others saw `lately`."""
         kept = self._kept.pop(id) if last else self._kept[id]
         began = time.perf_counter()
-        given = self._arguments.of(kept.operator, kept.shapes, kept.constants, kept.batch)
+        given = self._arguments.of(kept.operator, kept.shapes, kept.constants, kept.batch, kept.divisors)
         stopwatch = Stopwatch(kept.entry, given, self.handover, self._evaluator.shortest)
         with runtime.on_core(self._cores):
             rested = self.moment.acquainted(lately)

@@ -107,6 +107,7 @@ class Builder:
             "shapes": argument_tensors(schedule.mod),
             "constants": workload.constants,
             "batch": workload.batch,
+            "divisors": workload.divisors,
         }
 
     def _scheduled(self, id: int, operator: int, sketch: int, choices: list[int]) -> Any:

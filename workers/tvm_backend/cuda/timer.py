@@ -45,7 +45,7 @@ class CudaTimer(Timer):
         """As `Timer.run`. Ends the process where the program broke the GPU's context: nothing runs in it any more."""
         kept = self._kept.pop(id) if last else self._kept[id]
         began = time.perf_counter()
-        given = self._arguments.of(kept.operator, kept.shapes, kept.constants)
+        given = self._arguments.of(kept.operator, kept.shapes, kept.constants, divisors=kept.divisors)
         try:
             awake = AWAKE if began - self._rests > AWAKE else 0.0
             stopwatch = _Stopwatch(kept.entry, next(given.calls), awake, self._evaluator.shortest)
