@@ -112,7 +112,7 @@ class Workload:
 
     @cached_property
     def touched(self) -> int:
-        """Bytes that a call reads and writes: of all arguments; of a table, of which other tensors tell what is read, no more than are written."""
+        """Bytes that a call reads and writes: of a table, of which other tensors tell what is read, no more than is written."""
         sizes = [tensor_bytes(*one) for one in self.tensors]
         for place in looked_up(self.mod["main"]):
             sizes[place] = min(sizes[place], sizes[-1])
