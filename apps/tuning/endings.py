@@ -75,7 +75,7 @@ def _again(job: Job, kind: str, detail: str) -> After:
     if kind == "paused":
         return After(State.QUEUED, fruitless=0)
     if job.fruitless >= ATTEMPTS:
-        reason = f"{ATTEMPTS} attempts in a row got nowhere; the last one: {detail}"
+        reason = f"{ATTEMPTS} attempts in a row got nowhere; the last one: {detail or TURN}"
         return After(State.FAILED, job.fruitless, error=reason, next_step=_AGAIN.get(job.task, "ask for it again"))
     if kind == "turn":
         return After(State.QUEUED, job.fruitless, error=TURN, next_step=_ON)

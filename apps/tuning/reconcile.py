@@ -94,7 +94,8 @@ def _late(now: datetime) -> QuerySet[Job]:
     # Not for ever where it was sent, by a clock that went back, in what is the future now.
     lately, patiently = ((now - patience, now + patience) for patience in (PATIENCE, BUSY_PATIENCE))
     # However long they are at work: what waits there would be one message more for each job every time.
-    unread = [task for task in busy if dispatch.unread(QUEUE_OF[task])]
+    full = {queue for queue in {QUEUE_OF[task] for task in busy} if dispatch.unread(queue)}
+    unread = [task for task in busy if QUEUE_OF[task] in full]
     told = Q(sent_at=None) | Q(sent_at__range=lately) | Q(sent_at__range=patiently, job__task__in=busy)
     told |= Q(sent_at__lt=now, job__task__in=unread)
     # A conversion that waits for another of its account is taken up by who has that one.

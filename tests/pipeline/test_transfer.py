@@ -16,6 +16,7 @@ from workers.engine import fitted_model, proposer
 from workers.engine.methods import method
 from workers.engine.scheduler import RoundRobin
 from workers.engine.space import Operator
+from workers.messages.causes import UNBUILT
 from workers.pipeline.searches import Searches
 
 TRIALS = 200
@@ -62,6 +63,14 @@ def test_twins_try_the_best_of_another_beside_its_plan_and_after_a_pause_too(tmp
     first = simulated(trials=TRIALS, chosen=BORROWING, operators=TWINS, wish=Wish("pause", 27))
     second = simulated(trials=TRIALS, chosen=BORROWING, operators=TWINS, history=kept(tmp_path, first.lines))
     assert sequence(first.measurements + second.measurements) == sequence(whole.measurements)
+
+
+def test_a_slot_has_tried_what_it_tried_of_its_operator() -> None:
+    run = simulated(trials=TRIALS, chosen=BORROWING, operators=TWINS)
+    for slot in (event for event in run.events if event["kind"] == "slot"):
+        batches = [event for event in run.events if event["kind"] == "batch" and event["slot"] == slot["slot"]]
+        own = [m for batch in batches for m in batch["measurements"] if m["operator"] == slot["operator"]]
+        assert slot["trials"] == len([m for m in own if m["round"] == 0 and m["cause"] not in UNBUILT])
 
 
 def test_what_twins_lend_keeps_to_the_budget_of_trials() -> None:

@@ -70,6 +70,24 @@ def test_nothing_is_divided_by_0(tmp_path: Path) -> None:
     assert Plain(mod).computes(0, tuple(0 for _ in mod.sketches[0].knobs))
 
 
+def test_nor_by_what_is_computed_of_0(tmp_path: Path) -> None:
+    """Numbers under 1 that are cast to whole ones."""
+    from workers.tvm_backend.plain import Plain
+
+    nodes = [
+        helper.make_node("Cast", ["x"], ["whole"], to=TensorProto.INT64),
+        helper.make_node("Cast", ["by"], ["some"], to=TensorProto.INT64),
+        helper.make_node("Div", ["whole", "some"], ["rest"]),
+        helper.make_node("Cast", ["rest"], ["real"], to=TensorProto.FLOAT),
+        helper.make_node("Div", ["real", "x"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [1, 100], "by": [1, 100]}, {"y": None}, [])
+    (program,) = compiled(model, tmp_path).workloads
+    dividend, by = (program.mod["main"].params[place].name for place in (0, program.divisors[0]))
+    assert (dividend, by) == ("x", "by"), "floats are divided by the first, which is no matter"
+    assert Plain(program).computes(0, tuple(0 for _ in program.sketches[0].knobs))
+
+
 def test_filters_of_a_signal_are_no_batch(tmp_path: Path) -> None:
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[3, 3])]
     model = model_of(nodes, {"x": [1, 16, 256]}, {"y": None}, [constant("w", drawn(24, 16, 7))])

@@ -28,6 +28,7 @@ _IMPORTING = (
     "parts.py",
     "permutations.py",
     "prepacking.py",
+    "reads.py",
     "reductions.py",
     "rereading.py",
     "resizing.py",

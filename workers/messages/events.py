@@ -14,9 +14,10 @@ batch        slot (0 in the warm-up and the last turn), measurements: [{operator
              seconds | null, spread, runs, stopped, cause, error, build_seconds, measure_seconds, origin, asked: the choices
              that were proposed, where others were made of them}], latency (s, weighted sum of the best; null until complete),
              trials, failures, spent: {category: seconds since the start}, which the last batch, without measurements, lacks
-slot         slot, operator, began, ended, trials, before, after (s), latency, decision {rule, the terms that decided, and now
-             and then expected {gain, unknown: shares of the latency, seconds}: what so many more are expected to bring; of
-             a belief that was sampled chain {every, burn, ms}, see `scheduler.shown`},
+slot         slot, operator, began, ended, trials: new configurations of this operator that it measured, before, after (s),
+             latency, decision {rule, the terms that decided, and now and then expected {gain, unknown: shares of the latency,
+             seconds}: what so many more are expected to bring; of a belief that was sampled chain {every, burn, ms}, see
+             `scheduler.shown`},
              checkpoint (also on the last batch): opaque JSON of the pipeline, not in every slot
 end_to_end   seconds, spread, runs, latency (the sum at that time), verified (bool), error
 baseline     name, seconds, spread, runs, threads

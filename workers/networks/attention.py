@@ -130,8 +130,8 @@ def _written(
         pads = np.zeros(2 * len(sizes_of(shapes, node.input[1])), np.int64)
         pads[axis] = extra
         sizes = weights.put(f"{name}__{what}_pads", pads)
-        wider = helper.make_node("Pad", [node.input[1], sizes], [f"{name}__{what}"])
-        return [wider, rewired(node, [node.input[0], f"{name}__{what}"], node.output[0])]
+        pad = helper.make_node("Pad", [node.input[1], sizes], [f"{name}__{what}"])
+        return [pad, rewired(node, [node.input[0], f"{name}__{what}"], node.output[0])]
 
     mask = np.zeros(found.keys + extra, np.float32)
     mask[found.keys :] = -np.inf

@@ -103,8 +103,8 @@ class Arguments:
         batch: int = 1,
         divisors: Collection[int] = (),
     ) -> Given:
-        """`constants` are as `Workload.constants` has them; of a `batch` every member is shared out among the cores. No whole
-        number of `divisors` is 0."""
+        """`constants` are as `Workload.constants` has them; of a `batch` every member is shared out among the cores. All
+        numbers of `divisors` are 1."""
         again = dict(constants)
         moving = {
             place: (ring, shapes[place], again.get(place) or ring.size)
@@ -161,11 +161,11 @@ class Arguments:
         kept = self._resting[2]
         for place, shape, dtype, weight in wanted:
             if place not in kept or math.prod(kept[place].shape) < math.prod(shape):
-                whole = (place in divisors) and not _is_float(dtype)
-                kept[place] = self._divisor(shape, dtype) if whole else self._random(shape, dtype, weight, below)
+                divides = place in divisors
+                kept[place] = self._ones(shape, dtype) if divides else self._random(shape, dtype, weight, below)
         return {place: kept[place]._create_view(shape) for place, shape, *_ in wanted}
 
-    def _divisor(self, shape: tuple[int, ...], dtype: str) -> Any:
+    def _ones(self, shape: tuple[int, ...], dtype: str) -> Any:
         return tvm.runtime.tensor(np.ones(shape, dtype), self._device)
 
     def _random(self, shape: tuple[int, ...], dtype: str, weight: bool, below: int) -> Any:

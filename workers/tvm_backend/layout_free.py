@@ -6,10 +6,11 @@ from collections import defaultdict
 from typing import Any
 
 import tvm
-from tvm import ir, tirx
-from tvm_ffi import structural_equal, structural_walk
+from tvm import tirx
+from tvm_ffi import structural_equal
 
 from workers.tvm_backend.blocks import blocks
+from workers.tvm_backend.reads import loads
 
 ATTRIBUTE = "layout_free_buffers"
 CONSTANTS = "constants"
@@ -45,9 +46,7 @@ class _Reads:
     def __init__(self, function: tirx.PrimFunc) -> None:
         self._found: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
         for block in blocks(function):
-            loads: list[Any] = []
-            structural_walk(block.body, [(ir.TensorLoad, loads.append)])
-            for load in loads:
+            for load in loads(block.body):
                 self._note(load.source, block, load.indices)
 
     def _note(self, buffer: Any, block: Any, indices: Any) -> None:

@@ -87,7 +87,7 @@ class Workload:
 
     @cached_property
     def divisors(self) -> tuple[int, ...]:
-        """Places of the arguments that something is divided by."""
+        """Places of the arguments that whole numbers are divided by."""
         return divisors(self.mod["main"])
 
     @cached_property

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
 from apps.core.errors import Refused
 from apps.tuning import quota
@@ -38,6 +39,12 @@ def request_artifact(run: TuningRun, owner: Any) -> Job:
         return _compiling(run, ACTIVE)
 
 
+def compiling(job: Job) -> QuerySet[Job]:
+    """Libraries of a run that are to be made or are made: of what is stopped meanwhile there will be none."""
+    stopped = Q(state__in=HELD, wanted=Job.Wanted.STOP)
+    return Job.objects.filter(run__job=job, task=Job.Task.COMPILE, state__in=ACTIVE).exclude(stopped)
+
+
 def being_compiled(job: Job) -> bool:
     """Whether another job is at a library of the run that `job` should make one of: the later best is to be told last."""
     others = Job.objects.filter(run=job.run_id, task=Job.Task.COMPILE, state__in=HELD).exclude(pk=job.pk)
@@ -67,7 +74,7 @@ def _open(run: TuningRun) -> int:
 def _compiling(run: TuningRun, does: Collection[State]) -> Job:
     """The job that does it: one in a state that `does`, else a new one. Raises Refused where the owner has no room for the
     library, or too much that waits."""
-    known = Job.objects.filter(run=run, task=Job.Task.COMPILE, state__in=does).first()
+    known = compiling(run.job).filter(state__in=does).first()
     if known is not None:
         return known
     check_jobs(run.owner)

@@ -11,7 +11,7 @@ from apps.core import clock
 from apps.core.errors import Refused
 from apps.tuning import dispatch
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.requests.artifacts import compile_if_measured
+from apps.tuning.requests.artifacts import compile_if_measured, compiling
 from apps.tuning.requests.baselines import queue_again
 from apps.tuning.requests.limits import check_active
 from apps.tuning.requests.queue import AFRESH, end_waiting, locked
@@ -58,9 +58,10 @@ def _resume(job: Job) -> bool:
 def _stop(job: Job) -> bool:
     beside = Job.objects.filter(run__job=job)
     if job.state in OVER:
-        withdrawn = _withdraw(beside.filter(task=Job.Task.COMPILE))
+        if _withdraw(beside.filter(task=Job.Task.COMPILE)):
+            return True
         if not _stopped(job):  # compared with others all the same, if it failed when it goes on
-            return withdrawn or job.state == State.FAILED
+            return job.state == State.FAILED
     elif job.state == State.STOPPING:
         _want(job, "stop")
     elif not _end(job):
@@ -93,7 +94,7 @@ def _keep(job: Job) -> bool:
     if _end(job):
         compile_if_measured(TuningRun.objects.get(job=job))
         return True
-    return _stopped(job) and Job.objects.filter(run__job=job, task=Job.Task.COMPILE, state__in=ACTIVE).exists()
+    return _stopped(job) and compiling(job).exists()
 
 
 def _stopped(job: Job) -> bool:

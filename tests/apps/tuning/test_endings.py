@@ -108,6 +108,11 @@ def test_attempts_that_got_nowhere_are_counted(kind: str, fruitless: int, found:
     assert ended(kind, fruitless=fruitless) == found
 
 
+def test_a_run_that_is_given_up_after_turns_says_why() -> None:
+    found = after(job(fruitless=ATTEMPTS), "turn")
+    assert found.error == f"{ATTEMPTS} attempts in a row got nowhere; the last one: {TURN}"
+
+
 def test_a_run_that_measured_something_and_crashed_goes_on_at_once_and_says_why() -> None:
     found = after(job(fruitless=0, attempt=7), "crashed", DETAIL)
     assert found == After("queued", 0, "", f"attempt 7 crashed: {DETAIL}", WAIT)

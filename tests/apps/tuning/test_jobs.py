@@ -300,6 +300,8 @@ def test_a_library_that_a_worker_makes_of_a_run_that_is_over_can_be_cancelled(si
     assert services.heartbeat(making) == "continue"
     services.request(run, site.ada, "stop")
     assert services.heartbeat(making) == "stop"
+    if kind == "crashed":
+        assert services.request_artifact(run, site.ada) != library, "of that one nobody will have anything"
     if kind == "expired":
         services.reconcile(clock.now() + MINUTE)
     else:
