@@ -20,7 +20,7 @@ from apps.tuning.remains import clear
 from apps.tuning.states import ACTIVE, HELD, State
 from apps.tuning.transitions import move
 from apps.tuning.turns import early
-from workers.messages.names import QUEUE_OF, THREADS
+from workers.messages.names import QUEUE_OF, TASKS_OF, THREADS
 
 PATIENCE = timedelta(seconds=40)
 """A queued job's message that is older is sent again."""
@@ -90,12 +90,12 @@ def _late(now: datetime) -> QuerySet[Job]:
     """Queued jobs whose message is overdue, or that have none."""
     tasks = Job.objects.filter(state__in=HELD).order_by().values_list("task", flat=True)
     held = Counter(QUEUE_OF[task] for task in tasks)
-    busy = [task for task, queue in QUEUE_OF.items() if held[queue] >= THREADS[queue]]
+    full = [queue for queue, threads in THREADS.items() if held[queue] >= threads]
+    # However long they are at work: what waits there would be one message more for each job every time.
+    waits = filter(dispatch.unread, full)
+    busy, unread = ([task for queue in some for task in TASKS_OF[queue]] for some in (full, waits))
     # Not for ever where it was sent, by a clock that went back, in what is the future now.
     lately, patiently = ((now - patience, now + patience) for patience in (PATIENCE, BUSY_PATIENCE))
-    # However long they are at work: what waits there would be one message more for each job every time.
-    full = {queue for queue in {QUEUE_OF[task] for task in busy} if dispatch.unread(queue)}
-    unread = [task for task in busy if QUEUE_OF[task] in full]
     told = Q(sent_at=None) | Q(sent_at__range=lately) | Q(sent_at__range=patiently, job__task__in=busy)
     told |= Q(sent_at__lt=now, job__task__in=unread)
     # A conversion that waits for another of its account is taken up by who has that one.

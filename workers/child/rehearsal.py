@@ -91,6 +91,8 @@ def rehearsed(
     def phase(name: str, text: str) -> None:
         pulse.tell("phase", name=name, text=text)
 
+    lock, chosen = TurnLock(pulse), dict(best)
+
     # Whoever waits has the machine between any two of these: together they take up to a tenth of the time of tuning.
     @contextmanager
     def alone() -> Iterator[None]:
@@ -105,7 +107,6 @@ def rehearsed(
         with lock.shared():
             return rehearsal.warmed(build, inputs)
 
-    lock, chosen = TurnLock(pulse), dict(best)
     with lock.shared():
         began = time.monotonic()
         builds = [network.compiled(best)]

@@ -78,8 +78,8 @@ def more(channels: int) -> int:
     return narrow if narrow <= channels * MORE[NARROW] else 0
 
 
-_Widening = tuple[str, int, int, float]
-"""A constant's name, its axis of channels, how many more it gets there and which value they have."""
+_Widening = tuple[int, int, float]
+"""A constant's axis of channels, how many more it gets there and which value they have."""
 
 
 @dataclass
@@ -102,13 +102,13 @@ class _Group:
             return []
         if not (extra := more(filters[0][0])):
             return []
-        found = [(node, 1, (node.input[1], 1, extra, 0.0)) for node in self.summing]
+        found = [(node, 1, (1, extra, 0.0)) for node in self.summing]
         for node in (*self.makers, *self.passing):
             axes = _axes(node, weights, filters[0], extra)
             if axes is None:
                 return []
             neutral = 1.0 if node.op_type in ("Mul", "Div") else 0.0
-            found += [(node, place, (node.input[place], axis, extra, neutral)) for place, axis in axes.items()]
+            found += [(node, place, (axis, extra, neutral)) for place, axis in axes.items()]
         return found
 
     def pad(
@@ -117,9 +117,9 @@ class _Group:
         widenings: Sequence[tuple[NodeProto, int, _Widening]],
         wider: Wider,
     ) -> None:
-        for node, place, (_, axis, extra, value) in widenings:
+        for node, place, widening in widenings:
             # As it is by now: a convolution that sums up what it is added to has its constant widened twice.
-            node.input[place] = wider(node.input[place], axis, extra, value)
+            node.input[place] = wider(node.input[place], *widening)
         for node in self.passing:
             if node.op_type == "Conv":
                 channels, width, *_ = weights.shape(node.input[1])
@@ -265,7 +265,7 @@ class Wider:
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
-        self._made: dict[_Widening, str] = {}
+        self._made: dict[tuple[str, int, int, float], str] = {}
 
     def __call__(self, name: str, axis: int, extra: int, value: float) -> str:
         asked = name, axis, extra, value
