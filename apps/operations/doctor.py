@@ -21,8 +21,9 @@ from django.db import DatabaseError, connection
 from apps.core import protection
 from apps.operations import embedded, listening, lock, site
 from apps.operations.site_command import MAKES_NO_TABLES, UNREACHED
+from workers.messages.cores import usable_cores
 from workers.messages.linker import ADVICE, CUDA, PIP, ZIG, find_linker
-from workers.messages.machine import memory, most_cores
+from workers.messages.machine import memory
 
 Level = Literal["ok", "warn", "missing"]
 
@@ -196,7 +197,7 @@ def data_directory() -> Iterator[Finding]:
 
 
 def machine() -> Iterator[Finding]:
-    cores = int(min(len(os.sched_getaffinity(0)), most_cores()))
+    cores = usable_cores()
     yield Finding(
         "ok" if cores > 1 else "warn", "cores", str(cores), "" if cores > 1 else "tuning with one core is slow"
     )

@@ -53,6 +53,8 @@ def after(job: Job, kind: str, detail: str = "", last: Event | None = None) -> A
         return After(State.FAILED, job.fruitless, error=error[:LONGEST], next_step=next_step[:LONGEST])
     if job.task == Job.Task.COMPILE and kind == "stopped" and job.wanted == Job.Wanted.STOP:
         return After(State.DONE, job.fruitless)
+    if job.task == Job.Task.BASELINE and kind == "stopped" and job.wanted == Job.Wanted.STOP:
+        return After(State.QUEUED, max(0, job.fruitless - 1))  # its run is paused, which was no attempt's fault
     if job.task != Job.Task.TUNE and kind in ("finished", "paused", "stopped"):
         # The code of an uploaded file may say any farewell: nobody can pause what is no run, and tried again it would say
         # it again.

@@ -157,6 +157,8 @@ def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
 
 def _to_wait(job: Job, now: datetime) -> bool:
     """Whether it waits for something else: another message is sent when that is over, or by reconcile."""
+    if job.task in turns.PREPARING and job.owner_id in turns.crowding(but=job.pk):
+        return True
     if job.task == Job.Task.BASELINE:
         return being_taken(job) or taken_later(job, now)
     return being_compiled(job)
@@ -243,3 +245,4 @@ def _tell_of_failure(job: Job, error: str, next_step: str) -> None:
         tell(job.run, "log", level="warning", text=text, uncompared=True)  # its page offers to measure it again
     elif job.task == Job.Task.COMPILE and job.run is not None:
         tell(job.run, "artifact", state="failed", error=error, next_step=next_step)
+        tell(job.run, "log", level="warning", text=f"there is no library: {error}. Next step: {next_step}")

@@ -15,7 +15,7 @@ from apps.tuning.paging import by_number
 from apps.tuning.rounds import believed
 from apps.tuning.states import HELD
 from workers.messages.known import encode_known
-from workers.messages.orders import best_of, compile_order, latency_of, slot_taken_up, tune_order
+from workers.messages.orders import SLOT_TOLD, best_of, compile_order, latency_of, slot_taken_up, tune_order
 from workers.messages.spec import AUTO
 from workers.messages.tuning_log import FILE, encode_row, measurement_row
 
@@ -63,12 +63,7 @@ def _tune(run: TuningRun, work_dir: Path) -> dict[str, Any]:
         measurements=[
             {**told(row), "slot": slot} for _, slot, *row in by_number(run.measurements.all(), "slot", *TOLD)
         ],
-        slots=[
-            slot_taken_up(*slot)
-            for slot in run.slots.order_by("number")
-            .values_list("operator", "began", "ended", "decision")
-            .iterator(5000)
-        ],
+        slots=[slot_taken_up(*slot) for slot in run.slots.order_by("number").values_list(*SLOT_TOLD).iterator(5000)],
         spent=run.spent,
         clock=run.clock,
         operators=run.operators.order_by("index").values("key", "space"),

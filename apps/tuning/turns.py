@@ -9,17 +9,19 @@ from typing import Any
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.states import HELD, OVER, WAITING, State
-from workers.messages.names import QUEUE_MEASURE, TASKS_OF
+from apps.tuning.states import ACTIVE, HELD, OVER, WAITING, State
+from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE, TASKS_OF, THREADS
 
 TURN = timedelta(minutes=10)
 """What a form offers first. In the first half a minute nothing is measured: the network is imported again."""
 LATE = 3 * TURN
 """Whoever has waited so long, for one that had the machine all the while, waits no longer, whatever that one's child tells."""
+LATER = Q(task=Job.Task.BASELINE, run__job__state=State.PAUSED)
+"""What a paused run is compared with waits for it (`early`), and counts with it when it is resumed."""
 END = 120.0
 """Seconds that a run may have left to be let come to its end."""
 _NEVER = (0, datetime.min.replace(tzinfo=UTC))
-MEASURING = TASKS_OF[QUEUE_MEASURE]
+MEASURING, PREPARING = TASKS_OF[QUEUE_MEASURE], TASKS_OF[QUEUE_PREPARE]
 
 
 def next_of(jobs: QuerySet[Job], tasks: Collection[str]) -> tuple[Any, Any]:
@@ -74,6 +76,15 @@ def over(job: Job, since: datetime, now: datetime) -> bool:
         late = held >= LATE * max(1, job.fruitless)
         others = others.filter(queued__lte=now - LATE) if late else others.none()
     return others.exists()
+
+
+def crowding(but: Any = None) -> list[Any]:
+    """Accounts that leave the last place beside the machine to others who are active: what they have there, `but` for that job,
+    may take hours."""
+    held = Job.objects.filter(task__in=PREPARING, state__in=HELD).exclude(pk=but).order_by().values_list("owner")
+    full = [owner for owner, count in held.annotate(count=Count("pk")) if count >= THREADS[QUEUE_PREPARE] - 1]
+    active = Job.objects.filter(state__in=ACTIVE).exclude(LATER)
+    return [owner for owner in full if active.exclude(owner=owner).exists()]
 
 
 def waiting(now: datetime) -> Q:

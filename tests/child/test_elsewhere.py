@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workers.child.elsewhere import HELD, LOCKED, TOOK, Elsewhere
+from workers.child.elsewhere import HELD, LOCKED, TOOK, TURNS, Elsewhere
+from workers.child.peers import LONG, ArtifactFailed
 
 
 class Slow:
@@ -30,7 +32,47 @@ def test_each_of_the_inputs_has_the_time_that_one_has_while_others_wait(
     for name in ("model.so", "metadata.json", "run.py", "inputs.npz"):
         (tmp_path / name).touch()
     line = Slow()
-    there = Elsewhere(line, tmp_path)  # type: ignore[arg-type]
+    there = Elsewhere(line, tmp_path, print)  # type: ignore[arg-type]
     there.outputs([tmp_path / "inputs.npz"] * inputs, [tmp_path / "outputs.npz"] * inputs)
     assert line.limits == [seconds]
     assert seconds < LOCKED
+
+
+class Turns(Slow):
+    """One that says how long each run took, and what it was asked."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds, self.asked, self.greeting = seconds, list[str](), {"onnxruntime": ""}
+
+    def ask(self, verb: str, timeout: float, **given: Any) -> Any:
+        self.asked.append(verb)
+        return {**super().ask(verb, timeout, **given), "output": json.dumps({"seconds": [self.seconds] * 3})}
+
+
+@pytest.mark.parametrize(("seconds", "turns"), [(0.01, TURNS), (LONG, 1)])
+def test_a_device_is_held_for_a_turn_at_a_time(seconds: float, turns: int, tmp_path: Path) -> None:
+    """Others wait no longer than LOCKED for it; a second turn of what takes that long tells nothing new."""
+    for name in ("model.so", "metadata.json", "run.py"):
+        (tmp_path / name).touch()
+    line, told = Turns(seconds), list[str]()
+    there = Elsewhere(line, tmp_path, told.append)  # type: ignore[arg-type]
+    line.asked.clear()
+    ours, theirs = there.timed(object(), told.append)  # type: ignore[arg-type]
+    assert (ours.median, theirs) == (seconds, None)
+    assert line.asked == ["hold", "script", "release"] * turns
+    assert max(line.limits) * 2 <= HELD
+    assert told[0] == f"timing the library, turn 1 of {TURNS}", "a sign of life each turn"
+
+
+@pytest.mark.parametrize("data", ["!!!!", "====", 5, None])
+def test_a_device_that_sends_no_part_of_a_file_is_not_asked_for_ever(data: Any, tmp_path: Path) -> None:
+    class Lying(Slow):
+        def ask(self, verb: str, timeout: float, **given: Any) -> Any:
+            return {**super().ask(verb, timeout, **given), "data": data or [1]}
+
+    for name in ("model.so", "metadata.json", "run.py"):
+        (tmp_path / name).touch()
+    there = Elsewhere(Lying(), tmp_path, print)  # type: ignore[arg-type]
+    with pytest.raises(ArtifactFailed, match=r"the device sent something for outputs\.npz that is no file's"):
+        there.outputs([], [tmp_path / "outputs.npz"])

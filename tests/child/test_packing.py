@@ -35,4 +35,5 @@ def test_who_unpacks_an_archive_may_let_others_read_it(tmp_path: Path) -> None:
 def test_a_library_asks_of_a_processor_what_its_code_is_made_of() -> None:
     flags = ["avx2", "clwb", "fma", "pni", "rdseed", "sse4_1", "xsaves"]
     assert needed({"flags": flags, "machine": "x86_64"}) == ["avx2", "fma", "pni", "sse4_1"]
-    assert needed({"flags": ["asimd", "atomics"], "machine": "aarch64"}) == ["asimd", "atomics"]
+    arm = ["asimd", "asimddp", "atomics", "dit", "fp", "sb", "ssbs", "sve2"]
+    assert needed({"flags": arm, "machine": "aarch64"}) == ["asimd", "asimddp", "atomics", "fp", "sve2"]

@@ -15,11 +15,12 @@ from django.urls import reverse
 from apps.catalog.models import Network
 from apps.catalog.services import create_network
 from apps.core import clock
-from apps.core.full_disk import is_full
+from apps.core.full_disk import is_full, refusal
 from apps.core.renewal import RENEWED
 from apps.tuning import services
 from apps.tuning.models import TuningRun
 from apps.tuning.reconcile import reconcile
+from apps.tuning.requests import words
 from tests.apps.rows import Site
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="the limit is SQLite's")
@@ -55,6 +56,30 @@ def test_a_full_disk_is_named_with_what_to_do(site: Site, ada: Client) -> None:
     assert "The server’s disk is full" in page
     assert "Next step: delete what you no longer need" in page
     assert Network.objects.get(pk=site.network.pk).owner == site.ada
+
+
+def test_on_a_full_disk_a_run_can_be_stopped(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or nothing of what it fills could be deleted."""
+    run, tries = site.run(), list[str]()
+
+    def word(_: object) -> bool:
+        tries.append("room" if tries else "full")
+        if tries == ["full"]:
+            raise OperationalError from said(sqlite3.SQLITE_FULL)
+        return True
+
+    monkeypatch.setitem(words._WORDS, "stop", word)
+    monkeypatch.setattr("apps.core.full_disk._let_go", lambda: True)
+    assert ada.post(reverse("ask", args=[run.pk, "stop"]), headers={"HX-Request": "true"}).status_code == 200
+    assert tries == ["full", "room"]
+
+
+@pytest.mark.usefixtures("full")
+def test_a_button_of_a_page_is_told_of_a_full_disk_in_a_sentence(site: Site, ada: Client) -> None:
+    ada.raise_request_exception = False
+    answer = ada.post(reverse("delete-network", args=[site.network.pk]), headers={"HX-Request": "true"})
+    assert (answer.status_code, answer["Content-Type"]) == (507, "text/plain")
+    assert answer.content.decode() == refusal().sentence
 
 
 def test_who_comes_back_after_days_gets_to_where_room_is_made(ada: Client) -> None:

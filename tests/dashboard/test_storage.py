@@ -252,3 +252,13 @@ def test_libraries_of_a_network_are_told_apart_by_their_names_and_by_what_is_ask
     for day in ("1", "2"):
         assert f"The library of squeezenet that was compiled on {day} March 2026, 09:05 UTC and takes 2.50 ms." in page
         assert f'aria-label="Delete the library of squeezenet of {day} March 2026, 09:05 UTC"' in page
+
+
+def test_a_network_of_which_something_is_compiled_says_where_that_is_stopped(site: Site, ada: Client) -> None:
+    run = site.run()
+    Job.objects.filter(run=run).update(state="done")
+    Job.objects.filter(pk=run.job_id).update(state="done")
+    Job.objects.create(task="compile", owner=run.owner, run=run, network=run.network, state="running")
+    page = ada.get(reverse("storage")).content.decode()
+    assert "First are to end: what is compiled or compared of <a href" in page
+    assert f"Delete {run.network.name}</button>" not in page

@@ -180,8 +180,10 @@ def test_a_connection_ends_another_by_name_and_number_and_nobody_else(running: R
     for wrong in ({"folder": "x"}, {"pid": own["pid"]}, {"pid": running.process.pid}, own):
         line.ask("bury", 5.0, **process | wrong)
     assert not comes_true(lambda: not alive(process["pid"]), 0.3)
+    (base,) = running.folder.glob("tuningsite-device-*")
+    assert (base / process["folder"]).exists()
     line.ask("bury", 5.0, **process)
-    assert comes_true(lambda: not (running.folder / process["folder"]).exists(), 5.0)
+    assert comes_true(lambda: not (base / process["folder"]).exists(), 5.0)
     assert not alive(process["pid"])
     line.ask("bury", 5.0, **process)
     assert line.ask("release", 5.0) == {}

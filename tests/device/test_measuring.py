@@ -203,12 +203,20 @@ def test_a_line_that_falls_silent_is_no_bad_program(
     assert comes_true(lambda: not before & set(running.children()), 5.0)
 
 
+def test_programs_that_were_timed_leave_no_library_behind(backend: Any, running: Running) -> None:
+    """Mapped and without a name, each would keep its room on the device for hours."""
+    outcomes = backend.measure(convolutions(backend, seed=17), {})
+    assert any(one.seconds for one in outcomes)
+    mapped = (line for pid in running.children() for line in Path(f"/proc/{pid}/maps").read_text().splitlines())
+    assert not [line for line in mapped if "program-" in line]
+
+
 def test_a_device_without_room_ends_the_attempt_and_no_program(
     backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from workers.tvm_backend.remote.line import DeviceGone
 
-    for folder in running.folder.glob("tuningsite-device-*"):
+    for folder in running.folder.glob("tuningsite-device-*/connection-*"):
         shutil.rmtree(folder, ignore_errors=True)  # some are just being cleared away
     with pytest.raises(DeviceGone, match=r"cannot take programs: .*No such file") as gone:
         backend.measure(convolutions(backend, seed=16), {})
@@ -223,7 +231,8 @@ def test_an_order_that_lasts_too_long_is_ended_on_the_device_with_what_it_starte
     process = line.greeting["process"]["pid"]
     waits = b"import sys, time\nopen(sys.argv[1], 'w').write('began')\ntime.sleep(600)\n"
     line.ask("put", 5.0, name="run.py", data=b64encode(waits).decode(), begins=True)
-    began = running.folder / line.greeting["process"]["folder"] / "began"
+    (base,) = running.folder.glob("tuningsite-device-*")
+    began = base / line.greeting["process"]["folder"] / "began"
     line.send("script", 8.0, arguments=["began"], seconds=60.0)
     assert comes_true(began.exists, 7.0)
     (started,) = Path(f"/proc/{process}/task/{process}/children").read_text().split()
@@ -245,7 +254,7 @@ def test_a_graphics_cards_script_that_ends_its_process_is_tried_again_before_it_
         (tmp_path / name).touch()
     (tmp_path / "run.py").write_text("import time\ntime.sleep(600)\n")
     line = running.call()
-    there = elsewhere.Elsewhere(line, tmp_path)
+    there = elsewhere.Elsewhere(line, tmp_path, print)
     line.greeting["gpu"] = "a card"
     monkeypatch.setattr(elsewhere, "call", running.call)
     process = line.greeting["process"]["pid"]

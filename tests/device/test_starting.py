@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from workers.device.__main__ import driver, without_confined_gpu
+from tests.device.running import device as running_device
+from tests.processes import eventually
+from workers.device.__main__ import driver, held_folder, without_confined_gpu
 from workers.sandbox.spawn import ROOT
 
 pytestmark = pytest.mark.tvm
@@ -94,3 +97,38 @@ def test_packages_that_are_missing_are_said_with_what_installs_them(tmp_path: Pa
         f"there is no Python package 'tvm' here; run: {sys.executable} -m pip install {' '.join(pins)}" in done.stderr
     )
     assert "Traceback" not in done.stderr
+
+
+def test_what_a_killed_device_leaves_the_next_one_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gigabytes, perhaps of memory; what another one holds, and what is not ours to remove, stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, kept = tmp_path / "tuningsite-device-left", tmp_path / "kept"
+    for folder in (left, kept):
+        (folder / "connection-1").mkdir(parents=True)
+        (folder / "lock").touch()
+    (tmp_path / "tuningsite-device-link").symlink_to(kept)
+    with held_folder() as (base, _), held_folder() as (another, _):
+        assert not left.exists()
+        assert kept.exists()
+        assert Path(base).exists()
+        assert Path(another).exists()
+    assert not Path(base).exists()
+
+
+def test_a_device_that_is_killed_leaves_a_folder_that_nobody_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_device(tmp_path) as running:
+        line = running.call()
+        (left,) = tmp_path.glob("tuningsite-device-*")
+        assert [*left.glob("connection-*")]
+        running.end(signal.SIGKILL)
+        line.close()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    eventually(lambda: not leaving(left), 10.0, "its removal")
+
+
+def leaving(left: Path) -> bool:
+    """Whether it is there once another listener has begun."""
+    with held_folder():
+        return left.exists()

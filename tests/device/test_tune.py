@@ -75,7 +75,7 @@ def test_where_onnx_runtime_is_not_installed_there_is_nothing_to_compare_with(
     (tmp_path / "run.py").write_text("print('loading')\nprint('{\"seconds\": [0.25, 0.25]}')\n")
     line, said = running.call(), list[str]()
     try:
-        there, version = Elsewhere(line, tmp_path), line.greeting["onnxruntime"]
+        there, version = Elsewhere(line, tmp_path, print), line.greeting["onnxruntime"]
         line.greeting["onnxruntime"] = None
         ours, theirs = there.timed(spec_of(zoo.tiny(zoo_cache)), said.append)
         assert (ours.median, theirs, said) == (0.25, None, [])
@@ -106,7 +106,7 @@ def test_outputs_come_whole_from_a_library_that_says_much(running: Running, tmp_
     )
     line, found = running.call(), tmp_path / "outputs.npz"
     try:
-        Elsewhere(line, tmp_path).outputs([], [found])
+        Elsewhere(line, tmp_path, print).outputs([], [found])
     finally:
         line.close()
     assert found.read_bytes() == bytes(range(250)) * 40_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,13 @@ def test_paper_preset_takes_all_500_runs_when_batches_disagree() -> None:
     times = timed(PAPER, source)
     assert len(times) == 500
     assert PAPER.verdict(times, None) == "complete"
+
+
+def test_where_extremes_count_a_disturbed_batch_keeps_them_apart() -> None:
+    """DynaTune's script takes all of them; ten batches of which one is twice as slow deviate by a sixth of their mean."""
+    source = [2e-3 if 50 <= i < 100 else 1e-3 for i in range(500)]
+    assert len(timed(PAPER, source)) == 250
+    assert len(timed(replace(PAPER, extremes=True), source)) == 500
 
 
 def test_one_disturbed_batch_is_dropped_once_there_are_more_than_four() -> None:

@@ -48,6 +48,14 @@ def test_the_best_known_are_a_plan_of_their_own_and_the_rest_never_proposed() ->
     assert not set(rest) & {p.configuration for p in known.points}
 
 
+def test_who_has_many_points_had_the_rules_configurations_first() -> None:
+    """Of those that were slow no record need be left, and each run would try them again."""
+    few, many = drawn(STARTS), drawn(60)
+    rules = [Configuration(0, tuple(int(size) - 1 for size in CONVOLUTION.sizes))]
+    assert few.tried_first(rules)[-1] == rules[0]
+    assert many.tried_first(rules) == many.starts
+
+
 def test_the_cost_model_is_asked_before_anything_is_measured() -> None:
     taught, fresh = proposer(drawn(60)), proposer()
     plans = {p: [*p.propose(STARTS + 1), *p.propose(24)][STARTS + 1 :] for p in (taught, fresh)}

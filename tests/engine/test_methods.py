@@ -96,7 +96,7 @@ def test_programs_differ_from_their_papers_in_what_their_authors_programmed_othe
             "dynatune-paper",
             {"score": "speed", "prior": False, "pieces": False, "c_fast": 2.0, "patience": 50},
         ),
-        "evaluator": ("adaptive", ADAPTIVE_PAPER),
+        "evaluator": ("adaptive", {**ADAPTIVE_PAPER, "extremes": True}),
         "search": ("", {"first": 16, "ahead": 32}),
         "rhythm": ("", {"plan": 8, "warm_up": 32, "slot_seconds": 20.0}),
     }

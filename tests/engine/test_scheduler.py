@@ -407,6 +407,16 @@ def test_the_papers_bonus_is_its_formula_in_milliseconds(fast: float, c: float) 
     assert bonuses == pytest.approx([np.sqrt(c * np.log(9) / 3), np.sqrt(c * np.log(9) / 5)], rel=1e-3)
 
 
+@pytest.mark.parametrize(("tuned", "c"), [([5.0], 2.0), ([5.0, 0.5], 2.0), ([0.5], 0.2)])
+def test_a_network_is_as_fast_as_it_was_when_it_began(tuned: list[float], c: float) -> None:
+    """In ms: where nobody asked before, what tuning brought meanwhile makes it no faster network."""
+    scheduler = DynaTune(0, PEAK, replace(PAPER_RULE, sampling=QUICK.sampling, fast_latency=1e-3))
+    curve = [1e-3 * one for one in tuned]
+    now = [replace(progress(0, falling(0, 25), 3), curve=curve), replace(progress(1, falling(1, 41), 5), curve=[1e-5])]
+    scheduler.choose(now, 1.0)
+    assert scheduler._confidence(8, 1) == pytest.approx(np.sqrt(c * np.log(9)))
+
+
 def test_a_network_is_not_fast_while_an_operator_has_no_valid_configuration() -> None:
     """C is 0.2 for a latency under 1 ms, and what is known so far of this one is not its latency."""
     scheduler = DynaTune(0, PEAK, rule=replace(PAPER_RULE, sampling=QUICK.sampling, rescue=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -134,3 +135,34 @@ def test_a_slot_of_an_operator_that_had_none_is_as_long_as_any() -> None:
         assert decision.operator == best
     with pytest.raises(ValueError, match="plan 0 at 1 configuration"):
         Oracle({0: late}, plan=0)
+
+
+def test_what_is_not_built_takes_a_place_in_a_plan() -> None:
+    """Every second candidate of the first is a duplicate: a plan of two brings one of its configurations."""
+    halved, even = [10.0, 10.0, 6.0], [10.0, 9.0, 8.0]
+    fresh = [
+        Progress(progress(i, curve, 0).operator, curve[:1], 0, 1.0, False) for i, curve in enumerate((halved, even))
+    ]
+    for places, best in ((None, 0), ({0: [0, 2, 4], 1: [0, 1, 2]}, 1)):
+        decision = Oracle({0: halved, 1: even}, ahead=1, plan=2, places=places).choose(fresh, 1.0)
+        assert decision is not None
+        assert decision.operator == best
+
+
+def test_what_a_plan_ended_with_was_had_though_it_was_no_point() -> None:
+    """Of the first two candidates of a slot the second was a duplicate, the next two bring 9 and 5."""
+    ended, even = [10.0, 10.0, 9.0, 5.0], [10.0, 10.0, 9.5, 9.0]
+    begun = [replace(progress(i, curve, 1), curve=curve[:2]) for i, curve in enumerate((ended, even))]
+    oracle = Oracle({0: ended, 1: even}, ahead=1, plan=2, places={0: [0, 1, 3, 4], 1: [0, 1, 2, 3]})
+    decision = oracle.choose(begun, 1.0)
+    assert decision is not None
+    assert (decision.operator, decision.terms["operators"]["0"]) == (0, [pytest.approx(5e3)])
+
+
+def test_an_operator_of_which_nothing_was_built_has_nothing_to_gain() -> None:
+    nothing = replace(progress(0, EVEN, 0), curve=[], slots=9)  # no rescue any more
+    decision = Oracle({0: [], 1: EVEN}, plan=2, places={0: [], 1: [0, 1, 2, 3]}).choose(
+        [nothing, progress(1, EVEN, 0)], 1.0
+    )
+    assert decision is not None
+    assert decision.operator == 1

@@ -18,7 +18,7 @@ from workers.engine.methods import method
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.proposer import GuidedProposer
 from workers.engine.search import Search
-from workers.engine.space import Configuration, Operator, Sketch
+from workers.engine.space import Configuration, Knob, Operator, Sketch
 from workers.engine.transfer import LEAST, LOANS, Neighbours, extents, placed
 
 
@@ -317,3 +317,16 @@ def test_without_twins_nothing_is_tried_for_others() -> None:
     alone = proposer(replace(LARGE, index=3), around)
     with_points(proposer(LARGE, around), 20)
     assert alone.borrowed(9) == []
+
+
+def test_operators_that_only_choose_among_programs_are_no_twins() -> None:
+    """Two of them may be a Softmax and a mean."""
+    around = Neighbours()
+    chosen = Sketch((Knob("structure", "category", ((0,), (1,))),))
+    mean, softmax = (replace(LARGE, index=index, sketches=(chosen,), start=()) for index in (3, 4))
+    first, second = proposer(mean, around, twins=True), proposer(softmax, around, twins=True)
+    found = [Outcome(one, one.configuration, repr(one.configuration), 1.0) for one in first.propose(2)]
+    first.observe(found)
+    assert first.best is not None
+    assert second.borrowed(9) == []
+    assert around.loans(4, chosen) == ()

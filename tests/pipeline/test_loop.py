@@ -224,7 +224,7 @@ def test_what_a_slot_waited_for_others_changes_no_decision(tmp_path: Path) -> No
     (waited,) = [slot for slot in held if "waited" in slot["decision"]]
     assert waited["decision"]["waited"] == 60
     history = kept(tmp_path, [encode(slot) for slot in held])
-    own = [seconds for _, seconds, _ in history.slots]
+    own = [seconds for _, seconds, *_ in history.slots]
     assert own == pytest.approx([slot["ended"] - slot["began"] for slot in calm])
 
 

@@ -14,6 +14,7 @@ from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, meas
 from workers.engine.proposer import GuidedProposer
 from workers.landscapes import synthetic_operators
 from workers.messages.events import decode
+from workers.pipeline.loop import TuningLoop
 
 METHODS = ("dynatune", "round_robin", "autotvm", "random")
 TRIALS = 240
@@ -97,6 +98,23 @@ def test_killed_at_any_event_nothing_is_lost_or_measured_twice(tmp_path: Path, n
             o.index: min(m["seconds"] for m in found if m["operator"] == o.index and m["seconds"]) for o in OPERATORS
         }
         assert second.events[-1]["latency"] == pytest.approx(sum(o.weight * best[o.index] for o in OPERATORS))
+
+
+def test_what_a_killed_slot_measured_is_no_other_slot_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It carries the number of the next attempt's first slot, which had no share in it."""
+    lines = unbroken("dynatune").lines
+    slots = [number for number, line in enumerate(lines) if decode(line)["kind"] == "slot"]
+    killed = lines[: slots[3]]  # all of a slot is measured, and it is not told
+    second = simulated("dynatune", TRIALS, history=kept(tmp_path / "1", killed)).lines[:-2]
+    loops = list[TuningLoop]()
+    monkeypatch.setattr(TuningLoop, "run", lambda self: loops.append(self) or "paused")
+    simulated("dynatune", TRIALS, history=kept(tmp_path / "2", killed, second))
+    told = Counter[int]()
+    for event in map(decode, (*killed, *second)):
+        if event["kind"] == "slot":
+            told[event["operator"]] += event["trials"]
+    assert told.total() > 0
+    assert {index: count for index, count in enumerate(loops[0]._books._measured) if count} == +told
 
 
 def test_killed_twice_the_clock_still_counts_every_second(tmp_path: Path) -> None:

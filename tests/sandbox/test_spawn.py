@@ -384,3 +384,12 @@ def test_a_child_that_the_kernel_does_not_end_is_waited_for_once(monkeypatch: py
         assert [child.end(0.0), child.end(5.0)] == [-signal.SIGKILL] * 2
     assert waited == [spawn.LEFT]
     really()
+
+
+def test_children_find_the_measuring_lock_where_their_parent_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They work in another directory, where a relative path would be a lock of their own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TUNINGSITE_MEASURE_LOCK", "locks/measure.lock")
+    assert scrubbed()["TUNINGSITE_MEASURE_LOCK"] == str(tmp_path / "locks" / "measure.lock")

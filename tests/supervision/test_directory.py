@@ -20,7 +20,15 @@ def batch(number: int) -> dict[str, Any]:
 def slot(number: int, checkpoint: Any = None) -> dict[str, Any]:
     times = {"clock": float(number), "began": float(number - 1), "ended": float(number)}
     decision = {"rule": "x", "decided_by_belief": True, "waited": 0.25}
-    return {"kind": "slot", "slot": number, "operator": 2, "decision": decision, "checkpoint": checkpoint, **times}
+    return {
+        "kind": "slot",
+        "slot": number,
+        "operator": 2,
+        "decision": decision,
+        "trials": 1,
+        "checkpoint": checkpoint,
+        **times,
+    }
 
 
 def test_history_is_the_last_checkpoint_and_everything_measured(tmp_path: Path) -> None:
@@ -31,7 +39,7 @@ def test_history_is_the_last_checkpoint_and_everything_measured(tmp_path: Path) 
         history = journal.history()
     assert history.checkpoint == {"state": 3}
     assert [measurement["number"] for measurement in history.measurements] == [0, 2, 4, 6]
-    assert history.slots == [(2, 0.75, {"decided_by_belief": True})] * 3, (
+    assert history.slots == [(2, 0.75, {"decided_by_belief": True}, 1)] * 3, (
         "of a decision what the next attempt goes on from"
     )
     assert (history.events, history.trials, history.clock, history.spent) == (7, 4, 6.0, {"build": 6})

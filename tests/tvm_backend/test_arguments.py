@@ -44,10 +44,10 @@ def handover() -> Any:
 
 def called(addition: Any, footprint: int, calls: int) -> list[Any]:
     """Weights as the program saw them, call by call."""
-    from workers.tvm_backend.arguments import Arguments
+    from workers.tvm_backend.arguments import Arguments, Footprint
 
     shapes = [(INPUT, "float32"), (WEIGHTS, "float32"), (INPUT, "float32")]
-    given = Arguments(footprint, handover()).of(0, shapes, ((1, 0),))
+    given = Arguments(Footprint(footprint), handover()).of(0, shapes, ((1, 0),))
     seen = []
     for a, b, c in islice(given.calls, calls):
         addition(a, b, c)
@@ -65,28 +65,27 @@ def test_weights_are_others_with_every_call_until_the_storage_is_through(additio
 
 
 def test_large_outputs_are_written_where_the_caches_have_forgotten_and_small_ones_rest() -> None:
-    from workers.tvm_backend.arguments import LARGE, Arguments
+    from workers.tvm_backend.arguments import LARGE, Arguments, Footprint
 
     def places(size: int, footprint: int) -> tuple[int, int]:
         shapes = [((size // 4,), "float32"), ((size // 4,), "float32")]
-        given = Arguments(footprint, handover()).of(0, shapes, ())
+        given = Arguments(Footprint(room=footprint), handover()).of(0, shapes, ())
         return len({out.data_ptr() for _, out in islice(given.calls, 6)}), len(given.handed)
 
     assert places(LARGE, 3 * LARGE) == (3, 1), "what was read a moment ago is handed over in any case"
     assert places(LARGE, LARGE) == places(LARGE // 2, 3 * LARGE) == (1, 2)
 
 
-def test_integers_are_indices_that_exist_in_every_tensor_and_are_not_all_one_row() -> None:
-    from workers.tvm_backend.arguments import Arguments, indices_below
+@pytest.mark.parametrize(("dtype", "distinct"), [("float64", 6), ("int8", 6), ("int64", 1)])
+def test_what_is_no_index_moves(dtype: str, distinct: int) -> None:
+    from workers.tvm_backend.arguments import MOVED, Arguments, Footprint
 
-    table, indices, rows = ((1000, 64), "float32"), ((1, 128), "int64"), ((1, 128, 64), "float32")
-    assert indices_below([table, indices, rows]) == 64
-    assert indices_below([rows, indices, rows]) == 1
-    assert indices_below([indices, rows]) == 1
-    assert indices_below([table, indices, ((1,), "float32"), rows]) == 64
-    (given,) = islice(Arguments(1 << 20, handover()).of(0, [table, indices, rows], ((0, 0),)).calls, 1)
-    drawn = given[1].numpy()
-    assert 0 <= drawn.min() < drawn.max() < 64
+    each = np.dtype(dtype).itemsize
+    shapes = [((16,), "float32"), ((MOVED // each,), dtype), ((16,), "float32")]
+    given = Arguments(Footprint(8 * MOVED), handover()).of(0, shapes, ((1, 0),))
+    seen = [tensors[1] for tensors in islice(given.calls, 6)]
+    assert len({tensor.data_ptr() for tensor in seen}) == distinct
+    assert np.isfinite(seen[0].numpy()).all()
 
 
 def test_a_network_with_one_operator_keeps_its_weights(addition: Any) -> None:
@@ -94,9 +93,9 @@ def test_a_network_with_one_operator_keeps_its_weights(addition: Any) -> None:
 
 
 def test_weights_too_large_to_move_are_filled_once_for_all_operators() -> None:
-    from workers.tvm_backend.arguments import MOVED, Arguments
+    from workers.tvm_backend.arguments import MOVED, Arguments, Footprint
 
-    made = Arguments(4 * MOVED, handover())
+    made = Arguments(Footprint(4 * MOVED), handover())
 
     def weights(operator: int, size: int, dtype: str = "float32") -> Any:
         each = 4 if dtype == "float32" else 1
@@ -132,10 +131,10 @@ def test_views_with_an_offset_would_be_noticed(addition: Any, monkeypatch: pytes
 def sums_of_products(length: int, footprint: int, weights: tuple[tuple[int, int], ...] = ((1, 0),)) -> Any:
     """64 sums of `length` products, of the input with the weights as programs get them."""
     target()
-    from workers.tvm_backend.arguments import Arguments
+    from workers.tvm_backend.arguments import Arguments, Footprint
 
     shapes = [((1, length), "float32"), ((length, 64), "float32"), ((1, 64), "float32")]
-    given = Arguments(footprint, handover()).of(0, shapes, weights)
+    given = Arguments(Footprint(footprint, footprint), handover()).of(0, shapes, weights)
     first, second, _ = (tensor.numpy() for tensor in next(given.calls))
     return first @ second
 
@@ -156,7 +155,7 @@ def test_weights_like_inputs_would_make_sums_of_hundreds() -> None:
 def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any) -> None:
     from workers.engine.evaluator.estimate import SHORTEST_RUN
     from workers.engine.evaluator.fixed import PAPER, FixedEvaluator
-    from workers.tvm_backend.arguments import Arguments
+    from workers.tvm_backend.arguments import Arguments, Footprint
     from workers.tvm_backend.stopwatch import Stopwatch, timed
 
     shapes = [(INPUT, "float32"), (WEIGHTS, "float32"), (INPUT, "float32")]
@@ -164,7 +163,7 @@ def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any
 
     def runs(longest: float) -> tuple[int, str]:
         handing, evaluator = handover(), FixedEvaluator(**{**PAPER, "shortest": SHORTEST_RUN})
-        given = Arguments(4 * size, handing).of(0, shapes, ((1, 0),))
+        given = Arguments(Footprint(4 * size), handing).of(0, shapes, ((1, 0),))
         times, why = timed(Stopwatch(addition, given, handing, evaluator.shortest), evaluator, None, longest)
         return len(times), why
 
@@ -207,10 +206,10 @@ def test_every_line_is_written_anew_and_nothing_changes(batch: int) -> None:
 
 
 def test_weights_and_what_is_smaller_than_a_line_a_thread_are_not_handed_over() -> None:
-    from workers.tvm_backend.arguments import Arguments
+    from workers.tvm_backend.arguments import Arguments, Footprint
 
     shapes = [(INPUT, "float32"), (WEIGHTS, "float32"), ((1, 4), "float32"), (INPUT, "float32")]
-    given = Arguments(0, handover()).of(0, shapes, ((1, 0),))
+    given = Arguments(Footprint(), handover()).of(0, shapes, ((1, 0),))
     size = 4 * int(np.prod(INPUT))
     assert [int(np.prod(part.shape)) * 4 for part in given.handed] == [size, size]
 

@@ -255,7 +255,7 @@ def test_there_are_no_more_workers_than_candidates_at_a_time(
 
     save_workloads(backend.workloads, tmp_path / "workloads.json")
     pool = Pool(target(), 2, MeasureLock(tmp_path / "measure.lock"), plan=plan)
-    pool.load(tmp_path / "workloads.json", backend._timing, 0)
+    pool.load(tmp_path / "workloads.json", backend._timing, (0, 0))
     members = len(pool.members)
     pool.close()
     assert members == workers
@@ -272,7 +272,7 @@ def test_there_are_no_more_workers_than_memory_has_room_for(
     save_workloads(backend.workloads, tmp_path / "workloads.json")
     pool = room.Pool(target(), 2, MeasureLock(tmp_path / "measure.lock"))
     for largest, workers in ((5 * 2**30, 1), (2**30, 2), (2**34, 1)):
-        pool.load(tmp_path / "workloads.json", backend._timing, 2**30, largest)
+        pool.load(tmp_path / "workloads.json", backend._timing, (0, 2**30), largest)
         assert len(pool.members) == workers
     pool.close()
 
@@ -306,7 +306,7 @@ def test_what_fails_while_the_workers_read_leaves_no_answer_behind(backend: Any,
     from workers.tvm_backend.programs import save_workloads
 
     save_workloads(backend.workloads, tmp_path / "workloads.json")
-    order = tmp_path / "workloads.json", backend._timing, 0
+    order = tmp_path / "workloads.json", backend._timing, (0, 0)
     pool = Pool(target(), 2, lock_in(tmp_path))
     try:
         with pytest.raises(ZeroDivisionError):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from tests.networks.forms import drawn
+from tests.tvm_backend.local import target
 from tests.tvm_backend.test_arguments import handover
 from tests.tvm_backend.test_configurations import compiled
 from tests.zoo import constant, model_of
@@ -51,21 +53,52 @@ def test_a_table_is_a_constant_of_which_no_more_is_touched_than_is_taken_from_it
 
 
 def test_a_table_is_not_written_before_every_call(tmp_path: Path) -> None:
-    from workers.tvm_backend.arguments import Arguments
+    from workers.tvm_backend.arguments import Arguments, Footprint
 
     (gather,) = [one for one in compiled(embedding(), tmp_path).workloads if not one.weights]
-    given = Arguments(1 << 22, handover()).of(0, gather.tensors, gather.constants, gather.batch, gather.divisors)
+    given = Arguments(Footprint(1 << 22, 1 << 22), handover()).of(0, gather.tensors, *gather.reading)
     assert sum(part.numpy().nbytes for part in given.handed) < 4 * WORDS * WIDTH
 
 
+def rows(looked_up: bool) -> Any:
+    """Rows of a table, by number or one after the other, and what is added to them in the same program, with an axis of one."""
+    target()
+    import tvm
+    from tvm import te
+
+    from workers.tvm_backend.programs import Workload
+
+    table, ids = te.placeholder((WORDS, WIDTH), name="table"), te.placeholder((1, READ), "int64", name="ids")
+    places = te.placeholder((1, READ, WIDTH), name="places")
+    row = (lambda i, j: ids[i, j]) if looked_up else (lambda i, j: j)
+    made = te.compute((1, READ, WIDTH), lambda i, j, k: table[row(i, j), k] + places[i, j, k] + ids[i, j], name="made")
+    mod = tvm.IRModule({"main": te.create_prim_func([table, ids, places, made])})
+    return Workload(mod, (), tvm.target.Target(target()))
+
+
+def test_whole_numbers_are_indices_that_exist_and_are_not_all_one_row() -> None:
+    """Not of what nobody looks anything up in: of its axis of one there is the first alone."""
+    from workers.tvm_backend.arguments import Arguments, Footprint
+
+    gather = rows(looked_up=True)
+    assert gather.below == min(WORDS, WIDTH)
+    (given,) = islice(Arguments(Footprint(), handover()).of(0, gather.tensors, *gather.reading).calls, 1)
+    ids = given[1].numpy()
+    assert 0 <= ids.min() < ids.max() < gather.below
+
+
+def test_where_nothing_is_seen_to_be_looked_up_whole_numbers_are_below_every_size() -> None:
+    assert rows(looked_up=False).below == 1
+
+
 def test_nothing_is_divided_by_0(tmp_path: Path) -> None:
-    from workers.tvm_backend.arguments import Arguments
+    from workers.tvm_backend.arguments import Arguments, Footprint
     from workers.tvm_backend.plain import Plain
 
     (mod,) = compiled(remainder(), tmp_path).workloads
     (place,) = mod.divisors
     assert mod.tensors[place] == ((1,), "int64")
-    (called,) = islice(Arguments(0, handover()).of(0, mod.tensors, mod.constants, 1, mod.divisors).calls, 1)
+    (called,) = islice(Arguments(Footprint(), handover()).of(0, mod.tensors, *mod.reading).calls, 1)
     assert called[place].numpy() == [1]
     assert Plain(mod).computes(0, tuple(0 for _ in mod.sketches[0].knobs))
 

@@ -73,26 +73,13 @@ def test_what_is_touched_between_two_steps_counts(tmp_path: Path) -> None:
     assert again(compiled(steps(between=3), tmp_path))[STEPS] == [4 * SIZE]
 
 
-def test_what_is_read_again_counts_once_to_what_an_inference_touches(tmp_path: Path) -> None:
-    from workers.tvm_backend.operators import footprint
-
-    def touched(folder: Path, shared: bool) -> int:
-        folder.mkdir()
-        one = compiled(steps(shared), folder)
-        return footprint(one.extracted, one.workloads)
-
-    vectors = STEPS * 2 * 4 * WIDTH
-    assert touched(tmp_path / "shared", True) == SIZE + vectors
-    assert touched(tmp_path / "apart", False) == STEPS * SIZE + vectors
-
-
 def places(within: int, calls: int = 12) -> int:
     """At how many places weights lie, call after call."""
-    from workers.tvm_backend.arguments import MOVED, Arguments
+    from workers.tvm_backend.arguments import MOVED, Arguments, Footprint
 
     shapes: list[Any] = [((1, WIDTH), "float32"), ((4 * WIDTH, WIDTH), "float32"), ((1, 4 * WIDTH), "float32")]
     assert 4 * SIZE >= MOVED
-    given = Arguments(64 * SIZE, handover()).of(0, shapes, [(1, within)])
+    given = Arguments(Footprint(64 * SIZE), handover()).of(0, shapes, [(1, within)])
     return len({tensors[1].data_ptr() for tensors in islice(given.calls, calls)})
 
 
@@ -104,10 +91,10 @@ def test_weights_that_are_read_again_soon_move_through_what_is_touched_until_the
 
 
 def test_weights_of_one_operator_move_each_through_what_is_theirs() -> None:
-    from workers.tvm_backend.arguments import Arguments
+    from workers.tvm_backend.arguments import Arguments, Footprint
 
     shapes: list[Any] = [((4 * WIDTH, WIDTH), "float32")] * 2 + [((1, 4 * WIDTH), "float32")]
-    given = Arguments(64 * SIZE, handover()).of(0, shapes, [(0, 8 * SIZE), (1, 0)])
+    given = Arguments(Footprint(64 * SIZE), handover()).of(0, shapes, [(0, 8 * SIZE), (1, 0)])
     seen = [(tensors[0].data_ptr(), tensors[1].data_ptr()) for tensors in islice(given.calls, 12)]
     assert [len({*places}) for places in zip(*seen, strict=True)] == [2, 12]
 

@@ -29,17 +29,17 @@ class Ready:
 class Bench:
     """The instruments. Alone on the machine; after `runtime.load`."""
 
-    def __init__(self, spec: RunSpec, target: Any, extracted: Sequence[Any], workloads: Sequence[Any]) -> None:
-        """Operators as `extract` gives them, and their workloads."""
+    def __init__(self, spec: RunSpec, target: Any, mod: Any, workloads: Sequence[Any]) -> None:
+        """Of a network's module, and the workloads of its operators."""
         from workers.tvm_backend.arguments import Arguments
+        from workers.tvm_backend.footprint import footprint
         from workers.tvm_backend.handover import Handover
         from workers.tvm_backend.moment import Moment
-        from workers.tvm_backend.operators import footprint
 
         self._target, self._workloads = target, workloads
         self._evaluator, self._cores = method("auto").make_evaluator(), runtime.spread_threads()
         self._handover, self._moment = Handover(target, spec.threads), Moment(target, spec.threads)
-        self._arguments = Arguments(footprint(extracted, workloads), self._handover)
+        self._arguments = Arguments(footprint(mod), self._handover)
 
     def ready(self, operator: int, schedule: Any) -> Ready:
         from workers.tvm_backend.programs import argument_tensors, compile_program
@@ -56,7 +56,7 @@ class Bench:
         from workers.tvm_backend.stopwatch import Stopwatch, timed
 
         workload = self._workloads[one.operator]
-        given = self._arguments.of(one.operator, one.shapes, workload.constants, workload.batch, workload.divisors)
+        given = self._arguments.of(one.operator, one.shapes, *workload.reading)
         stopwatch = Stopwatch(one.program, given, self._handover, self._evaluator.shortest)
         (runs, _), _ = self._moment.of(partial(timed, stopwatch, self._evaluator, None), QUIET)
         return self._evaluator.estimate(runs)[0]

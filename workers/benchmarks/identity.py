@@ -48,7 +48,7 @@ FINALS = (
     "workers/child/verification.py",
     "workers/messages/orders.py",
     "workers/engine/evaluator",
-    *(f"workers/tvm_backend/{part}.py" for part in ("arguments", "handover", "moment", "stopwatch")),
+    *(f"workers/tvm_backend/{part}.py" for part in ("arguments", "footprint", "handover", "moment", "stopwatch")),
     *(f"workers/benchmarks/{part}.py" for part in ("bench", "inside", "judge", "turns")),
 )
 """What times a library beside ONNX Runtime and its operators."""

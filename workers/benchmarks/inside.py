@@ -45,9 +45,9 @@ def compared(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
     from workers.tvm_backend import rehearsal
     from workers.tvm_backend.arguments import Arguments
+    from workers.tvm_backend.footprint import footprint
     from workers.tvm_backend.handover import Handover
     from workers.tvm_backend.library import Network
-    from workers.tvm_backend.operators import footprint
     from workers.tvm_backend.programs import argument_tensors, compile_program
     from workers.tvm_backend.stopwatch import Stopwatch
 
@@ -61,11 +61,11 @@ def compared(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
         tasks[index] = network.extracted[index]
         programs[index] = compile_program(schedule, target), argument_tensors(schedule.mod)
     handover = Handover(target, spec.threads)
-    arguments = Arguments(footprint(network.extracted, network.workloads), handover)
+    arguments = Arguments(footprint(network.imported.mod), handover)
 
     def alone(index: int) -> float:
-        (program, shapes), workload = programs[index], network.workloads[index]
-        given = arguments.of(index, shapes, workload.constants, workload.batch, workload.divisors)
+        program, shapes = programs[index]
+        given = arguments.of(index, shapes, *network.workloads[index].reading)
         return tasks[index].weight * median(Stopwatch(program, given, handover).runs(1 + RUNS)[1:])
 
     library = [rehearsal.machine(tvm.runtime.load_module(str(folder / "model.so")))]

@@ -33,7 +33,7 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
     target = tvm.target.Target(spec.target)
     module, _ = imported(order, spec, target)
     extracted = extract(module.mod, target)
-    bench = Bench(spec, target, extracted, [Workload(task.mod, (), target) for task in extracted])
+    bench = Bench(spec, target, module.mod, [Workload(task.mod, (), target) for task in extracted])
     sets = []
     for one in order["sets"]:
         found = _configured(one["best"], module, spec, target) if "best" in one else _recorded(one, extracted, target)

@@ -26,6 +26,10 @@ GENERATED = (
 )  # fmt: skip
 """How the flags of what LLVM makes code of by itself begin on x86. The others are for systems, ciphers and caches: another
 kernel may hide them over the same processor."""
+GENERATED_ARM = (
+    "asimd", "atomics", "bf16", "crc32", "fcma", "flagm", "fp", "frint", "i8mm", "jscvt", "lrcpc", "sme", "sve",
+)  # fmt: skip
+"""The same on ARM, where a newer kernel hides `ssbs` over a processor that has it only by half."""
 
 
 def describe(
@@ -68,7 +72,7 @@ def describe(
 def needed(hardware: Mapping[str, Any]) -> list[str]:
     """What the processor's kernel is to show where the library runs."""
     flags: Sequence[str] = hardware["flags"]
-    return [flag for flag in flags if hardware["machine"] != "x86_64" or flag.startswith(GENERATED)]
+    return [flag for flag in flags if flag.startswith(GENERATED if hardware["machine"] == "x86_64" else GENERATED_ARM)]
 
 
 def _ports(ports: Sequence[Any]) -> list[dict[str, Any]]:

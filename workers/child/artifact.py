@@ -111,11 +111,13 @@ def _on_device(
     def say(text: str) -> None:
         pulse.tell("log", level="warning", text=text)
 
-    pulse.tell("phase", name="verifying", text=f"running the library on {device} against ONNX Runtime here")
-    with elsewhere(folder, say) as there:
+    def tell(text: str) -> None:
+        pulse.tell("phase", name="verifying", text=f"{text} ({device})")
+
+    tell("running the library on the device against ONNX Runtime here")
+    with elsewhere(folder, say, tell) as there:
         # Not while the device is waited for: who tunes for it holds that, and waits for this machine's lock.
         verdict = verified(spec, folder, work, there.outputs, TurnLock(pulse).shared)
-        pulse.tell("phase", name="verifying", text=f"timing the library on {device}")
         return verdict, *there.timed(spec, say)
 
 

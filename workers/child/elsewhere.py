@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from workers.baselines.order import Latency, Order
-from workers.child.peers import SEEDS, ArtifactFailed, undisturbed
+from workers.child.peers import LONG, SEEDS, ArtifactFailed, undisturbed
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.device import PART
 from workers.messages.spec import RunSpec
@@ -20,22 +21,28 @@ from workers.tvm_backend.remote.line import DeviceGone, Line, call, call_again
 MOVED, LOCKED, TOOK = 120.0, 600.0, 300.0
 """Seconds for a part of a file, for the device's measuring lock, and for the run script, or each of several inputs: as here."""
 HELD = LOCKED - 60.0
-"""The longest that the script holds the device: others wait for it no longer than `LOCKED`."""
+"""The longest that the script holds the device, and in a turn both: others wait for it no longer than `LOCKED`."""
+TOLD = 10.0
+"""Seconds between two words of what is on its way."""
 NETWORK = "network.onnx"
 TURNS, RUNS, TURN = 6, 30, 1.0
 """The script is started so many times, and runs the network so often, or for so many seconds, each time."""
 
 
+Tell = Callable[[str], None]
+
+
 class Elsewhere:
     """What is in a folder, on the device."""
 
-    def __init__(self, line: Line, folder: Path) -> None:
-        self._line = line
+    def __init__(self, line: Line, folder: Path, tell: Tell) -> None:
+        self._line, self._tell = line, tell
         for name in ("model.so", "metadata.json", "run.py"):
             self.put(folder / name)
 
     def put(self, path: Path, name: str = "") -> None:
         """Under its own name, unless another is given."""
+        size, told = path.stat().st_size, time.monotonic()
         with path.open("rb") as file:
             begins = True
             while (part := file.read(PART)) or begins:
@@ -43,6 +50,9 @@ class Elsewhere:
                     "put", MOVED, name=name or path.name, data=base64.b64encode(part).decode(), begins=begins
                 )
                 begins = False
+                if time.monotonic() - told > TOLD:
+                    told = time.monotonic()
+                    self._tell(f"sending {name or path.name}: {file.tell() / size:.0%}")
 
     def outputs(self, given: Sequence[Path], found: Sequence[Path]) -> None:
         """What the library makes of each file of inputs; raises ArtifactFailed."""
@@ -54,25 +64,26 @@ class Elsewhere:
         for path in found:
             with path.open("wb") as file:
                 while part := self._line.ask("get", MOVED, name=path.name, at=file.tell())["data"]:
-                    file.write(base64.b64decode(part))
+                    file.write(_bytes(part, path.name))
 
-    def timed(self, spec: RunSpec, say: Callable[[str], None]) -> tuple[Latency, Latency | None]:
-        """Alone on the device, in turns with ONNX Runtime, where that is installed there; `say` is told where that cannot run
-        the network. Raises ArtifactFailed."""
+    def timed(self, spec: RunSpec, say: Tell) -> tuple[Latency, Latency | None]:
+        """Alone on the device for a turn, in turns with ONNX Runtime, where that is installed there, and no second turn where
+        one takes over LONG; `say` is told where that cannot run the network. Raises ArtifactFailed."""
         compared = bool(self._line.greeting["onnxruntime"])
         if compared:
             self.put(Path(spec.network), NETWORK)
         ours, theirs = list[list[float]](), list[list[float]]()
-        with self._alone():
-            for _ in range(TURNS):
-                ours.append(self._script("--runs", str(RUNS), "--seconds", str(TURN)))
-                if not compared:
-                    continue
+        for turn in range(TURNS):
+            self._tell(f"timing the library, turn {turn + 1} of {TURNS}")
+            with self._alone():
+                ours.append(self._script("--runs", str(RUNS), "--seconds", str(TURN), took=HELD / 2))
                 try:
-                    theirs.append(self._compared(spec))
+                    theirs += [self._compared(spec)] if compared else []
                 except ArtifactFailed as failed:  # another version than here may not know its operators
                     compared = False
                     say(str(failed))
+            if max(map(sum, (ours[-1], *theirs[-1:]))) > LONG:
+                break
         return undisturbed(ours), undisturbed(theirs) if theirs else None
 
     @contextmanager
@@ -97,8 +108,16 @@ class Elsewhere:
 
     def _compared(self, spec: RunSpec) -> list[float]:
         order = Order(NETWORK, ".", dict(spec.inputs), 1.0, SEEDS, spec.threads, RUNS, longest=TURN)
-        answer = self._line.ask("compared", TOOK + 10.0, order=asdict(order), seconds=TOOK)
+        answer = self._line.ask("compared", HELD / 2 + 10.0, order=asdict(order), seconds=HELD / 2)
         return _seconds(answer, ONNX_RUNTIME)
+
+
+def _bytes(part: Any, name: str) -> bytes:
+    """Of what the device says is a part of that file; raises ArtifactFailed where it is none."""
+    with suppress(ValueError, TypeError):
+        if found := base64.b64decode(part, validate=True):
+            return found
+    raise ArtifactFailed(f"the device sent something for {name} that is no file's")
 
 
 def _seconds(answer: Mapping[str, Any], name: str) -> list[float]:
@@ -111,11 +130,11 @@ def _seconds(answer: Mapping[str, Any], name: str) -> list[float]:
 
 
 @contextmanager
-def elsewhere(folder: Path, say: Callable[[str], None]) -> Iterator[Elsewhere]:
-    """With what is in `folder`, for as long as the connection lasts; `say` as in `call_again`. Raises DeviceGone and
-    DeviceRefused."""
+def elsewhere(folder: Path, say: Tell, tell: Tell) -> Iterator[Elsewhere]:
+    """With what is in `folder`, for as long as the connection lasts; `say` as in `call_again`, `tell` takes what is being done.
+    Raises DeviceGone and DeviceRefused."""
     line = call_again(call, say)
     try:
-        yield Elsewhere(line, folder)
+        yield Elsewhere(line, folder, tell)
     finally:
         line.close()

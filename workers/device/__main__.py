@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import fcntl
 import json
 import os
 import secrets
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
 from pathlib import Path
+from typing import IO
 
 from workers.messages.device import LEAST_KEY, PORT, keep_alive, proofs
 from workers.messages.folders import remove_tree
@@ -38,6 +42,8 @@ LOOK, SHARE = 5.0, 0.02
 """Seconds between looks at what connections keep in files, and how much of the time these may take."""
 PROVES, PROVEN = 5, "proven"
 """Seconds in which whoever connects shows that it has the key, and the word of who has seen that."""
+FOLDER, LOCK = "tuningsite-device-", "lock"
+"""How the names of listeners' folders begin, and what a listener that lives holds in its own."""
 STARTS = 60
 """Seconds for CUDA."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -160,7 +166,7 @@ def without_confined_gpu(hidden: Path) -> str:
     from workers.device.orders import Device
 
     reading, writing = os.pipe()
-    with tempfile.TemporaryDirectory(prefix="tuningsite-device-") as folder, os.fdopen(reading) as said:
+    with tempfile.TemporaryDirectory(prefix=FOLDER) as folder, os.fdopen(reading) as said:
         if not (pid := os.fork()):
             try:
                 signal.alarm(STARTS)
@@ -214,7 +220,33 @@ def kept_key(path: Path) -> Key:
 
 
 def listen(server: socket.socket, key: Key, gpu: bool = False) -> None:
-    """Until it is interrupted. Every connection's process goes with this one, and its directory, unless this one is killed."""
+    """Until it is interrupted. Every connection's process goes with this one, and its directory; where this one is killed, the
+    next one removes that."""
+    with held_folder() as (base, lock):
+        take(server, key, gpu, base, lock)
+
+
+@contextmanager
+def held_folder() -> Iterator[tuple[str, IO[str]]]:
+    """For the connections' own, and the lock on it; those that nobody holds any more are removed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        with suppress(OSError):
+            found = left.lstat()  # anybody may make links there
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+                with (left / LOCK).open() as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    remove_tree(left)
+    base = tempfile.mkdtemp(prefix=FOLDER)
+    try:
+        with Path(base, LOCK).open("a") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            yield base, held
+    finally:
+        remove_tree(base)
+
+
+def take(server: socket.socket, key: Key, gpu: bool, base: str, lock: IO[str]) -> None:
+    """Connections, one after the other, each with a process and a folder in `base`."""
     folders: dict[int, str] = {}
     unproven: list[int] = []
     due = 0.0
@@ -237,7 +269,7 @@ def listen(server: socket.socket, key: Key, gpu: bool = False) -> None:
                     heed(hears.recv(256), folders, unproven)
                 if len(unproven) >= UNPROVEN:  # who knocks and says nothing keeps nobody out
                     end(unproven.pop(0), folders)
-                unproven += begin(taken, key, gpu, folders, says, server, hears)
+                unproven += begin(taken, key, gpu, base, folders, says, server, hears, lock)
     finally:
         for pid in list(folders):
             end(pid, folders)
@@ -294,12 +326,18 @@ def mark(folder: str) -> str:
 
 
 def begin(
-    taken: socket.socket, key: Key, gpu: bool, folders: dict[int, str], says: socket.socket, *ours: socket.socket
+    taken: socket.socket,
+    key: Key,
+    gpu: bool,
+    base: str,
+    folders: dict[int, str],
+    says: socket.socket,
+    *ours: socket.socket | IO[str],
 ) -> list[int]:
-    """The process, alone; `says` takes what is heeded; `ours` are this process's alone."""
+    """The process, alone; `says` takes what is heeded; `ours` are the listener's alone."""
     folder, parent = "", os.getpid()
     try:
-        folder = tempfile.mkdtemp(prefix="tuningsite-device-")
+        folder = tempfile.mkdtemp(prefix="connection-", dir=base)
         pid = os.fork()
     except OSError as error:
         say(f"a connection was not taken: {error}")

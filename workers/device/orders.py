@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from importlib.metadata import version
@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import tvm
+import tvm_ffi
 
 from workers.messages.device import PART, PROTOCOL
 from workers.sandbox import threads
@@ -120,7 +121,9 @@ class Device:
         self.silence = 0.0
         return {}
 
-    def begin(self, target: dict[str, Any], threads: int, evaluator: dict[str, Any], footprint: int) -> Answer:
+    def begin(
+        self, target: dict[str, Any], threads: int, evaluator: dict[str, Any], footprint: Sequence[int]
+    ) -> Answer:
         found = self._detected()
         if (target, threads) != (found.target, found.cores):
             raise RuntimeError("this is another machine than the one that was measured; start another run")
@@ -150,7 +153,8 @@ class Device:
         path = self._folder / f"program-{self._loaded}.so"
         try:
             path.write_bytes(base64.b64decode(library))
-            module = tvm.runtime.load_module(str(path))
+            # Without it a library stays mapped, and its file on the disk, for as long as this process lives.
+            module = tvm_ffi.load_module(str(path), keep_module_alive=False)
             entry = self._timer.entry(module, name)
         finally:
             path.unlink(missing_ok=True)  # it is mapped: what is kept here must not fill the device

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.engine.gpu import WARP, Gpu, Grid
-from workers.engine.space import Choices, Sketch
+from workers.engine.space import STRUCTURE, Choices, Sketch
 from workers.engine.tiles import Counts
 
 FORBIDDEN = 8.0
@@ -25,7 +25,7 @@ def gpu_penalty(sketch: Sketch, choices: Choices, gpu: Gpu) -> NDArray[np.float6
     values = sketch.values(choices)
     penalty = np.zeros(len(choices))
     for knob, value in zip(sketch.knobs, values, strict=True):
-        if knob.name == "structure":
+        if knob.name == STRUCTURE:
             penalty += 0.2 * value[:, 0]
         elif knob.kind == "category":
             wanted = UNROLLED if min(knob.options)[0] == 0 else FETCHED if max(knob.options)[0] <= 4 else THREADS

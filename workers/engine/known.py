@@ -78,7 +78,10 @@ class Known:
 
     def tried_first(self, rules: Sequence[Configuration]) -> tuple[Configuration, ...]:
         """What an operator begins with for which `rules` say these: what is known of itself, then one that is meant for it,
-        lest all of others fail here, and the best of each that is alike."""
+        lest all of others fail here, and the best of each that is alike. Who has so many points had the rules' first, and of
+        those that were slow no record need be left."""
+        if len(self.points) > len(rules) + STARTS:
+            return self.starts
         theirs = [start for other in self.alike for start in other.starts[:1]]
         return tuple(dict.fromkeys((*self.starts, *rules[:1], *theirs, *rules)))
 

@@ -168,6 +168,11 @@ class Proposer(Protocol):
         """Nothing is left to propose."""
         ...
 
+    @property
+    def settled(self) -> Collection[str]:
+        """Identities of programs that it knows of earlier runs and need not be measured again."""
+        ...
+
     def propose(self, count: int) -> list[Candidate]:
         """At most `count` new candidates; fewer when fewer stand for all or the space runs out, none when `exhausted`."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class GuidedProposer:
         self._rng = rng
         self._history = History(operator, known)
         self._starts = known.tried_first(operator.start)
-        self._proven = frozenset(known.starts)
+        self._proven, self._settled = frozenset(known.starts), known.settled
         self._again: list[Candidate] = []
         self._pending: dict[Configuration, Candidate] = {}
         self.counters: dict[str, float] = dict.fromkeys(COUNTERS, 0)
@@ -81,6 +81,11 @@ class GuidedProposer:
     def exhausted(self) -> bool:
         """Nothing is left to propose: every start and every sketch is used up or given up."""
         return not self._again and not self._unused_starts() and not self._shares.open()
+
+    @property
+    def settled(self) -> Collection[str]:
+        """See `Known`: it has learned from them."""
+        return self._settled
 
     def propose(self, count: int) -> list[Candidate]:
         """At most `count` new candidates; fewer when the sampler finds that fewer stand for all, or when the space runs

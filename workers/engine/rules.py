@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from workers.engine.gpu import Gpu
 from workers.engine.gpu_rules import gpu_penalty
 from workers.engine.machine import Machine
-from workers.engine.space import DIRECT, LATE, OUTSIDE, Choices, Knob, Sketch
+from workers.engine.space import DIRECT, LATE, OUTSIDE, STRUCTURE, Choices, Knob, Sketch
 from workers.engine.tiles import Counts, product
 
 INLINED = -2
@@ -67,9 +67,9 @@ def _usual(
     for i, (knob, value) in enumerate(zip(sketch.knobs, values, strict=True)):
         if knob.kind == "location":
             penalty += 0.3 * np.abs(value[:, 0] - location)
-        elif len(sketch.knobs) == 1 and knob.name == "structure":
+        elif len(sketch.knobs) == 1 and knob.name == STRUCTURE:
             penalty += choices[:, i]  # programs that a rule of ours wrote out, the best guess first
-        elif knob.name == "structure":
+        elif knob.name == STRUCTURE:
             penalty += 0.5 * _structured(sketch, choices, OUTSIDE)
         elif knob.name in STOCK:
             wanted = STOCK[knob.name] * (machine.cores if knob.name == "parallel" else 1)
@@ -173,7 +173,7 @@ def _reduced(knob: Knob) -> bool:
 
 def _structured(sketch: Sketch, choices: Choices, wanted: str) -> NDArray[np.bool_]:
     """Whether each choice takes the `wanted` structure; of a sketch without that knob none does."""
-    place = next((place for place, knob in enumerate(sketch.knobs) if knob.name == "structure"), None)
+    place = next((place for place, knob in enumerate(sketch.knobs) if knob.name == STRUCTURE), None)
     if place is None or wanted not in sketch.structures:
         return np.zeros(len(choices), bool)
     options = np.asarray([value for (value,) in sketch.knobs[place].options])

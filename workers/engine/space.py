@@ -30,6 +30,8 @@ PRODUCTS = re.compile("conv|matmul|dense|gemm")
 """In the names of convolutions and dense layers, all that the papers tune. A convolution's transforms by Winograd are none:
 they have a single configuration."""
 
+STRUCTURE = "structure"
+"""Name of the knob that chooses among an operator's programs which differ in their structure alone."""
 OUTSIDE, DIRECT, FUSED, LATE = "outside", "direct", "fused", "late"
 """Where what follows a sum is written: after all tiles, or nothing follows and the sums lie there all the time; within each
 tile; or within the first parts of the loops only, which alone run in parallel then."""
@@ -89,7 +91,7 @@ class Knob:
 @dataclass(frozen=True)
 class Sketch:
     """The knobs of one program structure; zero knobs make a space of one configuration. Programs beyond a GPU's `bounds` lie in
-    the space, but are not drawn. With tiles, `structures` says where the options of a knob "structure" write what follows a
+    the space, but are not drawn. With tiles, `structures` says where the options of the knob STRUCTURE write what follows a
     sum."""
 
     knobs: tuple[Knob, ...]

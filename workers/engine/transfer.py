@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from workers.engine.history import History
 from workers.engine.known import Known
 from workers.engine.ranks import rank_correlation
-from workers.engine.space import Configuration, Features, Knob, Operator, Sketch
+from workers.engine.space import STRUCTURE, Configuration, Features, Knob, Operator, Sketch
 
 LOANS = 512
 """Points borrowed at most, evenly of all lenders: a fit stays within a few times the cost of one of own points."""
@@ -53,7 +53,7 @@ class Neighbours:
         self._histories[operator.index] = history
         for number, sketch in enumerate(operator.sketches):
             self._sketches[operator.index, number] = sketch
-            if sketch.knobs:
+            if any(knob.name != STRUCTURE for knob in sketch.knobs):  # programs of any two are alike in their number
                 self._alike[_shape(sketch)].append((operator.index, number))
                 twins = self._same[sketch.knobs]
                 twins.append((operator.index, number))

@@ -7,7 +7,7 @@ cost model of another would have been fitted at other times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -155,7 +155,12 @@ class CurveLandscape(Landscape):
         if method.scheduler == "oracle":
             rhythm = method.rhythm
             plan = rhythm.plan if rhythm.slot_seconds is None else None
-            shown = {**method.parameters.get("scheduler", {}), "curves": self.curves, "plan": plan}
+            shown = {
+                **method.parameters.get("scheduler", {}),
+                "curves": self.curves,
+                "plan": plan,
+                "places": self.places,
+            }
             method = replace(method, parameters={**method.parameters, "scheduler": shown})
         return _Played.extending(method, landscape=self)
 
@@ -163,6 +168,11 @@ class CurveLandscape(Landscape):
     def curves(self) -> dict[str, list[float]]:
         """Best time (s) after each trial by operator index; what was not built is no trial."""
         return {str(index): search.best[search.trials].tolist() for index, search in enumerate(self.searches)}
+
+    @property
+    def places(self) -> dict[str, list[int]]:
+        """Where among the recorded candidates the points of `curves` lie, by operator index."""
+        return {str(index): np.flatnonzero(search.trials).tolist() for index, search in enumerate(self.searches)}
 
 
 @dataclass(frozen=True)
@@ -186,6 +196,11 @@ class RecordedProposer:
     @property
     def exhausted(self) -> bool:
         return self._next >= len(self._search)
+
+    @property
+    def settled(self) -> Collection[str]:
+        """None: what is played knows no earlier run."""
+        return ()
 
     def propose(self, count: int) -> list[Candidate]:
         """The next `count` steps; fewer at the recording's end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-DUPLICATE, LARGE = "duplicate", "large"
+DUPLICATE, LARGE, DEVICE = "duplicate", "large", "device"
 UNBUILT = (DUPLICATE, LARGE)
-"""Nothing was built, so they are no trials: the same program as an earlier one, or more code than compiling it is worth."""
+"""Nothing was built, so they are no trials: the same program as an earlier one, or more code than compiling it is worth. What
+failed with its DEVICE says nothing of the program."""

@@ -85,15 +85,21 @@ def _configuration(found: Row) -> tuple[Any, ...]:
     return found["operator"], found["sketch"], *(found.get("asked") or found["choices"])
 
 
+SLOT_TOLD = ("operator", "began", "ended", "decision", "trials")
+"""What `slot_taken_up` takes, by its names in a slot's event and in the database."""
+SlotTakenUp = tuple[int, float, dict[str, Any], int]
+
+
 def own_seconds(began: float, ended: float, waited: float) -> float:
     """Of a slot, without what it waited for others' work, which is nobody's tuning time."""
     return max(0.0, ended - began - max(0.0, waited))
 
 
-def slot_taken_up(operator: int, began: float, ended: float, decision: Row) -> tuple[int, float, dict[str, Any]]:
-    """An earlier attempt's slot, as the next one goes on from it."""
+def slot_taken_up(operator: int, began: float, ended: float, decision: Row, trials: int) -> SlotTakenUp:
+    """An earlier attempt's slot, as the next one goes on from it: its operator, seconds, terms, and configurations that were
+    measured of that operator. Of a slot in which an attempt was killed others carry its number, and are not its own."""
     terms = {name: decision[name] for name in TAKEN_UP if name in decision}
-    return operator, own_seconds(began, ended, decision.get(WAITED, 0.0)), terms
+    return operator, own_seconds(began, ended, decision.get(WAITED, 0.0)), terms, trials
 
 
 def latency_of(best: Mapping[str, Row], operators: Sequence[Row]) -> float:

@@ -142,12 +142,14 @@ class Books:
         """A slot."""
         self.bests, self._before_slot = list(self.best), [len(curve) for curve in self.curves]
 
-    def slot(self, operator: int, seconds: float, terms: Mapping[str, Any]) -> int:
-        """It was this operator's, and is over; returns how many configurations of it were measured in it."""
+    def slot(self, operator: int, seconds: float, terms: Mapping[str, Any], measured: int | None = None) -> int:
+        """It was this operator's, and is over; returns how many configurations of it were `measured` in it, which an earlier
+        attempt told, or which came since it began."""
         self.slots[operator] += 1
         self.seconds[operator] += seconds
         count = len(self.curves[operator])
-        measured = count - self._before_slot[operator]
+        if measured is None:
+            measured = count - self._before_slot[operator]
         self._measured[operator] += measured
         self._before_slot[operator] = count  # the next one may measure nothing
         self.decided_by_belief += bool(terms.get("decided_by_belief"))

@@ -9,9 +9,9 @@ from workers.engine.known import Known
 from workers.engine.methods import ROLES, Method
 from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome, Progress
 from workers.engine.scheduler import Setting, scheduler_named
-from workers.messages.causes import LARGE
+from workers.messages.causes import DEVICE, LARGE
 from workers.messages.events import Event
-from workers.messages.orders import WAITED
+from workers.messages.orders import WAITED, SlotTakenUp
 from workers.messages.spec import Budget
 from workers.pipeline.books import INFINITE, Books
 from workers.pipeline.gain import GainRule
@@ -67,7 +67,7 @@ class TuningLoop:
         self,
         checkpoint: dict[str, Any] | None,
         measurements: Sequence[Measurement],
-        slots: Sequence[tuple[int, float, dict[str, Any]]],
+        slots: Sequence[SlotTakenUp],
     ) -> None:
         """Takes up a run: the last checkpoint, if any; all measurements and slots (`slot_taken_up`) since its start."""
         with self._account("start/resume"):
@@ -90,17 +90,17 @@ class TuningLoop:
                     self._revised.clear()
                 elif not slot and self._books.slots[operator]:
                     self._revised[operator] = None
-                if outcome.identity and outcome.cause != LARGE:
+                if outcome.identity and outcome.cause not in (LARGE, DEVICE):  # which may be proposed again
                     self._backend.remember(operator, outcome.identity)
             self._take_up(slots, len(slots), saved)
             if begun > len(slots):  # in which the attempt ended
                 self._believe_gains()
 
-    def _take_up(self, slots: Sequence[tuple[int, float, dict[str, Any]]], until: int, saved: int) -> None:
+    def _take_up(self, slots: Sequence[SlotTakenUp], until: int, saved: int) -> None:
         """Slots up to that number are over; of those after the checkpoint the scheduler hears now, in their order."""
-        for operator, seconds, terms in slots[self._slot : until]:
+        for operator, seconds, terms, measured in slots[self._slot : until]:
             self._slot += 1
-            self._books.slot(operator, seconds, terms)
+            self._books.slot(operator, seconds, terms, measured)
             self._gain.remember(seconds, terms)
             if self._slot > saved:
                 self._believe(operator)

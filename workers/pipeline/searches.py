@@ -34,8 +34,8 @@ class Searches:
             for operator in backend.operators()
         ]
         self.contended = _contended(known, backend.operators())
-        for operator, points in known.items():
-            for identity in sorted(points.settled):
+        for operator, proposer in enumerate(self._proposers):
+            for identity in sorted(proposer.settled):
                 backend.remember(operator, identity)
 
     def exhausted(self, operator: int) -> bool:

@@ -123,5 +123,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
         os.write(status, f"{protection.landlock} {protection.filtered:d}\n".encode())
         os.execvp(arguments[1], list(arguments[1:]))
     except Exception as error:
-        os.write(status, f"{type(error).__name__}: {error}\n".encode())
+        text = f"{type(error).__name__}: {error}"
+        if isinstance(error, PermissionError) and error.errno and os.getuid() == 0:
+            text += " (root is confined without its right to pass the folders of others: run this as their owner)"
+        os.write(status, f"{text}\n".encode())
     os._exit(FAILED)

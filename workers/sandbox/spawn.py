@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from workers.sandbox.confine import FILTER_VARIABLE, confine
+from workers.sandbox.lock import PATH_VARIABLE
 from workers.sandbox.protection import Protection
 from workers.sandbox.tree import TREE_VARIABLE, Tree
 
@@ -28,7 +29,7 @@ _BOOTSTRAP = "import sys; sys.path.insert(0, sys.argv[1]); from workers.sandbox.
 INHERITED = frozenset(
     {
         "PATH", "HOME", "USER", "LOGNAME", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH",
-        "CUDA_VISIBLE_DEVICES", "TUNINGSITE_MEASURE_LOCK", "THREADS", "ZIG_GLOBAL_CACHE_DIR", FILTER_VARIABLE,
+        "CUDA_VISIBLE_DEVICES", PATH_VARIABLE, "THREADS", "ZIG_GLOBAL_CACHE_DIR", FILTER_VARIABLE,
     }
 )  # fmt: skip
 LOCALE = {"LC_ALL": "C.UTF-8"}
@@ -103,6 +104,8 @@ def scrubbed(additions: Mapping[str, str] | None = None) -> dict[str, str]:
             raise ValueError(
                 f"environment variable {name} looks like a secret: children get none, pass what they need by value"
             )
+    if kept.get(PATH_VARIABLE):  # children work elsewhere, where a relative one would be another
+        kept[PATH_VARIABLE] = os.path.abspath(kept[PATH_VARIABLE])
     return {**kept, **LOCALE, **(additions or {})}
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from workers.messages.causes import UNBUILT
 from workers.messages.channel import Control
 from workers.messages.events import Event, decode, encode
-from workers.messages.orders import slot_taken_up
+from workers.messages.orders import SLOT_TOLD, SlotTakenUp, slot_taken_up
 from workers.messages.spec import AUTO
 from workers.messages.whole import sync_directory, whole
 from workers.supervision.ports import LeaseLost
@@ -41,7 +41,7 @@ class History:
 
     checkpoint: Any = None
     measurements: list[dict[str, Any]] = field(default_factory=list)
-    slots: list[tuple[int, float, dict[str, Any]]] = field(default_factory=list)
+    slots: list[SlotTakenUp] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=dict)
     clock: float = 0.0
     events: int = 0
@@ -212,7 +212,7 @@ class DirectoryJournal:
     def history(self) -> History:
         """What a new attempt goes on from."""
         measurements: list[dict[str, Any]] = []
-        slots: list[tuple[int, float, dict[str, Any]]] = []
+        slots: list[SlotTakenUp] = []
         spent: dict[str, float] = {}
         events, clock = 0, 0.0
         operators: list[dict[str, Any]] = []
@@ -226,7 +226,7 @@ class DirectoryJournal:
                 measurements += [{**row, "slot": event.get("slot", 0)} for row in event.get("measurements", ())]
                 spent = event.get("spent", spent)
             elif event["kind"] == "slot":
-                slots.append(slot_taken_up(event["operator"], event["began"], event["ended"], event["decision"]))
+                slots.append(slot_taken_up(*(event[name] for name in SLOT_TOLD)))
             elif event["kind"] == "operators":
                 operators = event["operators"]
             elif event["kind"] == "started":

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tvm
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from workers.tvm_backend.handover import Handover
 from workers.tvm_backend.hardware import last_caches
-from workers.tvm_backend.mutation import tensor_bytes
+from workers.tvm_backend.mutation import is_float, tensor_bytes
 
 MOVED = 1 << 16
 """Bytes; smaller weights are loaded in microseconds wherever they are."""
@@ -38,8 +38,18 @@ DRAWN = 1 << 20
 
 RANDOM = frozenset({"float32", "uint32", "int16", "uint8"})
 """Types of which nothing is an index, so that any bits will do: numbers, groups of weights, what is multiplied with those."""
+MOVING = RANDOM | {"float64", "int8"}
+"""Types of what moves. The bits of two small numbers are one of float64 that is small, too."""
 
 Tensors = list[Any]
+
+
+class Footprint(NamedTuple):
+    """Bytes of the `constants` that an inference reads, of a table as much as is looked up; and of the `room` for what it is
+    given and computes."""
+
+    constants: int = 0
+    room: int = 0
 
 
 class AtRest:
@@ -49,13 +59,17 @@ class AtRest:
         return None
 
 
-def most_held(footprint: int, largest: int) -> int:
+def most_held(footprint: Footprint, largest: int) -> int:
     """Bytes of arguments that a process comes to hold; `largest`: those of one operator, which may be too large to move."""
-    return _moved_through(footprint) + min(footprint, MOST_OUTPUTS) + largest
+    return _moved_through(footprint) + _written_to(footprint) + largest
 
 
-def _moved_through(footprint: int) -> int:
-    return min(footprint, max(MOST, 2 * last_caches()))
+def _moved_through(footprint: Footprint) -> int:
+    return min(sum(footprint), max(MOST, 2 * last_caches()))
+
+
+def _written_to(footprint: Footprint) -> int:
+    return min(footprint.room, MOST_OUTPUTS)
 
 
 @dataclass(frozen=True)
@@ -72,14 +86,15 @@ class Arguments:
 
     In a network an operator's input was written a moment ago, by the cores that the operator before shared it out to, but
     its weights were last read one inference ago: since then all else went through the caches. So weights move through a
-    storage as large as what an inference touches, a step with every call, and so do large outputs. Timed with resting weights,
+    storage as large as what an inference touches, a step with every call, and large outputs through one as large as the room
+    for what it computes. Timed with resting weights,
     ResNet-18's operators sum up to 13 % less than the network takes; with inputs at rest, SqueezeNet's to 25 % less; with large
     outputs at rest, MobileNet's to 11 % less. Weights that are read again sooner, as a recurrence's are in each of its steps,
     move through no more than what is touched until then, or rest: a tagger's operators summed up to 1.5 of what it takes.
     """
 
-    def __init__(self, footprint: int, handover: Handover | AtRest, device: Any = None) -> None:
-        """`footprint`: bytes that one inference reads and writes; nothing moves where it is 0. Of this machine's memory, unless
+    def __init__(self, footprint: Footprint, handover: Handover | AtRest, device: Any = None) -> None:
+        """`footprint`: what one inference touches; nothing moves where that is nothing. Of this machine's memory, unless
         another `device` is given."""
         self._handover = handover
         self._device = device or tvm.cpu()
@@ -89,9 +104,7 @@ class Arguments:
         self._weights = SWING * (2 * random.random(DRAWN, dtype=np.float32) - 1)
         # Now: their pages cost up to a second, in which the first program with weights would hold the machine.
         self._read = _Ring(self._weights, _moved_through(footprint))
-        self._written = _Ring(
-            self._values, min(footprint, MOST_OUTPUTS)
-        )  # apart: as weights, sums would make larger ones
+        self._written = _Ring(self._values, _written_to(footprint))  # apart: as weights, sums would make larger ones
         self._whole = _Ring(self._weights, 0)
         self._resting: tuple[int, int, dict[int, Any]] | None = None
 
@@ -102,16 +115,16 @@ class Arguments:
         constants: Sequence[tuple[int, int]],
         batch: int = 1,
         divisors: Collection[int] = (),
+        below: int = 1,
     ) -> Given:
         """`constants` are as `Workload.constants` has them; of a `batch` every member is shared out among the cores. All
-        numbers of `divisors` are 1."""
+        numbers of `divisors` are 1, whole ones of others `below` that."""
         again = dict(constants)
         moving = {
             place: (ring, shapes[place], again.get(place) or ring.size)
             for place in (*again, len(shapes) - 1)
             if place not in divisors and (ring := self._ring(*shapes[place], again.get(place)))
         }
-        below = indices_below(shapes)
         rest = [(p, *shape, p in again) for p, shape in enumerate(shapes) if p not in moving]
         resting = self._rest(operator, rest, below, divisors)
         parts = [
@@ -129,7 +142,7 @@ class Arguments:
         `again`."""
         ring, least = (self._written, LARGE) if again is None else (self._read, MOVED)
         size = tensor_bytes(shape, dtype)
-        if dtype not in RANDOM or size < least or (again and size > again // 2):
+        if dtype not in MOVING or size < least or (again and size > again // 2):
             return None
         if size > ring.size // 2 and again is not None and ring.size:
             # A classifier's hundreds of megabytes, which no cache keeps: to fill them anew would take longer than to time them.
@@ -169,10 +182,10 @@ class Arguments:
         return tvm.runtime.tensor(np.ones(shape, dtype), self._device)
 
     def _random(self, shape: tuple[int, ...], dtype: str, weight: bool, below: int) -> Any:
-        if dtype in RANDOM and not _is_float(dtype):
+        if dtype in RANDOM and not is_float(dtype):
             bits = np.random.default_rng(0).bytes(tensor_bytes(shape, dtype))
             return tvm.runtime.tensor(np.frombuffer(bits, dtype).reshape(shape), self._device)
-        if not _is_float(dtype):
+        if not is_float(dtype):
             return tvm.runtime.tensor(whole_numbers(np.random.default_rng(0), shape, dtype, below), self._device)
         if dtype in ("float16", "float32", "float64"):
             drawn = np.resize(self._weights if weight else self._values, shape)
@@ -182,22 +195,10 @@ class Arguments:
         return tensor
 
 
-def indices_below(shapes: Sequence[tuple[tuple[int, ...], str]]) -> int:
-    """What integers are drawn below, as they may be indices and a gather does not check them: the smallest size of any
-    tensor of numbers that is read, but for single ones; the last one is written. Were all of them 0, an embedding's rows came
-    from the caches."""
-    read = [shape for shape, dtype in shapes[:-1] if _is_float(dtype) and math.prod(shape) > 1]
-    return max(1, min((size for shape in read for size in shape), default=1))
-
-
 def whole_numbers(random: np.random.Generator, shape: tuple[int, ...], dtype: str, below: int) -> NDArray[Any]:
     """From 0 to under `below`, or what a small type holds."""
     most = min(below, SMALLEST_TYPE) if tvm.DataType(dtype).bits <= 8 else below
     return np.asarray(random.integers(0, most, shape)).astype(dtype)
-
-
-def _is_float(dtype: str) -> bool:
-    return dtype.startswith(("float", "bfloat"))
 
 
 class _Ring:

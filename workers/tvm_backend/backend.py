@@ -83,7 +83,7 @@ class LocalBackend:
         self._pool.load(
             work_dir / "workloads.json",
             self._timing,
-            network.footprint,
+            network.touched,
             largest,
             meanwhile=lambda: (network.operators, self._meanwhile()),
         )

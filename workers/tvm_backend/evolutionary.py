@@ -7,7 +7,7 @@ all operators).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ from workers.engine.space import Configuration, Operator
 from workers.messages.causes import UNBUILT
 from workers.messages.composition import EVOLVING
 from workers.tvm_backend.hardware import is_gpu
-from workers.tvm_backend.programs import Invalid, Workload, spaces
+from workers.tvm_backend.programs import Invalid, Workload, spaces, without_views
 from workers.tvm_backend.traces import annotation, offered, read_back
 
 MOST = 2**30
@@ -143,6 +143,11 @@ class EvolutionaryProposer:
     def exhausted(self) -> bool:
         return self._over and not self._again and not self._ready and not self._unused_starts()
 
+    @property
+    def settled(self) -> Collection[str]:
+        """None: TVM's search knows of no earlier run, and is not to be kept from what was good there."""
+        return ()
+
     def propose(self, count: int) -> list[Candidate]:
         """At most `count` new candidates; none when `exhausted`."""
         plan, self._again = self._again[:count], self._again[count:]
@@ -230,9 +235,11 @@ class EvolutionaryProposer:
             rand_state=1 + (1009 * settings.seed + self.operator.index) % (2**31 - 2),
             num_threads=settings.threads,
         )
+        # TVM draws up its own, with the views that ours are without: what it proposed would be no program of these.
+        made = without_views(self._context.generate_design_space())
         self._database = ms.database.MemoryDatabase()
         self._record = self._database.commit_workload(self._workload.mod)
-        self._context.pre_tuning(MOST, settings.plan, database=self._database, cost_model=self._model)
+        self._context.pre_tuning(MOST, settings.plan, made, self._database, self._model)
 
     def _learn(self) -> None:
         """Gives what was observed to the database and the cost model."""

@@ -15,8 +15,10 @@ from workers.engine.machine import Machine
 from workers.engine.ports import Candidate
 from workers.engine.space import Operator
 from workers.messages.spec import RunSpec
+from workers.tvm_backend.arguments import Footprint
+from workers.tvm_backend.footprint import footprint
 from workers.tvm_backend.importer import import_network
-from workers.tvm_backend.operators import FIRST, extract, footprint, operators, with_spaces
+from workers.tvm_backend.operators import FIRST, extract, operators, with_spaces
 from workers.tvm_backend.pool import Pool
 from workers.tvm_backend.programs import Workload
 
@@ -30,14 +32,14 @@ CHUNK = 16
 
 @dataclass(frozen=True)
 class Drawn:
-    """A network in one layout: its operators, which `described` tells when they are asked for, how they are scheduled, the
-    bytes that an inference reads and writes, and how many operators TVM has no schedules for."""
+    """A network in one layout: its operators, which `described` tells when they are asked for, how they are scheduled, what an
+    inference touches, and how many operators TVM has no schedules for."""
 
     layout: str
     notes: tuple[str, ...]
     described: Callable[[], list[Operator]]
     workloads: list[Workload]
-    footprint: int
+    touched: Footprint
     left: int
 
     @cached_property
@@ -72,14 +74,14 @@ def draw(
     report("importing", "importing the network and folding its constants")
     imported = import_network(model, spec.inputs, target, layout, spec.balance)
     extracted = extract(imported.mod, target)
-    layout, notes = imported.layout, imported.notes
+    layout, notes, touched = imported.layout, imported.notes, footprint(imported.mod)
     del imported  # with the weights, which only the process that compiles the whole network needs
     report("spaces", f"drawing up the design spaces of {len(extracted)} operators")
     extracted, workloads, left = with_spaces(extracted, target)
     if left:
         notes += (f"operators that TVM has no schedules for, compiled as they are: {', '.join(left)}",)
     described = partial(operators, extracted, workloads, spec.peak_flops, spec.bandwidth, machine)
-    return Drawn(layout, notes, described, workloads, footprint(extracted, workloads), len(left))
+    return Drawn(layout, notes, described, workloads, touched, len(left))
 
 
 def clearly_fastest(latencies: Sequence[float]) -> int:

@@ -16,8 +16,9 @@ from workers.tvm_backend.unchecked import SkipMarkedAsserts
 
 PIPELINE = "tuning"
 """Its name, as TVM's builds are told."""
-VERSION = 4
-"""Raised when a schedule becomes another program than before: what it took says nothing any more."""
+VERSION = 5
+"""Raised when an option becomes another schedule than before, or a schedule another program: what it took says nothing any
+more."""
 
 
 @tvm.transform.module_pass(opt_level=0, name="ForProcessors")

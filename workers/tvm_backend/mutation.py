@@ -84,5 +84,15 @@ def static_sizes(kind: Any) -> tuple[int, ...] | None:
     return tuple(int(n) for n in shape.values)
 
 
+def type_bytes(kind: Any) -> int:
+    """Of a tensor; 0 where its sizes are not known, or it is none."""
+    sizes = static_sizes(kind)
+    return 0 if sizes is None else tensor_bytes(sizes, str(kind.dtype.dtype))
+
+
+def is_float(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
+
+
 def tensor_bytes(shape: Sequence[int], dtype: str) -> int:
     return math.prod(shape) * int(tvm.DataType(dtype).bits) // 8

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
@@ -64,10 +64,14 @@ class Nursery:
         self._start()
 
     def load(
-        self, workloads: Path, evaluator: dict[str, Any], footprint: int, meanwhile: Callable[[], object] = nothing
+        self,
+        workloads: Path,
+        evaluator: dict[str, Any],
+        footprint: Sequence[int],
+        meanwhile: Callable[[], object] = nothing,
     ) -> None:
-        """What workers are made with from now on; `footprint` as `Arguments` takes it. `meanwhile` is called while it reads.
-        PoolError when it cannot be read."""
+        """What workers are made with from now on; `footprint` as `Timer.load` takes it. `meanwhile` is called while it
+        reads. PoolError when it cannot be read."""
         self._order = {"workloads": str(workloads), "evaluator": evaluator, "footprint": footprint}
         if not self._revived(meanwhile):
             self._load(meanwhile)

@@ -92,9 +92,3 @@ def operators(
             )
         )
     return found
-
-
-def footprint(extracted: Sequence[Extracted], workloads: Sequence[Workload]) -> int:
-    """Bytes that one inference reads and writes; what it reads again soon counts once."""
-    pairs = zip(extracted, workloads, strict=True)
-    return sum(task.weight * work.touched - (task.weight - 1) * work.read_again for task, work in pairs)

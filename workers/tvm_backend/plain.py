@@ -8,7 +8,7 @@ import numpy as np
 import tvm
 from numpy.typing import NDArray
 
-from workers.tvm_backend.arguments import indices_below, whole_numbers
+from workers.tvm_backend.arguments import whole_numbers
 from workers.tvm_backend.programs import Workload, argument_tensors, quickly
 
 Array = NDArray[Any]
@@ -26,9 +26,8 @@ class Plain:
 
     def __init__(self, workload: Workload) -> None:
         shapes, random = argument_tensors(workload.mod), np.random.default_rng(0)
-        below = indices_below(shapes)
         self._workload = workload
-        self._given = [_drawn(random, shape, dtype, below) for shape, dtype in shapes]
+        self._given = [_drawn(random, shape, dtype, workload.below) for shape, dtype in shapes]
         for place in workload.divisors:
             self._given[place] = np.ones_like(self._given[place])
         after = self._run(workload.mod)

@@ -76,24 +76,25 @@ class Pool:
         self,
         workloads: Path,
         evaluator: dict[str, Any],
-        footprint: int,
+        footprint: Sequence[int],
         largest: int = 0,
         meanwhile: Callable[[], object] = nothing,
     ) -> None:
-        """Workers that know the operators, fewer than threads where memory is short; `footprint` and `largest` as `most_held`
-        takes them. `meanwhile` is called while they are read. PoolError when they cannot be had."""
-        from workers.tvm_backend.arguments import most_held  # brings TVM, which is to be loaded by `runtime.load` alone
+        """Workers that know the operators, fewer than threads where memory is short; `footprint` as `Timer.load` takes it,
+        `largest` as `most_held`. `meanwhile` is called while they are read. PoolError when they cannot be had."""
+        # They bring TVM, which is to be loaded by `runtime.load` alone.
+        from workers.tvm_backend.arguments import Footprint, most_held
 
         with self.lock.shared() as waited:  # they write memory, which others' timings would feel
             self.spent["wait"] += waited
             for member in self.members:
                 member.close()
             self._nursery.load(workloads, evaluator, footprint, meanwhile)
-            held = OWN + (0 if self._nursery.exports else most_held(footprint, largest))
+            held = OWN + (0 if self._nursery.exports else most_held(Footprint(*footprint), largest))
             self.members = self._nursery.workers(max(1, min(self._size, int(SHARE * memory() / held))))
         self._loaded(evaluator, footprint)
 
-    def _loaded(self, evaluator: dict[str, Any], footprint: int) -> None:
+    def _loaded(self, evaluator: dict[str, Any], footprint: Sequence[int]) -> None:
         """The workers are there; others may time and build meanwhile."""
 
     def measure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import tvm
-from tvm.s_tir import Schedule
+from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.analysis import estimate_tir_flops
 from tvm.s_tir.meta_schedule.arg_info import ArgInfo
@@ -28,7 +29,7 @@ from workers.tvm_backend.hardware import is_gpu, product_widths
 from workers.tvm_backend.integers.instruction import at_once, uncounted
 from workers.tvm_backend.linking import NoLinker, export_library
 from workers.tvm_backend.lowering import PIPELINE
-from workers.tvm_backend.mutation import tensor_bytes
+from workers.tvm_backend.mutation import is_float, tensor_bytes
 from workers.tvm_backend.reads import divisors, looked_up
 from workers.tvm_backend.repetition import MOST, steps
 from workers.tvm_backend.rereading import READ_AGAIN
@@ -45,6 +46,19 @@ class Invalid(Exception):
     """A configuration that TVM refuses to schedule, or schedules wrongly; the text is TVM's last line, or says what is."""
 
 
+def without_views(spaces: Sequence[Schedule]) -> list[Schedule]:
+    """Those of them that TVM takes without views; raises ScheduleError where it takes none."""
+    found, refused = list[Schedule](), None
+    for space in spaces:
+        try:
+            found.append(views.inlined(space))
+        except ScheduleError as error:
+            refused = error
+    if refused is not None and not found:
+        raise refused
+    return found
+
+
 @dataclass(frozen=True)
 class Workload:
     """One operator as TVM sees it: `mod` holds its function under the name main; `traces` are its sketches."""
@@ -57,7 +71,7 @@ class Workload:
     def generate(cls, mod: tvm.IRModule, target: tvm.target.Target) -> Workload:
         """The design space TVM's rules for this target give; deterministic, its random decisions are not used."""
         spaces = _context(mod, target).generate_design_space()
-        return cls(mod, tuple(views.inlined(space).trace.simplified(True) for space in spaces), target)
+        return cls(mod, tuple(space.trace.simplified(True) for space in without_views(spaces)), target)
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
@@ -91,6 +105,20 @@ class Workload:
         return divisors(self.mod["main"])
 
     @cached_property
+    def below(self) -> int:
+        """What whole numbers among its arguments are drawn below, as they may be indices and nobody checks them: the smallest
+        size of what is looked up, or where that is not seen, of any tensor of numbers that is read, but for single ones. Were
+        all of them 0, an embedding's rows came from the caches."""
+        read = [shape for shape, dtype in self.tensors[:-1] if is_float(dtype) and math.prod(shape) > 1]
+        tables = [self.tensors[place][0] for place in looked_up(self.mod["main"])] or read
+        return max(1, min((size for shape in tables for size in shape), default=1))
+
+    @property
+    def reading(self) -> tuple[Any, ...]:
+        """What `Arguments.of` has to know beside shapes and types."""
+        return self.constants, self.batch, self.divisors, self.below
+
+    @cached_property
     def flops(self) -> float:
         """Of one call."""
         return float(estimate_tir_flops(self.mod)) + uncounted(self.mod["main"])
@@ -117,11 +145,6 @@ class Workload:
         for place in looked_up(self.mod["main"]):
             sizes[place] = min(sizes[place], sizes[-1])
         return sum(sizes)
-
-    @cached_property
-    def read_again(self) -> int:
-        """Bytes of those constants that are read again soon."""
-        return sum(tensor_bytes(*self.tensors[place]) for place, again in self.constants if again)
 
     @cached_property
     def batch(self) -> int:

@@ -11,7 +11,7 @@ import tvm
 from tvm import relax
 
 from workers.tvm_backend.layout_free import constants
-from workers.tvm_backend.mutation import is_call, results, static_sizes, tensor_bytes
+from workers.tvm_backend.mutation import is_call, results, type_bytes
 
 READ_AGAIN = "read_again"
 """Of a program, for each of its constants: bytes that are touched from one reading to the next, a power of two; 0 where the
@@ -38,27 +38,24 @@ def _usual(distances: list[float], most: float) -> int:
 
 
 def _distances(mod: tvm.IRModule) -> tuple[dict[Any, dict[int, list[float]]], int]:
-    """By program and the place of a constant, bytes from the reading before to each; and of the whole network."""
+    """By program and the place of a constant, bytes from the reading before to each; and of the whole network. What is computed
+    counts where it is written: it is read where it lies."""
     found: dict[Any, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     last: dict[Any, int] = {}
     touched = 0
     for function in mod.functions.values():
         values = relax.analysis.get_var2val(function) if isinstance(function, relax.Function) else {}
-        for call in filter(_calls_program, values.values()):
+        for call in filter(calls_program, values.values()):
             program, read = call.args[0], [values.get(one, one) for one in call.args[1]]
             held = {place: read[place] for place in constants(mod[program])}
             for place, constant in held.items():
                 found[program][place].append(touched - last.get(constant, -math.inf))
             last.update(dict.fromkeys(held.values(), touched))
-            touched += sum(_bytes(kind) for kind in (*(one.ty for one in call.args[1]), *results(call)))
+            made = (call.args[1][place] for place in held)
+            touched += sum(map(type_bytes, (*(one.ty for one in made), *results(call))))
     return found, touched
 
 
-def _calls_program(call: Any) -> bool:
+def calls_program(call: Any) -> bool:
+    """Whether an expression of a network is an operator of it."""
     return is_call(call, "relax.call_tir") and isinstance(call.args[1], relax.Tuple)
-
-
-def _bytes(kind: Any) -> int:
-    """Of a tensor; 0 where its sizes are not known."""
-    sizes = static_sizes(kind)
-    return 0 if sizes is None else tensor_bytes(sizes, str(kind.dtype.dtype))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 from typing import Any
 
 import tvm
@@ -34,6 +35,8 @@ MOST = 1.05
 """Times the rows that there are. 18 rows in place of 16 took a ninth longer than they saved."""
 NEARLY = 1.02
 """Times the fewest rows that will do: more may have more divisors, which all other levels of tiles are made of."""
+LOOKED_AT = 256
+"""Numbers of rows: of millions of places all that are near are too many to divide."""
 SUMMED, PLACES = "summed", "places"
 """Name blocks: the product, and what reads its rows as places of a picture, or of what else has several axes."""
 
@@ -43,6 +46,7 @@ Product = tuple[int, Callable[..., te.Tensor]]
 """Its places, and what computes it of so many rows."""
 
 
+@lru_cache(maxsize=4096)
 def enough(places: int, columns: int, lanes: int, registers: int) -> int | None:
     """Rows, a few more than there are places, of a product of `columns` that a tile can fill registers of so many `lanes`
     with. None where tiles do so as it is, or no number nearby would."""
@@ -62,7 +66,8 @@ def _fitting(places: int, vectors: int, least: int, registers: int) -> list[int]
         if count >= least and vectors % count == 0
         if rows * count >= FEWEST_SUMS and rows * count + min(rows, count) < registers
     }
-    return [rows for rows in range(places, int(MOST * places) + 1) if any(rows % tile == 0 for tile in tiles)]
+    near = (rows for rows in range(places, int(MOST * places) + 1) if any(rows % tile == 0 for tile in tiles))
+    return list(islice(near, LOOKED_AT))
 
 
 def _divisors(number: int) -> int:

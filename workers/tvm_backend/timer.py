@@ -13,7 +13,7 @@ import tvm
 from workers.engine.evaluator import evaluator_from
 from workers.engine.evaluator.estimate import KEPT_RUNS
 from workers.tvm_backend import runtime
-from workers.tvm_backend.arguments import Arguments
+from workers.tvm_backend.arguments import Arguments, Footprint
 from workers.tvm_backend.handover import Handover
 from workers.tvm_backend.moment import Moment
 from workers.tvm_backend.stopwatch import Stopwatch, timed
@@ -21,7 +21,7 @@ from workers.tvm_backend.stopwatch import Stopwatch, timed
 
 @dataclass(frozen=True)
 class Kept:
-    """A program and its arguments: `constants`, `batch` and `divisors` as `Workload` has them."""
+    """A program and its arguments: `constants` and what follows them as `Workload` has them."""
 
     entry: Callable[..., Any]
     operator: int
@@ -29,6 +29,7 @@ class Kept:
     constants: Sequence[tuple[int, int]]
     batch: int
     divisors: Sequence[int]
+    below: int
 
 
 class Timer:
@@ -38,10 +39,10 @@ class Timer:
         self.handover, self.moment = Handover(target, threads), Moment(target, threads)
         self._kept: dict[int, Kept] = {}
 
-    def load(self, evaluator: dict[str, Any], footprint: int) -> None:
-        """`evaluator` {name, parameters}; `footprint` as `Arguments` takes it."""
+    def load(self, evaluator: dict[str, Any], footprint: Sequence[int]) -> None:
+        """`evaluator` {name, parameters}; `footprint`: a `Footprint`'s numbers."""
         self._evaluator = evaluator_from(evaluator["name"], evaluator["parameters"])
-        self._footprint = footprint
+        self._footprint = Footprint(*footprint)
 
     def begin(self, lately: Sequence[float]) -> dict[str, Any]:
         """`lately`: looks at the machine's moment that others took."""
@@ -65,7 +66,7 @@ class Timer:
         time forgotten; see `Moment` for `patience` and what others saw `lately`."""
         kept = self._kept.pop(id) if last else self._kept[id]
         began = time.perf_counter()
-        given = self._arguments.of(kept.operator, kept.shapes, kept.constants, kept.batch, kept.divisors)
+        given = self._arguments.of(kept.operator, kept.shapes, kept.constants, kept.batch, kept.divisors, kept.below)
         stopwatch = Stopwatch(kept.entry, given, self.handover, self._evaluator.shortest)
         with runtime.on_core(self._cores):
             rested = self.moment.acquainted(lately)

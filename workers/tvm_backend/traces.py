@@ -17,12 +17,10 @@ from tvm.s_tir.schedule import Instruction, Trace
 from tvm.tirx import IntImm
 
 from workers.engine.gpu import Bounds
-from workers.engine.space import DIRECT, FUSED, LATE, OUTSIDE, STRUCTURES, Knob, Sketch, tilings
+from workers.engine.space import DIRECT, FUSED, LATE, OUTSIDE, STRUCTURE, STRUCTURES, Knob, Sketch, tilings
 
 TILE, CATEGORY, LOCATION = "SamplePerfectTile", "SampleCategorical", "SampleComputeLocation"
 KINDS = {TILE: "tile", CATEGORY: "category", LOCATION: "location"}
-
-STRUCTURE = "structure"
 
 # TVM fixes how many pieces run in parallel and how wide a vector may be. Both decide much for operators that have no other
 # knob, and something for all: as annotations they become knobs by rebuilding the instruction.
@@ -120,7 +118,8 @@ def families(traces: Sequence[Trace], cores: int, vectors: Vectors, bounds: Boun
     groups: dict[tuple[Knob, ...], list[Trace]] = {}
     for trace in traces:
         groups.setdefault(knobs_of(trace, cores, vectors), []).append(trace)
-    return tuple(Family(tuple(alike), _sketch(knobs, alike, bounds)) for knobs, alike in groups.items())
+    ordered = {knobs: sorted(alike, key=_outermost) for knobs, alike in groups.items()}
+    return tuple(Family(tuple(alike), _sketch(knobs, alike, bounds)) for knobs, alike in ordered.items())
 
 
 def _sketch(knobs: tuple[Knob, ...], alike: Sequence[Trace], bounds: Bounds | None) -> Sketch:
@@ -131,15 +130,18 @@ def _sketch(knobs: tuple[Knob, ...], alike: Sequence[Trace], bounds: Bounds | No
 
 
 def _structures(alike: Sequence[Trace]) -> tuple[str, ...]:
-    """Where traces with tiles write what follows a sum. TVM's rules give them in an order that depends on how many blocks there
-    are."""
-    depths = [_depth(trace) for trace in alike]
-    around = sorted({depth for depth in depths if depth is not None})
-    if len(around) != 2 or len(alike) != 3:
+    """Where traces with tiles, as `_outermost` orders them, write what follows a sum."""
+    if len(alike) != 3 or len({_depth(trace) for trace in alike} - {None}) != 2:
         return STRUCTURES
     copied = any(inst.kind.name == "CacheWrite" for trace in alike for inst in trace.insts)
-    named = {None: DIRECT if copied else OUTSIDE, around[0]: LATE, around[1]: FUSED}
-    return tuple(named[depth] for depth in depths)
+    return (DIRECT if copied else OUTSIDE, FUSED, LATE)
+
+
+def _outermost(trace: Trace) -> tuple[bool, int]:
+    """Orders traces by where they write what follows a sum: after all tiles, then within most of the loops. TVM's order is
+    another where nothing follows, and a twin would read every structure of the other as another one's."""
+    depth = _depth(trace)
+    return (False, 0) if depth is None else (True, -depth)
 
 
 def _depth(trace: Trace) -> int | None:

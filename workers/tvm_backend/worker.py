@@ -33,7 +33,7 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
 from pathlib import Path
@@ -62,7 +62,7 @@ class Builder:
         self.lanes = vector_lanes(self.target)
         self.schedules: dict[int, Any] = {}
 
-    def load(self, workloads: str, evaluator: dict[str, Any], footprint: int) -> Answer:
+    def load(self, workloads: str, evaluator: dict[str, Any], footprint: Sequence[int]) -> Answer:
         from workers.tvm_backend.programs import load_workloads
 
         self.workloads = load_workloads(Path(workloads), self.target)
@@ -108,6 +108,7 @@ class Builder:
             "constants": workload.constants,
             "batch": workload.batch,
             "divisors": workload.divisors,
+            "below": workload.below,
         }
 
     def _scheduled(self, id: int, operator: int, sketch: int, choices: list[int]) -> Any:
@@ -124,7 +125,7 @@ class Worker(Builder):
         super().__init__(target)
         self.timer = Timer(self.target, int(os.environ["TVM_NUM_THREADS"]))
 
-    def load(self, workloads: str, evaluator: dict[str, Any], footprint: int) -> Answer:
+    def load(self, workloads: str, evaluator: dict[str, Any], footprint: Sequence[int]) -> Answer:
         self.timer.load(evaluator, footprint)
         return super().load(workloads, evaluator, footprint)
 
@@ -154,7 +155,7 @@ class Exporter(Builder):
 
     made = 0
 
-    def load(self, workloads: str, evaluator: dict[str, Any], footprint: int) -> Answer:
+    def load(self, workloads: str, evaluator: dict[str, Any], footprint: Sequence[int]) -> Answer:
         from workers.tvm_backend.linking import warm
 
         warm(self.target, Path(tempfile.gettempdir()))

@@ -10,14 +10,16 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.defaults import bad_request, server_error
 
-from apps.core.full_disk import is_full
+from apps.core.full_disk import is_full, refusal
 
 LONGEST = 260
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """While the error is handled, wherever it was raised. A full disk has its own page."""
+    """While the error is handled, wherever it was raised. A full disk has its own page, and a button of a page its own word."""
     if is_full(sys.exc_info()[1]):
+        if request.headers.get("HX-Request"):
+            return HttpResponse(refusal().sentence, content_type="text/plain", status=507)
         return HttpResponse(render_to_string("507.html"), status=507)
     return server_error(request)
 

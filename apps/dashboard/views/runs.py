@@ -97,8 +97,8 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
         "open": mine.filter(OPEN, state=Network.State.READY)[:SHOWN],
         "waiting": mine.filter(state=Network.State.INSPECTING).exists(),
         "targets": form.fields["target"].queryset,  # type: ignore[attr-defined]
-        "unready": (unready := Target.objects.exclude(state=Target.State.READY).first()),
-        "mine": unready is not None and services.may_remeasure(request.user),
+        "unready": (unready := list(Target.objects.exclude(state=Target.State.READY).order_by("pk")[:SHOWN])),
+        "mine": bool(unready) and services.may_remeasure(request.user),
     }
 
 

@@ -90,7 +90,7 @@ class Password(PasswordChangeView):
         """429 for who tries too often."""
         if self.by_user.allows(str(request.user.pk)):
             return super().post(request, *args, **kwargs)
-        return _too_often(request, MINUTE)
+        return _too_often(request, MINUTE, "password")
 
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         messages.success(self.request, "Your password is another one now; other browsers are signed out.")
@@ -108,8 +108,8 @@ class SignOut(LogoutView):
         return unposted(request)
 
 
-def _too_often(request: HttpRequest, wait: int) -> HttpResponse:
-    refusal = render(request, "dashboard/too_often.html", {"wait": wait}, status=429)
+def _too_often(request: HttpRequest, wait: int, where: str = "login") -> HttpResponse:
+    refusal = render(request, "dashboard/too_often.html", {"wait": wait, "where": where}, status=429)
     refusal["Retry-After"] = str(wait)
     return refusal
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import Count
+from django.db.models import Count, Exists, OuterRef, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -20,8 +20,8 @@ from apps.core.errors import Refused
 from apps.dashboard.listed import LONG
 from apps.dashboard.views.posted import by_button
 from apps.tuning import quota, services
-from apps.tuning.models import Artifact, TuningRun
-from apps.tuning.states import ACTIVE
+from apps.tuning.models import Artifact, Job, TuningRun
+from apps.tuning.states import ACTIVE, HELD, OVER
 
 PAGE = 100
 
@@ -34,13 +34,16 @@ def storage(request: HttpRequest) -> HttpResponse:
     counted: Any = networks.defer("inspection").annotate(tuned=Count("runs")).order_by("-size", "name", "pk")
     named = libraries.select_related("run__network", "run__target").defer("verdict", *(f"run__{name}" for name in LONG))
     page = Paginator(counted, PAGE).get_page(request.GET.get("networks"))
+    held = Job.objects.filter(run=OuterRef("pk"), task__in=(Job.Task.COMPILE, Job.Task.BASELINE), state__in=HELD)
     going = (
-        TuningRun.objects.filter(network__in=list(page), job__state__in=ACTIVE)
+        TuningRun.objects.filter(Q(job__state__in=ACTIVE) | Exists(held), network__in=list(page))
         .select_related("job")
         .only("network", "created", "job__state")
     )
     for network in page:
         network.going = [run for run in going if run.network_id == network.pk]
+        for run in network.going:
+            run.ended = run.job.state in OVER
     context = {
         "used": quota.used(request.user),
         "quota": settings.QUOTA,

@@ -170,6 +170,7 @@ _PUBLISHED = (
             *ANNEALING,
             *RANKING,
             *batches("DynaTune's script"),
+            *numbers("evaluator", "DynaTune's script: the fastest and the slowest batch count too", extremes=True),
             *numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=16),
             *numbers("search", "DynaTune's program: a plan, of which the rest waits for the next slot", ahead=32),
             *numbers("rhythm", "as many as there are cores in DynaTune's program", plan=8),

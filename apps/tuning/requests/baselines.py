@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from apps.core.errors import Refused
 from apps.tuning import dispatch, turns
@@ -59,14 +59,16 @@ def queue_again(jobs: QuerySet[Job]) -> None:
 
 
 def waiting_for(job: Job) -> QuerySet[Job]:
-    """Jobs that may have been told to wait for `job`: baselines that it has or cannot take, and a later library of its run."""
+    """Jobs that may have been told to wait for `job`: baselines that it has or cannot take, a later library of its run, and
+    those of its account that left a place to others (turns.crowding)."""
     same: dict[str, Any] = {
         Job.Task.BASELINE: {"network": job.network_id, "target": job.target_id},
         Job.Task.COMPILE: {"run": job.run_id},
     }
     if job.task not in same:
         return Job.objects.none()
-    return Job.objects.filter(task=job.task, state=State.QUEUED, **same[job.task])
+    own = Q(owner=job.owner_id, task__in=turns.PREPARING)
+    return Job.objects.filter(Q(task=job.task, **same[job.task]) | own, state=State.QUEUED)
 
 
 def taken_meanwhile(run: TuningRun) -> bool:

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Q
-
 from apps.core.errors import Refused
 from apps.tuning.accounts import lock_account
 from apps.tuning.models import Job
 from apps.tuning.states import ACTIVE, State
+from apps.tuning.turns import LATER
 
 MAX_ACTIVE_RUNS = 20
 """Of one owner, waiting or running."""
+MAX_OPEN_RUNS = 100
+"""The same with the paused ones: each may have something beside it that waits for it to go on."""
 MAX_ACTIVE_JOBS = 3 * MAX_ACTIVE_RUNS
 """The same of runs, what they are compared with, libraries, and networks that are read."""
-LATER = Q(task=Job.Task.BASELINE, run__job__state=State.PAUSED)
-"""What a paused run is compared with waits for it (turns.early), and counts with it when it is resumed."""
 
 
-def check_active(owner: Any) -> None:
-    """Inside a transaction: raises Refused where one more run, and its baselines, would be too many."""
+def check_active(owner: Any, resumed: Job | None = None) -> None:
+    """Inside a transaction: raises Refused where one more run, and its baselines, would be too many; `resumed` is that."""
     check_jobs(owner, 2)
-    active = Job.objects.filter(owner=owner, task=Job.Task.TUNE, state__in=ACTIVE).count()
+    runs = Job.objects.filter(owner=owner, task=Job.Task.TUNE)
+    if resumed is not None:
+        runs = runs.exclude(pk=resumed.pk)
+    active, paused = (runs.filter(state__in=states).count() for states in (ACTIVE, (State.PAUSED,)))
+    if active + paused >= MAX_OPEN_RUNS:
+        reason = f"an account has at most {MAX_OPEN_RUNS} runs that wait, run or are paused"
+        raise Refused(active + paused, reason, "stop some that are paused")
     if active >= MAX_ACTIVE_RUNS:
         reason = f"an account has at most {MAX_ACTIVE_RUNS} runs that wait or run"
         raise Refused(active, reason, "wait until one ends, or stop one")

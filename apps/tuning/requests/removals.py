@@ -30,9 +30,8 @@ def remove_network(network: Network, owner: Any) -> None:
             raise Refused(network.pk, "there is no such network", "choose one of yours")
         end_waiting(jobs.exclude(run__job__state__in=ACTIVE))
         if jobs.filter(state__in=ACTIVE).exists():
-            raise Refused(
-                network.name, "something waits or works on it", "stop its runs first, or wait until it is done"
-            )
+            next_step = "stop its runs, and what is compiled of them, on their pages, or wait until it is done"
+            raise Refused(network.name, "something waits or works on it", next_step)
         row.update(owner=None)
         TuningRun.objects.filter(network=network).update(owner=None)
         jobs.update(owner=None)

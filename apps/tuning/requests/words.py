@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from apps.core import clock
 from apps.core.errors import Refused
+from apps.core.full_disk import with_reserve
 from apps.tuning import dispatch
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.artifacts import compile_if_measured, compiling
@@ -21,20 +22,29 @@ from apps.tuning.transitions import announce, move
 Word = Literal["pause", "resume", "stop", "keep"]
 
 
+@with_reserve
 def request(run: TuningRun, owner: Any, word: Word) -> None:
-    """Pause, resume, stop, or stop and keep the best as an artifact. Asking twice is no mistake.
+    """Pause, resume, stop, or stop and keep the best as an artifact. Asking twice is no mistake. On a full disk, too: what
+    runs has to end before anything of it can be deleted.
 
     Raises Refused for what cannot be.
     """
     if word not in _WORDS:
         raise Refused(word, "no such request", "ask for pause, resume, stop or keep")
     with transaction.atomic():
+        # In the order in which who works beside a run locks its own job and then the run's.
+        list(Job.objects.select_for_update(no_key=True).filter(run=run).order_by("pk").values_list("pk"))
         row = locked(run, owner)
         if not _WORDS[word](row):
             raise Refused(word, f"it is {row.state}", "reload the page to see what it does now")
 
 
 def _pause(job: Job) -> bool:
+    """What it is compared with waits too: who pauses wants the machine. But not what was asked for again (turns.early)."""
+    beside = Job.objects.filter(run__job=job, task=Job.Task.BASELINE)
+    if not beside.filter(state__in=OVER).exists():
+        for held in beside.filter(state__in=HELD):
+            _want(held, "stop")
     if job.state == State.RUNNING:
         return _want(job, "pause")
     if job.state in WAITING:
@@ -46,7 +56,7 @@ def _resume(job: Job) -> bool:
     if job.state == State.RUNNING and job.wanted == Job.Wanted.PAUSE:
         return _want(job, "continue")
     if job.state in (State.PAUSED, State.FAILED):
-        check_active(job.owner)
+        check_active(job.owner, job)
         TuningRun.objects.filter(job=job).update(finished_reason="")
         moved = move(job.pk, State.QUEUED, wanted="continue", fruitless=0, ended=None, **AFRESH)
         dispatch.queue(job)

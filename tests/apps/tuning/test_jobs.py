@@ -922,6 +922,49 @@ def test_a_run_that_is_stopped_takes_what_waits_for_it_along(site: Any, word: An
     assert baseline_of(other).state == "queued"
 
 
+def test_what_a_paused_run_is_compared_with_waits_with_it(site: Any) -> None:
+    run = site.run()
+    Job.objects.filter(pk=run.job_id).update(started=clock.now())
+    held = services.claim(baseline_of(run).pk, "worker")
+    assert held is not None
+    services.request(run, site.ada, "pause")
+    assert services.heartbeat(held) == "stop"
+    for _ in range(2):
+        assert services.conclude(held, "stopped") == "queued"
+        assert baseline_of(run).fruitless == 0
+        assert services.claim(baseline_of(run).pk, "worker") is None, "its run is paused"
+        services.request(run, site.ada, "resume")
+        held = services.claim(baseline_of(run).pk, "worker")
+        assert held is not None
+        services.request(run, site.ada, "pause")
+
+
+def test_an_account_has_so_many_paused_runs(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apps.tuning.requests.limits.MAX_OPEN_RUNS", 2)
+    first, second = site.run(), site.run()
+    for run in (first, second):
+        services.request(run, site.ada, "pause")
+    with pytest.raises(
+        services.Refused, match="at most 2 runs that wait, run or are paused; stop some that are paused"
+    ):
+        site.run()
+    services.request(first, site.ada, "resume")
+    services.request(second, site.ada, "stop")
+    site.run()
+
+
+def test_a_library_that_does_not_come_is_told_in_the_log(site: Any) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    library = enqueue("compile", site.ada, run=run)
+    claimed = services.claim(library.pk, "worker")
+    assert claimed is not None
+    run.refresh_from_db()
+    services.conclude(claimed, "failed", "it broke", last={"reason": "it broke", "next_step": "try again"})
+    texts = [row.payload["text"] for row in run.events.filter(kind="log")]
+    assert texts[-1] == "there is no library: it broke. Next step: try again"
+
+
 def test_what_a_worker_has_of_a_stopped_run_goes_on(site: Any) -> None:
     run = site.run()
     held = services.claim(baseline_of(run).pk, "worker")

@@ -91,7 +91,7 @@ def test_what_more_time_should_bring_is_kept_for_who_comes_later(site: Any) -> N
     frames, _ = live.frames(run, 0)
     assert [frame["expected"] for frame in frames if frame["kind"] == "slot"] == [ahead, ahead]
     # An attempt that goes on reads it from the slots.
-    assert [decision.get("expected") for _, _, decision in held.order()["slots"]] == [ahead, None]
+    assert [decision.get("expected") for _, _, decision, _ in held.order()["slots"]] == [ahead, None]
 
 
 @pytest.mark.parametrize("told", ["much", {"gain": "much"}, {"gain": 0.1}, {"gain": 1e999, "unknown": 0, "seconds": 1}])
@@ -354,7 +354,7 @@ def test_an_order_goes_on_from_what_is_kept(site: Any) -> None:
     assert order["task"] == "tune"
     assert order["checkpoint"] == {"scheduler": {"a": [1]}}
     assert [m["seconds"] for m in order["measurements"]] == [0.5, 0.4]
-    assert order["slots"] == [(0, 0.25, {"decided_by_belief": True})], (
+    assert order["slots"] == [(0, 0.25, {"decided_by_belief": True}, 1)], (
         "of a decision what the next attempt goes on from"
     )
     assert json.loads(order["spec"])["budget"]["trials"] == 100

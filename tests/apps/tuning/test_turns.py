@@ -9,10 +9,12 @@ import pytest
 
 from apps.core import clock
 from apps.tuning import services
-from apps.tuning.models import Job, TuningRun
-from apps.tuning.reconcile import reconcile
+from apps.tuning.models import Job, Outbox, TuningRun
+from apps.tuning.reconcile import _late, reconcile
+from apps.tuning.requests.queue import enqueue
 from apps.tuning.turns import LATE, MEASURING, TURN, next_of
 from tests.apps.rows import Site
+from workers.messages.names import THREADS
 from workers.messages.spec import Budget
 
 SECOND = timedelta(seconds=1)
@@ -159,11 +161,19 @@ def test_libraries_and_baselines_of_one_account_keep_another_waiting_for_one_of_
     Job.objects.filter(task="tune").update(started=clock.now())
     asked = [Job.objects.get(run=run).pk for run in (*mine, bobs)]
     claims = [services.claim(key, "worker") for key in asked]
-    assert [held and held.job_id for held in claims] == [asked[0], asked[3], asked[2], asked[1]]
+    assert [held and held.job_id for held in claims] == [asked[0], asked[3], None, None]
+    assert claims[0] is not None
+    services.conclude(claims[0], "failed", "it broke")
+    last = services.claim(asked[2], "worker")
+    assert last is not None
+    assert last.job_id == asked[2]
 
 
-def test_whose_message_comes_while_what_is_next_has_to_wait_is_not_held_up_by_it(site: Site) -> None:
+def test_whose_message_comes_while_what_is_next_has_to_wait_is_not_held_up_by_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Baselines of equal work are taken once."""
+    monkeypatch.setitem(THREADS, "prepare", 3)
     first, twin = (Job.objects.get(run=site.bobs(SHORT)) for _ in range(2))
     held, mine = (Job.objects.get(run=site.run()) for _ in range(2))
     Job.objects.filter(pk=held.pk).update(task="compile")
@@ -203,3 +213,28 @@ def test_an_account_that_had_the_machine_by_a_clock_that_was_ahead_has_its_turn_
     reconcile(now)
     Job.objects.filter(pk=his.job_id).update(claimed=now + SECOND)
     assert next_of(waiting, MEASURING)[0] == hers.job_id
+
+
+def test_one_account_leaves_a_place_beside_the_machine_to_others_that_are_active(site: Site) -> None:
+    """Libraries of slow networks take hours, and there are two places."""
+    first, second = site.run(), site.run()
+    libraries = [enqueue("compile", site.ada, run=run, network=run.network) for run in (first, second)]
+    Job.objects.filter(run__in=(first, second), task="baseline").update(state="done")
+    held = services.claim(libraries[0].pk, "worker")
+    assert held is not None
+    other = site.bobs(Budget(seconds=60))
+    assert not _late(clock.now()).filter(pk=libraries[1].pk).exists(), "it is told when its account's other one is done"
+    taken = services.claim(libraries[1].pk, "worker")
+    assert taken is None or taken.job_id not in {library.pk for library in libraries}
+    services.request(other, site.bob, "pause")
+    assert services.claim(libraries[1].pk, "worker") is not None, "nobody else is active"
+
+
+def test_who_left_a_place_to_others_is_told_when_one_of_its_own_is_free(site: Site) -> None:
+    first, second = site.run(), site.run()
+    libraries = [enqueue("compile", site.ada, run=run, network=run.network) for run in (first, second)]
+    held = services.claim(libraries[0].pk, "worker")
+    assert held is not None
+    Outbox.objects.all().delete()
+    services.conclude(held, "failed", "it broke")
+    assert Outbox.objects.filter(job=libraries[1].pk).exists()

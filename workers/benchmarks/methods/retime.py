@@ -33,7 +33,7 @@ def retimed(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
     target = tvm.target.Target(spec.target)
     network = Network.of(import_cleaned(spec, target, spec.layout)[0], target)
-    bench, lock = Bench(spec, target, network.extracted, network.workloads), MeasureLock()
+    bench, lock = Bench(spec, target, network.imported.mod, network.workloads), MeasureLock()
     for place, asked in order["asked"].items():
         operator = place_of(network, place, asked["key"])
         seconds = _in_turns(bench, network.workloads[operator], operator, asked["programs"], lock)

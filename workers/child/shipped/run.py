@@ -76,7 +76,12 @@ def load(metadata):
     with contextlib.suppress(OSError):  # sorting (TopK) is in there; a package without it has none
         ctypes.CDLL(str(package / "lib" / "libtvm_runtime_extra.so"))
     place = Gpu(tvm_ffi, package, metadata) if gpu else Processor(tvm_ffi)
-    machine = tvm_ffi.load_module(str(HERE / "model.so"))["vm_load_executable"]()
+    try:
+        machine = tvm_ffi.load_module(str(HERE / "model.so"))["vm_load_executable"]()
+    except Exception as error:  # what the loader says
+        refuse(
+            f"{error}\nmodel.so wants a folder where programs may run, on a system no older than the one that made it"
+        )
     machine["vm_initialization"](*place.devices)
     if not gpu:
         spread_threads(tvm_ffi)

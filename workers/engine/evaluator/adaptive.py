@@ -23,7 +23,8 @@ class AdaptiveEvaluator:
     there are more than four, the lowest and the highest are dropped. "converged" is more than `batches` batches whose
     speeds have a standard deviation below `epsilon` of their mean; "complete" is `most` runs, or `seconds` of them (0:
     no limit), without. Like the program it reports the mean of the batches without the fastest and the slowest, so that
-    a burst of disturbance that lasts for one batch leaves no trace.
+    a burst of disturbance that lasts for one batch leaves no trace. With `extremes` all batches have to agree, as DynaTune's
+    script has it.
 
     The paper's preset is `PAPER`. The default is the product's: batches of 3 ms, so that a run of 1 ms is repeated 9
     times at least and one of 50 µs as long, a tighter epsilon since batches are short, and hopeless programs cut as the
@@ -39,6 +40,7 @@ class AdaptiveEvaluator:
     reject: float = 1.5
     z: float = 3.0
     shortest: float = SHORTEST_RUN
+    extremes: bool = False
 
     def __post_init__(self) -> None:
         if self.batch < 0 or (self.batch == 0 and not self.batch_seconds > 0) or self.batches < 1:
@@ -96,7 +98,7 @@ class AdaptiveEvaluator:
 
     def _agree(self, batches: Sequence[Sequence[float]]) -> bool:
         speeds = sorted(1 / max(statistics.fmean(batch), 1e-12) for batch in batches)
-        kept = speeds[1:-1] if len(speeds) > _FEW else speeds
+        kept = speeds[1:-1] if len(speeds) > _FEW and not self.extremes else speeds
         return statistics.pstdev(kept) < self.epsilon * statistics.fmean(kept)
 
     def _split(self, times: Sequence[float]) -> list[list[float]]:

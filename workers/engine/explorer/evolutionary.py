@@ -14,9 +14,9 @@ from workers.engine.explorer.pool import Pool
 from workers.engine.explorer.starts import elites, exhaust
 from workers.engine.explorer.trace import Trace
 from workers.engine.ports import Score, State
-from workers.engine.space import Choices, Knob, Sketch
+from workers.engine.space import STRUCTURE, Choices, Knob, Sketch
 
-APART = ("parallel", "vectorize", "structure")
+APART = ("parallel", "vectorize", STRUCTURE)
 """Knobs that are categories to every part, and instructions of another sort to TVM."""
 
 METASCHEDULE: dict[str, Any] = {

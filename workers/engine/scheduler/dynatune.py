@@ -73,7 +73,7 @@ class DynaTune:
         self._slot_seconds = slot_seconds
         self._look(progress)
         if self._latency is None and all(math.isfinite(one.best) for one in progress):
-            self._latency = sum(latency_share(one) for one in progress)
+            self._latency = sum(one.operator.weight * next(filter(math.isfinite, one.curve)) for one in progress)
         going = self._going(progress)
         if not going:
             return None

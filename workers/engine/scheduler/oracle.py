@@ -84,8 +84,10 @@ class Oracle:
     and needs no end of the run. With `ahead` no m is over that: with 1 each slot goes where it takes off most itself, which
     is what the choices of DynaTune's regret are held against (4.1). With `horizon`, the number of slots of the run, only the
     slots of the best split of them are given, in that order, so that the latency at the end is the lowest there can be; it
-    keeps the split it made at first. A slot is of `plan` configurations, where slots are plans; without it, of as many as its
-    length is expected to measure.
+    keeps the split it made at first. A slot is a plan of `plan` candidates, where slots are plans, and `places` says, by
+    operator index, where among an operator's candidates those lie that its curve counts: the others are duplicates, or too
+    large, and take a place in a plan all the same. Without a plan a slot is of as many configurations as its length is expected
+    to measure.
     Only a landscape has such curves. Rules told: "rescue", "oracle", "remainder" (nothing known is left to gain).
     Raises IllegalMethod without curves, or for an operator they lack.
     """
@@ -98,6 +100,7 @@ class Oracle:
         ahead: int | None = None,
         limit: int = 4,
         plan: int | None = None,
+        places: Mapping[Any, Sequence[int]] | None = None,
     ) -> None:
         if not curves:
             raise IllegalMethod(
@@ -110,6 +113,7 @@ class Oracle:
         self._curves = {int(index): np.asarray(curve, dtype=np.float64) for index, curve in curves.items()}
         self._patience, self._horizon, self._ahead, self._limit = patience, horizon, ahead, limit
         self._slot = plan
+        self._places = {int(index): np.asarray(found) for index, found in (places or {}).items()}
         self._planned: dict[int, int] | None = None
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
@@ -161,11 +165,24 @@ class Oracle:
                 f"{sorted(self._curves)}: record them all"
             )
         curve = self._curves[one.operator.index]
-        step = self._slot or max(1.0, configurations_ahead(one, slot_seconds))
-        count = max(0, math.ceil((len(curve) - len(one.curve)) / step))
-        places = len(one.curve) + np.round(step * np.arange(1, count + 1)).astype(np.int64) - 1
-        later = np.minimum(curve[np.minimum(places, len(curve) - 1)], one.best)
+        had = self._ends(one, slot_seconds, len(curve))
+        later = np.minimum(curve[np.minimum(had, len(curve)) - 1], one.best)
         return np.concatenate([[one.best], np.minimum.accumulate(later)])
+
+    def _ends(self, one: Progress, slot_seconds: float, most: int) -> NDArray[np.int64]:
+        """How many points of its curve it has after each further slot, until it has `most`, one at least."""
+        had = len(one.curve)
+        if self._slot is None:
+            step = max(1.0, configurations_ahead(one, slot_seconds))
+            slots = np.arange(1, 1 + max(0, math.ceil((most - had) / step)))
+            return had + np.round(step * slots).astype(np.int64)
+        places = self._places.get(one.operator.index, np.arange(most))
+        if not len(places):
+            return np.zeros(0, dtype=np.int64)
+        # One at least was the warm-up's; what a plan ended with may have been no point.
+        done = max(int(places[had - 1]) + 1 if had else 0, 1 + self._slot * one.slots)
+        slots = np.arange(1, 1 + max(0, math.ceil((int(places[-1]) + 1 - done) / self._slot)))
+        return np.maximum(1, np.searchsorted(places, done + self._slot * slots))
 
     def _steepest(self, one: Progress, ahead: Array) -> tuple[float, int]:
         """Largest weighted reduction a slot in seconds, and over how many slots; (0, 0) when nothing is to gain."""

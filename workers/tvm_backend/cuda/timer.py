@@ -12,7 +12,7 @@ from typing import Any
 import tvm
 
 from workers.engine.evaluator.estimate import LONGEST_TIMING
-from workers.tvm_backend.arguments import Arguments, AtRest
+from workers.tvm_backend.arguments import Arguments, AtRest, Footprint
 from workers.tvm_backend.stopwatch import QUICK, timed
 from workers.tvm_backend.timer import Timer
 
@@ -33,7 +33,7 @@ class CudaTimer(Timer):
         self._rests = -math.inf
 
     def begin(self, lately: Sequence[float]) -> dict[str, Any]:
-        self._arguments = Arguments(0, AtRest(), self._device)
+        self._arguments = Arguments(Footprint(), AtRest(), self._device)
         return {}
 
     def entry(self, module: tvm.runtime.Module, name: str) -> Entry:
@@ -45,7 +45,7 @@ class CudaTimer(Timer):
         """As `Timer.run`. Ends the process where the program broke the GPU's context: nothing runs in it any more."""
         kept = self._kept.pop(id) if last else self._kept[id]
         began = time.perf_counter()
-        given = self._arguments.of(kept.operator, kept.shapes, kept.constants, divisors=kept.divisors)
+        given = self._arguments.of(kept.operator, kept.shapes, kept.constants, 1, kept.divisors, kept.below)
         try:
             awake = AWAKE if began - self._rests > AWAKE else 0.0
             stopwatch = _Stopwatch(kept.entry, next(given.calls), awake, self._evaluator.shortest)

@@ -59,7 +59,7 @@ class DevicePool(Pool):
         self._begun: dict[str, Any] = {}
         super().__init__(target, usable_cores(), lock, thrift, plan, exports=True)
 
-    def _loaded(self, evaluator: dict[str, Any], footprint: int) -> None:
+    def _loaded(self, evaluator: dict[str, Any], footprint: Sequence[int]) -> None:
         self._begun = {"target": self._target, "threads": self._threads, "evaluator": evaluator, "footprint": footprint}
         self._line.close()
         self._line = self._call()

@@ -22,9 +22,10 @@ from apps.operations.arguments import above_zero, count
 from apps.operations.site_command import SiteCommand
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.requests.limits import LATER
 from apps.tuning.states import ACTIVE
+from apps.tuning.turns import LATER
 from workers.messages.spec import Budget
+from workers.messages.whole import write_whole
 
 PATIENCE = 1800.0
 """s that an idle site, or a run's end, is waited for."""
@@ -56,7 +57,7 @@ class Command(SiteCommand):
                 cell = f"{network.name} {options['seconds']:g} s seed {pair} {'viewed' if viewed else 'alone'}"
                 if cell not in cells:
                     cells[cell] = self._rate(owner, network, options, pair, viewed)
-                    path.write_text(json.dumps(cells, indent=1, sort_keys=True))
+                    write_whole(path, json.dumps(cells, indent=1, sort_keys=True))
                 self.stdout.write(f"{cell}: {cells[cell]:.2f} configurations/s")
         ratios = _ratios(cells)
         self.stdout.write(

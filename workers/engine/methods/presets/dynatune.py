@@ -43,7 +43,7 @@ DYNATUNE_PROGRAM = replace(
         **DYNATUNE_PAPER.parameters,
         # UCB1Selector takes C = 2 of networks of any latency; the script stops an operator early after 50.
         "scheduler": {"score": "speed", "prior": False, "pieces": False, "c_fast": 2.0, "patience": 50},
-        "evaluator": ADAPTIVE_PAPER,  # the script's: AdaTune's, whose extremes count here
+        "evaluator": {**ADAPTIVE_PAPER, "extremes": True},  # the script's: AdaTune's, whose extremes count here
         "search": {"first": _PLAN // 2, "ahead": _PLAN},  # the first plan is random, as AutoTVM's
         # The clock is asked before every few of a plan: as many as there are cores in the program, so many here.
         "rhythm": {"plan": 8, "warm_up": _PLAN, "slot_seconds": 20.0},
