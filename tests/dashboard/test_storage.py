@@ -132,7 +132,7 @@ def test_the_storage_page_lists_what_can_be_deleted(site: Site, ada: Client, bob
     page = ada.get("/storage/").content.decode()
     assert reverse("delete-network", args=[site.network.pk]) not in page
     stop = f'<a href="{reverse("run", args=[run.pk])}">its run of {humans.moment(run.created)}</a>'
-    assert f"It cannot be deleted while it is tuned. First are to end: {stop}." in page
+    assert f"It cannot be deleted while something works on it. First are to end: {stop}." in page
     services.request(run, site.ada, "stop")
     page = ada.get("/storage/").content.decode()
     for name, key in (("delete-network", site.network.pk), ("delete-library", made.pk)):

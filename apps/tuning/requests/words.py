@@ -32,8 +32,8 @@ def request(run: TuningRun, owner: Any, word: Word) -> None:
     if word not in _WORDS:
         raise Refused(word, "no such request", "ask for pause, resume, stop or keep")
     with transaction.atomic():
-        # In the order in which who works beside a run locks its own job and then the run's.
-        list(Job.objects.select_for_update(no_key=True).filter(run=run).order_by("pk").values_list("pk"))
+        if word == "pause":  # in the order in which who takes its baselines locks their job, and then the run's
+            list(Job.objects.select_for_update(no_key=True).filter(run=run).order_by("pk").values_list("pk"))
         row = locked(run, owner)
         if not _WORDS[word](row):
             raise Refused(word, f"it is {row.state}", "reload the page to see what it does now")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -1092,6 +1093,29 @@ def test_what_a_run_of_another_machine_is_compared_with_is_not_measured_here(sit
     Target.objects.filter(pk=site.target.pk).update(name="another")
     with pytest.raises(Refused, match="the machine is another by now"):
         services.request_baselines(run, site.ada)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_a_pause_waits_for_who_is_taking_the_run_s_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who takes them has their row and wants the run's numbers: the other way round each would wait for the other."""
+    site = Site()
+    run = site.run()
+    claimed, key = threading.Event(), baseline_of(run).pk
+
+    def taken(run: TuningRun, take: Any = leases.taken_meanwhile) -> Any:
+        claimed.set()
+        time.sleep(0.5)
+        return take(run)
+
+    def pause() -> None:
+        assert claimed.wait(15)
+        services.request(run, site.ada, "pause")
+
+    monkeypatch.setattr(leases, "taken_meanwhile", taken)
+    acts = (pause, lambda: services.claim(key, "worker"))
+    assert sorted(found is None for found in in_threads(2, lambda number: acts[number]())) == [False, True]
+    assert (job_of(run).state, baseline_of(run).wanted) == ("paused", "stop")
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
