@@ -51,7 +51,7 @@ def test_an_arm_is_compared_with_the_stock_run_of_its_own_seed(compared: list[Ce
     assert words[-2].strip() == "35"
     assert words[-1].strip() == "16.50"
     assert "auto (10 minutes), same layout: reaches stock's final latency in 2 of 2 pairs of network and seed" in said
-    assert "14.14 times as fast as stock (geometric mean)" in said
+    assert "14.14 times as fast as stock (geometric mean of the 1 network)" in said
 
 
 def test_seeds_of_an_earlier_version_are_not_counted_with_those_of_the_latest(compared: list[Cell]) -> None:
@@ -183,6 +183,21 @@ def test_a_second_run_is_told_in_shares_of_the_time_of_the_first(compared: list[
     )
     assert "again (10 minutes), same layout" not in said
     assert "run stock again" not in said
+
+
+def test_a_network_of_several_seeds_counts_once(compared: list[Cell]) -> None:
+    """14.14 of one of two seeds, 4 of another of one."""
+    theirs, ours = cell("stock", [[400.0, 4e-3]], 450.0), cell("auto", [[100.0, 3e-3]], 600.0)
+    other = [{**one, "key": {**one["key"], "network": "cd"}, "name": "other"} for one in (theirs, ours)]
+    said = table([*compared, *other])
+    assert "in 3 of 3 pairs of network and seed, 7.52 times as fast as stock (geometric mean of the 2 networks)" in said
+
+
+def test_a_peer_of_an_earlier_version_is_compared_with_nobody(compared: list[Cell]) -> None:
+    newer = {**compared[0], "key": {**compared[0]["key"], "version": "1"}, "ended": "2026-01-02"}
+    words = [word.strip() for word in row(table([newer, *compared[1:]]), "auto") if word.strip()]
+    # 500 / 20 and, of the other seed by the same peer, 500 / 50.
+    assert words[-2:] == ["35", "17.50"]
 
 
 def test_means_are_of_one_machine(compared: list[Cell]) -> None:

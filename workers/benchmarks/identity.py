@@ -47,9 +47,10 @@ FINALS = (
     "workers/child/shipped",
     "workers/child/verification.py",
     "workers/messages/orders.py",
+    "workers/messages/spec.py",
     "workers/engine/evaluator",
     *(f"workers/tvm_backend/{part}.py" for part in ("arguments", "footprint", "handover", "moment", "stopwatch")),
-    *(f"workers/benchmarks/{part}.py" for part in ("bench", "inside", "judge", "turns")),
+    *(f"workers/benchmarks/{part}.py" for part in ("bench", "inside", "judge", "process", "turns")),
 )
 """What times a library beside ONNX Runtime and its operators."""
 STOCK = (
@@ -57,7 +58,7 @@ STOCK = (
     *(f"workers/tvm_backend/{part}.py" for part in ("linking", "programs", "runtime")),
     *FINALS,
 )
-RECORDS = ("workers/headless/records.py", "workers/messages/known.py")
+RECORDS = ("workers/headless/records.py", "workers/messages/known.py", "workers/benchmarks/again.py")
 TUNING = (*IMPORT, "workers/child", ENGINE, "workers/pipeline", "workers/tvm_backend")
 FOLDING = tuple(
     f"workers/{part}.py"

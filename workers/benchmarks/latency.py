@@ -136,7 +136,7 @@ def _key(network: Network, arguments: argparse.Namespace, machine: Machine) -> K
         budget=str(ours.Amount(arguments.minutes, arguments.trials)),
         cpu=machine.cpu,
         cores=machine.cores,
-        version=product_version(TUNED),
+        version=product_version((*TUNED, "workers/benchmarks/torch_peer.py")),
     )
 
 

@@ -61,8 +61,7 @@ class Block:
                 [(seconds, 1e3 * latency) for seconds, latency in curve_of(cell).points],
                 cell["tuning"]["seconds"],
             )
-            for cell in self.cells
-            if cell["state"] == DONE
+            for cell in self._done()
         ]
 
     def of(self, arm: str, budget: str) -> list[Cell]:
@@ -74,7 +73,7 @@ class Block:
     @property
     def peers(self) -> list[str]:
         """Arms of TVM's that ours are compared with: those that finished."""
-        done = {cell["key"]["arm"] for cell in self.cells if cell["state"] == DONE}
+        done = {cell["key"]["arm"] for cell in self._done()}
         return [arm for arm in THEIRS if arm in done]
 
     def peer(self, cell: Cell, arm: str) -> Cell | None:
@@ -112,7 +111,11 @@ class Block:
         return found
 
     def _finished(self, arm: str) -> list[Cell]:
-        return [cell for cell in self.cells if (cell["key"]["arm"], cell["state"]) == (arm, DONE)]
+        return [cell for cell in self._done() if cell["key"]["arm"] == arm]
+
+    def _done(self) -> list[Cell]:
+        """Those of the versions that the table shows."""
+        return [cell for arm in self.arms for cell in self.of(*arm) if cell["state"] == DONE]
 
 
 def curve_of(cell: Cell) -> Curve:

@@ -19,16 +19,16 @@ SEARCHING = ("search", "decision", "bookkeeping")
 
 
 def table(cells: Sequence[Cell]) -> str:
-    """Every block, what does not count, and the geometric means over networks and seeds of a machine."""
+    """Every block, what does not count, and the geometric means over the networks of a machine."""
     parts, compared = [], blocks(cells)
-    faster: dict[tuple[str, str, str, str], list[SpeedUp]] = {}
+    faster: dict[tuple[str, str, str, str], list[list[SpeedUp]]] = {}
     for block in compared:
         rows = [_row(block, arm, budget) for arm, budget in block.arms]
         parts.append(f"{block.title}\n{aligned([_head(block), *rows])}")
         for arm, budget in block.arms:
             for peer in block.peers if arm not in THEIRS else ():
-                ups = block.speed_ups(block.of(arm, budget), peer)
-                faster.setdefault((block.layout, f"{arm} ({budget})", peer, block.machine), []).extend(ups)
+                if ups := block.speed_ups(block.of(arm, budget), peer):
+                    faster.setdefault((block.layout, f"{arm} ({budget})", peer, block.machine), []).append(ups)
     parts += [
         f"{cell['name']} {cell['key']['arm']} seed {cell['key']['seed']}: {cell['state']}: {cell['reason']}\n"
         for cell in cells
@@ -46,7 +46,6 @@ def table(cells: Sequence[Cell]) -> str:
     means = [
         f"{arm}, {layout} layout{f', {machine}' if several else ''}: {_mean(ups, peer)}\n"
         for (layout, arm, peer, machine), ups in sorted(faster.items())
-        if ups
     ]
     means += _over_runtime(compared, several)
     return "\n".join([*parts, "".join(means), NOTES])
@@ -75,7 +74,8 @@ NOTES = (
     "final programs once more, just before the library is timed (a core a thread, weights that the caches have forgotten).\n"
     "to stock's: seconds until the sum was that of stock's end, the lesser of both, with the same seed or stock's first;\n"
     "stock's time /: the time stock itself needed over it. warm: stock with builders that are kept, and what it reached\n"
-    "itself. end to end, ONNX RT: in the quickest quarter of turns (of TVM's arms before 2026-11-23 the median of 200 runs).\n"
+    "itself. TVM's arms take an operator's trials in batches of 64, or fewer: whose trials are one batch is searched once.\n"
+    "end to end, ONNX RT: in the quickest quarter of turns (of TVM's arms before 2026-11-23 the median of 200 runs).\n"
     "/ sum: end to end over the sum by our clock. / untuned: over TVM without schedules, of runs of ten minutes or more.\n"
     "verified: whether all libraries compute what ONNX Runtime does, of runs that tell it.\n"
     "Ratio: end to end against ONNX Runtime, the median of turns (their quartiles).\n"
@@ -218,17 +218,24 @@ def _median_up(ups: list[SpeedUp]) -> str:
     return number(median(ratios), 2) if median_low(ratios) else "never"
 
 
-def _mean(ups: Sequence[SpeedUp], peer: str) -> str:
-    """Those that arrive alone would flatter: with the others, whose tuning ended before, the mean is an upper bound."""
-    there = [up.ratio for up in ups if up.arrived]
-    pairs = f"{len(there)} of {len(ups)} pairs of network and seed"
-    if not there:
+def _mean(ups: Sequence[Sequence[SpeedUp]], peer: str) -> str:
+    """Of each network's runs. A network of several seeds counts once. Those that arrive alone would flatter: with the others,
+    whose tuning ended before, the mean is an upper bound."""
+    there = [[up.ratio for up in runs if up.arrived] for runs in ups]
+    arrived, runs_in_all = (sum(map(len, found)) for found in (there, ups))
+    pairs = f"{arrived} of {runs_in_all} pairs of network and seed"
+    if not arrived:
         return f"reaches {peer}'s final latency in {pairs}"
-    said = f"reaches {peer}'s final latency in {pairs}, {geometric_mean(there):.2f} times as fast as {peer}"
-    if len(there) == len(ups):
-        return f"{said} (geometric mean)"
-    every = geometric_mean([up.ratio for up in ups])
+    said = f"reaches {peer}'s final latency in {pairs}, {_by_network(there):.2f} times as fast as {peer}"
+    if arrived == runs_in_all:
+        return f"{said} (geometric mean of the {len(ups)} network{'s'[: len(ups) > 1]})"
+    every = _by_network([[up.ratio for up in runs] for runs in ups])
     return (
         f"{said} (geometric mean of these); at most {every:.2f} times with the others counted as arriving when their "
         "tuning ended"
     )
+
+
+def _by_network(ratios: Sequence[Sequence[float]]) -> float:
+    """Geometric mean over networks, each by that of its runs."""
+    return geometric_mean([geometric_mean(runs) for runs in ratios if runs])

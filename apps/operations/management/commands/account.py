@@ -14,8 +14,8 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import transaction
 
 from apps.operations.site_command import SiteCommand
-from apps.tuning.turns import LATER
 from apps.tuning.states import ACTIVE
+from apps.tuning.turns import LATER
 
 RUNS_SITE = "({} runs this site: it has the machine measured again and adds devices)"
 SHOWN = 10
