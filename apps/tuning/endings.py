@@ -53,8 +53,10 @@ def after(job: Job, kind: str, detail: str = "", last: Event | None = None) -> A
         return After(State.FAILED, job.fruitless, error=error[:LONGEST], next_step=next_step[:LONGEST])
     if job.task == Job.Task.COMPILE and kind == "stopped" and job.wanted == Job.Wanted.STOP:
         return After(State.DONE, job.fruitless)
-    if job.task == Job.Task.BASELINE and kind == "stopped" and job.wanted == Job.Wanted.STOP:
-        return After(State.QUEUED, max(0, job.fruitless - 1))  # its run is paused, which was no attempt's fault
+    if job.task == Job.Task.BASELINE and job.wanted == Job.Wanted.STOP and kind != "finished":
+        # Its run was paused, which was no attempt's fault, and may have been stopped since then.
+        over = job.run is not None and job.run.job.state == State.DONE
+        return After(State.DONE if over else State.QUEUED, max(0, job.fruitless - 1))
     if job.task != Job.Task.TUNE and kind in ("finished", "paused", "stopped"):
         # The code of an uploaded file may say any farewell: nobody can pause what is no run, and tried again it would say
         # it again.

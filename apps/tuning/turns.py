@@ -53,13 +53,14 @@ def next_asked(asked: Any, ready: Q, tasks: Collection[str]) -> Any:
 
 
 def early(now: datetime) -> QuerySet[Job]:
-    """Baselines that are not to be taken yet, as they would hold up whoever has the machine: of a paused run, of one that
-    waits for its first turn behind another that waits, and of one that waits where an attempt at them ended already, as a slow
-    network's does beside another's run. What was asked for again is taken whatever its run does."""
+    """Baselines that are not to be taken yet, as they would hold up whoever has the machine: of a run that is paused, or is to
+    be, of one that waits for its first turn behind another that waits, and of one that waits where an attempt at them ended
+    already, as a slow network's does beside another's run. What was asked for again is taken whatever its run does."""
     key, _ = next_of(Job.objects.filter(waiting(now), task=Job.Task.TUNE), MEASURING)
     behind = Q(run__job__state__in=WAITING, run__job__started=None) & (~Q(run__job=key) | Q(attempt__gt=0))
     again = Job.objects.filter(run=OuterRef("run"), task=Job.Task.BASELINE, state__in=OVER)
-    return Job.objects.filter(Q(run__job__state=State.PAUSED) | behind, ~Exists(again), task=Job.Task.BASELINE)
+    paused = Q(run__job__state=State.PAUSED) | Q(run__job__wanted=Job.Wanted.PAUSE)
+    return Job.objects.filter(paused | behind, ~Exists(again), task=Job.Task.BASELINE)
 
 
 def over(job: Job, since: datetime, now: datetime) -> bool:
@@ -83,7 +84,7 @@ def crowding(but: Any = None) -> list[Any]:
     may take hours."""
     held = Job.objects.filter(task__in=PREPARING, state__in=HELD).exclude(pk=but).order_by().values_list("owner")
     full = [owner for owner, count in held.annotate(count=Count("pk")) if count >= THREADS[QUEUE_PREPARE] - 1]
-    active = Job.objects.filter(state__in=ACTIVE).exclude(LATER)
+    active = Job.objects.filter(state__in=ACTIVE).exclude(LATER).exclude(owner=None)
     return [owner for owner in full if active.exclude(owner=owner).exists()]
 
 

@@ -13,7 +13,7 @@ from apps.tuning.models import Job
 from apps.tuning.reading import converting
 from apps.tuning.reconcile import PATIENCE
 from apps.tuning.states import ACTIVE, HELD, State
-from apps.tuning.turns import END, MEASURING, TURN, eta, had
+from apps.tuning.turns import END, MEASURING, PREPARING, TURN, crowding, eta, had
 from workers.messages.names import QUEUE_OF, TASKS_OF, THREADS
 
 _READ = ("task", "state", "lease_until", "created", "queued", "owner")
@@ -68,6 +68,7 @@ def wait_of(job: Job | None, now: datetime | None = None) -> Wait | None:
     queue = QUEUE_OF[job.task]
     held = Job.objects.filter(task__in=TASKS_OF[queue], state__in=HELD).count()
     second = job.task == Job.Task.CONVERT and converting().filter(owner=job.owner_id).exists()
+    second |= job.task in PREPARING and job.owner_id in crowding()
     before = held if second or held >= THREADS[queue] else 0  # else a thread of its worker takes it up at once
     return Wait(before, None, bool(held) or not _late(job, now))
 

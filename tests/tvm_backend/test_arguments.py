@@ -69,7 +69,7 @@ def test_large_outputs_are_written_where_the_caches_have_forgotten_and_small_one
 
     def places(size: int, footprint: int) -> tuple[int, int]:
         shapes = [((size // 4,), "float32"), ((size // 4,), "float32")]
-        given = Arguments(Footprint(room=footprint), handover()).of(0, shapes, ())
+        given = Arguments(Footprint(room=footprint // 2), handover()).of(0, shapes, ())
         return len({out.data_ptr() for _, out in islice(given.calls, 6)}), len(given.handed)
 
     assert places(LARGE, 3 * LARGE) == (3, 1), "what was read a moment ago is handed over in any case"

@@ -33,6 +33,7 @@ class Attempts:
     def __init__(self, name: str) -> None:
         self.name = name
         self.leaving = threading.Event()
+        self._claiming = threading.Lock()
 
     def at(self, job_id: str) -> None:
         """Attempts the Job, unless somebody else has it or it is not to be run any more.
@@ -42,7 +43,8 @@ class Attempts:
         """
         if self.leaving.is_set():
             return  # the reconciler sends another message
-        claim = services.claim(job_id, self.name)
+        with self._claiming:  # two threads at once would both see an account that has nothing here
+            claim = services.claim(job_id, self.name)
         if claim is None:
             log.info("job %s: nothing to claim", job_id)
         while claim is not None:

@@ -37,7 +37,8 @@ def table(cells: Sequence[Cell]) -> str:
     parts += [
         f"{block.name} {cell['key']['arm']} seed {cell['key']['seed']}: {peer} tuned other operators; run {peer} again\n"
         for block in compared
-        for cell in block.cells
+        for arm in block.arms
+        for cell in block.of(*arm)
         for peer in block.peers
         if block.stray(cell, peer)
     ]

@@ -27,7 +27,8 @@ GENERATED = (
 """How the flags of what LLVM makes code of by itself begin on x86. The others are for systems, ciphers and caches: another
 kernel may hide them over the same processor."""
 GENERATED_ARM = (
-    "asimd", "atomics", "bf16", "crc32", "fcma", "flagm", "fp", "frint", "i8mm", "jscvt", "lrcpc", "sme", "sve",
+    "asimd", "atomics", "bf16", "crc32", "cssc", "fcma", "flagm", "fp", "frint", "i8mm", "jscvt", "lrcpc", "mops", "sha3",
+    "sme", "sve",
 )  # fmt: skip
 """The same on ARM, where a newer kernel hides `ssbs` over a processor that has it only by half."""
 

@@ -53,14 +53,17 @@ def _pause(job: Job) -> bool:
 
 
 def _resume(job: Job) -> bool:
+    beside = Job.objects.filter(run__job=job)
     if job.state == State.RUNNING and job.wanted == Job.Wanted.PAUSE:
-        return _want(job, "continue")
+        _want(job, "continue")
+        queue_again(beside)
+        return True
     if job.state in (State.PAUSED, State.FAILED):
         check_active(job.owner, job)
         TuningRun.objects.filter(job=job).update(finished_reason="")
         moved = move(job.pk, State.QUEUED, wanted="continue", fruitless=0, ended=None, **AFRESH)
         dispatch.queue(job)
-        queue_again(Job.objects.filter(run__job=job))
+        queue_again(beside)
         return moved
     return job.state in ACTIVE and job.state != State.STOPPING
 

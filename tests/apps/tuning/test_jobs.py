@@ -940,6 +940,32 @@ def test_what_a_paused_run_is_compared_with_waits_with_it(site: Any) -> None:
         services.request(run, site.ada, "pause")
 
 
+@pytest.mark.parametrize(
+    ("kind", "word", "state"), [("expired", "", "queued"), ("crashed", "", "queued"), ("stopped", "stop", "done")]
+)
+def test_however_what_a_paused_run_is_compared_with_ends_it_waits_and_of_a_stopped_one_it_is_over(
+    site: Any, kind: str, word: str, state: str
+) -> None:
+    run = site.run()
+    held = services.claim(baseline_of(run).pk, "worker")
+    assert held is not None
+    services.request(run, site.ada, "pause")
+    if word:
+        services.request(run, site.ada, word)
+    assert services.conclude(held, kind) == state
+
+
+def test_a_run_that_is_to_be_paused_is_compared_later(site: Any) -> None:
+    """Its process ends within seconds, in which its baselines would be taken, and nobody would stop them."""
+    run, _, _ = site.claimed()
+    services.request(run, site.ada, "pause")
+    assert job_of(run).state == "running"
+    assert services.claim(baseline_of(run).pk, "worker") is None
+    services.request(run, site.ada, "resume")
+    assert Outbox.objects.filter(job=baseline_of(run)).exists()
+    assert services.claim(baseline_of(run).pk, "worker") is not None
+
+
 def test_an_account_has_so_many_paused_runs(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apps.tuning.requests.limits.MAX_OPEN_RUNS", 2)
     first, second = site.run(), site.run()

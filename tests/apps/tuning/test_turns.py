@@ -13,6 +13,7 @@ from apps.tuning.models import Job, Outbox, TuningRun
 from apps.tuning.reconcile import _late, reconcile
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.turns import LATE, MEASURING, TURN, next_of
+from apps.tuning.waiting import wait_of
 from tests.apps.rows import Site
 from workers.messages.names import THREADS
 from workers.messages.spec import Budget
@@ -226,6 +227,9 @@ def test_one_account_leaves_a_place_beside_the_machine_to_others_that_are_active
     assert not _late(clock.now()).filter(pk=libraries[1].pk).exists(), "it is told when its account's other one is done"
     taken = services.claim(libraries[1].pk, "worker")
     assert taken is None or taken.job_id not in {library.pk for library in libraries}
+    wait = wait_of(Job.objects.get(pk=libraries[1].pk))
+    assert wait is not None
+    assert wait.before >= 1, "its page does not say that it is compiled"
     services.request(other, site.bob, "pause")
     assert services.claim(libraries[1].pk, "worker") is not None, "nobody else is active"
 
