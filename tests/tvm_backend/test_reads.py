@@ -56,7 +56,7 @@ def test_a_table_is_not_written_before_every_call(tmp_path: Path) -> None:
     from workers.tvm_backend.arguments import Arguments, Footprint
 
     (gather,) = [one for one in compiled(embedding(), tmp_path).workloads if not one.weights]
-    given = Arguments(Footprint(1 << 22, 1 << 22), handover()).of(0, gather.tensors, *gather.reading)
+    given = Arguments(Footprint(1 << 22, 1 << 22), handover()).of(0, gather.tensors, **gather.reading)
     assert sum(part.numpy().nbytes for part in given.handed) < 4 * WORDS * WIDTH
 
 
@@ -82,7 +82,7 @@ def test_whole_numbers_are_indices_that_exist_and_are_not_all_one_row() -> None:
 
     gather = rows(looked_up=True)
     assert gather.below == min(WORDS, WIDTH)
-    (given,) = islice(Arguments(Footprint(), handover()).of(0, gather.tensors, *gather.reading).calls, 1)
+    (given,) = islice(Arguments(Footprint(), handover()).of(0, gather.tensors, **gather.reading).calls, 1)
     ids = given[1].numpy()
     assert 0 <= ids.min() < ids.max() < gather.below
 
@@ -98,7 +98,7 @@ def test_nothing_is_divided_by_0(tmp_path: Path) -> None:
     (mod,) = compiled(remainder(), tmp_path).workloads
     (place,) = mod.divisors
     assert mod.tensors[place] == ((1,), "int64")
-    (called,) = islice(Arguments(Footprint(), handover()).of(0, mod.tensors, *mod.reading).calls, 1)
+    (called,) = islice(Arguments(Footprint(), handover()).of(0, mod.tensors, **mod.reading).calls, 1)
     assert called[place].numpy() == [1]
     assert Plain(mod).computes(0, tuple(0 for _ in mod.sketches[0].knobs))
 

@@ -56,7 +56,7 @@ class Bench:
         from workers.tvm_backend.stopwatch import Stopwatch, timed
 
         workload = self._workloads[one.operator]
-        given = self._arguments.of(one.operator, one.shapes, *workload.reading)
+        given = self._arguments.of(one.operator, one.shapes, **workload.reading)
         stopwatch = Stopwatch(one.program, given, self._handover, self._evaluator.shortest)
         (runs, _), _ = self._moment.of(partial(timed, stopwatch, self._evaluator, None), QUIET)
         return self._evaluator.estimate(runs)[0]

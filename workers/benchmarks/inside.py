@@ -65,7 +65,7 @@ def compared(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
     def alone(index: int) -> float:
         program, shapes = programs[index]
-        given = arguments.of(index, shapes, *network.workloads[index].reading)
+        given = arguments.of(index, shapes, **network.workloads[index].reading)
         return tasks[index].weight * median(Stopwatch(program, given, handover).runs(1 + RUNS)[1:])
 
     library = [rehearsal.machine(tvm.runtime.load_module(str(folder / "model.so")))]

@@ -27,8 +27,6 @@ TOLD = 10.0
 NETWORK = "network.onnx"
 TURNS, RUNS, TURN = 6, 30, 1.0
 """The script is started so many times, and runs the network so often, or for so many seconds, each time."""
-
-
 Tell = Callable[[str], None]
 
 

@@ -15,6 +15,7 @@ from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Knob, Operator, Sketch, tilings
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import Landscape
+from workers.messages.causes import DEVICE
 
 PEAK_FLOPS = 1e11
 FAULTS = {"invalid": 0.02, "build": 0.02, "crash": 0.01, "timeout": 0.01, "memory": 0.01, "run": 0.01}
@@ -129,7 +130,7 @@ class SyntheticLandscape(Landscape):
         edges = np.cumsum(list(self._faults.values()))
         place = int(np.searchsorted(edges, self._draw("fault", *key), side="right"))
         cause = ([*self._faults, ""])[place]
-        if cause == "device" and (operator, made) in self._failed_once:
+        if cause == DEVICE and (operator, made) in self._failed_once:
             return ""
         self._failed_once.add((operator, made))
         return cause

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-DUPLICATE, LARGE, DEVICE = "duplicate", "large", "device"
+DUPLICATE, LARGE = "duplicate", "large"
 UNBUILT = (DUPLICATE, LARGE)
-"""Nothing was built, so they are no trials: the same program as an earlier one, or more code than compiling it is worth. What
-failed with its DEVICE says nothing of the program."""
+"""Nothing was built, so they are no trials: the same program as an earlier one, or more code than compiling it is worth."""
+DEVICE = "device"
+"""What failed with that says nothing of the program."""

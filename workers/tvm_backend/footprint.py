@@ -35,7 +35,7 @@ def footprint(mod: tvm.IRModule) -> Footprint:
 
 def _hold(held: dict[Any, int], call: relax.Call, program: tvm.tirx.PrimFunc, values: Any) -> None:
     """The constants that a program reads."""
-    tables, made = looked_up(program), sum(map(type_bytes, results(call)))
+    tables, made = looked_up(program), _made(call)
     for place in constants(program):
         size = type_bytes(call.args[1][place].ty)
         constant = values.get(call.args[1][place], call.args[1][place])
@@ -57,7 +57,12 @@ def _most_at_once(values: Any, mod: tvm.IRModule) -> int:
         ending[number].append(variable)
     live = most = 0
     for number, variable in enumerate(values):
-        live += sum(map(type_bytes, results(values[variable]))) if variable in last else 0
+        live += _made(values[variable]) if variable in last else 0
         most = max(most, live)
-        live -= sum(sum(map(type_bytes, results(values[one]))) for one in ending[number])
+        live -= sum(_made(values[one]) for one in ending[number])
     return most
+
+
+def _made(call: relax.Call) -> int:
+    """Bytes of all its results."""
+    return sum(map(type_bytes, results(call)))

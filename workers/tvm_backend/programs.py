@@ -114,9 +114,9 @@ class Workload:
         return max(1, min((size for shape in tables for size in shape), default=1))
 
     @property
-    def reading(self) -> tuple[Any, ...]:
-        """What `Arguments.of` has to know beside shapes and types."""
-        return self.constants, self.batch, self.divisors, self.below
+    def reading(self) -> dict[str, Any]:
+        """What `Arguments.of` has to know beside shapes and types, by its names."""
+        return {name: getattr(self, name) for name in ("constants", "batch", "divisors", "below")}
 
     @cached_property
     def flops(self) -> float:

@@ -105,10 +105,7 @@ class Builder:
         return {
             "operator": operator,
             "shapes": argument_tensors(schedule.mod),
-            "constants": workload.constants,
-            "batch": workload.batch,
-            "divisors": workload.divisors,
-            "below": workload.below,
+            **workload.reading,
         }
 
     def _scheduled(self, id: int, operator: int, sketch: int, choices: list[int]) -> Any:

@@ -22,6 +22,7 @@ from apps.dashboard.views.posted import by_button
 from apps.tuning import quota, services
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import ACTIVE, HELD, OVER
+from apps.tuning.turns import PREPARING
 
 PAGE = 100
 
@@ -34,7 +35,7 @@ def storage(request: HttpRequest) -> HttpResponse:
     counted: Any = networks.defer("inspection").annotate(tuned=Count("runs")).order_by("-size", "name", "pk")
     named = libraries.select_related("run__network", "run__target").defer("verdict", *(f"run__{name}" for name in LONG))
     page = Paginator(counted, PAGE).get_page(request.GET.get("networks"))
-    held = Job.objects.filter(run=OuterRef("pk"), task__in=(Job.Task.COMPILE, Job.Task.BASELINE), state__in=HELD)
+    held = Job.objects.filter(run=OuterRef("pk"), task__in=PREPARING, state__in=HELD)
     going = (
         TuningRun.objects.filter(Q(job__state__in=ACTIVE) | Exists(held), network__in=list(page))
         .select_related("job")
