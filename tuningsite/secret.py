@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def secret_key(path: Path) -> str:
@@ -20,6 +33,10 @@ def secret_key(path: Path) -> str:
             os.link(partial, path)  # unlike a rename this does not replace another process's key
         except FileExistsError:
             pass
+        except OSError:  # a file system without links
+            with _alone_in(path.parent):
+                if not path.exists():
+                    partial.replace(path)
         finally:
-            partial.unlink()
+            partial.unlink(missing_ok=True)
     return path.read_text().strip()

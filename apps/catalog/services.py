@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,6 +16,7 @@ from apps.core.content import Stored, TooLarge, keep
 from apps.core.errors import Refused, TooBig
 from apps.core.full_disk import is_full, refusal, unwritten
 
+log = logging.getLogger(__name__)
 ONNX, TORCH_EXPORT = ".onnx", ".pt2"
 
 
@@ -36,7 +38,8 @@ def create_network(owner: Any, name: str, chunks: Iterable[bytes]) -> Network:
     except DatabaseError as error:
         if is_full(error):
             raise refusal() from error
-        raise Refused(file, f"it cannot be kept ({error})", "try again") from error
+        log.exception("%s is not kept", file)
+        raise Refused(file, "it cannot be kept, the database did not take it", "try again") from error
     return network
 
 

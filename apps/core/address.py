@@ -35,11 +35,19 @@ def client_of(peer: str) -> str | None:
 
 def _address(peer: str, forwarded: str) -> str:
     if settings.TLS and _is_proxy(peer):
-        peer = forwarded.rpartition(",")[2].strip() or peer
+        peer = _without_port(forwarded.rpartition(",")[2].strip()) or peer
     found = _parsed(peer)
     if isinstance(found, IPv6Address):
         return str(IPv6Address(int(found) >> 64 << 64))
     return str(found or peer)[:LONGEST]
+
+
+def _without_port(text: str) -> str:
+    """Some proxies name whom they speak for with the port: 203.0.113.7:51234, [2001:db8::7]:51234."""
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    host, _, port = text.rpartition(":")
+    return host if port.isdecimal() and "." in host else text
 
 
 def _is_proxy(peer: str) -> bool:

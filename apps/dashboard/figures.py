@@ -36,8 +36,8 @@ class Library:
 
 @dataclass(frozen=True)
 class Headline:
-    """The latency that is told first, and of which ratios are: that of the library end to end, while nothing better was
-    found since (`whole`), else the `sum` of operators. static/js/run/state.js chooses by the same rule.
+    """The latency that is told first: that of the library end to end, while nothing better was found since (`whole`), else
+    the `sum` of operators. static/js/run/state.js chooses by the same rule.
     """
 
     seconds: float | None
@@ -52,8 +52,9 @@ class Headline:
         return self.seconds / self.sum if self.whole and self.seconds and self.sum else None
 
     def over(self, baseline: float | None) -> float | None:
-        """How many times faster than a baseline: more is better."""
-        return baseline / self.seconds if baseline and self.seconds else None
+        """How many times faster than a baseline, the library where there is one: operators alone promise no network."""
+        seconds = self.library.seconds if self.library else self.seconds
+        return baseline / seconds if baseline and seconds else None
 
 
 def headline(run: TuningRun) -> Headline:
@@ -82,8 +83,8 @@ def library(run: TuningRun) -> Library | None:
 
 @dataclass(frozen=True)
 class Row:
-    """A run on a list. Ratios are of its `latency`, or of the sum of operators where that is what it is; `unanswered`: it waits
-    for a worker, and none answers."""
+    """A run on a list. `latency` is the sum of operators where that is lower than the library's (`of_sum`); ratios are of the
+    library, or of `operators_alone`. `unanswered`: it waits for a worker, and none answers."""
 
     run: TuningRun
     method: str
@@ -93,6 +94,7 @@ class Row:
     latency: float | None
     spread: float
     of_sum: bool
+    operators_alone: bool
     over_untuned: float | None
     over_onnxruntime: float | None
     spark: Sequence[tuple[float, float]]
@@ -159,6 +161,7 @@ def _row(run: TuningRun, curve: list[tuple[float, float]], dynamic: Any, wait: W
         latency=first.seconds,
         spread=first.spread,
         of_sum=not first.whole,
+        operators_alone=first.library is None,
         over_untuned=first.over(theirs.get(UNTUNED)),
         over_onnxruntime=first.over(theirs.get(ONNX_RUNTIME)),
         spark=curve,
@@ -178,12 +181,12 @@ def sizes(run: TuningRun) -> str:
 
 
 def budget(run: TuningRun) -> str:
-    """The limits that a run was given."""
+    """The limits that a run was given, as they were."""
     limits = (
         humans.duration(run.budget_seconds) if run.budget_seconds else "",
         f"{humans.whole(run.budget_trials)} configurations" if run.budget_trials else "",
-        f"until {humans.latency(run.budget_latency)}" if run.budget_latency else "",
-        f"until a gain under {humans.percent(run.budget_gain)} is expected" if run.budget_gain else "",
+        f"until {humans.given(1e3 * run.budget_latency)} ms" if run.budget_latency else "",
+        f"until a gain under {humans.given(100 * run.budget_gain)} % is expected" if run.budget_gain else "",
     )
     return ", ".join(limit for limit in limits if limit)
 

@@ -11,6 +11,7 @@ from typing import Any
 from apps.core import amounts
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+MOST_PLACES = 9
 INPUTS = 2
 """As many have their sizes told."""
 NONE = "–"
@@ -24,6 +25,11 @@ def significant(value: float, digits: int = 3) -> str:
     rounded = float(f"{value:.{digits - 1}e}")
     places = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     return f"{rounded:.{places}f}"
+
+
+def given(value: float) -> str:
+    """As it was entered, without what binary fractions add: 0.25, 15."""
+    return f"{value:.9g}"
 
 
 def _number(value: object) -> bool:
@@ -43,8 +49,9 @@ def latency(seconds: float | None, spread: float | None = None) -> str:
     shown = significant(seconds / size)
     if not spread:
         return f"{shown} {name}"
-    places = max(len(shown.partition(".")[2]), 2)
-    return f"{shown} {name} ± {spread / size:.{places}f}"
+    apart = spread / size
+    places = max(len(shown.partition(".")[2]), 2, min(MOST_PLACES, math.ceil(-math.log10(apart))))
+    return f"{shown} {name} ± {apart:.{places}f}"
 
 
 def duration(seconds: float | None) -> str:

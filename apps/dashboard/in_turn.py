@@ -7,6 +7,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from channels.db import database_sync_to_async
+from django.db import DatabaseError
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 
@@ -71,8 +72,11 @@ def _turns(scope: Any) -> Turns | None:
 
 
 def _user(session: str) -> Any:
-    """The key of an account, None for nobody's session."""
-    return user_of(session).pk if session else None
+    """The key of an account, None for nobody's session; without its database the site says so behind no turn."""
+    try:
+        return user_of(session).pk if session else None
+    except DatabaseError:
+        return None
 
 
 _account = database_sync_to_async(_user, thread_sensitive=False)

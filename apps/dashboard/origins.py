@@ -41,6 +41,7 @@ def parts(origin: str) -> SplitResult | None:
     """None for what is no address of a page."""
     try:
         found = urlsplit(origin)
+        _ = found.port  # which is looked at when it is asked for, here and by Channels
     except ValueError:
         return None
     return found if found.scheme in ("http", "https") and found.netloc else None

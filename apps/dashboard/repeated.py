@@ -6,8 +6,8 @@ import shlex
 from typing import Any
 from urllib.parse import urlencode
 
+from apps.dashboard import humans
 from apps.dashboard.forms import NewRun
-from apps.dashboard.humans import stem
 from apps.tuning.models import TuningRun
 from workers.messages.spec import LAYOUTS, MEASURED
 
@@ -41,7 +41,7 @@ def command(run: TuningRun) -> str:
         ("layout", run.layout),
         ("operators", run.operators_asked),
         ("seed", run.seed),
-        ("out", stem(network.name)),
+        ("out", humans.stem(network.name)),
     ]
     words = ["manage.py", "tune", f"./{file}", *(f"--{name}={value}" for name, value in options)]
     return shlex.join(words + ["--allow-torch-export"] * bool(network.source))
@@ -64,10 +64,10 @@ def _limits(run: TuningRun) -> dict[str, str]:
     """Its budget in the form's units."""
     seconds, latency, gain = run.budget_seconds, run.budget_latency, run.budget_gain
     given = {
-        "minutes": f"{seconds / 60:.9g}" if seconds else "",
+        "minutes": humans.given(seconds / 60) if seconds else "",
         "trials": str(run.budget_trials or ""),
-        "latency": f"{1e3 * latency:.9g}" if latency else "",
-        "gain": f"{100 * gain:.9g}" if gain else "",
+        "latency": humans.given(1e3 * latency) if latency else "",
+        "gain": humans.given(100 * gain) if gain else "",
     }
     return {name: limit for name, limit in given.items() if limit}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from apps.tuning.models import Job
-from apps.tuning.states import State
+from apps.tuning.models import Job, TuningRun
+from apps.tuning.states import ACTIVE, State
 from workers.messages.events import Event
 from workers.messages.names import ATTEMPTS
 
@@ -55,8 +55,7 @@ def after(job: Job, kind: str, detail: str = "", last: Event | None = None) -> A
         return After(State.DONE, job.fruitless)
     if job.task == Job.Task.BASELINE and job.wanted == Job.Wanted.STOP and kind != "finished":
         # Its run was paused, which was no attempt's fault, and may have been stopped since then.
-        over = job.run is not None and job.run.job.state == State.DONE
-        return After(State.DONE if over else State.QUEUED, max(0, job.fruitless - 1))
+        return After(State.DONE if _unwanted(job.run) else State.QUEUED, max(0, job.fruitless - 1))
     if job.task != Job.Task.TUNE and kind in ("finished", "paused", "stopped"):
         # The code of an uploaded file may say any farewell: nobody can pause what is no run, and tried again it would say
         # it again.
@@ -70,6 +69,13 @@ def after(job: Job, kind: str, detail: str = "", last: Event | None = None) -> A
     if job.wanted == Job.Wanted.PAUSE:
         return After(State.PAUSED, fruitless=0)
     return _again(job, kind, plain(detail))
+
+
+def _unwanted(run: TuningRun | None) -> bool:
+    """Whether it was stopped, and nothing of it is kept: then what it would be compared with is asked for no more."""
+    if run is None or run.job.state != State.DONE or run.finished_reason != "stopped":
+        return False
+    return not Job.objects.filter(run=run, task=Job.Task.COMPILE, state__in=ACTIVE).exists()
 
 
 def _again(job: Job, kind: str, detail: str) -> After:

@@ -17,6 +17,7 @@ from django.db.models.functions import Coalesce
 
 from apps.catalog.models import Network, Target
 from apps.core import clock
+from apps.core.full_disk import with_reserve
 from apps.tuning import dispatch, orders, turns
 from apps.tuning.endings import After, after, plain
 from apps.tuning.models import Job, TuningRun
@@ -181,11 +182,12 @@ def heartbeat(held: Claim, *, now: datetime | None = None) -> Wish:
     return "turn" if renews and turns.over(job, held.since, now) else "continue"
 
 
+@with_reserve
 def conclude(
     held: Claim, kind: str, detail: str = "", log: str = "", last: Event | None = None, *, now: datetime | None = None
 ) -> State | None:
     """Gives the job back after an attempt that ended as `kind` (endings.after, or "lost"). Returns the new state, None
-    when the lease was lost meanwhile.
+    when the lease was lost meanwhile. On a full disk too, or nobody learned of what it died.
     """
     if kind == "lost":
         return None

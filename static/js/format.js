@@ -1,6 +1,7 @@
 // Numbers as people read them; the same rules as apps/dashboard/humans.py.
 
 const NONE = "–";
+const MOST_PLACES = 9;
 
 /** Three significant digits, trailing zeros kept: 2.78, 0.0340, 123. */
 export function significant(value, digits = 3) {
@@ -8,6 +9,9 @@ export function significant(value, digits = 3) {
   const rounded = Number(value.toPrecision(digits));
   return rounded.toFixed(Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(rounded)))));
 }
+
+/** As it was entered, without what binary fractions add: 0.25, 15. */
+export const given = (value) => `${Number(value.toPrecision(9))}`;
 
 const UNITS = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
 
@@ -22,8 +26,9 @@ export function latency(seconds, spread = 0) {
   const [size, name] = unitOf(seconds);
   const shown = significant(seconds / size);
   if (!spread) return `${shown} ${name}`;
-  const places = (shown.split(".")[1] || "").length;
-  return `${shown} ${name} ± ${(spread / size).toFixed(Math.max(places, 2))}`;
+  const apart = spread / size;
+  const places = Math.max((shown.split(".")[1] || "").length, 2, Math.min(MOST_PLACES, Math.ceil(-Math.log10(apart))));
+  return `${shown} ${name} ± ${apart.toFixed(places)}`;
 }
 
 export function duration(seconds) {

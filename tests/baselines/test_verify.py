@@ -120,7 +120,7 @@ def test_a_wrong_score_beside_a_finite_mask_and_a_wrong_mask_are_noticed(dtype: 
 
 @pytest.mark.mutation
 def test_without_a_bound_for_masks_a_wrong_score_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify, "_mask", lambda dtype: np.inf)
+    monkeypatch.setattr(verify, "_masked", lambda ref, dtype: ~np.isfinite(ref))
     with pytest.raises(AssertionError):
         test_a_wrong_score_beside_a_finite_mask_and_a_wrong_mask_are_noticed(*MASKS[0])
 
@@ -314,8 +314,11 @@ def test_scores_beside_pixels_are_compared_as_what_they_are() -> None:
     noise = np.random.default_rng(9).standard_normal(CLASSES.shape).astype(np.float32)
     assert beside_pixels(CLASSES + 1e-4 * noise).passed
     few = CLASSES.copy()
-    few[0, :500] = 0.5  # 0.6 % of all
+    few[:, :6] = 0.5  # 0.6 % of all, and of each class
     assert beside_pixels(few).passed
+    of_one = CLASSES.copy()
+    of_one[0, :500] = 0.5
+    assert "at 4 of axis 0 4" in beside_pixels(of_one).reason
 
 
 @pytest.mark.mutation
@@ -345,6 +348,65 @@ def test_numbers_beside_a_mask_of_a_billion_are_compared() -> None:
     masked = np.where(np.arange(1000) % 3 == 0, -1e9, Y["y"].ravel()[:1] * np.ones(1000)).astype(np.float32)
     assert compare({"y": masked}, {"y": masked}).passed
     assert not compare({"y": np.where(masked > -1e9, masked + 5, masked)}, {"y": masked}).passed
+
+
+@pytest.mark.parametrize("mask", [-1e9, -1e4])
+def test_moves_that_are_allowed_are_compared_beside_all_those_that_are_not(mask: float) -> None:
+    random = np.random.default_rng(11)
+    allowed = random.random((1, 4672)) < 0.05
+    wanted = np.where(allowed, random.normal(0, 3, allowed.shape), mask).astype(np.float32)
+    assert compare({"y": wanted}, {"y": wanted}).passed
+    assert "differs by 1 " in compare({"y": np.where(allowed, wanted + 1, wanted)}, {"y": wanted}).reason
+    assert "are not finite or a mask" in compare({"y": np.roll(wanted, 1)}, {"y": wanted}).reason
+
+
+def test_large_numbers_beside_others_that_are_large_are_no_mask() -> None:
+    numbers = np.random.default_rng(11).uniform(-5000, 5000, 1000)
+    wanted = {"y": np.where(np.arange(1000) % 3 == 0, -20000, numbers).astype(np.float32)}
+    assert compare({"y": wanted["y"] * np.float32(1.0005)}, wanted).outputs[0].scale == 20000
+
+
+FACES = np.random.default_rng(12).uniform(0, 640, (1, 16800, 15)).astype(np.float32)
+FACES[..., 14] = np.random.default_rng(13).uniform(0, 0.6, (1, 16800))
+
+
+@pytest.mark.mutation
+def test_one_score_of_zeros_beside_fourteen_coordinates_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = FACES * (np.arange(15) < 14).astype(np.float32)
+    assert compare({"y": FACES * np.float32(1.0005)}, {"y": FACES}).passed
+    assert "at 14 of axis 2 96.5 % of its elements differ" in compare({"y": broken}, {"y": FACES}).reason
+    monkeypatch.setattr(verify, "COLUMN", np.inf)
+    assert compare({"y": broken}, {"y": FACES}).passed, "a fifteenth of the elements, most of them right by all of them"
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(("size", "alone"), [(1e-3, True), (1e-6, False)])
+def test_a_column_of_small_numbers_may_be_rounded_as_the_others_are(
+    size: float, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By 1e-6 of the largest, whatever it is of themselves."""
+    wanted, noise = FACES.copy(), np.random.default_rng(14).standard_normal((1, 16800, 2))
+    wanted[..., 14] = 640 * size * noise[..., 0]
+    found = wanted.copy()
+    found[..., 14] += 640e-6 * noise[..., 1]
+    assert compare({"y": found}, {"y": wanted}).passed
+    monkeypatch.setattr(verify, "BESIDE", 0.0)
+    assert compare({"y": found}, {"y": wanted}).passed is alone
+
+
+def test_scores_near_zero_may_be_off_by_what_a_quotient_and_a_half_are() -> None:
+    """Of a class that is nowhere, 1e-6, beside scores of which the largest is 2e-3."""
+    wanted = np.random.default_rng(15).uniform(1e-6, 2e-3, (1, 4, 40, 40)).astype(np.float32)
+    wanted[:, 3] = 1e-6
+    found = wanted + np.float32(1e-7)
+    assert compare({"y": found}, {"y": wanted}).passed
+
+
+def test_energies_that_are_alike_are_no_mask() -> None:
+    """They are all that there is to compare."""
+    energies = np.asarray([-23456.0, -23400.0], np.float32)
+    assert not compare({"y": energies * np.float32(1.002)}, {"y": energies}).passed
+    assert "at most 0.05 %" in compare({"y": energies * np.float32(1.0005)}, {"y": energies}).sentence
 
 
 @pytest.mark.parametrize(("wanted", "wrong"), [([37.0], [30.0]), ([37.0, -12.0], [30.0, -12.0])])

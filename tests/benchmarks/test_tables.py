@@ -193,6 +193,16 @@ def test_a_network_of_several_seeds_counts_once(compared: list[Cell]) -> None:
     assert "in 3 of 3 pairs of network and seed, 7.52 times as fast as stock (geometric mean of the 2 networks)" in said
 
 
+def test_means_over_networks_say_by_how_many_versions_of_the_code(compared: list[Cell]) -> None:
+    mean, over_runtime = "(geometric mean of the 2 networks)", "geometric mean of 2 networks"
+    for version, said in (("0", "\n"), ("1", ", by 2 versions of the code\n")):
+        key = {"network": "cd", "version": version}
+        other = [{**one, "name": "other", "key": {**one["key"], **key}} for one in compared]
+        shown = table([*compared, *other])
+        assert f"{mean}{said}" in shown
+        assert f"{over_runtime}{said}" in shown
+
+
 def test_a_peer_of_an_earlier_version_is_compared_with_nobody(compared: list[Cell]) -> None:
     newer = {**compared[0], "key": {**compared[0]["key"], "version": "1"}, "ended": "2026-01-02"}
     words = [word.strip() for word in row(table([newer, *compared[1:]]), "auto") if word.strip()]
@@ -230,7 +240,7 @@ def latencies(name: str, ours: float, errors: dict[str, str], cpu: str = "A CPU"
         return {"median": seconds, "lower_quartile": 0.9 * seconds, "upper_quartile": 1.1 * seconds}
 
     measured = {OURS: ours, ONNX_RUNTIME: 1e-3, **{n.replace("_", "."): s for n, s in more.items()}}
-    key = {"arm": "auto", "budget": "10 minutes", "seed": 0, "cpu": cpu, "cores": 2}
+    key = {"arm": "auto", "budget": "10 minutes", "seed": 0, "cpu": cpu, "cores": 2, "version": "0"}
     return {
         "key": key, "name": name, "state": DONE, "reason": "", "tuning": {"sum_of_operators": 0.8 * ours},
         "latencies": {n: figures(seconds) for n, seconds in measured.items()}, "errors": errors,
@@ -246,6 +256,13 @@ def test_latencies_stand_side_by_side_with_their_geometric_mean_and_what_is_miss
     assert "not given" in said
     assert "2.00 x ONNX Runtime (2 networks), 0.50 x PyTorch (1 networks)" in said
     assert "one: torch.compile: no C++ compiler" in said
+
+
+def test_a_geometric_mean_says_by_how_many_versions_of_the_code() -> None:
+    first, second = latencies("one", 1e-3, {}), latencies("two", 4e-3, {})
+    assert "2.00 x ONNX Runtime (2 networks)\n" in latency_table([first, second])
+    second["key"]["version"] = "1"
+    assert "2.00 x ONNX Runtime (2 networks), by 2 versions of the code\n" in latency_table([first, second])
 
 
 def test_a_geometric_mean_is_of_one_machine() -> None:

@@ -258,16 +258,16 @@ def test_reload_and_second_tab_show_the_same(site: Site, browser: Any, run: str,
 
 def test_what_more_time_should_bring_is_said_live_and_after_a_reload(site: Site, browser: Any) -> None:
     network = site.tell("network", name="a run with a limit of gain")["network"]
-    run = str(site.tell("run", network=network, gain=0.004)["run"])
+    run = str(site.tell("run", network=network, gain=0.0025)["run"])
     open_run(browser, site, run)
     ahead = lambda: browser.find_element("css selector", "[data-part=ahead]")  # noqa: E731
     assert not ahead().is_displayed()
     reaches(browser, site.tell("tell", run=run, slots=8)["seq"])
-    until(lambda: ahead().text == "expected of 1 min more: too early to say; ends under 0.4 %")
+    until(lambda: ahead().text == "expected of 1 min more: too early to say; ends under 0.25 %")
     reaches(browser, site.tell("tell", run=run, slots=42)["seq"])
-    until(lambda: ahead().text == "expected of 1 min more: 1.0 % less latency; ends under 0.4 %")
+    until(lambda: ahead().text == "expected of 1 min more: 1.0 % less latency; ends under 0.25 %")
     browser.refresh()
-    until(lambda: ahead().text == "expected of 1 min more: 1.0 % less latency; ends under 0.4 %")
+    until(lambda: ahead().text == "expected of 1 min more: 1.0 % less latency; ends under 0.25 %")
     assert complaints(browser) == []
 
 

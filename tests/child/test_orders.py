@@ -8,6 +8,7 @@ import sys
 import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests import zoo
-from tests.tvm_backend.local import THREADS, spec_of
+from tests.tvm_backend.local import THREADS, spec_of, target
 from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
 from workers.child.tasks import Task
@@ -180,8 +181,10 @@ def here(task: Task, order: dict[str, Any]) -> list[dict[str, Any]]:
     """What a task tells that is done in this process."""
     heard: list[dict[str, Any]] = []
     pulse = Pulse(heard.append, RunClock(0.0))
-    task(order, ControlReader(), pulse)
-    pulse.close()
+    try:
+        task(order, ControlReader(), pulse)
+    finally:
+        pulse.close()
     return heard
 
 
@@ -197,6 +200,21 @@ def test_a_network_with_a_scalar_for_input_and_names_of_savez_is_tuned_verified_
     with DirectoryJournal(tmp_path / "run") as journal:
         supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path / "run")}, journal)
     assert here(compile_artifact, compiling((tmp_path / "run", spec), tmp_path / "run"))[-1]["passed"]
+
+
+def test_what_times_kernels_while_it_compiles_spins_no_longer_than_from_one_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The peer's turn comes then, on the core that a thread of TVM's would still yield on."""
+    from workers.child import artifact
+    from workers.tvm_backend.hardware import OtherProcessor
+
+    env: dict[str, str] = {}
+    monkeypatch.setattr(artifact, "os", SimpleNamespace(environ=env))
+    spec = RunSpec("moved.onnx", {**target(), "mcpu": "x86-64"}, THREADS, 1e11, 1e10).to_json()
+    with pytest.raises(OtherProcessor):
+        here(artifact.compile_artifact, {"spec": spec, "work_dir": str(tmp_path), "device": None})
+    assert (env["TVM_NUM_THREADS"], env["TVM_THREAD_POOL_SPIN_COUNT"]) == (str(THREADS), "2000")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from workers.child.pulse import Pulse
 from workers.child.tasks import Task
 from workers.child.tune import tune
 from workers.messages.channel import ControlReader
+from workers.messages.cores import usable_cores
 from workers.messages.spec import RunSpec
 
 pytestmark = pytest.mark.tvm
@@ -44,3 +45,19 @@ def test_a_processor_is_its_name_and_instructions_not_its_cores(changed: dict[st
         return
     with pytest.raises(OtherProcessor):
         check_processor(asked)
+
+
+@pytest.mark.parametrize("began", [True, False])
+def test_a_run_begins_and_goes_on_with_as_many_cores_only(began: bool, tmp_path: Path) -> None:
+    """Kernels that share cores take another machine's times."""
+    from workers.tvm_backend.hardware import FewerCores
+
+    cores = usable_cores()
+    spec = RunSpec(str(tmp_path / "gone.onnx"), target(), cores + 1, 1e11, 1e10).to_json()
+    order = {"spec": spec, "work_dir": str(tmp_path), "device": None, "operators": [("key", "")] * began}
+    pulse = Pulse(lambda event: None, RunClock(0.0))
+    try:
+        with pytest.raises(FewerCores, match=f"of {cores + 1} threads, and {cores} cores may be used now"):
+            tune(order, ControlReader(), pulse)
+    finally:
+        pulse.close()

@@ -102,9 +102,10 @@ def test_a_file_that_is_none_of_numpys_is_refused(archive: Path, tmp_path: Path,
     assert said in line
 
 
-def test_what_the_network_does_not_take_is_of_no_meaning(archive: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("unread", [np.zeros(2), np.asarray([{"a": 1}, None])], ids=["numbers", "objects"])
+def test_what_the_network_does_not_take_is_of_no_meaning(archive: Path, tmp_path: Path, unread: Any) -> None:
     """An input that nothing reads is not in the library. What ends it here is that there is none."""
-    np.savez(tmp_path / "inputs.npz", **GOOD, unread=np.zeros(2))
+    np.savez(tmp_path / "inputs.npz", **GOOD, unread=unread)
     code, line = run(archive, "--inputs", tmp_path / "inputs.npz")
     assert (code, "--inputs" in line, "model.so" in line) == (3, False, True)
 

@@ -50,15 +50,15 @@ def test_a_ratio_is_called_one_of_the_sum_until_the_network_was_verified(site: S
     report = reverse("run-file", args=[run.pk, "report.html"])
     for whole in ([], [{"clock": 1.0, "seconds": 0.005, "verified": False}]):
         rows.update(end_to_end=whole)
-        assert (
-            'title="The whole network is timed with the library"><span class="brief">2.00 x<'
-            in ada.get("/").content.decode()
-        )
+        page = ada.get("/").content.decode()
+        assert 'soft"><span class="brief">2.00 x<' in page
+        assert '<span class="second">operators alone</span>' in page
         assert "than ONNX Runtime, operators alone" in b"".join(ada.get(report)).decode()
     rows.update(end_to_end=[{"clock": 2.0, "seconds": 0.005, "verified": True}])
     page = ada.get("/").content.decode()
     assert "4.00 x" in page
     assert "sum of operators" not in page
+    assert "operators alone" not in page
     assert "<dt>than ONNX Runtime</dt><dd>4.00 x faster</dd>" in b"".join(ada.get(report)).decode()
     rows.update(end_to_end=[{"clock": 2.0, "seconds": 0.025, "verified": True}])
     page = ada.get("/").content.decode()
@@ -66,7 +66,7 @@ def test_a_ratio_is_called_one_of_the_sum_until_the_network_was_verified(site: S
     assert '<dt>than ONNX Runtime</dt><dd class="warn">1.25 x slower</dd>' in b"".join(ada.get(report)).decode()
 
 
-def test_a_list_says_the_latency_that_its_ratios_are_of(site: Site) -> None:
+def test_ratios_of_a_list_are_of_the_library_where_there_is_one(site: Site, ada: Client) -> None:
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.004), told.batch(0.003, operator=1)])  # 4 ms + 2 x 3 ms
     whole = {"clock": 2.0, "seconds": 0.012, "latency": 0.010, "spread": 0.0, "verified": True}
@@ -79,7 +79,9 @@ def test_a_list_says_the_latency_that_its_ratios_are_of(site: Site) -> None:
 
     assert shown() == (0.012, False, 2.0, 10.0)
     services.write(held, [told.batch(0.001, operator=1)])
-    assert shown() == pytest.approx((0.006, True, 4.0, 20.0))
+    assert shown() == pytest.approx((0.006, True, 2.0, 10.0))
+    page = ada.get(reverse("home")).content.decode()
+    assert page.count('<span class="second">the library</span>') == 2
 
 
 def test_only_what_runs_has_time_left_and_what_waits_says_how_many_come_first(site: Site) -> None:
@@ -91,3 +93,16 @@ def test_only_what_runs_has_time_left_and_what_waits_says_how_many_come_first(si
     services.claim(first.job_id, "another")
     (row,) = figures.rows(TuningRun.objects.select_related("job").filter(pk=first.pk))
     assert (row.word, row.eta) == ("running", 60.0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
+        (Budget(min_gain=0.0025), "until a gain under 0.25 % is expected"),
+        (Budget(min_gain=0.0005), "until a gain under 0.05 % is expected"),
+        (Budget(seconds=90, target_latency=12.3456e-3), "1 min 30 s, until 12.3456 ms"),
+        (Budget(trials=4000, target_latency=2e-5), "4\u202f000 configurations, until 0.02 ms"),
+    ],
+)
+def test_limits_are_told_as_they_were_entered(site: Site, limits: Budget, text: str) -> None:
+    assert figures.budget(site.run(budget=limits)) == text

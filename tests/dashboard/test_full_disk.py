@@ -109,21 +109,26 @@ def test_what_is_nobodys_is_cleared_though_nothing_else_can_be_written(
     assert not TuningRun.objects.exists()
 
 
+@pytest.mark.parametrize("where", ["reconcile", "leases"])
 def test_a_job_that_nobody_is_at_any_more_ends_by_the_room_that_is_kept_back(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """Its files are nobody's then, and may be what fills the disk."""
-    assert services.claim(site.run().job_id, "gone") is not None
+    held = services.claim(site.run().job_id, "gone")
+    assert held is not None
     tries = list[str]()
 
-    def settle(*_: object) -> None:
+    def settle(*_: object, **__: object) -> None:
         tries.append("room" if tries else "full")
         if tries == ["full"]:
             raise OperationalError from said(sqlite3.SQLITE_FULL)
 
-    monkeypatch.setattr("apps.tuning.reconcile.settle", settle)
+    monkeypatch.setattr(f"apps.tuning.{where}.settle", settle)
     monkeypatch.setattr("apps.core.full_disk._let_go", lambda: True)
-    assert reconcile(clock.now() + timedelta(hours=1))["expired"] == 1
+    if where == "leases":
+        services.conclude(held, "crashed", "No space left on device")
+    else:
+        assert reconcile(clock.now() + timedelta(hours=1))["expired"] == 1
     assert tries == ["full", "room"]
 
 

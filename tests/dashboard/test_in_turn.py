@@ -9,6 +9,7 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from channels.db import database_sync_to_async
 from django.conf import settings
+from django.db import OperationalError
 from django.test import Client
 
 from apps.core.turns import Turns
@@ -133,3 +134,14 @@ def test_every_address_that_waits_its_turn_is_one_of_the_site() -> None:
     from apps.dashboard.urls import urlpatterns
 
     assert set(in_turn.TURNS) <= {pattern.name for pattern in urlpatterns}
+
+
+async def test_while_nobody_can_say_whose_a_request_is_it_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page itself says what is wrong."""
+    run, cookies = await _signed_in()
+
+    def lost(session: str) -> Any:
+        raise OperationalError("the connection is closed")
+
+    monkeypatch.setattr(in_turn, "user_of", lost)
+    assert (await asked(f"/runs/{run.pk}/", cookies["ada"]))[0] == 200

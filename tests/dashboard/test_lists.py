@@ -69,8 +69,8 @@ def test_a_list_with_a_run_that_no_worker_takes_says_so(
     assert said not in ada.get("/").content.decode()
 
 
-def test_the_latency_of_a_list_is_the_one_that_its_ratios_are_of(site: Site, ada: Client) -> None:
-    """Of the library end to end, where there is one that nothing since was better than."""
+def test_the_latency_of_a_list_is_the_librarys_while_nothing_since_was_better(site: Site, ada: Client) -> None:
+    """End to end, and else the sum of operators."""
     ended(site)
     whole = {"clock": 2.0, "seconds": 0.75, "latency": 0.5, "spread": 0.0, "verified": True}
     assert '<td class="num">500 ms<span class="second">sum of operators</span></td>' in ada.get("/").content.decode()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.catalog.models import Target
@@ -148,6 +150,23 @@ def test_a_device_that_runs_were_tuned_for_is_not_offered_for_removal(site: Site
         site.run(seed=seed)
     page = ada.get(ADDRESS).content.decode()
     assert (remove in page, why in page) == (False, True)
+    other = Target.objects.create(kind="device", name="a board", host="10.0.0.8", port=9190, key="k" * 32)
+    page = ada.get(ADDRESS).content.decode()
+    assert (page.count(why), f'action="{reverse("remove-device", args=[other.pk])}"' in page) == (1, True)
+
+
+def test_how_many_runs_a_machine_has_is_asked_in_one_query_that_joins_none(site: Site, ada: Client) -> None:
+    """The rows of a target are wide."""
+    ada.get(ADDRESS)  # the first of a day renews the session
+    counts = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as asked_for:
+            ada.get(ADDRESS)
+        counts.append(len(asked_for))
+        assert not [query["sql"] for query in asked_for if 'JOIN "tuning_tuningrun"' in query["sql"]]
+        for seed in range(3):
+            site.run(seed=seed)
+    assert counts[0] == counts[1]
 
 
 def test_what_was_typed_of_a_device_that_is_refused_stays_but_for_its_key(site: Site, ada: Client) -> None:

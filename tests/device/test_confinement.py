@@ -13,7 +13,7 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from multiprocessing import Pipe
-from multiprocessing.connection import answer_challenge, deliver_challenge
+from multiprocessing.connection import answer_challenge, deliver_challenge, wait
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -23,8 +23,9 @@ import pytest
 from tests.device.running import SECRET, Running, device
 from tests.folders import deep
 from tests.kernel import needs
-from tests.processes import alive, comes_true
-from workers.device.__main__ import Key, end, end_full, environment, heed, listen, proven
+from tests.processes import alive, comes_true, eventually
+from workers.device.__main__ import Key, end, end_full, heed, heed_all, listen, proven
+from workers.device.environment import environment
 from workers.messages.device import proofs
 from workers.sandbox import threads
 from workers.sandbox.spawn import ROOT
@@ -71,6 +72,10 @@ for pid in (os.getpid(), os.getppid()):
     print(open(f"/proc/{pid}/environ").read())
 """
 BOUNDS = "import resource as r; print(*(r.getrlimit(kind)[0] for kind in (r.RLIMIT_FSIZE, r.RLIMIT_NPROC)))"
+LEAVES = """
+import subprocess as s
+left = s.Popen(["sleep", "600"], process_group=0, stdout=s.DEVNULL, stderr=s.DEVNULL)
+"""
 LIBRARY = """
 #include <errno.h>
 #include <fcntl.h>
@@ -165,11 +170,21 @@ def test_a_script_has_a_bound_on_a_file_and_on_processes(line: Any) -> None:
     assert running is None or running < processes < running + 100_000
 
 
-def test_what_leaves_its_group_goes_with_its_connection(line: Any) -> None:
-    quiet = "process_group=0, stdout=s.DEVNULL, stderr=s.DEVNULL"
-    left = int(ran(line, f"import subprocess as s\nprint(s.Popen(['sleep', '600'], {quiet}).pid)"))
+def test_what_a_script_leaves_in_another_group_ends_with_it(line: Any) -> None:
+    """What is timed next is timed alone."""
+    left = int(ran(line, f"{LEAVES}print(left.pid)"))
+    assert comes_true(lambda: not alive(left), 5.0)
+
+
+def test_what_leaves_its_group_goes_with_its_connection(running: Running, line: Any) -> None:
+    script = f"{LEAVES}open('left', 'w').write(str(left.pid))\nleft.wait()"
+    line.ask("put", 5.0, name="run.py", data=b64encode(script.encode()).decode(), begins=True)
+    line.send("script", 30.0, arguments=[], seconds=30.0)
+    process = line.greeting["process"]
+    (folder,) = running.folder.glob(f"tuningsite-device-*/{process['folder']}")
+    left = int(eventually(lambda: (folder / "left").exists() and (folder / "left").read_text(), 15.0, "its start"))
     assert alive(left)
-    line.close()
+    os.kill(process["pid"], signal.SIGKILL)
     assert comes_true(lambda: not alive(left), 5.0)
 
 
@@ -246,6 +261,20 @@ def test_a_message_that_is_none_buries_nobody(message: bytes) -> None:
     heed(message, folders, unproven)
     assert folders
     assert unproven
+
+
+def test_who_says_much_is_heeded_a_few_messages_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or who calls meanwhile waited for as long as it goes on."""
+    monkeypatch.setattr("workers.device.__main__.HEEDED", 4)
+    hears, says = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with hears, says:
+        hears.setblocking(False)
+        for number in range(6):
+            says.send(b"%d x" % number)
+        heed_all(hears, {}, [])
+        assert hears.recv(256) == b"4 x"
+        heed_all(hears, {}, [])
+        assert not wait([hears], 0.0)
 
 
 def test_the_key_is_forgotten_by_the_process_that_has_proven_it() -> None:

@@ -354,7 +354,11 @@ def test_another_machine_than_was_measured_is_said(running: Running, backend: An
     assert "start another run" in refused.value.next_step
 
 
-def test_what_it_ends_with_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "left"), [(signal.SIGTERM, 0), (signal.SIGKILL, 1)])
+def test_what_runs_on_it_ends_with_it_and_it_leaves_nothing_unless_it_is_killed(
+    tmp_path: Path, how: int, left: int
+) -> None:
+    """What that leaves the next one removes."""
     with device(tmp_path) as own:
         line = own.call()
         line.ask("put", 5.0, name="run.py", data=b64encode(b"import time; time.sleep(600)").decode(), begins=True)
@@ -363,10 +367,10 @@ def test_what_it_ends_with_leaves_nothing(tmp_path: Path) -> None:
         started = Path(f"/proc/{process}/task/{process}/children")
         assert comes_true(lambda: started.read_text().split(), 15.0)
         script = int(started.read_text())
-        left = [Path(f"/proc/{script}/cwd").resolve()]
-        own.end()
+        folder = Path(f"/proc/{script}/cwd").resolve()
+        own.end(how)
         assert comes_true(lambda: not alive(script), 5.0)
-        assert not [folder for folder in left if folder.exists()]
+        assert folder.exists() == left
         line.close()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests import zoo
+from tests.processes import alive
 from tests.tvm_backend.local import spec_of
 
 pytestmark = pytest.mark.tvm
@@ -53,6 +54,20 @@ def test_a_file_is_had_in_parts(device: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert [device.get("run.py", at)["data"] for at in (0, 3, 4)] == [
         b64encode(part).decode() for part in (b"tex", b"t", b"")
     ]
+
+
+def test_a_script_is_told_with_its_status_and_ends_when_its_time_is_over(device: Any, tmp_path: Path) -> None:
+    told = b"import os, sys; print(sys.argv[1:], os.getcwd(), flush=True); sys.exit('no')"
+    device.put("run.py", b64encode(told).decode(), True)
+    assert device.script(["--check", "a b"], 30.0) == {
+        "output": f"['--check', 'a b'] {tmp_path / 'own'}\nno\n",
+        "status": 1,
+    }
+    slow = b"import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+    device.put("run.py", b64encode(slow).decode(), True)
+    with pytest.raises(TimeoutError, match=r"^it did not end within 6 s$"):
+        device.script([], 6.0)
+    assert not alive(int((tmp_path / "own" / "pid").read_text()))
 
 
 def test_no_order_ends_the_connection_that_it_came_by(device: Any, buried: list[tuple[int, str]]) -> None:

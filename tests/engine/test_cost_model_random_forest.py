@@ -165,6 +165,14 @@ def test_failures_lie_at_the_floor() -> None:
     assert model.predict(features[:2]).mean == pytest.approx([0.0, -6.0])
 
 
+def test_where_nearly_all_failed_it_is_unsure_of_the_others() -> None:
+    """80 % of the points are foretold exactly, and say nothing of how far off it is of the two that work."""
+    features = np.asarray([[0.0]] * 18 + [[1.0]] * 2, dtype=np.float32)
+    model = RandomForest(1)
+    model.fit(features, np.asarray([0.0] * 18 + [4e9, 1e9]))
+    assert model.predict(features[-1:]).spread > 0.5
+
+
 def test_few_points_are_not_calibrated_and_no_error() -> None:
     points, opinions = hill(4), []
     for calibration in ("raw", "calibrated"):
@@ -181,6 +189,7 @@ def test_few_points_are_not_calibrated_and_no_error() -> None:
         ({"calibration": "good"}, "calibration 'good' one of raw, calibrated"),
         ({"trees": 1}, "trees 1 must be 2 or more"),
         ({"floor": 0.0}, "floor 0.0 below 0"),
+        ({"floor": -61.0}, "floor -61.0 below 0 and at least -60"),
     ],
 )
 def test_bad_parameters_are_refused(parameters: dict[str, Any], reason: str) -> None:

@@ -53,7 +53,15 @@ def test_failures_lie_at_the_floor() -> None:
     assert model.predict(features[:2]).mean == pytest.approx([0.0, -6.0], abs=0.1)
 
 
-@pytest.mark.parametrize("parameters", [{"objective": "gain"}, {"target": "time"}, {"rounds": 0}, {"floor": 0.0}])
+@pytest.mark.parametrize(
+    "parameters", [{"objective": "gain"}, {"target": "time"}, {"rounds": 0}, {"floor": 0.0}, {"floor": -61.0}]
+)
 def test_bad_parameters_are_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="objective one of reg, rank"):
         XGBoost(1, **parameters)
+
+
+def test_points_that_are_compared_with_each_other_have_no_weights() -> None:
+    """XGBoost would take a weight for a group's and break off in the middle of a run."""
+    with pytest.raises(ValueError, match="weighted is of single points, which the objective rank compares"):
+        XGBoost(1, objective="rank", weighted=True)

@@ -89,6 +89,11 @@ def test_the_spread_is_about_the_error_of_the_estimate() -> None:
     assert pairs[:, 1].mean() == pytest.approx(pairs[:, 0].std(), rel=0.25)
 
 
+def test_a_batch_that_time_ran_out_in_weighs_nothing_beside_full_ones() -> None:
+    assert PAPER.estimate([*[0.155] * 50, 0.310])[0] == pytest.approx(0.155)
+    assert PAPER.estimate([0.310])[0] == 0.310
+
+
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [

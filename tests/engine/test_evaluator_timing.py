@@ -10,15 +10,16 @@ from workers.engine.evaluator.timing import timed_runs
 
 
 class Program:
-    """Takes `seconds` a run; `asked` is how many were asked for at once, `left` the seconds that remain of `total`."""
+    """Takes `seconds` a run, and `handover` on top; `asked` is how many were asked for at once, `left` the seconds that remain
+    of `total`."""
 
-    def __init__(self, seconds: float, total: float) -> None:
-        self.seconds, self.left = seconds, total
+    def __init__(self, seconds: float, total: float, handover: float = 0.0) -> None:
+        self.seconds, self.left, self.handover = seconds, total, handover
         self.asked: list[int] = []
 
     def runs(self, count: int) -> list[float]:
         self.asked.append(count)
-        self.left -= count * self.seconds
+        self.left -= count * (self.seconds + self.handover)
         return [self.seconds] * count
 
 
@@ -40,6 +41,14 @@ def test_a_slow_program_is_given_up_and_keeps_what_was_timed() -> None:
     program = Program(0.125, total=8.0)
     assert timed(program) == (64, "late")
     assert program.asked == [1, 63]
+
+
+def test_what_is_handed_over_for_a_run_counts_too() -> None:
+    """499 more of 15 ms would fit, had not each large tensors to be brought."""
+    program = Program(0.015, total=8.0, handover=0.02)
+    assert timed(program) == (228, "late")
+    assert program.asked == [1, 227]
+    assert 0 <= program.left < 0.035
 
 
 @pytest.mark.parametrize("total", [0.0, 0.5])

@@ -22,6 +22,7 @@ from workers.engine.methods.rules import check_legal
 from workers.engine.sampler.adaptive import PAPER as SAMPLING_PAPER
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.search import COUNTERS
+from workers.engine.space import Configuration
 from workers.messages.causes import DUPLICATE
 from workers.messages.composition import CLUSTERING
 
@@ -71,13 +72,14 @@ def test_ablations_differ_in_the_part_they_are_named_after() -> None:
     base = parts("autotvm")
     assert parts("chameleon-sa") == base
     assert parts("chameleon-ae") == {**base, "explorer": ("ppo", PPO_PAPER)}
-    sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER), "search": ("", {"first": 0, "epsilon": 0.0})}
+    sampling = {"starts": 1, "first": 0, "epsilon": 0.0}
+    sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER), "search": ("", sampling)}
     assert parts("chameleon-sa-as") == sampled
     iterations = {"rhythm": ("", {**base["rhythm"][1], "slots": 16})}
     assert parts("chameleon-paper") == {**sampled, "explorer": ("ppo", PPO_PAPER), **iterations}
     assert parts("adatune-evaluator") == {**base, "evaluator": ("adaptive", ADAPTIVE_PAPER)}
     whole = parts("adatune-paper")
-    improvement = {"first": 16, "acquisition": "expected_improvement"}
+    improvement = {"starts": 1, "first": 16, "acquisition": "expected_improvement"}
     assert whole["search"] == ("", {**improvement, "contextual": True})
     assert parts("adatune-surrogate") == {**whole, "search": ("", {**improvement, "epsilon": 0.05})}
     assert parts("adatune-contextual") == {**whole, "evaluator": ("fixed", RUNS_500)}
@@ -88,7 +90,7 @@ def test_programs_differ_from_their_papers_in_what_their_authors_programmed_othe
         **parts("chameleon-paper"),
         "explorer": ("ppo", PPO_PROGRAM),
         "sampler": ("adaptive-program", {}),
-        "search": ("", {"first": 32, "epsilon": 0.0}),
+        "search": ("", {"starts": 1, "first": 32, "epsilon": 0.0}),
     }
     assert parts("dynatune-program") == {
         **parts("dynatune-paper"),
@@ -97,7 +99,7 @@ def test_programs_differ_from_their_papers_in_what_their_authors_programmed_othe
             {"score": "speed", "prior": False, "pieces": False, "c_fast": 2.0, "patience": 50},
         ),
         "evaluator": ("adaptive", {**ADAPTIVE_PAPER, "extremes": True}),
-        "search": ("", {"first": 16, "ahead": 32}),
+        "search": ("", {"starts": 1, "first": 16, "ahead": 32}),
         "rhythm": ("", {"plan": 8, "warm_up": 32, "slot_seconds": 20.0}),
     }
 
@@ -112,6 +114,23 @@ def test_the_first_plan_is_sampled_in_the_paper_and_random_in_the_program(name: 
     assert (origins["explorer"] > 0) is (proposer.counters["left_out"] > 0) is sampled
     assert (origins.total() < 16) is sampled
     assert origins["random"] == 64 or sampled
+
+
+PUBLISHED = [
+    name
+    for name in sorted(METHODS)
+    if name == "autotvm" or name.startswith(("adatune-", "chameleon-")) or name.endswith(("-paper", "-program"))
+]
+
+
+@pytest.mark.parametrize("name", [*PUBLISHED, "auto", "dynatune", "chameleon", "metaschedule"])
+def test_what_is_as_published_begins_with_one_default_configuration_and_the_rest_with_all_there_are(name: str) -> None:
+    """It makes the latency finite; what else is measured is the search's."""
+    start = tuple(Configuration(0, (0, place, 0, 0, 0, 0)) for place in range(3))
+    plan = quick(method(name)).make_proposer(replace(convolution(), start=start), 1).propose(64)
+    begun = start[:1] if name in PUBLISHED else start
+    assert [candidate.configuration for candidate in plan[: len(begun)]] == list(begun)
+    assert Counter(candidate.origin for candidate in plan)["start"] == len(begun) < len(plan)
 
 
 def test_a_deviation_of_a_program_can_be_chosen_alone() -> None:
@@ -252,6 +271,7 @@ def test_parameters_that_nothing_takes_are_refused(place: str) -> None:
         ({"rhythm.plan": "2.5"}, "plan 2.5"),
         ({"search.refit": "-1"}, "refit -1"),
         ({"search.patience": "2.5"}, "patience 2.5 must be a whole number"),
+        ({"search.starts": "0"}, "starts 0 must be 1 configuration or more, or none for all"),
         ({"explorer.chains": "2.5"}, "chains 2.5 must be a whole number"),
         ({"evaluator": "fixed", "evaluator.runs": "2.5"}, "runs 2.5 must be a whole number"),
         ({"evaluator": "fixed", "evaluator.seconds": "Infinity"}, "Infinity is no finite number"),
@@ -260,6 +280,8 @@ def test_parameters_that_nothing_takes_are_refused(place: str) -> None:
         ({"scheduler.sampling": '{"steps": 150.5}'}, "150.5 must be a whole number"),
         ({"cost_model.depth": "-1"}, "depth -1 starts at 0"),
         ({"cost_model.eta": "2"}, "eta 2"),
+        ({"cost_model.floor": "-61"}, "floor below 0 and at least -60"),
+        ({"cost_model.objective": "rank", "cost_model.weighted": "on"}, "weighted is of single points"),
         ({"scheduler.sampling": '{"steps": 50}'}, "50 steps of which 100 are thrown away"),
         (
             {"scheduler.sampling": '{"walkers": 4}'},
@@ -402,7 +424,7 @@ def test_random_search_needs_no_cost_model() -> None:
 
 
 def test_a_replaced_sampler_brings_its_pool() -> None:
-    assert method("autotvm", {"sampler": "diverse"}).parameters["search"] == {"first": 32, "pool": 8.0}
+    assert method("autotvm", {"sampler": "diverse"}).parameters["search"] == {"starts": 1, "first": 32, "pool": 8.0}
     assert method("auto", {"sampler": "adaptive"}).search.pool == 8
     assert method("chameleon", {"sampler": "greedy"}).parameters["search"] == {"first": 16}
 

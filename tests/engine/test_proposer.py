@@ -242,6 +242,7 @@ def test_what_was_in_flight_at_a_kill_is_proposed_again_first() -> None:
     again = resumed.propose(8)
     assert again[:5] == lost[3:]
     assert not {c.configuration for c in again[5:]} & {c.configuration for c in lost}
+    assert resumed.counters["proposed"] == 8 + 8 + 3, "the five were counted before the kill"
 
 
 def as_planned(parts: GuidedProposer, whole: GuidedProposer) -> bool:

@@ -142,18 +142,22 @@ def test_a_child_that_does_not_hear_the_word_is_ended_and_the_archive_is_made(
     eventually(lambda: not any(map(alive, family)), ENDS)
 
 
-def test_a_run_that_is_stopped_while_it_is_compared_untuned_ends_at_once(
-    command: Start, zoo_cache: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("word", "code", "said"),
+    [("stop", 1, "stopped before the network's operators were known"), ("pause", 0, "go on with --resume")],
+)
+def test_a_run_that_is_stopped_or_paused_while_it_is_compared_untuned_ends_at_once(
+    command: Start, zoo_cache: Path, tmp_path: Path, word: str, code: int, said: str
 ) -> None:
     with command("tune", zoo.tiny(zoo_cache), "--minutes", 20, "--out", tmp_path) as process:
         eventually(lambda: (tmp_path / "run" / "spec.json").exists() and descendants(process.pid), MEASURES)
         family, began = descendants(process.pid), time.monotonic()
-        with command("control", tmp_path, "stop") as control:
+        with command("control", tmp_path, word) as control:
             _, errors = control.communicate(timeout=60)
         assert control.returncode == 0, errors
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1, errors
-    assert "stopped before the network's operators were known" in errors
+        told, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    assert said in told + errors
     assert time.monotonic() - began < 60  # of twenty minutes
     eventually(lambda: not any(map(alive, family)), ENDS)
 

@@ -18,6 +18,7 @@ from workers.headless.landscape import _alone, _of_this_machine, recording_name
 from workers.landscapes import Costs, CurveRecording, SpaceRecording, calibration
 from workers.landscapes.calibration import every_part
 from workers.messages.channel import ControlReader
+from workers.messages.spec import RunSpec
 from workers.supervision import Ending, Journal
 
 pytestmark = pytest.mark.tvm
@@ -59,6 +60,34 @@ def test_a_part_of_the_space_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_
     assert 4 <= part.operator.size <= 12
     assert len(part.times) == part.operator.size
     assert (part.true < 1).mean() > 0.5
+
+
+def test_parts_by_other_code_or_versions_are_no_parts_of_a_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.child import landscape as recording
+
+    folders: list[Path] = []
+    monkeypatch.setattr(recording, "_backends", lambda *_: None)
+    monkeypatch.setattr(
+        recording, "record_curves", lambda make, chosen, seeds, trials, parts, watch: folders.append(parts)
+    )
+    monkeypatch.setattr(recording, "WORKERS", tmp_path)
+    spec = RunSpec("net.onnx", {"kind": "llvm"}, 2, 1e11, 1e10).to_json()
+    order = {"kind": "curve", "spec": spec, "name": "net", "network": "net", "hardware": {}, "trials": 6, "seeds": [0]}
+    code = tmp_path / "engine" / "search.py"
+    code.parent.mkdir()
+    pulse = Pulse(lambda event: None, RunClock(0.0))
+    try:
+        for text, versions in (("one", {}), ("one", {}), ("another", {}), ("another", {"apache-tvm": "0.1.2"})):
+            code.write_text(text)
+            monkeypatch.setattr(recording, "_versions", lambda told=versions: {"versions": told})
+            recording.record_landscape({**order, "work_dir": str(tmp_path)}, ControlReader(), pulse)
+    finally:
+        pulse.close()
+    first, again, changed, newer = folders
+    assert first == again
+    assert len({first, changed, newer}) == 3
 
 
 def test_recordings_by_other_methods_or_of_other_machines_have_other_names() -> None:

@@ -59,3 +59,17 @@ def test_the_environment_may_take_fewer(group: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setenv(machine.THREADS, text)
         with pytest.raises(ValueError, match=f"THREADS={text} must be a whole number of cores"):
             machine.most_cores()
+
+
+@pytest.mark.parametrize("place", ["docker/ab", ""])
+@pytest.mark.parametrize(("quota", "cores"), [("200000", 2), ("150000", 2), ("-1", math.inf)])
+def test_groups_of_the_first_version_bound_it_too(group: Path, place: str, quota: str, cores: float) -> None:
+    """In a container its own are where its files are, whatever they are called outside."""
+    machine.MEMBERSHIP.write_text("4:memory:/docker/ab\n3:cpu,cpuacct:/docker/ab\n1:name=systemd:/docker/ab\n")
+    texts = {"cpu/cpu.cfs_quota_us": quota, "cpu/cpu.cfs_period_us": "100000", "memory/memory.limit_in_bytes": 2**29}
+    for name, text in texts.items():
+        controller, _, file = name.partition("/")
+        folder = machine.CGROUP / controller / place
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(f"{text}\n")
+    assert (machine.most_cores(), machine.memory()) == (cores, 2**29)

@@ -65,6 +65,7 @@ OLD: dict[str, Callable[[], ModelProto]] = {
     "Upsample-9 linear": lambda: one("Upsample", IMAGE, 9, floats(1, 1, 2, 2), mode="linear"),
     "Resize-10 nearest": lambda: one("Resize", IMAGE, 10, floats(1, 1, 2, 1.5), mode="nearest"),
     "Resize-10 nearest, smaller": lambda: one("Resize", [1, 4, 8, 12], 10, floats(1, 1, 0.75, 0.75), mode="nearest"),
+    "Resize-10 nearest, both": lambda: one("Resize", [1, 4, 8, 12], 10, floats(1, 1, 2, 0.5), mode="nearest"),
     "Resize-10 linear": lambda: one("Resize", IMAGE, 10, floats(1, 1, 2, 2), mode="linear"),
     "Slice-9": lambda: one("Slice", IMAGE, 9, starts=[1, -4], ends=[3, 100], axes=[1, 3]),
     "TopK-10": topk,

@@ -12,20 +12,23 @@ import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 from tests.networks import forms
+from tests.networks.forms import BATCH, READ, WIDTH
 from tests.networks.test_clean import failing, outputs, same
 from tests.zoo import constant, model_of
+from workers.baselines.inputs import seeded_inputs
 from workers.networks import opsets, pads
 from workers.networks.clean import BROUGHT, clean
 from workers.networks.errors import NetworkError
 from workers.networks.graph import attribute, operator_types
-from workers.networks.inspect import opset
+from workers.networks.inspect import inspect_model, opset
 from workers.networks.recurrent import STEPS
 from workers.networks.transforms import transforms_to_products
 from workers.networks.unfixed import refuse_unfixed_inputs
 
-GONE = set("Upsample LSTM GRU RNN Celu Attention Swish LpNormalization Gelu".split())
+GONE = set("Upsample LSTM GRU RNN Celu Attention Swish LpNormalization MeanVarianceNormalization Gelu".split())
 
 
 @pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
@@ -128,6 +131,65 @@ def test_recurrent_operators_out_of_the_ordinary_stay(model: ModelProto) -> None
     assert same(outputs(model), outputs(result))
 
 
+def test_a_channel_of_zeros_is_normalised_to_zeros() -> None:
+    """As ONNX defines it; ONNX Runtime divides by nothing too."""
+    nodes = [helper.make_node("Mul", ["x", "m"], ["z"]), helper.make_node("MeanVarianceNormalization", ["z"], ["y"])]
+    zero = constant("m", forms.floats(1, 0, 1).reshape(3, 1, 1))
+    model = model_of(nodes, {"x": [2, 3, 4, 5]}, {"y": [2, 3, 4, 5]}, [zero])
+    result, report = clean(deepcopy(model), {}, failing)
+    assert "1 normalisation was written by its definition" in report
+    assert not outputs(result)[0][:, 1].any()
+    assert same(ReferenceEvaluator(model).run(None, seeded_inputs(inspect_model(model), 0)), outputs(result))
+
+
+def test_a_normalisation_whose_scale_is_told_when_it_runs_gets_the_inputs_that_it_lacks() -> None:
+    node = helper.make_node("SkipLayerNormalization", ["x", "token", "gamma"], ["y"], domain="com.microsoft")
+    model = model_of([node], {"x": [2, 5, 8], "token": [2, 5, 8], "gamma": [8]}, {"y": [2, 5, 8]}, [])
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    result, report = clean(deepcopy(model), {}, failing)
+    assert "1 normalisation was written with all its inputs" in report
+    assert len([name for name in result.graph.node[0].input if name]) == 5
+    assert same(outputs(model), outputs(result))
+
+
+def test_gates_of_dequantised_weights_may_be_put_into_another_order() -> None:
+    """As exporters of PyTorch do, which has an order of its own."""
+    model, stored = forms.recurrent("LSTM"), np.random.default_rng(0).integers(-127, 128, (1, 4 * WIDTH, READ))
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "s"], ["d"]),
+        helper.make_node("Slice", ["d", "half", "end", "axis"], ["last"]),
+        helper.make_node("Slice", ["d", "none", "half", "axis"], ["first"]),
+        helper.make_node("Concat", ["last", "first"], ["w"], axis=1),
+        *model.graph.node,
+    ]
+    places = {"none": 0, "half": 2 * WIDTH, "end": 4 * WIDTH, "axis": 1}
+    weights = [constant(name, forms.integers(place)) for name, place in places.items()]
+    weights += [constant("q", stored.astype(np.int8)), constant("s", np.float32(0.004)), *model.graph.initializer[1:]]
+    model = model_of(nodes, {"x": [forms.STEPS, BATCH, READ]}, {"y": None}, weights)
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert "LSTM" not in operator_types(result)
+    assert same(outputs(model), outputs(result))
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "attributes"),
+    [
+        ("LRN", [forms.drawn(2, 6, 4, 4)], {"size": 3, "alpha": 9.0}),
+        ("ConvTranspose", [forms.drawn(1, 4, 3, 3), forms.drawn(4, 1, 2, 2), forms.drawn(4)], {"group": 4}),
+        ("GatherElements", [forms.drawn(100, 1), forms.integers(*[0] * 100)[:, None]], {"axis": 0}),
+    ],
+    ids=["LRN", "ConvTranspose", "GatherElements"],
+)
+def test_what_onnx_evaluates_otherwise_of_constants_stays(kind: str, inputs: Any, attributes: Any) -> None:
+    names = [f"w{place}" for place in range(len(inputs))]
+    nodes = [helper.make_node(kind, names, ["c"], **attributes), helper.make_node("Mul", ["x", "c"], ["y"])]
+    weights = [constant(name, values) for name, values in zip(names, inputs, strict=True)]
+    model = model_of(nodes, {"x": [1]}, {"y": None}, weights)
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert kind in operator_types(result)
+    assert same(outputs(model), outputs(result))
+
+
 def test_local_functions_are_written_out_in_a_process_that_has_loaded_nothing_else(tmp_path: Path) -> None:
     function = helper.make_function(
         "local", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 17)]
@@ -220,6 +282,29 @@ def test_branches_of_several_that_call_their_results_alike_are_told_apart() -> N
     assert same(outputs(model), outputs(result))
 
 
+def branching(*operators: onnx.NodeProto, condition: str = "c") -> ModelProto:
+    """These, which make b of x, or a Relu, as x decides, or a constant."""
+    model = forms.branched("Relu", [2, 3], [2, 3])
+    chosen = forms.branches([*operators], [helper.make_node("Relu", ["x"], ["b"])], [2, 3])
+    model.graph.node[-1].CopyFrom(helper.make_node("If", [condition], ["y"], name="the one", **chosen))
+    model.graph.initializer.append(constant("yes", np.asarray(True)))
+    return model
+
+
+INFINITE = (
+    helper.make_node("IsInf", ["x"], ["i"], detect_negative=0),
+    helper.make_node("Cast", ["i"], ["b"], to=TensorProto.FLOAT),
+)
+
+
+def test_a_branch_that_is_always_taken_may_hold_what_is_written_otherwise() -> None:
+    model = branching(*INFINITE, condition="yes")
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert "If" not in operator_types(result)
+    assert same(outputs(model), outputs(result))
+    assert "If" in operator_types(clean(branching(helper.make_node("Neg", ["x"], ["b"])), {}, failing)[0])
+
+
 def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: Any) -> ModelProto:
     """One operator that reads p, or what `before` makes of it as c."""
     node = helper.make_node(kind, ["x", "c" if before else "p"], ["y"], name="the one", **attributes)
@@ -256,6 +341,18 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
         ),
         (parted(), "Split the one: a part of it has no elements"),
         (sized_by_values(), "If the one: its branches make tensors of different sizes"),
+        (
+            branching(*INFINITE),
+            "If the one: one of its branches holds IsInf, .*; export the network with IsInf outside of",
+        ),
+        (
+            branching(helper.make_node("LpNormalization", ["x"], ["b"])),
+            "If the one: one of its branches holds LpNormalization",
+        ),
+        (
+            forms.one("Resize", [1, 4, 8, 12], 10, forms.floats(1, 1, 2, 0.75), mode="nearest"),
+            "Resize the one: it makes one axis longer and another shorter, .* operator set 11 or later",
+        ),
         (forms.sparse(sides=1 << 15), "w: it is sparse, and sparse weights would be more than .* export the network"),
         (
             decided("CumSum", []),
@@ -270,7 +367,8 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
     ids=[
         *("mean", "deviation", "dropped", "drops", "trains", "places", "nothing", "samples"),
         *("logarithm", "logarithm of one", "logarithm of powers"),
-        *("part", "sizes", "sparse", "axis", "axes", "pads"),
+        *("part", "sizes", "infinite in a branch", "length in a branch", "longer and shorter"),
+        *("sparse", "axis", "axes", "pads"),
     ],
 )
 @pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])

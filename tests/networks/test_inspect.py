@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from onnx import helper
 
+from tests.networks.forms import branched
 from tests.zoo import ZOO, model_of, squeezenet, tiny, tiny_residual
 from workers.networks.check import load
 from workers.networks.errors import NetworkError
 from workers.networks.examples import example
 from workers.networks.inspect import DynamicDimension, Port, inspect, inspect_model
 from workers.networks.shape import shape_of
-from workers.networks.shapes import set_static_shapes
+from workers.networks.shapes import set_static_shapes, tensor_shapes
 
 
 def test_squeezenet_is_described_quickly_and_as_json(zoo_cache: Path) -> None:
@@ -70,6 +71,10 @@ def test_dynamic_dimensions_are_listed_and_set(zoo_cache: Path) -> None:
 def test_shapes_that_do_not_fit_are_refused_by_name(zoo_cache: Path, shapes: dict[str, list[int]], words: str) -> None:
     with pytest.raises(NetworkError, match=words):
         set_static_shapes(load(tiny_residual(zoo_cache)), shapes)
+
+
+def test_what_branches_make_has_a_size_that_nobody_wrote_down() -> None:
+    assert tensor_shapes(branched("Neg", [2, 3], None))["y"].static == (2, 3)
 
 
 def test_an_input_without_elements_is_refused_at_once() -> None:

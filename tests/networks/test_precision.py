@@ -65,6 +65,18 @@ def test_text_is_told_to_stay_outside() -> None:
         inspect_model(model)
 
 
+def test_weights_of_four_bits_may_be_moved_before_they_are_dequantised() -> None:
+    import ml_dtypes
+
+    nodes = [
+        helper.make_node("Transpose", ["w"], ["t"]),
+        helper.make_node("DequantizeLinear", ["t", "s"], ["r"]),
+        helper.make_node("MatMul", ["x", "r"], ["y"]),
+    ]
+    weights = [constant("w", np.ones((3, 8), ml_dtypes.int4)), constant("s", np.float32(0.1))]
+    assert inspect_model(model_of(nodes, {"x": [4, 8]}, {"y": [4, 3]}, weights, 21)).precision == "float32"
+
+
 def test_a_quantised_network_of_an_old_operator_set_is_taken() -> None:
     model = model_of([helper.make_node("QuantizeLinear", ["x", "s"], ["y"])], {"x": [2]}, {"y": [2]}, [])
     model.graph.initializer.append(constant("s", np.float32(1)))
@@ -219,6 +231,19 @@ def test_integers_are_measurements_only_behind_a_quantisation() -> None:
     summed = helper.make_node("MatMulInteger", ["q", "w"], ["y"])
     nodes, weights = pairs(summed, scales=1)
     assert of(nodes, [*weights, constant("w", np.eye(8, dtype=np.int8))], TensorProto.INT32) == QUANTISED
+
+
+def test_labels_that_leave_as_real_numbers_are_labels() -> None:
+    to_real = helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT)
+    behind = [to_real, helper.make_node("Identity", ["f"], ["y"])]
+    classes = of([helper.make_node("ArgMax", ["x"], ["i"], axis=1), *behind], [])
+    assert (classes.labels, classes.relative, classes.share) == (True, 0.0, 1e-3)
+    mask = helper.make_node("Greater", ["x", "zero"], ["i"])
+    assert of([mask, *behind], [constant("zero", np.float32(0))]).labels
+    cut_off = helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT32)
+    assert (of([cut_off, *behind], []).labels, of([cut_off, *behind], []).steps) == (True, 1)
+    halved = helper.make_node("Cast", ["x"], ["i"], to=TensorProto.FLOAT16)
+    assert of([halved, *behind], []) == HALF
 
 
 @pytest.mark.parametrize(("name", "computed"), [("tiny", False), ("mobilenet_like", False), ("tiny_attention", True)])

@@ -18,6 +18,7 @@ from workers.baselines.session import OnnxRuntimeSession
 from workers.baselines.verify import Verdict, compare
 from workers.networks.check import load
 from workers.networks.clean import clean
+from workers.networks.errors import NetworkError
 from workers.networks.inspect import inspect_model
 from workers.networks.precision import INTEGER_OPERATORS, PAIRS
 from workers.networks.quantized_operators import operators_to_pairs
@@ -149,13 +150,15 @@ def test_parts_of_a_concatenation_are_quantised_by_themselves(
     assert sum(node.op_type == "Round" for node in made.values()) == roundings
 
 
-def quantised_again(scale: np.float32, step: np.float32, zeros: tuple[int, int]) -> tuple[NDArray[Any], set[str]]:
+def quantised_again(
+    scale: np.float32, step: np.float32, zeros: tuple[int, int], dtype: type = np.uint8
+) -> tuple[NDArray[Any], set[str]]:
     """All integers of 8 bits by another step, as ONNX Runtime does it too, and by which operators."""
     weights = [
         constant("s", scale),
-        constant("z", np.uint8(zeros[0])),
+        constant("z", np.asarray(zeros[0], dtype)),
         constant("t", step),
-        constant("u", np.uint8(zeros[1])),
+        constant("u", np.asarray(zeros[1], dtype)),
     ]
     nodes = [
         helper.make_node("DequantizeLinear", ["x", "s", "z"], ["r"]),
@@ -163,9 +166,9 @@ def quantised_again(scale: np.float32, step: np.float32, zeros: tuple[int, int])
     ]
     model = model_of(nodes, {"x": [256]}, {"y": [256]}, weights)
     for value in (*model.graph.input, *model.graph.output):
-        value.type.tensor_type.elem_type = TensorProto.UINT8
+        value.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     result, _ = clean(deepcopy(model), {})
-    values = {"x": np.arange(256, dtype=np.uint8)}
+    values: dict[str, NDArray[Any]] = {"x": np.arange(256, dtype=np.uint8).view(dtype)}
     found = outputs(result, values)["y"]
     assert np.array_equal(found, outputs(model, values)["y"])
     return found, kinds(result)
@@ -189,6 +192,14 @@ def test_integers_are_quantised_again_as_onnx_runtime_does(seed: int) -> None:
     low, high = rng.integers(0, 256, 2).tolist()
     _, operators = quantised_again(scale, step, (low, high))
     assert seed % 2 or "Div" not in operators
+
+
+def test_what_is_dequantised_by_less_than_nothing_is_clipped_at_the_other_end() -> None:
+    """128 is one more than int8 holds, of -128."""
+    for dtype, zero in ((np.int8, 0), (np.uint8, 128)):
+        found, _ = quantised_again(np.float32(-0.1), np.float32(0.1), (zero, zero), dtype)
+        assert found.max() == np.iinfo(dtype).max
+    assert not quantised_again(np.float32(-0.1), np.float32(0.1), (0, 0))[0].any()
 
 
 @pytest.mark.parametrize("case", ["twice", "a constant part", "an output"])
@@ -346,6 +357,49 @@ def test_blocks_of_four_bit_weights_are_dequantised_once() -> None:
     assert kinds(result) == {"MatMul"}
 
 
+def test_blocks_whose_scales_are_dequantised_themselves_are_dequantised_once() -> None:
+    rng = np.random.default_rng(0)
+    stored, steps = rng.integers(-128, 128, (32, 16)).astype(np.int8), rng.integers(1, 255, (2, 16)).astype(np.uint8)
+    weights = [constant("w", stored), constant("q", steps), constant("t", np.float32(0.001))]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "t"], ["s"]),
+        helper.make_node("DequantizeLinear", ["w", "s"], ["r"], axis=0, block_size=16),
+        helper.make_node("MatMul", ["x", "r"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [4, 32]}, {"y": [4, 16]}, weights, 21)
+    result, _ = clean(deepcopy(model), {}, lambda same: same)
+    assert kinds(result) == {"MatMul"}
+    x = rng.standard_normal((4, 32)).astype(np.float32)
+    wanted = x @ (stored * np.repeat(steps * np.float32(0.001), 16, axis=0))
+    assert np.allclose(outputs(result, {"x": x})["y"], wanted, atol=1e-4)
+
+
+def test_blocks_whose_scales_are_told_when_it_runs_are_refused() -> None:
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s"], ["y"], name="the one", axis=0, block_size=16)]
+    model = model_of(nodes, {"s": [2, 16]}, {"y": [32, 16]}, [constant("w", np.ones((32, 16), np.int8))], 21)
+    with pytest.raises(
+        NetworkError, match=r"DequantizeLinear the one: it has scales of blocks, .*or that are computed"
+    ):
+        clean(model, {}, lambda same: same)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_constants_far_beyond_what_is_stored_are_clipped_at_their_own_end(dtype: type) -> None:
+    """A mask of float32's lowest number is not its opposite."""
+    values = np.asarray([3e9, -3e9, 3.4e38, -3.4e38, 2.6, -1.2], np.float32)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["c", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["r"]),
+        helper.make_node("Add", ["x", "r"], ["y"]),
+    ]
+    weights = [constant("c", values), constant("s", np.float32(0.5)), constant("z", np.asarray(7, dtype))]
+    model = model_of(nodes, {"x": [6]}, {"y": [6]}, weights)
+    result, _ = clean(deepcopy(model), {}, lambda same: same)
+    assert kinds(result) == {"Add"}
+    zeros = {"x": np.zeros(6, np.float32)}
+    assert np.array_equal(outputs(result, zeros)["y"], outputs(model, zeros)["y"])
+
+
 def test_four_bit_weights_of_a_constant_operator_are_taken() -> None:
     import ml_dtypes
 
@@ -381,6 +435,28 @@ def test_a_scale_of_0_leaves_the_bias(bias: list[float]) -> None:
     ]
     model = model_of(nodes, {"x": [1, 3, 4, 4]}, {"y": [1, 2, 4, 4]}, weights)
     values = {"x": np.random.default_rng(0).standard_normal((1, 3, 4, 4)).astype(np.float32)}
+    result, _ = clean(deepcopy(model), {})
+    assert np.allclose(outputs(result, values)["y"], outputs(model, values)["y"], atol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "scale"), [("Relu", -0.01), ("Relu", [0.01, -0.02]), ("MaxPool", -0.01)])
+def test_what_is_largest_is_found_behind_a_scale_below_zero(kind: str, scale: Any) -> None:
+    """Of whole numbers it would be the least."""
+    random = np.random.default_rng(0)
+    weights = [
+        *(constant("s", np.float32(0.05)), constant("z", np.uint8(120)), constant("ws", np.float32(scale))),
+        constant("w", random.integers(-127, 128, (2, 3, 1, 1)).astype(np.int8)),
+        constant("wz", np.zeros_like(scale, np.int8)),
+    ]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["r"]),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["v"], axis=0),
+        helper.make_node("Conv", ["r", "v"], ["c"]),
+        helper.make_node(kind, ["c"], ["y"], **({"kernel_shape": [2, 2]} if kind == "MaxPool" else {})),
+    ]
+    model = model_of(nodes, {"x": [1, 3, 4, 4]}, {"y": None}, weights)
+    values = {"x": random.standard_normal((1, 3, 4, 4)).astype(np.float32)}
     result, _ = clean(deepcopy(model), {})
     assert np.allclose(outputs(result, values)["y"], outputs(model, values)["y"], atol=1e-5)
 
@@ -440,7 +516,10 @@ def test_weights_whose_scales_would_be_spread_stay_real() -> None:
     model = layer(RESHAPED, stored=stored, scale=scale, axis=0)
     found, result = verdict(model)
     assert found.passed, found.reason
-    assert "Reshape" in kinds(result)
+    product = next(node for node in result.graph.node if node.op_type == "MatMul")
+    factors = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in result.graph.initializer}
+    real = (stored * scale[:, None, None]).reshape(32, 64)
+    assert np.array_equal(factors[product.input[1]], real)
 
 
 @pytest.mark.mutation

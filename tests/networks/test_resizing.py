@@ -14,7 +14,7 @@ from workers.networks.clean import clean
 from workers.networks.errors import NetworkError
 from workers.networks.graph import Weights, attribute
 
-IMAGE = [1, 4, 7, 9]
+IMAGE, WIDE = [1, 4, 7, 9], [1, 4, 24, 24]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,18 @@ def test_what_tvm_would_compute_otherwise_is_refused_by_name(inputs: Any, attrib
 def test_parts_of_pixels_are_taken_where_they_are_the_same(scale: float, attributes: Any) -> None:
     """By sizes and by scales."""
     clean(one("Resize", IMAGE, 18, None, floats(1, 1, scale, 1), **attributes), {}, simplifier=lambda model: model)
+
+
+@pytest.mark.parametrize("scale", [1.5, 2.0, 4 / 3])
+def test_scales_that_make_whole_pixels_are_taken(scale: float) -> None:
+    clean(one("Resize", WIDE, 18, None, floats(1, 1, scale, scale), mode="linear"), {}, simplifier=lambda model: model)
+
+
+def test_a_pixel_that_a_scale_nearly_makes_is_not_made() -> None:
+    """Of 31.9992 pixels 31 are."""
+    model = one("Resize", WIDE, 18, None, floats(1, 1, 1.3333, 1.3333), mode="linear")
+    with pytest.raises(NetworkError, match=r"24 times its scale 1\.3333 is no whole number of pixels"):
+        clean(model, {}, simplifier=lambda model: model)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,19 @@
 """The commands as a user types them."""
 
+import base64
 import errno
+import hashlib
 import io
 import os
 import re
+import signal
 import socket
 import stat
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.cookiejar import CookieJar
 from pathlib import Path
 
@@ -22,6 +25,8 @@ from tests.operations.running import MANAGE, ROOT, Site
 from tests.processes import eventually
 
 UNREACHED = "postgres://nobody@127.0.0.1:1/nothing"
+WEBSOCKET = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""What a server adds to a key, by RFC 6455, section 1.3."""
 FIRST_PAGE = 15.0
 """s from the command to the first page, on a machine that nobody used before; where others run beside, of the processor."""
 STARTS, ENDS = 120, 30
@@ -314,6 +319,19 @@ def test_doctor_needs_no_package_but_to_say_that_it_is_missing(site):
     assert re.search(r"^missing +queue: .*not here\); install it", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.parametrize(("content", "mode"), [("", 0o644), ("#!/nowhere\n", 0o755), ("#!/bin/sh\nexit 3\n", 0o755)])
+def test_doctor_says_where_the_queues_server_does_not_run(tmp_path, monkeypatch, content, mode):
+    """Without the right to, without what loads it, without its libraries."""
+    from apps.operations import doctor
+
+    path = tmp_path / "server"
+    path.write_text(content)
+    path.chmod(mode)
+    monkeypatch.setattr(doctor.site, "own_server", lambda: True)
+    monkeypatch.setattr(doctor.embedded, "binary", lambda: path)
+    assert doctor.queue_server().line().startswith(f"missing queue: {path} does not run here -> set REDIS_URL")
+
+
 def test_tune_runs_without_database_or_queue_in_the_directory_of_the_user(site):
     done = call(
         site, "tune", "nothing.onnx", "--out", "out", REDIS_URL="unix:///nowhere", DATABASE_URL="postgres://nobody@0/x"
@@ -450,6 +468,7 @@ def test_link_says_so_where_the_disk_is_full(data_dir, monkeypatch):
         (("run", "00000000-0000-4000-8000-000000000000", "stop"), {}, "start it with `manage.py up`"),
         (("demo",), {}, "start it with `manage.py up`"),
         (("up",), {"DATABASE_URL": UNREACHED}, "see that what DATABASE_URL names is there"),
+        (("reconcile", "--once"), {"DATABASE_URL": UNREACHED}, "see that what DATABASE_URL names is there"),
     ],
 )
 def test_a_command_says_so_where_there_is_no_database(site, words, environment, next_step):
@@ -551,6 +570,102 @@ def test_a_viewers_session_is_on_no_command_line_and_ends_with_it():
             for name in ("cmdline", "environ"):
                 assert key.encode() not in Path(f"/proc/{process.pid}/{name}").read_bytes()
     assert not Session.objects.exists()
+
+
+@pytest.mark.parametrize("answer", ["", "HTTP/1.1 403 Forbidden\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\n"])
+@pytest.mark.django_db
+def test_a_viewer_that_the_site_sends_away_ends_and_its_run_counts_for_nothing(answer):
+    """That breaks off, lets nobody in, or closes the line."""
+    from django.core.management import CommandError
+
+    from apps.operations.management.commands.viewer_cost import viewer
+    from tests.apps.rows import Site as Rows
+
+    rows = Rows()
+    run = rows.run()
+    with socket.create_server(("127.0.0.1", 0)) as listening, ExitStack() as following:
+        listening.settimeout(30)
+        process = following.enter_context(viewer(rows.ada, run, f"127.0.0.1:{listening.getsockname()[1]}"))
+        asked, _ = listening.accept()
+        with asked:
+            asked.settimeout(30)
+            key = re.search(r"Sec-WebSocket-Key: (\S+)", asked.recv(4096).decode())[1]
+            asked.sendall(answer.encode())
+            if "101" in answer:
+                accepted = base64.b64encode(hashlib.sha1(f"{key}{WEBSOCKET}".encode()).digest()).decode()
+                head = f"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accepted}\r\n\r\n"
+                asked.sendall(head.encode() + b"\x88\x02\x11\x34")  # 4404
+        process.wait(30)
+        with pytest.raises(CommandError, match="the viewer ended early with status 1: is 127"):
+            following.close()
+
+
+@pytest.mark.django_db
+def test_what_a_viewer_costs_is_of_the_pairs_that_were_asked_for(data_dir, monkeypatch, capsys):
+    """Others are kept, of other budgets too."""
+    from django.core.management import call_command
+
+    from apps.operations.management.commands.viewer_cost import Command
+    from tests.apps.rows import Site as Rows
+
+    Rows()
+    rates = {(60.0, False): 10.0, (60.0, True): 9.0, (30.0, False): 10.0, (30.0, True): 4.0}
+    asked = []
+
+    def rate(self, owner, network, options, seed, viewed):
+        asked.append(options["seconds"])
+        return rates.get((options["seconds"], viewed), 0.0)
+
+    monkeypatch.setattr(Command, "_rate", rate)
+    for seconds, pairs, said in ((30.0, 3, "[0.4, 0.4, 0.4]"), (60.0, 2, "[0.9, 0.9]"), (60.0, 1, "[0.9]")):
+        call_command("viewer_cost", pairs=pairs, seconds=seconds)
+        assert f"of alone (median of {pairs} pairs: {said})" in capsys.readouterr().out
+    assert [asked.count(seconds) for seconds in (5.0, 30.0, 60.0)] == [3, 6, 4], "what is kept is not run again"
+
+
+@pytest.mark.django_db
+def test_a_run_that_failed_is_no_measure_of_what_a_viewer_costs(data_dir, monkeypatch):
+    from django.core.management import CommandError, call_command
+
+    from apps.operations.management.commands import viewer_cost
+    from apps.tuning.models import Job
+    from tests.apps.rows import Site as Rows
+
+    Rows()
+
+    def fail(_seconds):
+        Job.objects.filter(task="tune").update(state="failed", error="no memory")
+
+    monkeypatch.setattr(viewer_cost.time, "sleep", fail)
+    with pytest.raises(CommandError, match=r"^a run ended as failed \(no memory\): mend that, then run this again$"):
+        call_command("viewer_cost")
+
+
+def test_who_cannot_look_sweeps_all_the_same(monkeypatch):
+    """On a full disk it is what makes room."""
+    from django.db import OperationalError
+
+    from apps.operations.management.commands import reconcile
+
+    did, command = [], reconcile.Command()
+
+    def look():
+        did.append("look")
+        raise OperationalError("database or disk is full")
+
+    def sweep():
+        did.append("sweep")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(command, "_look", look)
+    monkeypatch.setattr(command, "_sweep", sweep)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        command.handle(once=False, every=0.01)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert did == ["look", "sweep"]
 
 
 @pytest.mark.django_db(transaction=True)

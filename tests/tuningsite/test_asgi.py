@@ -64,6 +64,8 @@ async def test_others_may_open_theirs_meanwhile() -> None:
             False,
         ),  # whose name its owner lets mean this machine
         (b"http://localhost:9000", b"localhost:9000", True),
+        (b"http://a:99999", b"localhost:8000", False),
+        (b"http://a:b", b"localhost:8000", False),
         (b"", b"localhost:8000", False),
     ],
 )

@@ -151,6 +151,7 @@ def test_a_resumed_search_asks_again_what_was_in_flight_and_knows_the_rest(
     assert {c.configuration for c in again} >= {c.configuration for c in flying}
     later = second.propose(PLAN)
     assert not {c.configuration for c in later} & {o.candidate.configuration for o in done}
+    assert second.counters["proposed"] == len(done) + len(flying) + len(later)
     assert second.best == first.best
 
 

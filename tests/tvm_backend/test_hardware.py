@@ -79,3 +79,29 @@ def test_an_arm_machine_has_its_own_intrinsics_and_names_its_instructions(monkey
     found = hardware.detect()
     assert found.flags == ("asimd", "asimddp", "atomics")
     assert found.name == f"aarch64 ({found.target['mcpu']})"
+
+
+FIRST = ("avx", "avx2", "fma", "f16c")
+LATER = tuple(f"avx512{part}" for part in ("bw", "cd", "dq", "f", "vl"))
+
+
+@pytest.mark.parametrize(
+    ("shown", "mattr", "lanes"),
+    [
+        ((*FIRST, *LATER), None, 16),
+        ((*FIRST, *LATER, "avx512_vnni"), ["+avx512vnni"], 16),
+        (FIRST, [f"-{name}" for name in LATER], 8),
+        ((), None, 16),
+    ],
+    ids=["all", "more", "hidden", "untold"],
+)
+def test_what_a_virtual_machine_hides_of_its_processor_is_not_compiled_for(
+    shown: tuple[str, ...], mattr: list[str] | None, lanes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would end the first program with an illegal instruction; a kernel that tells nothing hides nothing."""
+    from workers.tvm_backend import hardware
+
+    monkeypatch.setattr(hardware.tvm.target.codegen, "llvm_get_system_cpu", lambda: "skylake-avx512")
+    found = hardware.cpu_target(set(shown), 2)
+    assert found.get("mattr") == mattr
+    assert hardware.vector_lanes(hardware.tvm.target.Target(found)) == lanes

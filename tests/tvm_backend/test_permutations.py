@@ -13,7 +13,7 @@ from onnx import ModelProto, helper
 
 from tests.networks.forms import drawn
 from tests.tvm_backend.local import reference, target
-from tests.tvm_backend.test_configurations import Compiled, drawn_input
+from tests.tvm_backend.test_configurations import Compiled, compiled_right, drawn_input
 from tests.zoo import constant, model_of
 
 pytestmark = pytest.mark.tvm
@@ -178,6 +178,18 @@ def test_operators_by_number_alone_pass_permutations_on() -> None:
     assert left(both(lambda op, one, other: op.concat([one, other], 2))) == []
     assert left(both(lambda op, one, other: op.add(one, other), channels_last=False)) == [BACK, last]
     assert left(both(lambda op, one, _: op.cumsum(one, 2))) == [BACK, last]
+
+
+def test_what_has_fewer_axes_than_what_it_is_added_to_is_not_turned_with_it(tmp_path: Path) -> None:
+    """Both were put second, each in its own rank, and their sum is put last."""
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["m"], axes=[0], keepdims=0),
+        helper.make_node("Transpose", ["m"], ["a"], perm=[0, 2, 1]),
+        helper.make_node("Transpose", ["x"], ["b"], perm=BACK),
+        helper.make_node("Add", ["a", "b"], ["c"]),
+        helper.make_node("Transpose", ["c"], ["y"], perm=[0, 2, 3, 1]),
+    ]
+    compiled_right(model_of(nodes, {"x": [2, 4, 4, 4]}, {"y": None}, [], opset=17), tmp_path)
 
 
 CROWDED: dict[str, Callable[..., Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,6 +48,29 @@ def test_what_a_program_computes_is_told_by_running_it(normalised: tuple[Path, C
     for _ in range(DRAWS):
         for index, (sketch, choices, _) in compiled.drawn(rng).items():
             assert plain[index].computes(sketch, choices)
+
+
+def test_a_candidate_is_built_as_the_library_is_and_what_it_should_compute_as_tvm_builds(
+    normalised: tuple[Path, Compiled], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What our passes make wrong is wrong in the library too, and a reference that they made would be as wrong."""
+    import tvm
+
+    from workers.tvm_backend.lowering import PIPELINE
+    from workers.tvm_backend.plain import Plain
+    from workers.tvm_backend.programs import COMMON_LEFT
+
+    built, build = [], tvm.tirx.build
+
+    def watched(*given: Any, pipeline: str, **named: Any) -> Any:
+        built.append((pipeline, set(COMMON_LEFT) <= set(tvm.transform.PassContext.current().config)))
+        return build(*given, pipeline=pipeline, **named)
+
+    _, compiled = normalised
+    sketch, choices, _ = compiled.drawn(np.random.default_rng(3))[0]
+    monkeypatch.setattr(tvm.tirx, "build", watched)
+    assert Plain(compiled.workloads[0]).computes(sketch, choices)
+    assert built == [("default", False), (PIPELINE, True)]
 
 
 def test_of_a_single_sum_nothing_is_asked(normalised: tuple[Path, Compiled]) -> None:

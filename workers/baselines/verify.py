@@ -20,6 +20,9 @@ PART, FEW, LOW, LEAST = 30.0, 0.01, 0.1, 1e-5
 """What is small in an output may be far from the reference within a share of the largest value: scores beside pixels, numbers
 beside a mask of -1e9. So at most a hundredth of the elements differ by over 30 times that share, of themselves and the tenth
 that is smallest, or 1e-5: ONNX Runtime's Sigmoid is a quotient and a half, off by 1e-7 whatever comes out."""
+COLUMN, BESIDE = 100, 1e-3
+"""The same of every slice of as many elements, as one score beside fourteen coordinates is, but of elements under this share of
+the largest value no closer than of that: beside it a sum that cancels out is rounding."""
 COARSE, SOME = 0.5, 0.1
 """Behind numbers of 8 or 16 bits what is small differs more: by no more than half of itself and the tenth that is smallest, but
 in a tenth of the elements. What is another number altogether, as scores that are zero or another place's, is so in most."""
@@ -40,8 +43,9 @@ OTHERS = (
     "where what lies halfway between two steps is rounded to the other",
 )
 PARTED = "ONNX Runtime parts by nearly as much from itself, operator by operator or with other roundings"
-MASK = 1e30
-"""Numbers as large, or of half of what their type holds, stand for infinity: attention masks are float32's lowest number."""
+MASK, LOWEST, ALIKE = 1e30, -1e4, 0.01
+"""Numbers as large, or of half of what their type holds, stand for infinity: attention masks are float32's lowest number. So do
+those from -1e4 down that are alike to a hundredth where all others are a hundredth of them: moves that are not allowed."""
 
 
 @dataclass(frozen=True)
@@ -170,15 +174,16 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
     if tolerance.labels:
         return _labels(name, found, wanted, tolerance)
     y, ref = (np.asarray(a, np.float64) for a in (found, wanted))
-    plain = np.isfinite(y) & (np.abs(ref) < _mask(wanted.dtype))
+    plain = np.isfinite(y) & ~_masked(ref, wanted.dtype)
     if reason := _odd(y[~plain], ref[~plain], plain.size, tolerance.relative):
         return failed(reason)
-    sizes = np.broadcast_to(tolerance.sizes(ref.shape), ref.shape)[plain] if tolerance.step else None
-    y, ref = y[plain], ref[plain]
-    if sizes is not None and ref.size:
-        return _steps(name, y, ref, sizes, tolerance, wanted.dtype)
-    difference, scale = _figures(y, ref)
-    reason = _excess(difference, scale, tolerance) or _parts(y, ref, tolerance)
+    if tolerance.step and plain.any():
+        sizes = np.broadcast_to(tolerance.sizes(ref.shape), ref.shape)[plain]
+        return _steps(name, y[plain], ref[plain], sizes, tolerance, wanted.dtype)
+    difference, scale = _figures(y[plain], ref[plain])
+    reason = _excess(difference, scale, tolerance) or _parts(y[plain], ref[plain], tolerance)
+    if not reason and tolerance.relative <= SINGLE.relative:
+        reason = _slices(np.where(plain, y, 0.0), np.where(plain, ref, 0.0), tolerance.relative)
     return OutputVerdict(name, not reason, difference, scale, reason, None, tolerance)
 
 
@@ -201,9 +206,16 @@ def _in_rank(found: NDArray[Any], wanted: NDArray[Any], axis: int) -> NDArray[An
     return np.moveaxis(taken.reshape(moved.shape), 0, axis)
 
 
-def _mask(dtype: np.dtype[Any]) -> float:
-    """From which absolute value on a number of this type is a mask."""
-    return min(MASK, float(np.finfo(dtype).max) / 2) if dtype.kind == "f" else MASK
+def _masked(ref: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.bool_]:
+    """Where numbers that were kept in this type stand for infinity."""
+    most = min(MASK, float(np.finfo(dtype).max) / 2) if dtype.kind == "f" else MASK
+    masked: NDArray[np.bool_] = ~(np.abs(ref) < most)
+    lowest = float(ref.min(initial=0.0, where=~masked))
+    lowered = ref <= (1 - ALIKE) * lowest
+    others = ~(masked | lowered)
+    if lowest <= LOWEST and others.any() and np.abs(ref).max(initial=0.0, where=others) <= -ALIKE * lowest:
+        masked |= lowered
+    return masked
 
 
 def _odd(y: NDArray[np.float64], ref: NDArray[np.float64], size: int, relative: float) -> str:
@@ -283,6 +295,22 @@ def _parts(y: NDArray[np.float64], ref: NDArray[np.float64], tolerance: Toleranc
     if off <= few:
         return ""
     return f"{100 * off:.3g} % of its elements differ by over {100 * relative:.3g} % of what they are"
+
+
+def _slices(y: NDArray[np.float64], ref: NDArray[np.float64], relative: float) -> str:
+    """The same of each slice along each axis, of which the smallest tenth may be far under the whole's."""
+    scale = float(np.abs(ref).max(initial=0.0))
+    for axis, count in enumerate(ref.shape):
+        if count < 2 or ref.size < COLUMN * count:
+            continue
+        theirs, ours = (np.moveaxis(array, axis, 0).reshape(count, -1) for array in (ref, y))
+        sizes = np.abs(theirs)
+        least = np.maximum(np.quantile(sizes, LOW, axis=1, keepdims=True), max(LEAST, BESIDE * scale))
+        off = np.mean(np.abs(ours - theirs) > PART * relative * (sizes + least), axis=1)
+        if (most := float(off.max())) > FEW:
+            where = f"at {int(off.argmax())} of axis {axis} {100 * most:.3g} %"
+            return f"{where} of its elements differ by over {100 * PART * relative:.3g} % of what they are"
+    return ""
 
 
 def _steps_excess(steps: float, off: float, count: int, tolerance: Tolerance) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +41,12 @@ class Key:
     def digest(self) -> str:
         """Twelve hexadecimal digits."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def by_versions(*sides: Iterable[Cell]) -> str:
+    """What a mean has to say where more than one version of the code made the cells of a side: two sides have two anyway."""
+    count = max(len({cell["key"]["version"] for cell in cells}) for cells in sides)
+    return f", by {count} versions of the code" if count > 1 else ""
 
 
 class Cells:

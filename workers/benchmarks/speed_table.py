@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from itertools import chain
 from statistics import geometric_mean, median, median_low
+from typing import NamedTuple
 
 import numpy as np
 
 from workers.benchmarks.again import EARLY_SHARE
-from workers.benchmarks.cells import DONE, VOID, Cell
+from workers.benchmarks.cells import DONE, VOID, Cell, by_versions
 from workers.benchmarks.curve import Curve
 from workers.benchmarks.speed_blocks import AGAIN, THEIRS, Block, SpeedUp, blocks, curve_of, share_of_first
 from workers.benchmarks.text_table import aligned, milliseconds, number
@@ -21,14 +24,14 @@ SEARCHING = ("search", "decision", "bookkeeping")
 def table(cells: Sequence[Cell]) -> str:
     """Every block, what does not count, and the geometric means over the networks of a machine."""
     parts, compared = [], blocks(cells)
-    faster: dict[tuple[str, str, str, str], list[list[SpeedUp]]] = {}
+    faster: dict[tuple[str, str, str, str], list[_Faster]] = defaultdict(list)
     for block in compared:
         rows = [_row(block, arm, budget) for arm, budget in block.arms]
         parts.append(f"{block.title}\n{aligned([_head(block), *rows])}")
         for arm, budget in block.arms:
             for peer in block.peers if arm not in THEIRS else ():
-                if ups := block.speed_ups(block.of(arm, budget), peer):
-                    faster.setdefault((block.layout, f"{arm} ({budget})", peer, block.machine), []).append(ups)
+                if (one := _Faster.of(block, block.of(arm, budget), peer)).ups:
+                    faster[block.layout, f"{arm} ({budget})", peer, block.machine].append(one)
     parts += [
         f"{cell['name']} {cell['key']['arm']} seed {cell['key']['seed']}: {cell['state']}: {cell['reason']}\n"
         for cell in cells
@@ -45,24 +48,39 @@ def table(cells: Sequence[Cell]) -> str:
     parts += [_second(cell) for cell in cells if cell["state"] == DONE and cell["key"]["arm"] == AGAIN]
     several = len({machine for *_, machine in faster}) > 1
     means = [
-        f"{arm}, {layout} layout{f', {machine}' if several else ''}: {_mean(ups, peer)}\n"
-        for (layout, arm, peer, machine), ups in sorted(faster.items())
+        f"{arm}, {layout} layout{f', {machine}' if several else ''}: {_mean(found, peer)}\n"
+        for (layout, arm, peer, machine), found in sorted(faster.items())
     ]
     means += _over_runtime(compared, several)
     return "\n".join([*parts, "".join(means), NOTES])
 
 
+class _Faster(NamedTuple):
+    """The runs of an arm in one block, and those of the peer that they are compared with."""
+
+    ups: list[SpeedUp]
+    ours: list[Cell]
+    theirs: list[Cell]
+
+    @classmethod
+    def of(cls, block: Block, cells: list[Cell], peer: str) -> _Faster:
+        theirs = [found for cell in cells if (found := block.peer(cell, peer)) is not None]
+        return cls(block.speed_ups(cells, peer), cells, theirs)
+
+
 def _over_runtime(found: Sequence[Block], several: bool) -> list[str]:
     """Of every arm and budget of ours the geometric mean over networks, each the median of its seeds."""
     ratios: dict[tuple[str, str, str], dict[str, float]] = {}
+    made: dict[tuple[str, str, str], list[Cell]] = defaultdict(list)
     for block in found:
         for arm, budget in block.arms:
             timed = [cell["ratio"] for cell in block.of(arm, budget) if cell["state"] == DONE and cell["ratios"]]
             if timed and arm not in THEIRS:
                 ratios.setdefault((arm, budget, block.machine), {})[block.cells[0]["key"]["network"]] = median(timed)
+                made[arm, budget, block.machine] += block.of(arm, budget)
     return [
         f"{arm} ({budget}){f', {machine}' if several else ''}: {geometric_mean(by_network.values()):.2f} of ONNX Runtime's "
-        f"time, geometric mean of {len(by_network)} networks\n"
+        f"time, geometric mean of {len(by_network)} networks{by_versions(made[arm, budget, machine])}\n"
         for (arm, budget, machine), by_network in sorted(ratios.items())
         if len(by_network) > 1
     ]
@@ -219,7 +237,13 @@ def _median_up(ups: list[SpeedUp]) -> str:
     return number(median(ratios), 2) if median_low(ratios) else "never"
 
 
-def _mean(ups: Sequence[Sequence[SpeedUp]], peer: str) -> str:
+def _mean(found: Sequence[_Faster], peer: str) -> str:
+    """As `_means` says, and by how many versions of the code."""
+    ours, theirs = (chain.from_iterable(side) for side in zip(*((one.ours, one.theirs) for one in found), strict=True))
+    return f"{_means([one.ups for one in found], peer)}{by_versions(ours, theirs)}"
+
+
+def _means(ups: Sequence[Sequence[SpeedUp]], peer: str) -> str:
     """Of each network's runs. A network of several seeds counts once. Those that arrive alone would flatter: with the others,
     whose tuning ended before, the mean is an upper bound."""
     there = [[up.ratio for up in runs if up.arrived] for runs in ups]

@@ -135,7 +135,7 @@ def _build(
     from workers.tvm_backend import runtime
 
     # What is timed here runs on as many as it was tuned for, whatever the site may use by now.
-    os.environ.update(runtime.pool_variables(threads_here(spec.threads) if hardware else spec.threads))
+    os.environ.update(runtime.environment(threads_here(spec.threads) if hardware else spec.threads))
     runtime.load(spec.target)
     import tvm
 

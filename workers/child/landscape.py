@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +20,7 @@ from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
 from workers.networks.clean import cleaned
 
+WORKERS = Path(__file__).resolve().parents[1]
 TELL_EVERY = 2.0
 PATIENCE = 3600.0
 """s without an event until a recording counts as hung; timing the parts of every method tells nothing meanwhile."""
@@ -48,7 +51,7 @@ def record_landscape(order: dict[str, Any], control: ControlReader, pulse: Pulse
 def _recorded(order: dict[str, Any], work: Path, watch: Watch, pulse: Pulse) -> Path | None:
     spec = RunSpec.from_json(order["spec"])
     chosen = method(spec.method, spec.parts)
-    parts, path = work / "parts", work / f"{order['name']}.{order['kind']}.npz"
+    parts, path = work / f"parts-{_code()}", work / f"{order['name']}.{order['kind']}.npz"
     header = {
         "network": order["network"],
         "method": chosen.name,
@@ -97,6 +100,15 @@ def _backends(
         )
 
     return make
+
+
+def _code() -> str:
+    """Eight digits of what decides and makes programs: parts by other code are no part of this recording."""
+    digest = hashlib.sha256(json.dumps(_versions(), sort_keys=True).encode())
+    for room in ("engine", "landscapes", "networks", "tvm_backend"):
+        for file in sorted((WORKERS / room).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:8]
 
 
 def _versions() -> dict[str, Any]:

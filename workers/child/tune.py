@@ -106,12 +106,13 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
         from workers.messages.cores import usable_cores
         from workers.tvm_backend.backend import LocalBackend, machine_of
         from workers.tvm_backend.evolutionary import Evolving
-        from workers.tvm_backend.hardware import check_processor
+        from workers.tvm_backend.hardware import check_cores, check_processor
         from workers.tvm_backend.linking import check_tools
         from workers.tvm_backend.lowered import Lowering
 
         if not order.get("device"):
             check_processor(spec.target)
+            check_cores(spec.threads)
         # Says now, not when the budget is spent, that no library could be made.
         check_tools(tvm.target.Target(spec.target))
         model = load(spec.network)

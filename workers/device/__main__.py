@@ -24,6 +24,7 @@ from multiprocessing.connection import Connection, answer_challenge, deliver_cha
 from pathlib import Path
 from typing import IO
 
+from workers.device.environment import begin_anew
 from workers.messages.device import LEAST_KEY, PORT, keep_alive, proofs
 from workers.messages.folders import remove_tree
 from workers.sandbox import threads
@@ -31,13 +32,15 @@ from workers.sandbox.confine import die_with_parent
 from workers.sandbox.files import DISK, kept
 from workers.sandbox.landlock import SCOPED
 from workers.sandbox.protection import offered
-from workers.sandbox.spawn import INHERITED, LOCALE, ROOT, scrubbed
+from workers.sandbox.spawn import ROOT
 from workers.sandbox.tree import TREE_VARIABLE, Tree
 from workers.tvm_backend import runtime
 from workers.tvm_backend.worker import serve
 
 MOST, UNPROVEN = 64, 16
 """Connections at a time, beside them those that have not shown yet that they have the key."""
+HEEDED = 4 * MOST
+"""Messages of connections that are heeded before the next connection is taken."""
 LOOK, SHARE = 5.0, 0.02
 """Seconds between looks at what connections keep in files, and how much of the time these may take."""
 PROVES, PROVEN = 5, "proven"
@@ -54,14 +57,6 @@ PROBE = (
 )
 """What a process that ends at once asks for."""
 NEEDED = ("numpy", *runtime.LOADING)
-ANEW = "TUNINGSITE_DEVICE_BEGAN_ANEW"
-KEPT = (
-    TREE_VARIABLE, ANEW, "DATA_DIR",
-    "CUDA_HOME", "CUDA_PATH", "CUDA_DEVICE_ORDER", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY",
-    "LD_PRELOAD", "OPENBLAS_CORETYPE", "PYTHONHOME", "PYTHONUSERBASE",
-)  # fmt: skip
-"""Of the environment, beside what every child keeps: by the first, what is started here is found and ended; a site's data
-stay closed to who is held back; the others are how CUDA is found and how numpy and Python start on some boards."""
 
 
 @dataclass(frozen=True)
@@ -119,20 +114,6 @@ def main() -> int:
         with suppress(KeyboardInterrupt):
             listen(server, key, arguments.gpu)
     return 0
-
-
-def begin_anew() -> None:
-    """Starts this program again where its environment holds more than it needs: what it was started with the kernel keeps
-    (/proc/self/environ), and programs of sites may read it, tokens and all."""
-    given = Path("/proc/self/environ").read_bytes().split(b"\0")
-    more = {os.fsdecode(one.partition(b"=")[0]) for one in given if one} - {*INHERITED, *LOCALE, *KEPT}
-    if more and ANEW not in os.environ:  # once: a Python that is started by a script may always have more
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**environment(), ANEW: "1"})
-
-
-def environment() -> dict[str, str]:
-    """That of a child, with what CUDA is found by."""
-    return scrubbed({name: os.environ[name] for name in KEPT if name in os.environ})
 
 
 def driver() -> bool:
@@ -265,8 +246,7 @@ def take(server: socket.socket, key: Key, gpu: bool, base: str, lock: IO[str]) -
             with suppress(OSError), server.accept()[0] as taken:  # nobody came, or who came has left
                 if len(folders) - len(unproven) >= MOST:
                     continue
-                while wait([hears], 0.0):
-                    heed(hears.recv(256), folders, unproven)
+                heed_all(hears, folders, unproven)
                 if len(unproven) >= UNPROVEN:  # who knocks and says nothing keeps nobody out
                     end(unproven.pop(0), folders)
                 unproven += begin(taken, key, gpu, base, folders, says, server, hears, lock)
@@ -275,6 +255,14 @@ def take(server: socket.socket, key: Key, gpu: bool, base: str, lock: IO[str]) -
             end(pid, folders)
         for one in (hears, says):
             one.close()
+
+
+def heed_all(hears: socket.socket, folders: dict[int, str], unproven: list[int]) -> None:
+    """What was said meanwhile; a program that says more than `HEEDED` keeps nobody else waiting."""
+    for _ in range(HEEDED):
+        if not wait([hears], 0.0):
+            return
+        heed(hears.recv(256), folders, unproven)
 
 
 def heed(message: bytes, folders: dict[int, str], unproven: list[int]) -> None:

@@ -39,11 +39,12 @@ from typing import Any
 import tvm
 import tvm_ffi
 
+from workers.device.environment import carried
 from workers.messages.device import PART, PROTOCOL
 from workers.sandbox import threads
 from workers.sandbox.files import DISK
 from workers.sandbox.lock import MeasureLock, default_path
-from workers.sandbox.spawn import ROOT, Access, Limits, confine_here
+from workers.sandbox.spawn import Access, Limits, confine_here, spawn
 from workers.tvm_backend import runtime
 from workers.tvm_backend.cuda import peak as cuda
 from workers.tvm_backend.cuda.hardware import detect_gpu
@@ -189,11 +190,21 @@ class Device:
         return self._ran(["-m", "workers.baselines"], seconds, json.dumps(given) + "\n")
 
     def _ran(self, arguments: list[str], seconds: float, given: str = "") -> Answer:
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=self._folder, env=os.environ | {"PYTHONPATH": ROOT}, input=given,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds, check=False,
-        )  # fmt: skip
-        return {"output": done.stdout[-SAID:], "status": done.returncode}
+        # It ends with this process, which may be killed: nobody would hold the device for it.
+        pipe = subprocess.PIPE
+        with spawn(
+            [sys.executable, *arguments],
+            cwd=self._folder,
+            env=carried(),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=subprocess.STDOUT,
+        ) as process:
+            try:
+                said, _ = process.popen.communicate(given.encode(), seconds)
+            except subprocess.TimeoutExpired:
+                raise TimeoutError(f"it did not end within {seconds:g} s") from None
+        return {"output": said.decode(errors="replace")[-SAID:], "status": process.popen.returncode}
 
     def _path(self, name: str) -> Path:
         if not NAME.fullmatch(name):

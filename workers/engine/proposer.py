@@ -51,7 +51,7 @@ class GuidedProposer:
         self._search = search or Search()
         self._rng = rng
         self._history = History(operator, known)
-        self._starts = known.tried_first(operator.start)
+        self._starts = known.tried_first(operator.start[: self._search.starts])
         self._proven, self._settled = frozenset(known.starts), known.settled
         self._again: list[Candidate] = []
         self._pending: dict[Configuration, Candidate] = {}
@@ -107,6 +107,7 @@ class GuidedProposer:
 
     def _planned(self, count: int) -> list[Candidate]:
         plan = self._waiting(count)
+        counted = len(plan)  # before what ended their attempt
         self._take(plan, self._doubtful(count - len(plan)))
         starts = self._unused_starts()
         # Alone: what earlier runs found is at hand after a slot of each operator, and searching makes slots long.
@@ -123,7 +124,7 @@ class GuidedProposer:
             if not found:
                 break
             self._take(plan, found)
-        self.counters["proposed"] += len(plan)
+        self.counters["proposed"] += len(plan) - counted
         return plan
 
     def borrowed(self, most: int) -> list[Candidate]:

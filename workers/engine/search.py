@@ -37,6 +37,9 @@ class Search:
     `refit` of their number or by `refit_points`, whichever is less, and by `RARELY` of it at least. `patience` consecutive
     duplicates or invalid configurations close a sketch. `power` and `curiosity` set the sketches' shares, see `SketchShares`.
 
+    `starts` is how many of the configurations that the rules of the machine begin with are measured before anything else,
+    None for all (AutoTVM's default configuration is one).
+
     With `ahead` a plan is of so many, made when the one before is used up, and handed out in what is asked for at a time
     (program of DynaTune: 32, of which the next few are measured whenever the operator has a slice of time left).
 
@@ -73,6 +76,7 @@ class Search:
     informed: bool = False
     features: str = "knobs"
     ahead: int | None = None
+    starts: int | None = None
 
     def __post_init__(self) -> None:
         check("acquisition", ACQUISITIONS, self.acquisition)
@@ -82,6 +86,8 @@ class Search:
             raise ValueError(
                 f"ahead {self.ahead} must be 1 configuration or more, or none for plans of what is asked for"
             )
+        if self.starts is not None and self.starts < 1:
+            raise ValueError(f"starts {self.starts} must be 1 configuration or more, or none for all")
         if not 0 <= self.confirm <= 1:
             raise ValueError(f"confirm {self.confirm} must be a share from 0 to 1")
         if not (self.refit >= 0 and self.power >= 0 and self.curiosity >= 0):

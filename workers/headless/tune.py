@@ -200,7 +200,10 @@ def _check_import(spec: RunSpec, network: str, work: Path, display: Display, jou
     try:
         ask(order, hear, journal.heartbeat)
     except Failure as error:
-        if journal.heartbeat() != "continue":
+        word = journal.heartbeat()
+        if word == "pause":  # so is the run, which begins behind this
+            return
+        if word != "continue":
             raise Failure(EARLY) from None
         Display.say(f"the import could not be compared with ONNX Runtime: {str(error).splitlines()[0]}")
     finally:

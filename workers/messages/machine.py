@@ -16,12 +16,15 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 THREADS = "THREADS"
 """Environment: the most cores that a network is tuned and timed on."""
 PROCESSOR = Path("/proc/cpuinfo")
+TARGET_RULE = "2"
+"""Of `tvm_backend.hardware.cpu_target`: by another one the same processor may have another target."""
 _TOLD = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features", "CPU part")
 
 
 def fingerprint() -> dict[str, str]:
     """Of what a measured peak, and what TVM compiles for, depend on: processor, cores that may be used, TVM."""
     found = {"machine": platform.machine(), "cores": str(len(os.sched_getaffinity(0))), "most": f"{most_cores():g}"}
+    found["target"] = TARGET_RULE
     found |= {name: value for name, value in processor().items() if name in _TOLD}
     with suppress(PackageNotFoundError):
         found["tvm"] = version("apache-tvm")
@@ -40,7 +43,8 @@ def processor() -> dict[str, str]:
 def memory() -> int:
     """Bytes."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min((physical, *(int(most) for (most,) in _said("memory.max") if most != "max")))
+    older = _said_by_first_version("memory", "memory.limit_in_bytes")
+    return min((physical, *older, *(int(most) for (most,) in _said("memory.max") if most != "max")))
 
 
 def most_cores() -> float:
@@ -50,27 +54,39 @@ def most_cores() -> float:
     if text and (not text.isdecimal() or not int(text)):
         raise ValueError(f"{THREADS}={text} must be a whole number of cores, at least 1")
     quotas = (math.ceil(int(quota) / int(period)) for quota, period in _said("cpu.max") if quota != "max")
-    return max(1, min((int(text) if text else math.inf, *quotas)))
+    pairs = zip(
+        _said_by_first_version("cpu", "cpu.cfs_quota_us"),
+        _said_by_first_version("cpu", "cpu.cfs_period_us"),
+        strict=False,
+    )
+    older = (math.ceil(quota / period) for quota, period in pairs if quota > 0)
+    return max(1, min((int(text) if text else math.inf, *quotas, *older)))
 
 
 def _said(name: str) -> Iterator[list[str]]:
     """The words of the file of this name of our control group and of all around it: each is a bound. Within a container
     that has a view of its own the root is our group; a service of systemd is beneath it."""
-    for group in _groups():
-        try:
+    for group in _groups(CGROUP, ""):
+        with suppress(OSError):  # the root of all has none
             yield (group / name).read_text().split()
-        except OSError:  # the root of all has none
-            continue
 
 
-def _groups() -> Iterator[Path]:
+def _said_by_first_version(controller: str, name: str) -> Iterator[int]:
+    """The number in the file of this name, where control groups have a hierarchy for each controller."""
+    for group in _groups(CGROUP / controller, controller):
+        with suppress(OSError, ValueError):
+            yield int((group / name).read_text())
+
+
+def _groups(root: Path, controller: str) -> Iterator[Path]:
+    """Ours, and all around it up to the root; those of the second version are of no controller by name."""
     try:
-        lines = MEMBERSHIP.read_text().splitlines()
+        lines = [line.split(":", 2) for line in MEMBERSHIP.read_text().splitlines()]
     except OSError:
         lines = []
-    ours = next((line[3:] for line in lines if line.startswith("0::")), "/")
-    group = CGROUP if ".." in ours else CGROUP / ours.strip("/")
+    ours = next((path for _, controllers, path in lines if controller in controllers.split(",")), "/")
+    group = root if ".." in ours else root / ours.strip("/")
     yield group
-    while group != CGROUP:
+    while group != root:
         group = group.parent
         yield group

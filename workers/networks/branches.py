@@ -9,11 +9,13 @@ from onnx import GraphProto, ModelProto, NodeProto, helper
 from workers.networks.errors import NetworkError
 from workers.networks.folding import fold_constants
 from workers.networks.graph import Weights, attribute, called, rewrite, told
+from workers.networks.inspect import opset
 from workers.networks.names import respell
+from workers.networks.rewriting import half_a_pixel_off
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import set_output_shapes, tensor_shapes
 from workers.networks.structure import STANDARD
-from workers.networks.subgraphs import nested
+from workers.networks.subgraphs import every, nested
 
 _OF_ANY_SIZE = frozenset({"If", "Identity", "Reshape", "Shape", "Size"})
 """Operators that TVM has programs for where nobody knows the size of what they read."""
@@ -30,6 +32,7 @@ def chosen_branches(model: ModelProto) -> str | None:
         found = rewrite(graph, lambda node: _opened(node, weights, graph))  # noqa: B023 - called at once
         if not found:
             _refuse_sizes(model)
+            _refuse_unwritten(model)
             break
         opened += found
     if opened:
@@ -85,6 +88,22 @@ def _refuse_sizes(model: ModelProto) -> None:
             reason = "its branches make tensors of different sizes, and which of them is taken depends on values"
             instead = "export the network with one of them, or with branches of one size"
             raise NetworkError(called(node), reason, instead)
+
+
+def _refuse_unwritten(model: ModelProto) -> None:
+    """Some operators TVM computes as ONNX does once they are written otherwise, which they are outside branches alone."""
+    for node in filter(_is_if, model.graph.node):
+        if found := sorted({one.op_type for one in every([node]) if _is_written_otherwise(one, opset(model))}):
+            reason = f"one of its branches holds {found[0]}, and which of them is taken depends on values"
+            raise NetworkError(called(node), reason, f"export the network with {found[0]} outside of it")
+
+
+def _is_written_otherwise(node: NodeProto, version: int) -> bool:
+    if node.op_type == "IsInf":
+        return not all(attribute(node, f"detect_{sign}", 1) for sign in ("negative", "positive"))
+    if node.op_type == "RoiAlign":
+        return attribute(node, "mode", b"avg") == b"max" or half_a_pixel_off(node, version)
+    return bool(node.op_type == "LpNormalization")
 
 
 def _sized_by_values(node: NodeProto, shapes: Mapping[str, TensorShape]) -> list[str]:

@@ -25,9 +25,9 @@ from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
 from workers.networks.names import names_apart, names_back
 from workers.networks.normalizations import (
-    axes_that_there_are,
     lengths_to_quotients,
     long_layer_normalizations,
+    means_and_variances_written_out,
     normalizations_behind_an_axis,
     whole_layer_normalizations,
     whole_skip_normalizations,
@@ -90,7 +90,7 @@ PASSES: tuple[Pass, ...] = (
     long_layer_normalizations,
     whole_layer_normalizations,
     normalizations_behind_an_axis,
-    axes_that_there_are,
+    means_and_variances_written_out,
     whole_resizes,
     explicit_pads,
     cut_before_wrapped,

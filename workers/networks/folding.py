@@ -17,8 +17,9 @@ from workers.networks.subgraphs import subgraphs
 _RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
 )
-# onnx's own evaluation takes lengths of numbers with their signs.
-_WRONG = frozenset({"LpNormalization"})
+# onnx's own evaluation takes lengths of numbers with their signs, the batch for channels and the bias of all groups for each
+# one's, and looks many rows of one column up in themselves.
+_WRONG = frozenset({"LpNormalization", "LRN", "ConvTranspose", "GatherElements"})
 # Kept as they are: the pair of them tells a quantized network.
 _QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 LARGEST = 2**28

@@ -17,6 +17,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, help
 from onnx.reference import ReferenceEvaluator
 
 from workers.networks.errors import NetworkError
+from workers.networks.graph import read_by
 from workers.networks.limits import Limits
 from workers.networks.shape import SMALL, TensorShape, shape_of
 from workers.networks.subgraphs import subgraphs
@@ -86,7 +87,7 @@ class Inference:
         schema = self._schema(node)
         if schema is None:
             return {}
-        names = [name for name in node.input if name in self.shapes]
+        names = [name for name in read_by(node) if name in self.shapes]
         types = {name: _type(self.shapes[name]) for name in names}
         data = {name: numpy_helper.from_array(self._values[name], name) for name in names if name in self._values}
         try:

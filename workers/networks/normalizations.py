@@ -10,7 +10,17 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, attribute, called, operator_types, rewrite, set_attributes, told, uses
+from workers.networks.graph import (
+    Array,
+    Weights,
+    attribute,
+    called,
+    operator_types,
+    rewrite,
+    set_attributes,
+    told,
+    uses,
+)
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 from workers.networks.unmade import UNMADE
@@ -18,6 +28,7 @@ from workers.networks.unmade import UNMADE
 LAYER, SQUARES = "LayerNormalization", "RMSNormalization"
 BY_LENGTH = "LpNormalization"
 SKIPPING = "SkipLayerNormalization"
+BY_VARIANCE = "MeanVarianceNormalization"
 GAMMA, BETA, BIAS = 2, 3, 4
 """Places of inputs; the last two may be left out."""
 SUM = 3
@@ -26,17 +37,22 @@ _AXES_BY_INPUT = 18
 """Operator set from which on ReduceL1, ReduceL2 and ReduceMean read their axes."""
 _PICTURE = (0, 2, 3)
 """Axes of a MeanVarianceNormalization that names none."""
+_LEAST_DEVIATION = 1e-9
+"""What its definition adds to the deviation."""
 
 
 def whole_skip_normalizations(model: ModelProto) -> str | None:
     """All have a beta and a bias, zeros where they had none, and what they add up, where it is read, is a sum of its own."""
     if SKIPPING not in operator_types(model):
         return None
-    weights, read = Weights(model.graph), uses(model)
+    weights, read, shapes = Weights(model.graph), uses(model), tensor_shapes(model)
 
     def written_whole(node: NodeProto) -> list[NodeProto]:
         fits = node.op_type != SKIPPING or (len(node.output) == 1 and len(node.input) > BIAS and all(node.input))
-        return [] if fits or node.input[GAMMA] not in weights else _whole(node, weights, read)
+        gamma = None if fits else shapes.get(node.input[GAMMA])
+        if gamma is None or gamma.static is None:
+            return []
+        return _whole(node, np.zeros(gamma.static, helper.tensor_dtype_to_np_dtype(gamma.dtype)), weights, read)
 
     written = rewrite(model.graph, written_whole)
     return told(
@@ -46,7 +62,7 @@ def whole_skip_normalizations(model: ModelProto) -> str | None:
     )
 
 
-def _whole(node: NodeProto, weights: Weights, read: Counter[str]) -> list[NodeProto]:
+def _whole(node: NodeProto, zeros: Array, weights: Weights, read: Counter[str]) -> list[NodeProto]:
     given = [*node.input, "", ""][: BIAS + 1]
     result, *more = node.output
     for name in more[: SUM - 1]:
@@ -61,7 +77,7 @@ def _whole(node: NodeProto, weights: Weights, read: Counter[str]) -> list[NodePr
             sums.append(helper.make_node("Add", [part, given[BIAS]], [added]))
     for place, word in ((BETA, "beta"), (BIAS, "bias")):
         if not given[place]:
-            given[place] = weights.put(f"{result}__{word}", np.zeros_like(weights.get(given[GAMMA])))
+            given[place] = weights.put(f"{result}__{word}", zeros)
     del node.input[:], node.output[1:]
     node.input.extend(given)
     return [node, *sums]
@@ -165,23 +181,38 @@ def normalizations_behind_an_axis(model: ModelProto) -> str | None:
     return told(written, "normalisation of all axes got one in front", "normalisations of all axes got one in front")
 
 
-def axes_that_there_are(model: ModelProto) -> str | None:
-    """MeanVarianceNormalization names the axes that it looks over, of those that its tensor has: ones that it does not name are
-    a picture's."""
-    if "MeanVarianceNormalization" not in operator_types(model):
+def means_and_variances_written_out(model: ModelProto) -> str | None:
+    """MeanVarianceNormalization becomes the operators that define it, over those of its axes that its tensor has: ones that it
+    does not name are a picture's. TVM divides by no epsilon, by nothing where a channel is the same everywhere."""
+    if BY_VARIANCE not in operator_types(model):
         return None
-    rewritten, shapes = 0, tensor_shapes(model)
-    for node in model.graph.node:
-        shape = shapes.get(node.input[0]) if node.op_type == "MeanVarianceNormalization" else None
+    weights, shapes, version = Weights(model.graph), tensor_shapes(model), opset(model)
+
+    def written_out(node: NodeProto) -> list[NodeProto]:
+        shape = shapes.get(node.input[0]) if node.op_type == BY_VARIANCE else None
         if shape is None or shape.dims is None:
-            continue
-        axes = attribute(node, "axes")
-        known = [axis for axis in axes or _PICTURE if axis < len(shape.dims)]
-        if known != axes:
-            set_attributes(node, axes=known)
-            rewritten += 1
+            return []
+        (source,), (result,) = node.input, node.output
+        mean, rest, squares, variance, deviation, most = (
+            f"{result}__{word}" for word in ("mean", "rest", "squares", "variance", "deviation", "above_nothing")
+        )
+        known = [axis for axis in attribute(node, "axes") or _PICTURE if axis < len(shape.dims)]
+        axes, given = along(known, result, weights, version)
+        dtype = helper.tensor_dtype_to_np_dtype(shape.dtype or TensorProto.FLOAT)
+        least = weights.put(f"{result}__epsilon", np.asarray(_LEAST_DEVIATION, dtype))
+        return [
+            helper.make_node("ReduceMean", [source, *axes], [mean], **given),
+            helper.make_node("Sub", [source, mean], [rest]),
+            helper.make_node("Mul", [rest, rest], [squares]),
+            helper.make_node("ReduceMean", [squares, *axes], [variance], **given),
+            helper.make_node("Sqrt", [variance], [deviation]),
+            helper.make_node("Add", [deviation, least], [most]),
+            helper.make_node("Div", [rest, most], [result]),
+        ]
+
+    written = rewrite(model.graph, written_out)
     return told(
-        rewritten, "normalisation was told which axes there are", "normalisations were told which axes there are"
+        written, "normalisation was written by its definition", "normalisations were written by their definition"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
 from onnx import (
     AttributeProto,
     GraphProto,
@@ -21,8 +22,17 @@ from onnx import (
     version_converter,
 )
 
-from workers.networks.errors import one_line
-from workers.networks.graph import Weights, attribute, operator_types, replace_nodes, rewrite, set_attributes, told
+from workers.networks.errors import NetworkError, one_line
+from workers.networks.graph import (
+    Weights,
+    attribute,
+    called,
+    operator_types,
+    replace_nodes,
+    rewrite,
+    set_attributes,
+    told,
+)
 from workers.networks.inspect import opset
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import STANDARD
@@ -49,6 +59,7 @@ def raise_opset(model: ModelProto) -> str | None:
     if version < 11:  # the converter leaves out how older Resizes, and Upsamples, found their places
         weights = Weights(model.graph)
         for node in (node for inner in nested(model.graph) for node in inner.node if node.op_type == "Resize"):
+            _refuse_both_ways(node, weights)
             mode = "ceil" if _shrinks(node, weights) else "floor"  # as ONNX Runtime reads what says nothing of it
             set_attributes(node, coordinate_transformation_mode="asymmetric", nearest_mode=mode)
     for inner in reversed(
@@ -68,6 +79,17 @@ def over_all_behind(node: NodeProto) -> list[NodeProto]:
         helper.make_node("Shape", [source], [sizes]),
         helper.make_node("Reshape", [chosen, sizes], [result]),
     ]
+
+
+def _refuse_both_ways(resize: NodeProto, weights: Weights) -> None:
+    """ONNX Runtime rounds by axis what says nothing of it; a Resize of today has one rounding."""
+    if attribute(resize, "mode", b"nearest") != b"nearest" or len(resize.input) < 3 or resize.input[2] not in weights:
+        return
+    factors = weights.get(resize.input[2])
+    shorter = 1 / factors[(factors > 0) & (factors < 1)]
+    if factors.size and factors.max() > 1 and np.any(shorter != np.rint(shorter)):  # else no place lies between two
+        reason = "it makes one axis longer and another shorter, which operator sets before 11 round differently"
+        raise NetworkError(called(resize), reason, "export the network with operator set 11 or later")
 
 
 def _shrinks(resize: NodeProto, weights: Weights) -> bool:

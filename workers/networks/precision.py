@@ -48,7 +48,9 @@ _COMPUTED = {
 def check_types(model: ModelProto, shapes: Mapping[str, TensorShape]) -> None:
     """NetworkError for a tensor whose numbers neither TVM nor the reference compute with."""
     constants = {tensor.name for tensor in model.graph.initializer}
-    constants |= {name for node in model.graph.node if node.op_type == "Constant" for name in node.output}
+    for node in model.graph.node:
+        if node.op_type == "Constant" or (node.input and constants.issuperset(filter(None, node.input))):
+            constants.update(node.output)
     for name, shape in shapes.items():
         if shape.dtype in TAKEN or shape.dtype == TensorProto.UNDEFINED:
             continue

@@ -16,6 +16,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
 from workers.networks.errors import NetworkError
+from workers.networks.folding import fold_constants
 from workers.networks.graph import HANDING_ON, Array, attribute, called, replace_nodes
 from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
@@ -32,6 +33,10 @@ _RANGES = {
 }
 _MOVING = HANDING_ON | {"MaxPool"}
 """Operators that hand on some of the values they read, or all."""
+_LARGEST = frozenset({"Relu", "MaxPool"})
+"""By a scale below zero these would take the least."""
+REACH = 2.0**30
+"""Steps: far beyond all that is stored in 8 or 16 bits, and within 32."""
 _AVERAGING = frozenset({"AveragePool", "GlobalAveragePool"})
 
 
@@ -47,6 +52,7 @@ def quantization_to_arithmetic(model: ModelProto) -> str | None:
     for value in model.graph.output:
         tensors.real(value.name)
     replace_nodes(model.graph, tensors.nodes)
+    fold_constants(model)  # what was computed of dequantised weights, as gates are put into another order
     return "quantised integers were written as float32 numbers"
 
 
@@ -69,9 +75,12 @@ class _Rules:
 
     def write(self, node: NodeProto) -> None:
         """Takes the next operator of the network."""
-        if node.op_type in PAIRS and attribute(node, "block_size", 0) and node.input[0] not in self._weights:
-            reason = "it has scales of blocks, of a tensor that is computed"
-            raise NetworkError(called(node), reason, "quantise it with one scale")
+        if node.op_type in PAIRS:
+            for name in filter(None, node.input[1:]):
+                self._tensors.real(name)  # scales may be quantised themselves
+            if attribute(node, "block_size", 0) and any(name and name not in self._weights for name in node.input):
+                reason = "it has scales of blocks, of a tensor that is computed, or that are computed"
+                raise NetworkError(called(node), reason, "quantise it with one scale")
         # com.microsoft has the pairs too, for integers of 16 bits in older operator sets.
         standard = node.domain in STANDARD or node.op_type in PAIRS
         rule = self._rules.get(node.op_type) if standard else None
@@ -118,7 +127,7 @@ class _Rules:
     def _quantize(self, node: NodeProto) -> bool:
         source, scale, zero = [*node.input, ""][:3]
         out = node.output[0]
-        if source in self._weights and self._evaluated(node):
+        if source in self._weights and self._evaluated(node, self._within_reach(node, scale)):
             return True
         dtype = self._stored_type(node, zero)
         if scale not in self._weights or (zero and zero not in self._weights) or dtype not in _RANGES:
@@ -237,7 +246,9 @@ class _Rules:
         if known is not None and known.integers in self._weights:
             return self._moved(node, known)
         if known is not None:
-            if known.scale.size > 1 and node.op_type != "Relu":
+            if (known.scale.size > 1 and node.op_type != "Relu") or (
+                np.any(known.scale < 0) and node.op_type in _LARGEST
+            ):
                 return False
             span = known.span if node.op_type in _MOVING else None
             if node.op_type == "Relu" and known.span:
@@ -266,9 +277,19 @@ class _Rules:
         self._scaled[node.output[0]] = replace(known, integers=name, scale=along)
         return True
 
-    def _evaluated(self, node: NodeProto) -> bool:
-        """The result of an operator on constants as a constant, where the reference implementation knows it."""
-        value = self._value(node, self._weights.get(node.input[0]))
+    def _within_reach(self, node: NodeProto, scale: str) -> Array:
+        """A constant that is to be quantised, but for what the reference implementation, which counts steps in 32 bits, takes
+        for a number of the other sign: a mask of float32's lowest number."""
+        values = self._weights.get(node.input[0])
+        if scale not in self._weights or attribute(node, "block_size", 0):
+            return values
+        most = REACH * np.abs(self._tensors.along(scale, node))
+        return np.clip(values, -most, most).astype(values.dtype)
+
+    def _evaluated(self, node: NodeProto, first: Array | None = None) -> bool:
+        """The result of an operator on constants, of `first` where that is given, as a constant, where the reference
+        implementation knows it."""
+        value = self._value(node, self._weights.get(node.input[0]) if first is None else first)
         if value is None:
             return False
         self._weights.put(node.output[0], value)
@@ -310,7 +331,7 @@ def _quantised_again(known: Scaled, step: Array) -> _Again | None:
     wanted = np.rint((integers * known.scale.reshape(())) / step.reshape(()))
     for one in (factor, np.nextafter(factor, np.float32(0)), np.nextafter(factor, np.float32(np.inf))):
         if np.array_equal(np.rint(integers * one), wanted):
-            return _Again(np.asarray(one), (float(wanted[0]), float(wanted[-1])))
+            return _Again(np.asarray(one), (float(wanted.min()), float(wanted.max())))
     return None
 
 

@@ -216,19 +216,13 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
         if node.op_type == "RoiAlign" and attribute(node, "mode", b"avg") == b"max":
             reason = "it takes the largest of its samples, which TVM computes in another way"
             raise NetworkError(called(node), reason, "export it with mode='avg'")
-    if opset(model) < HALF_PIXELS:
-        return None
-    weights, shapes = Weights(model.graph), tensor_shapes(model)
+    weights, shapes, version = Weights(model.graph), tensor_shapes(model), opset(model)
     nodes: list[NodeProto] = []
     rewritten = 0
     for node in model.graph.node:
-        scale = attribute(node, "spatial_scale", 1.0) if node.op_type == "RoiAlign" else 1.0
-        if (
-            scale not in (0.0, 1.0)
-            and attribute(node, "coordinate_transformation_mode", b"half_pixel") == b"half_pixel"
-        ):
+        if node.op_type == "RoiAlign" and half_a_pixel_off(node, version):
             moved = f"{node.output[0]}__regions"
-            by = np.asarray(0.5 - 0.5 / scale, _dtype(shapes, node.input[1]))
+            by = np.asarray(0.5 - 0.5 / attribute(node, "spatial_scale", 1.0), _dtype(shapes, node.input[1]))
             nodes.append(helper.make_node("Add", [node.input[1], weights.put(f"{moved}_by", by)], [moved]))
             node.input[1] = moved
             rewritten += 1
@@ -240,6 +234,12 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
         "RoiAlign had its regions moved by the half pixel that TVM scales",
         "RoiAligns had their regions moved by the half pixel that TVM scales",
     )
+
+
+def half_a_pixel_off(align: NodeProto, version: int) -> bool:
+    """Whether a RoiAlign of this operator set takes half a pixel off another number than TVM does."""
+    half = attribute(align, "coordinate_transformation_mode", b"half_pixel") == b"half_pixel"
+    return version >= HALF_PIXELS and half and attribute(align, "spatial_scale", 1.0) not in (0.0, 1.0)
 
 
 _OF_ITSELF = {"ReduceSumSquare": "Mul", "ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log"}

@@ -146,10 +146,11 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
     found = {}
     for value in model.graph.output:
         dtype = shapes[value.name].dtype if value.name in shapes else value.type.tensor_type.elem_type
-        if dtype not in _REAL:
+        whole = _whole(value.name, makers, shapes) if dtype in _REAL else value.name
+        if whole is not None:
             numbers = "quantised" if quantised else "float16" if half else "float32"
-            steps = (1 if numbers == "float32" else STEPS) if _measured(value.name, makers, shapes) else 0
-            found[value.name] = _stored(value.name, makers, numbers, rounded_anew(times.get(value.name, 0)), steps)
+            steps = (1 if numbers == "float32" else STEPS) if _measured(whole, makers, shapes) else 0
+            found[value.name] = _stored(whole, makers, numbers, rounded_anew(times.get(whole, 0)), steps)
         elif quantised:
             found[value.name] = _quantised(value.name, makers, constants, rounded_anew(times.get(value.name, 0)))
         else:
@@ -196,6 +197,17 @@ def _times(model: ModelProto) -> dict[str, int]:
         before = max((found.get(name, 0) for name in node.input), default=0)
         found |= dict.fromkeys(filter(None, node.output), before + (node.op_type == _DYNAMIC))
     return found
+
+
+def _whole(name: str, makers: dict[str, NodeProto], shapes: Mapping[str, TensorShape]) -> str | None:
+    """The integers or truth values that leave as real numbers in `name`: classes, masks; None where it was real before."""
+    maker = makers.get(_source(name, makers))
+    if maker is None or maker.op_type != "Cast":
+        return None
+    before = shapes.get(maker.input[0])
+    if before is not None and before.dtype not in _REAL:
+        return str(maker.input[0])
+    return _whole(maker.input[0], makers, shapes)
 
 
 def _measured(name: str, makers: dict[str, NodeProto], shapes: Mapping[str, TensorShape]) -> bool:

@@ -9,7 +9,7 @@ from workers.engine.known import Known
 from workers.engine.methods import ROLES, Method
 from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome, Progress
 from workers.engine.scheduler import Setting, scheduler_named
-from workers.messages.causes import DEVICE, LARGE
+from workers.messages.causes import DEVICE, UNBUILT
 from workers.messages.events import Event
 from workers.messages.orders import WAITED, SlotTakenUp
 from workers.messages.spec import Budget
@@ -90,7 +90,7 @@ class TuningLoop:
                     self._revised.clear()
                 elif not slot and self._books.slots[operator]:
                     self._revised[operator] = None
-                if outcome.identity and outcome.cause not in (LARGE, DEVICE):  # which may be proposed again
+                if outcome.identity and outcome.cause not in (*UNBUILT, DEVICE):  # which may be proposed again
                     self._backend.remember(operator, outcome.identity)
             self._take_up(slots, len(slots), saved)
             if begun > len(slots):  # in which the attempt ended

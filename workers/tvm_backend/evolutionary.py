@@ -151,6 +151,7 @@ class EvolutionaryProposer:
     def propose(self, count: int) -> list[Candidate]:
         """At most `count` new candidates; none when `exhausted`."""
         plan, self._again = self._again[:count], self._again[count:]
+        counted = len(plan)  # before what ended their attempt
         for start in self._unused_starts()[: count - len(plan)]:
             plan.append(self._new(start, KNOWN) if start in self._proven else self._new(start, "start"))
         while len(plan) < count:
@@ -159,7 +160,7 @@ class EvolutionaryProposer:
             more = count - len(plan)
             plan, self._ready = plan + self._ready[:more], self._ready[more:]
         self._waiting |= {candidate.configuration: candidate for candidate in plan}
-        self.counters["proposed"] += len(plan)
+        self.counters["proposed"] += len(plan) - counted
         return plan
 
     def borrowed(self, most: int) -> list[Candidate]:
@@ -176,7 +177,9 @@ class EvolutionaryProposer:
 
     def state(self) -> State:
         waiting = pack_candidates([*self._again, *self._waiting.values(), *self._ready])
-        return {"waiting": waiting, "counters": dict(self.counters)}
+        # What TVM had ready is asked for first after a resumption, and is counted no more then.
+        counters = {**self.counters, "proposed": self.counters["proposed"] + len(self._ready)}
+        return {"waiting": waiting, "counters": counters}
 
     def restore(self, state: State) -> None:
         self._again = unpack_candidates(self.operator.index, state["waiting"])

@@ -45,7 +45,9 @@ def detect() -> Hardware:
 class OtherProcessor(ValueError):
     """What is to run here was begun on a machine of another processor."""
 
-    next_step = "start another run on this machine; what this one found can still be read"
+    next_step = (
+        "start another run, of this machine as it is measured now (Targets: Measure again); what this one found stays"
+    )
 
 
 def check_processor(target: dict[str, Any]) -> None:
@@ -55,13 +57,26 @@ def check_processor(target: dict[str, Any]) -> None:
         raise OtherProcessor(f"this run is of another processor ({told}) than this machine's ({here})")
 
 
+class FewerCores(ValueError):
+    """A run is of more threads than there are cores, as when it was asked for where there were more."""
+
+    next_step = "give the site as many as before (THREADS, the container's quota), or start another run"
+
+
+def check_cores(threads: int) -> None:
+    """Raises FewerCores where kernels of so many threads would share cores: their times were another machine's."""
+    if threads > (here := usable_cores()):
+        raise FewerCores(f"this run is of {threads} threads, and {here} cores may be used now")
+
+
 def _processor(target: dict[str, Any]) -> str:
     """Of a target, with what the kernel showed beyond what LLVM knows of it."""
     return " ".join([str(target["kind"]), str(target.get("mcpu", "")), *target.get("mattr", ())])
 
 
 def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
-    """The dict for TVM. LLVM may know the processor only as an older one: what the kernel shows beyond it is added.
+    """The dict for TVM. LLVM may know the processor only as an older one: what the kernel shows beyond it is added, and what a
+    virtual machine hides of it is taken away.
 
     'native' is no processor for TVM, and without `mcpu` there is neither AVX nor FMA; `num-cores` is mandatory.
     """
@@ -81,8 +96,10 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
         "avx512_vnni",
         "avx_vnni",
     }
-    more = sorted(_llvm_name(flag) for flag in kernel & vector if _llvm_name(flag) not in known)
-    return {**target, "mattr": [f"+{name}" for name in more]} if more else target
+    shown, wanted = ({_llvm_name(flag) for flag in flags} for flags in (kernel & vector, vector if kernel else ()))
+    wanted.discard("avxvnni")  # kernels before 5.11 do not show it
+    more = [*(f"+{name}" for name in sorted(shown - known)), *(f"-{name}" for name in sorted((wanted - shown) & known))]
+    return {**target, "mattr": more} if more else target
 
 
 def vector_lanes(target: tvm.target.Target) -> int:

@@ -113,8 +113,8 @@ def _had_last(call: relax.Call, had: set[relax.Var]) -> bool:
     shape, read = static_shape(call), _read(call)
     if shape is None or len(shape) < 3 or had.isdisjoint(one for one in read if isinstance(one, relax.Var)):
         return False
-    rest = [one for one in read if one not in had and isinstance(one.ty, relax.TensorType)]
-    shapes = [static_shape(one) if isinstance(one, tvm.ir.GenericConst) else None for one in rest]
+    tensors = [one for one in read if isinstance(one.ty, relax.TensorType)]
+    shapes = [static_shape(one) if one in had or isinstance(one, tvm.ir.GenericConst) else None for one in tensors]
     return all(one is not None and (math.prod(one) == 1 or len(one) == len(shape)) for one in shapes)
 
 

@@ -9,7 +9,8 @@ import tvm
 from numpy.typing import NDArray
 
 from workers.tvm_backend.arguments import whole_numbers
-from workers.tvm_backend.programs import Workload, argument_tensors, quickly
+from workers.tvm_backend.lowering import PIPELINE
+from workers.tvm_backend.programs import COMMON_LEFT, Workload, argument_tensors, quickly
 
 Array = NDArray[Any]
 
@@ -38,13 +39,14 @@ class Plain:
     def computes(self, sketch: int, choices: tuple[int, ...]) -> bool:
         """Whether a configuration's program does, built with the packing of its weights, which those that are timed leave out.
         Raises Invalid, and what TVM raises."""
-        found = self._run(self._workload.schedule(sketch, choices).mod)
+        found = self._run(self._workload.schedule(sketch, choices).mod, PIPELINE)
         return all(_close(wanted, found[place]) for place, wanted in self._wanted.items())
 
-    def _run(self, mod: tvm.IRModule) -> list[Array]:
+    def _run(self, mod: tvm.IRModule, pipeline: str = "default") -> list[Array]:
+        """What its tensors hold afterwards, by TVM's pipeline unless by the library's."""
         tensors = [tvm.runtime.tensor(array) for array in self._given]
-        with self._workload.target:
-            tvm.tirx.build(mod, target=quickly(self._workload.target))["main"](*tensors)
+        with self._workload.target, tvm.transform.PassContext(config=COMMON_LEFT if pipeline == PIPELINE else {}):
+            tvm.tirx.build(mod, target=quickly(self._workload.target), pipeline=pipeline)["main"](*tensors)
         return [tensor.numpy() for tensor in tensors]
 
 

@@ -92,6 +92,8 @@ class TuneRecorder(RunRecorder):
     def _finished(self, event: Told) -> dict[str, Any]:
         self.run.finished_reason = "" if event["reason"] == "paused" else event["reason"][:20]
         self.run.report = event.get("report") or {}
+        if self.run.finished_reason:
+            self._held.fenced(answered=True)  # whatever its worker dies of now
         return {"reason": event["reason"]}
 
     def _listed(self, event: Told) -> dict[str, Any]:

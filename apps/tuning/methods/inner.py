@@ -32,6 +32,7 @@ SEARCH = Part(
         *_of("product: random ones by the rules of the machine, off", informed=False),
         *_of("product: table look-ups", features="knobs"),
         *_of("product: a plan is what a slot measures", ahead=None),
+        *_of("product: all that the rules of the machine have an operator begin with; one in AutoTVM", starts=None),
     ),
 )
 _to = partial(numbers, "rhythm")

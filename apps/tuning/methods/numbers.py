@@ -64,8 +64,13 @@ def batches(source: str) -> tuple[Number, ...]:
 
 
 BATCHES = batches("AdaTune's program")
-FIRST = numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=32)
+ONE = numbers("search", "one default configuration makes the latency finite, before all that is searched", starts=1)
+FIRST = (
+    *ONE,
+    *numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=32),
+)
 SAMPLED = (
+    *ONE,
     *numbers("search", "Chameleon, 3.1: the first plan is sampled too; random in its program", first=0),
     *numbers("search", "Chameleon, Algorithm 1: all that is measured was sampled", epsilon=0.0),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,6 +26,7 @@ from apps.tuning.transitions import announce
 from workers.messages.baselines import PACKAGES
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MAX_TRIALS, Budget
 
+log = logging.getLogger(__name__)
 SHOWN = ("name", "system", "machine", "flags")
 """Of the hardware, what a report says."""
 TWICE = timedelta(seconds=10)
@@ -84,8 +86,11 @@ def create_run(
     except DatabaseError as error:
         if is_full(error):
             raise refusal() from error
+        log.exception("a run of %s is not kept", network.name)
         raise Refused(
-            network.name, f"the run cannot be kept ({error})", "reload the page: something was deleted"
+            network.name,
+            "the run cannot be kept, the database did not take it",
+            "reload the page: something was deleted",
         ) from error
     return run
 

@@ -32,7 +32,8 @@ def request(run: TuningRun, owner: Any, word: Word) -> None:
     if word not in _WORDS:
         raise Refused(word, "no such request", "ask for pause, resume, stop or keep")
     with transaction.atomic():
-        if word == "pause":  # in the order in which who takes its baselines locks their job, and then the run's
+        # In the order in which who has what is beside it locks that job, and then the run's.
+        if word in ("pause", "stop"):
             list(Job.objects.select_for_update(no_key=True).filter(run=run).order_by("pk").values_list("pk"))
         row = locked(run, owner)
         if not _WORDS[word](row):

@@ -1,6 +1,6 @@
 // The line of facts, the big number, the controls and what went wrong.
 
-import { duration, faster, latency, percent, ratio, significant, slower, whole } from "../format.js";
+import { duration, faster, given, latency, percent, ratio, significant, slower, whole } from "../format.js";
 import { Clock } from "./clock.js";
 import { ordinary, stateWord } from "./words.js";
 
@@ -107,7 +107,7 @@ export class Headline {
     // An expectation has no third digit; of operators with a slot or two it has none.
     const gain = expected.gain < 0.001 ? percent(expected.gain) : `${significant(100 * expected.gain, 2)} %`;
     const told = tooEarly ? "too early to say" : `${gain} less latency`;
-    const limit = budget.gain && state === "running" ? `; ends under ${percent(budget.gain)}` : "";
+    const limit = budget.gain && state === "running" ? `; ends under ${given(100 * budget.gain)} %` : "";
     return `expected of ${duration(expected.seconds)} more: ${told}${limit}`;
   }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import DatabaseError
 
 from apps.catalog import examples
 from apps.catalog.examples import EXAMPLE, example_file
@@ -83,6 +84,18 @@ def test_a_full_disk_is_said_and_leaves_nothing(site: Any, data_dir: Path) -> No
         create_network(site.ada, "a.onnx", full())
     assert files(data_dir) == []
     assert Network.objects.count() == 1
+
+
+def test_what_the_database_says_of_an_upload_is_for_the_log(
+    site: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise DatabaseError("relation catalog_network is odd")
+
+    monkeypatch.setattr("apps.catalog.services._of", broken)
+    with pytest.raises(Refused, match=r"^a.onnx: it cannot be kept, the database did not take it; try again$"):
+        create_network(site.ada, "a.onnx", [b"x"])
+    assert "relation catalog_network is odd" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["", "a.pt", "a.onnx.exe", "../../etc/passwd"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tuningsite.private import make_private
 from tuningsite.secret import secret_key
@@ -45,6 +48,25 @@ def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:
     assert len(secret_key(path)) >= 50
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [file.name for file in path.parent.iterdir()] == ["secret_key"]
+
+
+@pytest.mark.parametrize("others", ["", "another's"])
+def test_where_nothing_can_be_linked_the_key_is_made_once_too(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, others: str
+) -> None:
+    """And one that another process made meanwhile is kept."""
+    path = data_dir / "secret_key"
+
+    def link(partial: Path, path: Path) -> None:
+        if others:
+            path.write_text(others)
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", link)
+    key = secret_key(path)
+    assert key == others if others else len(key) >= 50
+    assert secret_key(path) == key
+    assert list(data_dir.iterdir()) == [path]
 
 
 def test_what_the_site_keeps_is_private(tmp_path: Path) -> None:

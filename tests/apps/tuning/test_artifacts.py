@@ -86,6 +86,18 @@ def test_what_was_rejected_pushes_nothing_out_that_is_offered(run: TuningRun) ->
     assert run.artifacts.filter(state="rejected").count() == KEPT
 
 
+def test_a_library_that_is_made_after_the_clock_was_set_back_is_the_newest(run: TuningRun) -> None:
+    for number in range(KEPT):
+        compiled(run, str(number))
+    run.artifacts.update(created=clock.now() + timedelta(hours=1))
+    for content in ("back", "later"):
+        compiled(run, content)
+        newest = run.artifacts.first()
+        assert newest is not None
+        assert newest.path.read_text() == content
+    assert [artifact.path.read_text() for artifact in run.artifacts.all()][:2] == ["later", "back"]
+
+
 def test_another_runs_artifacts_stay(site: Any, run: TuningRun) -> None:
     other, held, told = site.claimed()
     services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.http import Http404
 from django.test.utils import CaptureQueriesContext
 
@@ -466,6 +466,29 @@ def test_reconcile_requeues_an_expired_lease_and_cuts_its_worker_off(site: Any) 
         services.write(held, [told.batch(0.5)])
 
 
+@pytest.mark.parametrize(("reason", "state"), [("trials", "done"), ("paused", "queued")])
+def test_a_run_that_said_that_it_was_over_is_so_whatever_its_worker_dies_of(site: Any, reason: str, state: str) -> None:
+    run, held, told = site.claimed()
+    services.write(
+        held, [told.batch(0.5), told.batch(0.3, operator=1), told.event("finished", reason=reason, report={})]
+    )
+    late = clock.now() + MINUTE
+    assert services.reconcile(late)["expired"] == 1
+    assert (job_of(run).state, job_of(run).attempt, job_of(run).error) == (state, 1, "")
+    assert (services.claim(run.job_id, "another", now=late) is not None) is (state == "queued")
+    assert Job.objects.filter(task="compile", run=run).exists() is (state == "done")
+    run.refresh_from_db()
+    assert run.finished_reason == ("trials" if state == "done" else "")
+
+
+def test_nobody_takes_over_a_run_that_said_that_it_was_over(site: Any) -> None:
+    """Its message comes again before its lease is seen to have run out."""
+    run, held, told = site.claimed()
+    Job.objects.filter(task="baseline").delete()  # else that is what a message finds
+    services.write(held, [told.batch(0.5), told.event("finished", reason="trials", report={})])
+    assert services.claim(run.job_id, "another", now=clock.now() + MINUTE) is None
+
+
 def test_reconcile_fails_what_gets_nowhere(site: Any) -> None:
     run = site.run()
     for _ in range(3):
@@ -718,6 +741,19 @@ def test_a_run_that_cannot_be_is_refused(site: Any, changes: dict[str, Any]) -> 
     assert not Job.objects.exists()
 
 
+def test_what_the_database_says_of_a_run_is_for_the_log(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(run: TuningRun) -> None:
+        raise DatabaseError("relation tuning_job is odd")
+
+    monkeypatch.setattr(runs, "find_baselines", broken)
+    with pytest.raises(Refused, match=r"^squeezenet: the run cannot be kept, the database did not take it; reload"):
+        site.run()
+    assert "relation tuning_job is odd" in caplog.text
+    assert not Job.objects.exists()
+
+
 def test_a_part_that_a_run_cannot_have_is_named_with_those_it_can(site: Any) -> None:
     with pytest.raises(
         services.Refused, match="oracle: it is no scheduler that a run may have; choose one of dynatune, "
@@ -953,6 +989,21 @@ def test_however_what_a_paused_run_is_compared_with_ends_it_waits_and_of_a_stopp
     if word:
         services.request(run, site.ada, word)
     assert services.conclude(held, kind) == state
+
+
+@pytest.mark.parametrize(("ends", "state"), [("finished", "queued"), ("keep", "queued"), ("stop", "done")])
+def test_what_a_run_is_compared_with_that_ended_while_it_was_to_pause_is_taken_where_anything_of_it_is_kept(
+    site: Any, ends: Any, state: str
+) -> None:
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
+    beside = services.claim(baseline_of(run).pk, "worker")
+    assert beside is not None
+    services.request(run, site.ada, "pause")
+    if ends != "finished":
+        services.request(run, site.ada, ends)
+    assert services.conclude(held, "finished" if ends == "finished" else "stopped", last={"reason": "time"}) == "done"
+    assert services.conclude(beside, "stopped") == state
 
 
 def test_a_run_that_is_to_be_paused_is_compared_later(site: Any) -> None:

@@ -8,7 +8,15 @@ from typing import Any
 def cell(curve: list[list[float]], seconds: float = 100.0, **fields: Any) -> dict[str, Any]:
     """A finished cell with one operator whose series follows the curve, a trial a second."""
     series = [[int(t), t, int(10 * t), latency] for t, latency in curve]
-    operator = {"name": "conv", "weight": 1, "best": curve[-1][1], "series": series, "trials": 100, "calls": 2}
+    operator = {
+        "name": "conv",
+        "key": "k",
+        "weight": 1,
+        "best": curve[-1][1],
+        "series": series,
+        "trials": 100,
+        "calls": 2,
+    }
     operator["seconds"] = seconds
     operator["scored_to_best"] = fields.pop("scored", 100)
     base = {"state": "done", "curve": curve, "seconds": seconds, "latency": curve[-1][1], "trials": 100}

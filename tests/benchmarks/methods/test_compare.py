@@ -10,12 +10,14 @@ from tests.benchmarks.methods.finished import FAILED, FAST, SLOW, cell
 from workers.benchmarks.methods.arms import arm_named
 from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import (
+    NO_REGRET,
     Measure,
     affordable,
     decision_seconds,
     fewer,
     gained,
     grouped,
+    left_out,
     measuring,
     most_in_time,
     not_scheduling,
@@ -167,8 +169,15 @@ def test_regrets_are_compared_over_the_slots_that_both_had() -> None:
     longer = {**SLOW, "regret": [[1, 0.1], [3, 0.3], [5, 9.0]]}
     assert regretted(shorter, longer) == [pytest.approx(2.0)]
     assert regretted(longer, shorter) == [pytest.approx(0.5)]
-    assert regretted(shorter, {**SLOW, "regret": [[1, 0.0], [3, 0.0]]}) == []
     assert regretted(shorter, SLOW) == regretted(SLOW, shorter) == regretted(shorter, {**SLOW, "regret": []}) == []
+
+
+def test_a_seed_without_regret_counts_as_the_best_there_can_be() -> None:
+    """Left out, an arm would be judged by the seeds in which it was wrong."""
+    some, none = ({**SLOW, "regret": [[1, regret], [3, regret]]} for regret in (0.4, 0.0))
+    assert regretted(some, none) == [pytest.approx(0.4 / NO_REGRET)]
+    assert regretted(none, some) == [pytest.approx(NO_REGRET / 0.4)]
+    assert regretted(none, none) == [1.0]
 
 
 def test_less_measuring_counts_only_with_the_same_result() -> None:
@@ -193,6 +202,22 @@ def test_what_was_measured_on_other_terms_is_not_compared() -> None:
         ended("2", "sequential", budget="90 trials of z"),
     ]
     assert set(grouped(cells)["curve", "net"]) == {"dynatune", "sequential"}
+
+
+def test_live_runs_of_other_operators_are_not_compared() -> None:
+    """Another version of the code imported the network otherwise; the pairs are those of their places."""
+
+    def live(when: str, arm: str, version: str, *keys: str) -> dict[str, Any]:
+        rows = [{**SLOW["operators"][0], "key": key} for key in keys]
+        return {**ended(when, arm, layout="live", version=version), "operators": rows}
+
+    older, newer = live("1", "sequential", "1", "a"), live("2", "dynatune", "2", "a", "b")
+    assert set(grouped([older, newer])["live", "net"]) == {"dynatune"}
+    assert evaluated([older, newer])
+    assert left_out([older, newer]).startswith("net (live): 1 runs whose version of the code made other operators")
+    again = live("3", "sequential", "2", "a", "b")
+    assert set(grouped([older, newer, again])["live", "net"]) == {"dynatune", "sequential"}
+    assert left_out([newer, again]) == ""
 
 
 def test_an_arm_that_is_refused_now_is_still_compared() -> None:

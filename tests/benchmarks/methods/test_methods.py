@@ -507,6 +507,7 @@ def test_the_oracle_is_no_worse_than_turns_on_curves(curves: Path, tmp_path: Pat
     ("words", "named"),
     [
         ((), "--landscape"),
+        (("--claims",), "holds no cells yet; name where to compare: --landscape DIR, or --live"),
         (("--landscape", "{empty}"), "landscape record"),
         (("--landscape", "{full}", "--networks", "vgg"), "vgg"),
         (("--landscape", "{full}", "--methods", "lottery"), "lottery"),

@@ -14,7 +14,7 @@ from workers.benchmarks.cells import DONE, Cell, Cells
 from workers.benchmarks.filling import claimed, fill
 from workers.benchmarks.methods.arms import arm_named
 from workers.benchmarks.methods.claims import evaluated, table
-from workers.benchmarks.methods.compare import older_prices, summary, versions_apart
+from workers.benchmarks.methods.compare import left_out, older_prices, summary, versions_apart
 from workers.benchmarks.methods.figures import draw_all
 from workers.benchmarks.methods.landscape_figures import draw_landscape
 from workers.benchmarks.methods.one_clock import CLOCK, Clock, by_one_clock, untimed
@@ -83,9 +83,13 @@ def run(arguments: argparse.Namespace) -> int:
             )
     elif arguments.landscape:
         broken = _fill(replayed_parts(arguments, out, lambda source: _draw(source, out)), cells, out)
-    report, apart = _report(cells, out)
+    elif not cells.all(KIND) and not cells.all(PROBE):
+        raise UserMistake(
+            f"--out {arguments.out} holds no cells yet; name where to compare: --landscape DIR, or --live"
+        )
+    report, notes = _report(cells, out)
     shown = table(report["claims"]) if arguments.claims else _rows(report["summary"])
-    sys.stdout.write(shown + untimed(apart) + versions_apart(report["summary"]) + older_prices(report["summary"]))
+    sys.stdout.write(shown + notes)
     return min(1, broken)
 
 
@@ -132,16 +136,16 @@ def _draw(source: Source, out: Path) -> None:
             draw_landscape(source, out / FIGURES)
 
 
-def _report(cells: Cells, out: Path) -> tuple[dict[str, Any], list[Cell]]:
-    """Pictures and report.json of all cells there are, and those that are left out (`by_one_clock`); another process may be at
-    them."""
+def _report(cells: Cells, out: Path) -> tuple[dict[str, Any], str]:
+    """Pictures and report.json of all cells there are, and what is to be said of them; another process may be at them."""
     found, apart = by_one_clock(cells.all(KIND), cells.all(CLOCK))
     report: dict[str, Any] = {"summary": summary(found), "claims": evaluated(found, cells.all(PROBE))}
     with claimed(out / "begun" / "report") as mine:
         if mine:
             report["figures"] = draw_all(found, out / FIGURES)
             write_whole(out / "report.json", json.dumps(report, indent=1, sort_keys=True))
-    return report, apart
+    rows = report["summary"]
+    return report, untimed(apart) + left_out(found) + versions_apart(rows) + older_prices(rows)
 
 
 def _rows(rows: Sequence[dict[str, Any]]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from workers.benchmarks.cells import DONE, Cell
 from workers.benchmarks.interval import Interval
+from workers.benchmarks.methods.one_clock import LIVE
 from workers.benchmarks.methods.reach import SLACK, curve_of, seconds_to_base
 
 EFFECTS = (
@@ -18,6 +19,9 @@ EFFECTS = (
 )  # fmt: skip
 """How often the parts of a method changed something, as cells count it (METHODS: a part at 0 % is not working): of `slots`, and
 of the candidates that an `explorer` proposed."""
+
+NO_REGRET = 1e-6
+"""s of the network's latency, below which a mean regret is none: a seed without any is the best there can be."""
 
 Runs = dict[int, Cell]
 Measure = Callable[[Cell, Cell], list[float]]
@@ -30,8 +34,7 @@ def grouped(cells: Sequence[Cell]) -> dict[tuple[str, str], dict[str, Runs]]:
     budget, is another comparison. Of each arm those of the definition, costs and version of its latest: a median over two
     of them would be of neither.
     """
-    done = sorted((cell for cell in cells if cell["state"] == DONE), key=lambda cell: str(cell.get("ended")))
-    current = {_group(cell): _terms(cell) for cell in done}
+    done, current = _current(cells)
     compared = [cell for cell in done if _terms(cell) == current[_group(cell)]]
     editions = {(_group(cell), cell["key"]["arm"]): _edition(cell) for cell in compared}
     found: dict[tuple[str, str], dict[str, Runs]] = defaultdict(lambda: defaultdict(dict))
@@ -42,14 +45,22 @@ def grouped(cells: Sequence[Cell]) -> dict[tuple[str, str], dict[str, Runs]]:
     return {group: dict(arms) for group, arms in sorted(found.items())}
 
 
+def _current(cells: Sequence[Cell]) -> tuple[list[Cell], dict[tuple[str, str], tuple[Any, ...]]]:
+    """The finished ones, the latest last, and what those of a group share that are compared."""
+    done = sorted((cell for cell in cells if cell["state"] == DONE), key=lambda cell: str(cell.get("ended")))
+    return done, {_group(cell): _terms(cell) for cell in done}
+
+
 def _group(cell: Cell) -> tuple[str, str]:
     return cell["key"]["layout"], cell["name"]
 
 
 def _terms(cell: Cell) -> tuple[Any, ...]:
-    """What all arms of a comparison share: of the budget what stands before the arm's definition and costs."""
+    """What all arms of a comparison share: of the budget what stands before the arm's definition and costs; live the
+    operators too, which the version of an arm decides and which are compared by their places."""
     key = cell["key"]
-    return key.get("network"), key.get("budget", "").partition(" of ")[0], key.get("cpu"), key.get("cores")
+    operators = tuple(row["key"] for row in cell["operators"]) if key["layout"] == LIVE else ()
+    return key.get("network"), key.get("budget", "").partition(" of ")[0], key.get("cpu"), key.get("cores"), operators
 
 
 def _edition(cell: Cell) -> tuple[Any, ...]:
@@ -141,7 +152,7 @@ def regretted(base: Cell, arm: Cell) -> list[float]:
         return []
     slots = np.arange(1, min(base_table[0, -1], arm_table[0, -1]) + 1)
     theirs, ours = (float(np.interp(slots, *table).mean()) for table in (base_table, arm_table))
-    return [theirs / ours] if ours else []
+    return [max(theirs, NO_REGRET) / max(ours, NO_REGRET)]
 
 
 def gained(base: Cell, arm: Cell) -> list[float]:
@@ -254,6 +265,17 @@ def older_prices(rows: Sequence[Mapping[str, Any]]) -> str:
         "(manage.py landscape calibrate --out their folder) and run all of them again\n"
         for where, roles in found.items()
         if roles
+    )
+
+
+def left_out(cells: Sequence[Cell]) -> str:
+    """A line for each network of which live runs are not compared, as their version of the code made other operators of it."""
+    done, current = _current(cells)
+    pairs = ((_terms(cell), current[_group(cell)], cell["name"]) for cell in done)
+    counts = Counter(name for mine, latest, name in pairs if mine != latest and mine[:-1] == latest[:-1])
+    return "".join(
+        f"{name} (live): {count} runs whose version of the code made other operators of it are left out; run them again\n"
+        for name, count in counts.items()
     )
 
 

@@ -13,6 +13,7 @@ from workers.benchmarks.cells import Cell
 from workers.benchmarks.chart import Line
 from workers.benchmarks.interval import Interval
 from workers.benchmarks.methods.compare import (
+    NO_REGRET,
     Measure,
     Runs,
     grouped,
@@ -32,7 +33,7 @@ from workers.benchmarks.methods.replayed import CURVE
 
 BASES = {"curve": "sequential", "space": "autotvm"}
 GRID = 120
-FLOOR = 1e-3  # ms: a regret under it is none
+FLOOR = 1e3 * NO_REGRET  # ms
 LARGEST = 12
 """Operators of a network that have a picture each, as many as the papers have of one."""
 Arms = Mapping[str, Runs]

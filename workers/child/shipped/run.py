@@ -268,7 +268,9 @@ def given(path, metadata, refused):
     wanted = ", ".join(f"{name} ({kind})" for name, kind in ports.items())
     try:
         found = np.load(path)
-        arrays = dict(found) if hasattr(found, "files") else None
+        # Of what else is there nothing is read: it may be objects, which numpy refuses.
+        there = getattr(found, "files", None)
+        arrays = None if there is None else {name: found[name] for name in ports if name in there}
     except Exception as error:  # numpy raises whatever it meets in a file of another kind
         refused(
             f"--inputs {path}: {getattr(error, 'strerror', None) or error}; name an .npz file, as numpy.savez writes it"
@@ -279,7 +281,7 @@ def given(path, metadata, refused):
         )
     for name, kind in ports.items():
         if name not in arrays:
-            refused(f"--inputs {path}: no {name} among {', '.join(arrays) or 'nothing'}; the network takes {wanted}")
+            refused(f"--inputs {path}: no {name} among {', '.join(there) or 'nothing'}; the network takes {wanted}")
         if (here := f"{arrays[name].dtype} {arrays[name].shape}") != kind:
             refused(f"--inputs {path}: {name} is {here}, the network takes {kind}; convert it")
     return arrays

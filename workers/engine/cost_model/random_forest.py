@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.engine.cost_model.floor import LOWEST
 from workers.engine.ports import Prediction
 from workers.engine.space import Features
 
@@ -54,8 +55,10 @@ class RandomForest:
                 f"target {target!r} must be one of {', '.join(TARGETS)}, "
                 f"calibration {calibration!r} one of {', '.join(CALIBRATIONS)}"
             )
-        if trees < 2 or features < 1 or floor >= 0:
-            raise ValueError(f"trees {trees} must be 2 or more, features {features} 1 or more, floor {floor} below 0")
+        if trees < 2 or features < 1 or not LOWEST <= floor < 0:
+            raise ValueError(
+                f"trees {trees} must be 2 or more, features {features} 1 or more, floor {floor} below 0 and at least {LOWEST:g}"
+            )
         self._seed = seed
         self._count = trees
         self._columns = features
@@ -114,7 +117,8 @@ class RandomForest:
         least = max(0.5 * float(np.median(residual)), 1e-6)
         # The finite-sample quantile of conformal prediction: the ceil((n + 1) x level)-th smallest.
         place = min(int(np.ceil((n + 1) * LEVEL)), n) - 1
-        return float(np.sort(residual / (spread + least))[place]) / Z, least
+        factor = float(np.sort(residual / (spread + least))[place]) / Z
+        return factor or 1.0, least  # where nearly all failed they are foretold exactly, and say nothing of the others
 
 
 def _over(trees: list[Any], rows: Features) -> Pair:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.engine.cost_model.floor import LOWEST
 from workers.engine.cost_model.tabled_trees import DEPTH, TabledTrees
 from workers.engine.ports import Prediction
 from workers.engine.space import Choices, Features
@@ -72,9 +73,13 @@ class XGBoost:
         eta: float = 0.3,
         weighted: bool = False,
     ) -> None:
-        if objective not in OBJECTIVES or target not in TARGETS or rounds < 1 or floor >= 0:
+        if objective not in OBJECTIVES or target not in TARGETS or rounds < 1 or not LOWEST <= floor < 0:
             legal = f"objective one of {', '.join(OBJECTIVES)}; target one of {', '.join(TARGETS)}"
-            raise ValueError(f"{legal}; rounds at least 1; floor below 0")
+            raise ValueError(f"{legal}; rounds at least 1; floor below 0 and at least {LOWEST:g}")
+        if weighted and objective == "rank":
+            raise ValueError(
+                "weighted is of single points, which the objective rank compares with each other; leave one out"
+            )
         if depth < 0 or not (0 < eta <= 1 and 0 < subsample <= 1 and gamma >= 0 and child >= 0):
             raise ValueError(
                 f"depth {depth} starts at 0, which is no limit; eta {eta} and subsample {subsample} are over 0 and at most 1, "

@@ -76,7 +76,9 @@ class AdaptiveEvaluator:
         """Time and standard error in seconds: of the batches' means, without the extremes once there are three."""
         if not times:
             raise ValueError("no run was timed; time at least one before asking for an estimate")
-        means = sorted(statistics.fmean(batch) for batch in self._split(times))
+        batches = self._split(times)
+        # One that is not full, as time ran out in it, counts where there is no other.
+        means = sorted(statistics.fmean(batch) for batch in [b for b in batches if self._full(b)] or batches)
         kept = means[1:-1] if len(means) > 2 else means
         centre = statistics.fmean(kept)
         if len(means) > 1:

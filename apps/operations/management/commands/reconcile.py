@@ -6,21 +6,23 @@ import logging
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.db import DatabaseError, close_old_connections
 
 from apps.core.full_disk import keep_reserve
 from apps.operations.arguments import above_zero
+from apps.operations.site_command import SiteCommand
 from apps.tuning import services
 
 log = logging.getLogger(__name__)
 SWEEP = 600.0  # s between two
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Looks every ten seconds for Jobs that nobody works on. `up` starts one by itself; one is enough."
     requires_system_checks: list[str] = []  # noqa: RUF012  (the base class declares it so)
     _compared = False
@@ -30,40 +32,42 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="look once and end")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        leave = threading.Event()
-        if not options["once"]:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: leave.set())
-        sweep_due = time.monotonic()
-        while True:
+        if options["once"]:
             self._look()
-            if time.monotonic() >= sweep_due:
-                self._sweep()
+            self._sweep()
+            return
+        leave = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: leave.set())
+        sweep_due = time.monotonic()
+        while not leave.is_set():
+            _tried(self._look)
+            if time.monotonic() >= sweep_due:  # whether or not that could look: it is what makes room on a full disk
                 sweep_due = time.monotonic() + SWEEP
-            if options["once"] or leave.wait(options["every"]):
-                return
+                _tried(self._sweep)
+            leave.wait(options["every"])
 
     def _look(self) -> None:
         close_old_connections()
-        try:
-            services.ensure_local_target()
-            if not self._compared and services.remeasure_if_changed():
-                log.info("this machine is not as it was measured: it is measured again")
-            self._compared = True
-            counts = services.reconcile()
-        except (DatabaseError, OSError):
-            log.exception("could not look; trying again")
-            return
+        services.ensure_local_target()
+        if not self._compared and services.remeasure_if_changed():
+            log.info("this machine is not as it was measured: it is measured again")
+        self._compared = True
+        counts = services.reconcile()
         if any(counts.values()):
             log.info("%s", counts)
 
     def _sweep(self) -> None:
-        try:
-            count = services.sweep()
-            call_command("clearsessions")
-            keep_reserve()
-        except (DatabaseError, OSError):
-            log.exception("could not sweep; trying again in ten minutes")
-            return
+        count = services.sweep()
+        call_command("clearsessions")
+        keep_reserve()
         if count:
             log.info("removed %d files and directories that nobody reads any more", count)
+
+
+def _tried(step: Callable[[], None]) -> None:
+    """What goes wrong may be right the next time."""
+    try:
+        step()
+    except (DatabaseError, OSError):
+        log.exception("could not %s; trying again", step.__name__.strip("_"))

@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,13 @@ from apps.operations.arguments import above_zero, count
 from apps.operations.site_command import SiteCommand
 from apps.tuning import services
 from apps.tuning.models import Job, TuningRun
-from apps.tuning.states import ACTIVE
+from apps.tuning.states import ACTIVE, OVER, State
 from apps.tuning.turns import LATER
 from workers.messages.spec import Budget
 from workers.messages.whole import write_whole
 
 PATIENCE = 1800.0
-"""s that an idle site, or a run's end, is waited for."""
+"""s that an idle site is waited for, and a run's end beyond its budget."""
 
 
 class Command(SiteCommand):
@@ -52,14 +52,18 @@ class Command(SiteCommand):
         cells: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
         # The first run of a network has its baselines taken beside it: one that is not counted, and very short.
         self._rate(owner, network, {**options, "seconds": 5.0}, 0, False)
+        ratios = []
         for pair in range(options["pairs"]):
+            rates: dict[bool, float] = {}
             for viewed in ((False, True), (True, False))[pair % 2]:
-                cell = f"{network.name} {options['seconds']:g} s seed {pair} {'viewed' if viewed else 'alone'}"
+                what = f"{network.name} {options['seconds']:g} s seed {pair} {'viewed' if viewed else 'alone'}"
+                cell = f"{what} ({network.sha256[:8]})"
                 if cell not in cells:
                     cells[cell] = self._rate(owner, network, options, pair, viewed)
                     write_whole(path, json.dumps(cells, indent=1, sort_keys=True))
-                self.stdout.write(f"{cell}: {cells[cell]:.2f} configurations/s")
-        ratios = _ratios(cells)
+                rates[viewed] = cells[cell]
+                self.stdout.write(f"{what}: {rates[viewed]:.2f} configurations/s")
+            ratios.append(round(rates[True] / rates[False], 3))
         self.stdout.write(
             f"with a viewer {statistics.median(ratios):.3f} x of alone (median of {len(ratios)} pairs: {ratios})"
         )
@@ -69,7 +73,13 @@ class Command(SiteCommand):
         target = services.ensure_local_target()
         run = services.create_run(owner, network, target, "auto", Budget(seconds=options["seconds"]), seed=seed)
         with viewer(owner, run, options["address"]) if viewed else nullcontext():
-            _until(lambda: Job.objects.filter(pk=run.job_id, state="done").exists(), "the run to end")
+            over = Job.objects.filter(pk=run.job_id, state__in=OVER)
+            _until(over.exists, "the run to end", PATIENCE + options["seconds"])
+        job = over.get()
+        if job.state != State.DONE:
+            raise CommandError(
+                f"a run ended as {job.state} ({job.error or 'no error told'}): mend that, then run this again"
+            )
         run.refresh_from_db()
         return run.trials / run.clock
 
@@ -97,14 +107,9 @@ def viewer(owner: Any, run: TuningRun, address: str) -> Iterator[subprocess.Pope
         client.logout()
 
 
-def _until(ready: Any, what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
+def _until(ready: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
+    deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > deadline:
-            raise CommandError(f"waited {PATIENCE:.0f} s for {what}")
+            raise CommandError(f"waited {seconds:.0f} s for {what}")
         time.sleep(1.0)
-
-
-def _ratios(cells: dict[str, float]) -> list[float]:
-    alone = {cell.removesuffix(" alone"): rate for cell, rate in cells.items() if cell.endswith(" alone")}
-    return [round(cells[f"{pair} viewed"] / rate, 3) for pair, rate in alone.items() if f"{pair} viewed" in cells]

@@ -13,7 +13,7 @@ from typing import Any
 from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
 from workers.engine.evaluator.fixed import PAPER as RUNS_500
 from workers.engine.methods.method import Method
-from workers.engine.methods.presets.autotvm import ANNEALING, AUTOTVM
+from workers.engine.methods.presets.autotvm import ANNEALING, AUTOTVM, ONE
 
 _PLAN = 32
 """Program: plan size."""
@@ -41,7 +41,7 @@ ADATUNE_PAPER = replace(
         "explorer": {**ANNEALING, "chains": 64, "differences": "flops"},
         "cost_model": {"target": "speed", "calibration": "raw"},  # program
         "evaluator": ADAPTIVE_PAPER,  # program: batches of 50 of 500 runs, 10 %
-        "search": {"first": _PLAN // 2, **_IMPROVEMENT, "contextual": True},  # program: the first plan is random
+        "search": {**ONE, "first": _PLAN // 2, **_IMPROVEMENT, "contextual": True},  # program: the first plan is random
         "rhythm": {"plan": _PLAN, "warm_up": 1},
     },
 )
@@ -58,7 +58,10 @@ PRESETS = (
     replace(
         ADATUNE_PAPER,
         name="adatune-surrogate",
-        parameters={**ADATUNE_PAPER.parameters, "search": {"first": _PLAN // 2, **_IMPROVEMENT, "epsilon": 0.05}},
+        parameters={
+            **ADATUNE_PAPER.parameters,
+            "search": {**ONE, "first": _PLAN // 2, **_IMPROVEMENT, "epsilon": 0.05},
+        },
     ),
     replace(
         ADATUNE_PAPER,

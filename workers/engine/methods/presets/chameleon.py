@@ -17,10 +17,10 @@ from typing import Any
 from workers.engine.explorer.ppo import PAPER as PPO_PAPER
 from workers.engine.explorer.ppo import PROGRAM as PPO_PROGRAM
 from workers.engine.methods.method import Method
-from workers.engine.methods.presets.autotvm import AUTOTVM, EAGER, FIRST
+from workers.engine.methods.presets.autotvm import AUTOTVM, EAGER, FIRST, ONE
 from workers.engine.sampler.adaptive import PAPER as SAMPLING_PAPER
 
-SAMPLED: dict[str, Any] = {"sampler": SAMPLING_PAPER, "search": {"first": 0, "epsilon": 0.0}}
+SAMPLED: dict[str, Any] = {"sampler": SAMPLING_PAPER, "search": {**ONE, "first": 0, "epsilon": 0.0}}
 ITERATIONS: dict[str, Any] = {"rhythm": {**EAGER, "slots": 16}}
 """Table 7: iterations of the optimisation of an operator; AutoTVM's plans in as many are the 1,000 measurements of Table 8."""
 

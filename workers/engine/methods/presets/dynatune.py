@@ -7,7 +7,7 @@ from dataclasses import replace
 from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
 from workers.engine.evaluator.fixed import PAPER as RUNS_500
 from workers.engine.methods.method import Method
-from workers.engine.methods.presets.autotvm import ANNEALING, FIRST, PLAN
+from workers.engine.methods.presets.autotvm import ANNEALING, FIRST, ONE, PLAN
 
 DYNATUNE = Method(
     name="dynatune",
@@ -23,7 +23,7 @@ DYNATUNE_PAPER = replace(
     name="dynatune-paper",
     scheduler="dynatune-paper",
     parameters={
-        "explorer": ANNEALING,  # as AutoTVM; by what ranking trees say, which is no speed
+        "explorer": ANNEALING,  # as AutoTVM; by the speeds that a line makes of what ranking trees say
         "cost_model": {"objective": "rank", "rounds": 100, "subsample": 1.0},  # the scripts' objective; rest as AutoTVM
         "evaluator": RUNS_500,  # as AutoTVM; the paper does not say
         "search": FIRST,
@@ -44,7 +44,7 @@ DYNATUNE_PROGRAM = replace(
         # UCB1Selector takes C = 2 of networks of any latency; the script stops an operator early after 50.
         "scheduler": {"score": "speed", "prior": False, "pieces": False, "c_fast": 2.0, "patience": 50},
         "evaluator": {**ADAPTIVE_PAPER, "extremes": True},  # the script's: AdaTune's, whose extremes count here
-        "search": {"first": _PLAN // 2, "ahead": _PLAN},  # the first plan is random, as AutoTVM's
+        "search": {**ONE, "first": _PLAN // 2, "ahead": _PLAN},  # the first plan is random, as AutoTVM's
         # The clock is asked before every few of a plan: as many as there are cores in the program, so many here.
         "rhythm": {"plan": 8, "warm_up": _PLAN, "slot_seconds": 20.0},
     },
