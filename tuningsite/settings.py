@@ -10,10 +10,12 @@ TLS                 1 when the site is reached by https, through a proxy that se
                     X-Forwarded-For the address it was asked from
 PROXIES             that proxy's addresses, separated by commas, when it is not on this machine
 UPLOAD_LIMIT        what one network may take, like 500MB or 1GB (default and most 2GB)
-QUOTA               what the networks and compiled libraries of one account may take, like 500MB or 50GiB (default 20GB)
+QUOTA               what the networks and compiled libraries of one account may take, and what it may upload in an hour, like
+                    500MB or 50GiB (default 20GB)
 ALLOW_TORCH_EXPORT  1 takes torch.export files (.pt2): loading one can run code of whoever made it, in a sandbox
 THREADS             the most cores that networks are tuned and timed on (default: all that this user may use)
 LOG_LEVEL           default INFO
+TUNINGSITE_MEASURE_LOCK  the file that keeps apart what is timed by several sites (default: in /tmp)
 DEBUG               1 shows errors to everybody who asks: for developers only
 """
 

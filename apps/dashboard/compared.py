@@ -13,18 +13,17 @@ from operator import itemgetter
 from statistics import median
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q
 
-from apps.dashboard import humans, words
+from apps.dashboard import humans, run_curves, words
 from apps.dashboard.figures import budget, library
 from apps.dashboard.plot import Curve, Plot, apart, monotone, stepped
 from apps.dashboard.streams import as_csv
 from apps.tuning.live import thinned
 from apps.tuning.methods import titled
-from apps.tuning.models import Event, Operator, Slot, TuningRun
+from apps.tuning.models import Operator, TuningRun
 from workers.messages.baselines import ONNX_RUNTIME
 
-POINTS = 300
 LINES = 8
 """As many as there are colours: the latest."""
 WIDE: dict[str, Any] = {"right": 650}
@@ -150,7 +149,7 @@ def described(run: TuningRun, dynamic: Any) -> str:
 def picture(runs: Iterable[TuningRun]) -> Picture | None:
     """None without a run that has a latency; runs come latest first."""
     measured = [run for run in runs if run.latency is not None]
-    curves, known = _curves(measured), _known(measured)
+    curves, known = run_curves.curves(measured), _known(measured)
     groups: defaultdict[str, list[TuningRun]] = defaultdict(list)
     for run in measured:
         if curves[run.pk]:
@@ -175,54 +174,6 @@ def table(lines: Sequence[Line]) -> str:
         told = [line.title, line.method, line.budget, line.start, " ".join(str(run.seed) for run in line.runs)]
         rows += [[*told, *point] for point in line.points]
     return as_csv(rows)
-
-
-def _curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:
-    """(clock, latency) of each run, by its key, as its own page draws them: after each batch, of many an even choice and the
-    first one with a latency, and now. Of more slots than POINTS an even choice stands for the batches from the first to the
-    last one: of a run of hours nobody counts them. In four queries for all of them."""
-    long = {run.pk: thinned(range(1, run.slots_count + 1), POINTS) for run in runs if run.slots_count > POINTS}
-    slots = _told(Slot.objects.all(), {key: Q(number__in=numbers) for key, numbers in long.items()}, "ended", "latency")
-    counted = Q(run__in=[run.pk for run in runs if run.pk not in long])
-    for key, rows in slots.items():
-        if rows:  # else it is being deleted
-            counted |= Q(run=key, seq__lt=rows[0][0]) | Q(run=key, seq__gt=rows[-1][0])
-    batches, kept = Event.objects.filter(kind="batch"), defaultdict[Any, list[int]](list)
-    for key, number in batches.filter(counted).order_by("seq").values_list("run_id", "seq"):
-        kept[key].append(number)
-    chosen = {key: Q(seq__in=thinned(numbers, POINTS)) for key, numbers in kept.items()}
-    told = _told(batches, chosen, "clock", "payload__latency")
-    between = {key: gap for key, rows in told.items() if key not in long and (gap := _before_the_first(rows))}
-    earlier = _told(batches, between, "clock", "payload__latency")
-    found = {}
-    for run in runs:
-        rows = [row for part in (earlier, told, slots) for row in part.get(run.pk, ())]
-        found[run.pk] = curve = [(clock, latency) for _, clock, latency in sorted(rows) if latency is not None]
-        if curve and run.latency is not None and run.clock > curve[-1][0]:
-            curve.append((run.clock, run.latency))
-    return found
-
-
-Told = tuple[int, float, float | None]
-"""A batch or a slot: its number, its time and the latency then."""
-
-
-def _told(rows: QuerySet[Any], asked: Mapping[Any, Q], *fields: str) -> dict[Any, list[Told]]:
-    """Of what is asked for of each run: time and latency are these fields."""
-    wanted = Q()
-    for key, which in asked.items():
-        wanted |= Q(run=key) & which
-    found: dict[Any, list[Told]] = {key: [] for key in asked}
-    if asked:
-        for key, *row in rows.filter(wanted).order_by("seq").values_list("run_id", "seq", *fields):
-            found[key].append((row[0], row[1], row[2]))
-    return found
-
-
-def _before_the_first(rows: Sequence[Told]) -> Q | None:
-    """What was left out just before the first one with a latency."""
-    first = next((n for n, (*_, latency) in enumerate(rows) if latency is not None), 0)
-    return Q(seq__gt=rows[first - 1][0], seq__lt=rows[first][0]) if first else None
 
 
 def _known(runs: Sequence[TuningRun]) -> dict[Any, Known]:
@@ -277,7 +228,7 @@ def _line(runs: Sequence[TuningRun], curves: Sequence[Curve], title: str, start:
     broken = [curve[-1][0] for run, curve in zip(runs, held, strict=True) if run.finished_reason in ("", "stopped")]
     end = max(begun, min(broken, default=math.inf))
     times = sorted({clock for curve in held for clock, _ in curve if begun <= clock <= end})
-    rows = [(at, [_at(curve, at) for curve in held]) for at in thinned(times, 2 * POINTS)]
+    rows = [(at, [_at(curve, at) for curve in held]) for at in thinned(times, 2 * run_curves.POINTS)]
     points = [Point(at, median(values), min(values), max(values)) for at, values in rows]
     last = points[-1]
     latency = median(_at(curve, last.clock) for curve in curves)

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from apps.core import amounts
 
@@ -32,7 +32,7 @@ def given(value: float) -> str:
     return f"{value:.9g}"
 
 
-def _number(value: object) -> bool:
+def _number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
@@ -44,7 +44,6 @@ def latency(seconds: float | None, spread: float | None = None) -> str:
     """2.78 ms, or 2.78 ms ± 0.03."""
     if not _number(seconds):
         return NONE
-    assert seconds is not None
     size, name = _unit(seconds)
     shown = significant(seconds / size)
     if not spread:
@@ -58,7 +57,6 @@ def duration(seconds: float | None) -> str:
     """3 min 20 s."""
     if not _number(seconds):
         return NONE
-    assert seconds is not None
     whole = math.floor(seconds + 0.5)  # as JavaScript rounds
     hours, rest = divmod(whole, 3600)
     minutes, rest = divmod(rest, 60)
@@ -106,7 +104,6 @@ def faster(times: float | None) -> str:
 def _scaled(value: float | None, unit: str) -> str:
     if not _number(value):
         return NONE
-    assert value is not None
     for prefix in ("", "k", "M", "G", "T"):
         if abs(value) < 999.5 or prefix == "T":
             number = f"{value:.0f}" if not prefix else significant(value)
@@ -124,7 +121,6 @@ def size(value: float | None) -> str:
     """4.96 MB."""
     if not _number(value):
         return NONE
-    assert value is not None
     return amounts.shown(value)
 
 
@@ -152,7 +148,6 @@ def percent(share: float | None) -> str:
     """12.3 %, of a share of 1."""
     if not _number(share):
         return NONE
-    assert share is not None
     return "< 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
 
 

@@ -21,8 +21,6 @@ MEANINGS = {
     "location": "where the block is computed",
 }
 """By a knob's name, or else by its kind; of a category see `_category`."""
-MOST_FETCHED = 4
-"""Numbers that TVM lets a thread fetch at once."""
 PLACES = {-2: "inlined", -1: "in loops of its own"}
 
 
@@ -62,7 +60,7 @@ def _category(options: Sequence[int]) -> str:
     """Told from what may be chosen: TVM's sketches for processors have unrolling alone, which may be none; a GPU's two more."""
     if 0 in options:
         return "unrolling: most steps that are written out"
-    return "numbers that a thread fetches at once" if max(options) <= MOST_FETCHED else "threads of a block"
+    return "numbers that a thread fetches at once" if min(options) == 1 else "threads of a block"
 
 
 def _value(kind: str, numbers: Sequence[int]) -> str:

@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 from django.core.management.base import BaseCommand
 
+from apps.operations import python_path
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = {
     "tune": ("workers.headless", "tune"),
@@ -21,8 +23,7 @@ PROGRAMS = {
 
 def become(command: str, *words: str) -> NoReturn:
     """Python with that command's module and these words, in the same directory, of which it imports nothing."""
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    os.environ["PYTHONPATH"] = python_path.first(ROOT, os.environ)
     os.execv(sys.executable, [sys.executable, "-P", "-m", *PROGRAMS[command], *words])
 
 

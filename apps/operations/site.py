@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from apps.operations import embedded
+from apps.operations import embedded, python_path
 from apps.operations.listening import Address
 from apps.operations.parts import Part, Plan
 from apps.tuning import services
@@ -33,8 +33,7 @@ def environment(address: Address | None) -> dict[str, str]:
         found["REDIS_URL"] = settings.REDIS_URL
     if address is not None:
         found["BIND"] = address.url().removeprefix("http://")
-    root = str(settings.BASE_DIR)
-    found["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [found.get("PYTHONPATH")])])
+    found["PYTHONPATH"] = python_path.first(settings.BASE_DIR, found)
     return found
 
 

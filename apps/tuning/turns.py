@@ -11,6 +11,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import ACTIVE, HELD, OVER, WAITING, State
 from workers.messages.names import QUEUE_MEASURE, QUEUE_PREPARE, TASKS_OF, THREADS
+from workers.messages.spec import Budget
 
 TURN = timedelta(minutes=10)
 """What a form offers first. In the first half a minute nothing is measured: the network is imported again."""
@@ -95,9 +96,4 @@ def waiting(now: datetime) -> Q:
 
 def eta(run: TuningRun) -> float | None:
     """Seconds of tuning until the first limit of time or trials at the pace so far; None without one."""
-    left = []
-    if run.budget_seconds is not None:
-        left.append(run.budget_seconds - run.clock)
-    if run.budget_trials is not None and run.trials:
-        left.append((run.budget_trials - run.trials) * run.clock / run.trials)
-    return max(0.0, min(left)) if left else None
+    return Budget(run.budget_seconds, run.budget_trials).left(run.clock, run.trials)

@@ -161,15 +161,6 @@ class Storyteller:
             cursor.execute("SELECT pg_database_size(current_database())")
             return {"bytes": cursor.fetchone()[0]}
 
-    def log_events(self, run: str, path: str, most: int = 1 << 30) -> dict[str, Any]:
-        """The lines of a journal, as a worker would relay them."""
-        story = self.runs[run]
-        events = [json.loads(line) for line in Path(path).read_text().splitlines()]
-        for begin in range(0, min(most, len(events)), 20):
-            services.write(story["held"], events[begin : min(begin + 20, most)])
-        services.heartbeat(story["held"])
-        return self.figures(run)
-
     def events(self, run: str, told: list[dict[str, Any]]) -> dict[str, Any]:
         services.write(self.runs[run]["held"], told)
         return self.figures(run)

@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.catalog.models import Target
-from apps.dashboard import compared, humans
+from apps.dashboard import compared, humans, run_curves
 from apps.dashboard.compared import LINES, Picture, picture
 from apps.dashboard.plot import BETWEEN
 from apps.dashboard.views import networks
@@ -183,7 +183,7 @@ def test_a_line_is_what_the_page_of_its_run_draws(site: Site) -> None:
 
 
 def test_of_a_long_run_the_first_latency_is_drawn_all_the_same(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compared, "POINTS", 4)
+    monkeypatch.setattr(run_curves, "POINTS", 4)
     run, held, told = site.claimed(2)
     services.write(held, [told.batch(4.0) for _ in range(10)])
     services.write(held, [told.batch(3.0, operator=1)])
@@ -197,7 +197,7 @@ def test_of_a_long_run_the_first_latency_is_drawn_all_the_same(site: Site, monke
 
 def test_of_a_run_of_many_slots_some_stand_for_all_batches_in_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Warm-up and last turn are drawn as of any other."""
-    monkeypatch.setattr(compared, "POINTS", 5)
+    monkeypatch.setattr(run_curves, "POINTS", 5)
     run, held, told = site.claimed(2)
     services.write(held, [told.batch(4.0), told.batch(3.0, operator=1)])
     clocks = [told.clock]

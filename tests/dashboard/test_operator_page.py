@@ -319,11 +319,13 @@ def test_knobs_are_shown_by_name_and_by_what_they_are_set_to(site: Site, ada: Cl
 
 
 def test_knobs_of_a_gpus_programs_are_told_apart_by_their_options(site: Site, ada: Client) -> None:
-    fetch, threads = ({**UNROLL, "options": options} for options in ([1, 2, 3, 4], [32, 64, 1024]))
-    text = chosen(site, ada, [[UNROLL, fetch, threads]], [1, 3, 2])
+    options = [1, 2, 3, 4], [1, 2, 3, 4, 8, 16], [32, 64, 1024]
+    fetch, whole, threads = ({**UNROLL, "options": numbers} for numbers in options)
+    text = chosen(site, ada, [[UNROLL, fetch, whole, threads]], [1, 3, 5, 2])
     assert [row[1:3] for row in rows(text)[1:]] == [
         ("16", "unrolling: most steps that are written out"),
         ("4", "numbers that a thread fetches at once"),
+        ("16", "numbers that a thread fetches at once"),
         ("1024", "threads of a block"),
     ]
 

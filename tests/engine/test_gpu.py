@@ -45,6 +45,13 @@ def test_what_has_no_tiles_of_a_gpu_has_no_grid() -> None:
     assert Grid.of([np.ones((3, 4)), np.ones((3, 2)), np.ones((3, 1))]) is None
 
 
+def test_whole_numbers_are_fetched_a_few_at_a_time_too() -> None:
+    """Of which TVM lets a thread fetch sixteen, and then refuses all that are over 16 bytes."""
+    fetch = Knob("category", "category", ((1,), (2,), (3,), (4,), (8,), (16,)))
+    penalties = gpu_rules.gpu_penalty(Sketch((fetch,)), np.arange(6, dtype=np.int32)[:, None], GPU)
+    assert fetch.options[int(penalties.argmin())] == (2,)
+
+
 @pytest.mark.parametrize(
     ("bounds", "fits"),
     [(Bounds(), True), (Bounds(threads=64), False), (Bounds(shared=4 * 16 * (64 + 8) - 1), False)],

@@ -316,6 +316,21 @@ def test_the_compiler_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPat
         nvrtc.check()
 
 
+def test_a_machine_that_builds_without_a_driver_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TVM keeps sources there, which the archive's script cannot run; whether it does is asked of the compiler itself."""
+    tvm = loaded()
+    import tvm_ffi
+
+    from workers.tvm_backend import nvrtc
+
+    assert nvrtc.CREATE.encode() in Path(tvm.__file__).with_name("lib").joinpath("libtvm_compiler.so").read_bytes()
+    monkeypatch.setattr(nvrtc, "CREATE", "nobody.makes.this")
+    with pytest.raises(nvrtc.NoCudaCompiler, match="no NVIDIA driver with CUDA's runtime 13"):
+        nvrtc.check_driver()
+    tvm_ffi.register_global_func("nobody.makes.this", lambda: None, override=True)
+    nvrtc.check_driver()
+
+
 def test_a_gpus_target_is_that_of_the_host_it_hangs_on() -> None:
     from workers.tvm_backend.runtime import intrinsics_of
 

@@ -15,6 +15,7 @@ from workers.child.turn import TurnLock
 from workers.engine.methods import Method, method
 from workers.engine.thrift import Thrift
 from workers.landscapes.calibration import calibrate
+from workers.landscapes.costs import COSTS
 from workers.landscapes.recorder import EVALUATION, Watch, curves_of, record_curves, record_spaces, spaces_of
 from workers.messages.channel import ControlReader
 from workers.messages.spec import RunSpec
@@ -37,10 +38,10 @@ def record_landscape(order: dict[str, Any], control: ControlReader, pulse: Pulse
     """
     pulse.patience, work = PATIENCE, Path(order["work_dir"])
     if order["kind"] == "costs":
-        path: Path | None = work / "costs.json"
+        path: Path | None = (costs := work / COSTS)
         pulse.tell("phase", name="recording", text="timing the parts of every method")
         with TurnLock(pulse).exclusive():
-            calibrate(order["hardware"]["name"]).write(work / "costs.json")
+            calibrate(order["hardware"]["name"]).write(costs)
     else:
         path = _recorded(
             order, work, Watch(_paced(pulse), lambda: control.wanted() == "continue", time.monotonic), pulse

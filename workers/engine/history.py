@@ -11,9 +11,8 @@ from workers.engine.known import LUCK, NOTHING, Known
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
 from workers.messages.believed import Believed
-from workers.messages.causes import DEVICE, LARGE, UNBUILT
+from workers.messages.causes import DEVICE, INVALID, LARGE, UNBUILT
 
-INVALID = "invalid"
 DOUBT = 3.0
 """A lead of fewer standard errors may be chance, and so may one within `LUCK`."""
 

@@ -77,10 +77,8 @@ class Display:
 
     def _left(self, event: Event) -> str:
         """Time to the first limit that can be foreseen."""
-        left = [] if self.budget.seconds is None else [self.budget.seconds - event["clock"]]
-        if self.budget.trials is not None and event["trials"]:
-            left.append((self.budget.trials - event["trials"]) * event["clock"] / event["trials"])
-        return f", {human(max(0.0, min(left)))} left" if left else ""
+        left = self.budget.left(event["clock"], event["trials"])
+        return "" if left is None else f", {human(left)} left"
 
     def end(self) -> None:
         """Leaves the line that moves, where there is one."""

@@ -18,10 +18,9 @@ from workers.headless.display import Display
 from workers.headless.errors import Failure, UserMistake
 from workers.headless.machine import spec_fields, this_machine
 from workers.landscapes import Costs, CurveRecording, LandscapeError, SpaceRecording
+from workers.landscapes.costs import COSTS
 from workers.messages.spec import Budget, RunSpec
 from workers.messages.whole import whole
-
-COSTS = "costs.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,8 +15,9 @@ from workers.engine.methods import METHODS, REGISTRIES, Method
 from workers.engine.ports import CostModel, Progress
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.space import Choices, Features, Knob, Operator, Sketch, tilings
-from workers.landscapes.costs import ORACLE, UNITS, Costs, key_of
+from workers.landscapes.costs import UNITS, Costs, key_of
 from workers.landscapes.parameters import walking
+from workers.messages.composition import KNOWING
 
 Clock = Callable[[], float]
 
@@ -49,7 +50,7 @@ def calibrate(machine: str, methods: Sequence[Method] | None = None, now: Clock 
     for method in every_part() if methods is None else methods:
         for role, timed in TIMERS.items():
             key = key_of(role, method)
-            if key not in seconds and (role, method.scheduler) != ("scheduler", ORACLE):
+            if key not in seconds and (role, method.scheduler) != ("scheduler", KNOWING):
                 seconds[key] = timed(method, operator, now)
     return Costs(seconds, machine)
 

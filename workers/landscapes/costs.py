@@ -22,6 +22,7 @@ from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import LandscapeError
 from workers.landscapes.parameters import resolved
 from workers.landscapes.sources import digests
+from workers.messages.composition import KNOWING
 from workers.messages.whole import write_whole
 
 UNITS = {
@@ -35,8 +36,8 @@ predicts costs "feature_row" too, for it is looked up first. A "table" of a mode
 "asked_row"; 0 of models that have none."""
 
 
-ORACLE = "oracle"
-"""A scheduler that knows the future of a landscape: what knowing costs has no meaning, and nobody times it."""
+COSTS = "costs.json"
+"""Its name beside the landscapes that are charged by it."""
 FREE = dict.fromkeys(UNITS["scheduler"], 0.0)
 
 
@@ -76,7 +77,7 @@ class Costs:
 
     def known(self, role: str, method: Method) -> Mapping[str, float] | None:
         """The same, None for such a part, and for one that was timed before it had all its units."""
-        if role == "scheduler" and method.scheduler == ORACLE:
+        if role == "scheduler" and method.scheduler == KNOWING:
             return FREE
         found = self.seconds.get(key_of(role, method), {})
         return found if found.keys() >= set(UNITS[role]) else None

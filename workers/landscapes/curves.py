@@ -22,7 +22,8 @@ from workers.engine.space import Configuration, Knob, Operator, Sketch
 from workers.landscapes import files
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import Landscape
-from workers.messages.causes import UNBUILT
+from workers.messages.causes import DUPLICATE, UNBUILT
+from workers.messages.composition import KNOWING
 
 CAUSES = ("", "duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device", "large")
 """Of outcomes, by the number that a recording has for them; a new one goes to the end."""
@@ -140,7 +141,7 @@ class CurveLandscape(Landscape):
         return Outcome(
             candidate,
             candidate.configuration,
-            "" if cause == "duplicate" else f"{candidate.operator}-{step}",
+            "" if cause == DUPLICATE else f"{candidate.operator}-{step}",
             None if cause else float(search.seconds[step]),
             runs=0 if cause else 1,
             stopped="" if cause else "complete",
@@ -152,7 +153,7 @@ class CurveLandscape(Landscape):
     def played(self, method: Method) -> Method:
         """The method with its inner search replaced by the recorded one. The oracle is shown the curves, and how much of one a
         slot is."""
-        if method.scheduler == "oracle":
+        if method.scheduler == KNOWING:
             rhythm = method.rhythm
             plan = rhythm.plan if rhythm.slot_seconds is None else None
             shown = {

@@ -10,7 +10,7 @@ from dataclasses import replace
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Operator
 from workers.landscapes.clock import SimulatedClock
-from workers.messages.causes import DEVICE
+from workers.messages.causes import DEVICE, INVALID
 
 APPLY_SECONDS = 0.009
 """What every candidate costs, duplicates too: applying a trace takes TVM about 9 ms."""
@@ -71,7 +71,7 @@ class Landscape(ABC):
 
     def _measured(self, candidate: Candidate, incumbent: float | None) -> Outcome:
         if reason := self._outside(candidate):
-            return Outcome(candidate, candidate.configuration, "", None, cause="invalid", error=reason)
+            return Outcome(candidate, candidate.configuration, "", None, cause=INVALID, error=reason)
         outcome = self.answer(candidate, incumbent)
         key = (candidate.operator, outcome.identity)
         if outcome.identity and candidate.round == 0 and key in self._seen:

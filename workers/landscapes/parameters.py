@@ -12,6 +12,7 @@ from workers.engine.explorer.evolutionary import METASCHEDULE
 from workers.engine.explorer.ppo import Settings
 from workers.engine.methods import REGISTRIES, Method
 from workers.engine.scheduler import PAPER_RULE, PRODUCT_RULE, Gradient, Oracle
+from workers.messages.composition import KNOWING
 
 HANDED_ON: dict[tuple[str, str], tuple[Any, ...]] = {
     ("scheduler", "dynatune"): (PRODUCT_RULE,),
@@ -19,7 +20,7 @@ HANDED_ON: dict[tuple[str, str], tuple[Any, ...]] = {
     ("scheduler", "epsilon_greedy"): (PRODUCT_RULE,),
     ("scheduler", "softmax"): (PRODUCT_RULE,),
     ("scheduler", "gradient"): (Gradient,),
-    ("scheduler", "oracle"): (Oracle,),
+    ("scheduler", KNOWING): (Oracle,),
     ("explorer", "metaschedule"): (Evolutionary, METASCHEDULE),
     ("explorer", "ppo"): (Settings(),),
 }

@@ -15,10 +15,10 @@ from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Knob, Operator, Sketch, tilings
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import Landscape
-from workers.messages.causes import DEVICE
+from workers.messages.causes import DEVICE, INVALID
 
 PEAK_FLOPS = 1e11
-FAULTS = {"invalid": 0.02, "build": 0.02, "crash": 0.01, "timeout": 0.01, "memory": 0.01, "run": 0.01}
+FAULTS = {INVALID: 0.02, "build": 0.02, "crash": 0.01, "timeout": 0.01, "memory": 0.01, "run": 0.01}
 TIMEOUT_SECONDS = 4.0
 RUNS = 20
 
@@ -80,8 +80,8 @@ class SyntheticLandscape(Landscape):
         made = self._read_back(candidate)
         key = (candidate.operator, made.sketch, *made.choices)
         cause = self._cause(candidate.operator, made, key)
-        identity = "" if cause == "invalid" else hashlib.blake2b(repr(key).encode(), digest_size=8).hexdigest()
-        build = 0.0 if cause == "invalid" else 0.05 + 0.3 * self._draw("build", *key) ** 3
+        identity = "" if cause == INVALID else hashlib.blake2b(repr(key).encode(), digest_size=8).hexdigest()
+        build = 0.0 if cause == INVALID else 0.05 + 0.3 * self._draw("build", *key) ** 3
         if cause:
             taken = TIMEOUT_SECONDS if cause == "timeout" else 0.0
             return Outcome(

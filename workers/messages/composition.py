@@ -17,6 +17,8 @@ MOST = 63
 """Configurations that the first of CLUSTERING returns at most (Chameleon, Algorithm 1: k = 8..63)."""
 POOL = 8.0
 """Candidates for each place in a plan of theirs: what CLUSTERING was measured with."""
+KNOWING = "oracle"
+"""The scheduler that is shown a landscape's recorded curves, and cannot be made without: what knowing costs has no meaning."""
 EVOLVING = "metaschedule"
 """The explorer that is TVM's own search: it brings its own cost model and chooses by itself. On landscapes, which have no
 programs, it evolves knobs."""

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workers.messages.believed import Believed
+from workers.messages.causes import INVALID
 
 POINTS = 300
 """Of one operator: as many as its cost model still learns from in less time than a trial takes."""
 TOTAL = 20_000
 """Of all operators: about two megabytes."""
 FEWEST = 32
-LASTING = ("invalid", "build")
+LASTING = (INVALID, "build")
 """Causes of failures that the configuration alone is to blame for. A time that ran out, a crash, memory and a device that
 went away may be the hour's: what failed so is no point, and may be tried again."""
 

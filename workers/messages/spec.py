@@ -29,6 +29,13 @@ class Budget:
     target_latency: float | None = None
     min_gain: float | None = None
 
+    def left(self, clock: float, trials: int) -> float | None:
+        """Seconds of tuning until the first limit of time or trials, at the pace so far; None without one."""
+        left = [] if self.seconds is None else [self.seconds - clock]
+        if self.trials is not None and trials:
+            left.append((self.trials - trials) * clock / trials)
+        return max(0.0, min(left)) if left else None
+
 
 @dataclass(frozen=True)
 class RunSpec:

@@ -36,8 +36,8 @@ class DamagedJournal(RuntimeError):
 
 @dataclass(frozen=True)
 class History:
-    """What a new attempt needs: the last checkpoint, every measurement with its slot, (operator, seconds, decision) of each
-    slot, and the operators (of their event) and the layout, as they were told last; none and AUTO before."""
+    """What a new attempt needs: the last checkpoint, every measurement with its slot, what `slot_taken_up` gives of
+    each slot, and the operators (of their event) and the layout, as they were told last; none and AUTO before."""
 
     checkpoint: Any = None
     measurements: list[dict[str, Any]] = field(default_factory=list)

@@ -101,27 +101,16 @@ def terms_of(order: Mapping[str, Any]) -> Terms:
 
 
 def _inspect(order: Mapping[str, Any]) -> Terms:
-    network = str(order["network"])
-    size = os.stat(network).st_size
+    size = os.stat(order["network"]).st_size
     more = size / BYTES_A_SECOND
-    return Terms(
+    return _reading(
+        order,
+        "network",
         # Address space, not memory: libraries and the file, which protobuf may hold several times over.
-        limits=Limits(
-            address_space=12 * GIB + 6 * size,
-            cpu_seconds=round(PROCESSOR + more),
-            file_size=GIB,
-            processes=threads.processes(FEW),
-            open_files=256,
-            nice=5,
-        ),
-        access=Access(read=(network,), write=(str(order["work_dir"]),), network=False, pins=False, shares=False),
-        bounds=Bounds(
-            resident=min(int(RESIDENT_SHARE * memory()), 2 * GIB + 6 * size),
-            disk=GIB,
-            threads=threads.beyond(FEW),
-        ),
-        deadlines=Deadlines(total=VERDICT + more),
-        speech=READER,
+        Limits(address_space=12 * GIB + 6 * size, cpu_seconds=round(PROCESSOR + more), file_size=GIB),
+        2 * GIB + 6 * size,
+        GIB,
+        VERDICT + more,
     )
 
 
@@ -132,32 +121,40 @@ def _convert(order: Mapping[str, Any]) -> Terms:
             f"a torch.export file may run code, and this machine cannot hold it back: that needs {lacking}",
             "export the network as .onnx, or convert it on Linux 6.12 or newer with lsm=landlock",
         )
-    source = str(order["source"])
-    size = os.stat(source).st_size
+    size = os.stat(order["source"]).st_size
     more = size / BYTES_A_SECOND
-    return Terms(
-        limits=Limits(
+    return _reading(
+        order,
+        "source",
+        Limits(
             address_space=24 * GIB + 12 * size,
             cpu_seconds=round(4 * (CONVERSION + more)),  # torch takes several cores
             file_size=GIB + 2 * size,
-            processes=threads.processes(FEW),
-            open_files=256,
-            nice=5,
         ),
+        4 * GIB + 8 * size,
+        2 * GIB + 4 * size,  # the checked copy, and what it becomes
+        CONVERSION + more,
+        landlock.SCOPED,
+    )
+
+
+def _reading(
+    order: Mapping[str, Any], file: str, limits: Limits, resident: int, disk: int, total: float, required: int = 0
+) -> Terms:
+    """Of who reads an uploaded file, the order's `file`, which may be anything: that, a directory, bytes `resident` and on
+    `disk`, `total` seconds."""
+    return Terms(
+        limits=replace(limits, processes=threads.processes(FEW), open_files=256, nice=5),
         access=Access(
-            read=(source,),
+            read=(str(order[file]),),
             write=(str(order["work_dir"]),),
             network=False,
-            required=landlock.SCOPED,
+            required=required,
             pins=False,
             shares=False,
         ),
-        bounds=Bounds(
-            resident=min(int(RESIDENT_SHARE * memory()), 4 * GIB + 8 * size),
-            disk=2 * GIB + 4 * size,  # the checked copy, and what it becomes
-            threads=threads.beyond(FEW),
-        ),
-        deadlines=Deadlines(total=CONVERSION + more),
+        bounds=Bounds(resident=min(int(RESIDENT_SHARE * memory()), resident), disk=disk, threads=threads.beyond(FEW)),
+        deadlines=Deadlines(total=total),
         speech=READER,
     )
 

@@ -13,7 +13,7 @@ import tvm
 
 from workers.messages.linker import ZIG, advice, find_linker, gnu, native
 from workers.tvm_backend.hardware import host_of, is_gpu
-from workers.tvm_backend.nvrtc import check
+from workers.tvm_backend.nvrtc import check, check_driver
 
 
 class NoLinker(RuntimeError):
@@ -42,6 +42,7 @@ def check_tools(target: tvm.target.Target) -> None:
     linker(target)
     if is_gpu(target):
         check()
+        check_driver()
 
 
 def _by_zig(output: str, objects: list[str], options: list[str]) -> None:

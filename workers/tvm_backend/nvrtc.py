@@ -15,6 +15,8 @@ from workers.messages.linker import CUDA
 
 CALLBACK = "tvm_callback_cuda_compile"
 """The function that TVM calls with a source."""
+CREATE = "ffi.Module.create.cuda"
+"""The function by which TVM's CUDA half makes a module of machine code; without that half it keeps sources."""
 INTEGERS = (
     "typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef unsigned short uint16_t;\n"
     "typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t; typedef unsigned long long uint64_t;\n"
@@ -51,6 +53,14 @@ def install(arch: str) -> None:
         return machine_code(source, arch)
 
     tvm_ffi.register_global_func(CALLBACK, compiled, override=True)
+
+
+def check_driver() -> None:
+    """Raises NoCudaCompiler where TVM found no driver or runtime of CUDA: what it builds then is no machine code, and who runs
+    the library would have to compile it."""
+    if tvm_ffi.get_global_func(CREATE, allow_missing=True) is None:
+        reason = "TVM found no NVIDIA driver with CUDA's runtime 13 on the machine that builds, without which it makes no GPU code"
+        raise NoCudaCompiler(f"{reason}: install them there (README, Graphics cards), or let a site with them tune")
 
 
 def check() -> None:

@@ -22,7 +22,7 @@ from workers.engine.compile_limit import CompileLimit
 from workers.engine.evaluator.estimate import LONGEST_TIMING, TURNS
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.thrift import Thrift
-from workers.messages.causes import DUPLICATE, LARGE
+from workers.messages.causes import DUPLICATE, INVALID, LARGE
 from workers.messages.machine import memory
 from workers.sandbox.lock import MeasureLock
 from workers.tvm_backend.company import company, shared
@@ -85,14 +85,20 @@ class Pool:
         # They bring TVM, which is to be loaded by `runtime.load` alone.
         from workers.tvm_backend.arguments import Footprint, most_held
 
-        with self.lock.shared() as waited:  # they write memory, which others' timings would feel
-            self.spent["wait"] += waited
+        with self._waited(self.lock.shared()):  # they write memory, which others' timings would feel
             for member in self.members:
                 member.close()
             self._nursery.load(workloads, evaluator, footprint, meanwhile)
             held = OWN + (0 if self._nursery.exports else most_held(Footprint(*footprint), largest))
             self.members = self._nursery.workers(max(1, min(self._size, int(SHARE * memory() / held))))
         self._loaded(evaluator, footprint)
+
+    @contextmanager
+    def _waited(self, turn: AbstractContextManager[float]) -> Iterator[None]:
+        """In a `turn`, which gives the seconds that it was waited for."""
+        with turn as waited:
+            self.spent["wait"] += waited
+            yield
 
     def _loaded(self, evaluator: dict[str, Any], footprint: Sequence[int]) -> None:
         """The workers are there; others may time and build meanwhile."""
@@ -102,17 +108,14 @@ class Pool:
     ) -> list[Outcome]:
         """One outcome a candidate, in order. `seen` (operator, identity) is extended by what is tried for the first time."""
         tasks = self.tasks = [Task(number, candidate) for number, candidate in enumerate(candidates)]
-        with self.lock.shared() as waited:  # who died in the meantime is replaced
-            self.spent["wait"] += waited
+        with self._waited(self.lock.shared()):  # who died in the meantime is replaced
             self._ask_all("drop")
         while open_tasks := [task for task in tasks if task.outcome is None]:
-            with self.lock.shared() as waited:
-                self.spent["wait"] += waited
+            with self._waited(self.lock.shared()):
                 began = time.monotonic()
                 self._compile(open_tasks, seen)
                 self.spent["build"] += time.monotonic() - began
-            with self._timing() as waited:
-                self.spent["wait"] += waited
+            with self._waited(self._timing()):
                 began = time.monotonic()
                 self._run([task for task in open_tasks if task.outcome is None], incumbents)
                 self.spent["measure"] += time.monotonic() - began
@@ -212,7 +215,7 @@ class Pool:
         if "identity" not in answer:
             if task.identity:
                 self._built(task, answer.get("taken", 0.0))
-            cause = "invalid" if "invalid" in answer else "build"
+            cause = INVALID if "invalid" in answer else "build"
             task.end(cause=cause, error=answer.get("invalid") or answer.get("error", ""))
             return []
         task.applied(answer, member)

@@ -27,7 +27,7 @@ from apps.tuning.live import made_with, snapshot
 from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import OVER, State
 from apps.tuning.waiting import waits
-from workers.messages.baselines import BASELINES
+from workers.messages.baselines import complete
 from workers.messages.spec import ALL, AUTO, LAYOUTS
 
 WORDS = {
@@ -150,8 +150,10 @@ def _standing(found: TuningRun) -> dict[str, Any]:
     wait = waits({found.job_id}).get(found.job_id) if found.job.state == State.QUEUED else None
     told = {"wait": wait, "made": made_with(found), "only": words.only(found), "effects": figures.effects(found)}
     told |= {"sizes": figures.sizes(found), "budget": figures.budget(found)}
-    whole = set(BASELINES) <= {line.get("name") for line in found.baselines}  # taken by another run, say
-    failed = None if whole else latest(Job.objects.filter(run=found, task=Job.Task.BASELINE))["failed"]
+    # Complete where another run took them, say.
+    failed = (
+        None if complete(found.baselines) else latest(Job.objects.filter(run=found, task=Job.Task.BASELINE))["failed"]
+    )
     return told | {"uncompared": failed}
 
 

@@ -9,6 +9,7 @@ from apps.tuning.methods.inner import ACQUISITIONS, FEATURES, RHYTHM, SEARCH
 from apps.tuning.methods.judges import COST_MODELS, EVALUATORS
 from apps.tuning.methods.schedulers import CURVES, SCHEDULERS
 from apps.tuning.methods.words import Part
+from workers.messages.composition import KNOWING
 
 ROLES = {
     "scheduler": "Scheduler",
@@ -30,7 +31,7 @@ PARTS: dict[str, Sequence[Part]] = {
 }
 """By role, all that are registered."""
 OFFERED = {
-    role: tuple(part.name for part in parts if part.name != "oracle")
+    role: tuple(part.name for part in parts if part.name != KNOWING)
     for role, parts in PARTS.items()
     if role not in ("search", "rhythm")
 }

@@ -15,7 +15,7 @@ from apps.tuning.requests.limits import check_jobs
 from apps.tuning.requests.queue import enqueue, locked
 from apps.tuning.states import ACTIVE, HELD, State
 from apps.tuning.transitions import tell
-from workers.messages.baselines import BASELINES
+from workers.messages.baselines import complete
 
 
 def find_baselines(run: TuningRun) -> None:
@@ -99,5 +99,4 @@ def _work(run: TuningRun) -> tuple[Any, ...]:
 
 def _whole(run: TuningRun) -> bool:
     """Not while they are being taken, nor where one failed: a later run tries that again."""
-    names = [line.get("name") for line in run.baselines]
-    return all(name in names for name in BASELINES)
+    return complete(run.baselines)

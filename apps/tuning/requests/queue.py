@@ -33,8 +33,8 @@ def locked(run: TuningRun, owner: Any) -> Job:
 
 
 def end_waiting(jobs: QuerySet[Job]) -> bool:
-    """Inside a transaction: baselines and libraries that no worker has are over; whether there are any. One that somebody
-    else is at, as who claims it, is left to it: whoever ends a run has its jobs beside it by now, or has them go on."""
+    """Inside a transaction: baselines and libraries that no worker has are over; whether there are any. Who asks has locked
+    what was there; one that came since, and that somebody else is at, is left to it."""
     beside = jobs.filter(task__in=(Job.Task.BASELINE, Job.Task.COMPILE), state__in=WAITING)
     found = list(beside.select_for_update(skip_locked=True, of=("self",), no_key=True))
     for job in found:

@@ -4,6 +4,8 @@ const SILENCE = 25000; // ms; the server says something every ten seconds
 const OPENING = 8000; // ms until a line that does not open is given up
 const ADMITTED = 1000; // ms after which an open line is believed: one that is refused opens too, and is closed at once
 const LONGEST = 15000;
+// Why the server closed a line: apps/dashboard/consumers.py and origins.py.
+const FOREIGN = 4403, NOT_THERE = 4404, BEHIND = 4410, CROWDED = 4429;
 
 export class Line {
   constructor(path, seq, { onEvents, onStatus }) {
@@ -66,12 +68,12 @@ export class Line {
 
   #lost(code) {
     this.#leave();
-    if (code === 4404 && this.refused) { this.onStatus("gone"); return; }
+    if (code === NOT_THERE && this.refused) { this.onStatus("gone"); return; }
     // Who signed in anew in another tab has another cookie, which only another line brings.
-    if (code === 4404) { this.refused = true; this.#soon(500); return; }
-    if (code === 4403) { this.onStatus("foreign"); return; }
-    if (code === 4410) { location.reload(); return; } // what was missed is drawn sooner than told
-    if (code === 4429) { this.onStatus("crowded"); this.#soon(LONGEST); return; }
+    if (code === NOT_THERE) { this.refused = true; this.#soon(500); return; }
+    if (code === FOREIGN) { this.onStatus("foreign"); return; }
+    if (code === BEHIND) { location.reload(); return; } // what was missed is drawn sooner than told
+    if (code === CROWDED) { this.onStatus("crowded"); this.#soon(LONGEST); return; }
     this.onStatus("lost");
     this.#soon(Math.min(LONGEST, 500 * 2 ** this.failures++));
   }

@@ -25,7 +25,7 @@ from apps.core.errors import Refused
 from apps.operations.management.commands.reconcile import Command as Reconcile
 from apps.tuning import dispatch, leases, orders, reconcile, services
 from apps.tuning.models import Artifact, Job, Outbox, TuningRun
-from apps.tuning.requests import runs, words
+from apps.tuning.requests import runs
 from apps.tuning.requests.limits import MAX_ACTIVE_JOBS, MAX_ACTIVE_RUNS
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.states import LEGAL, State, before
@@ -1173,11 +1173,25 @@ def test_what_a_run_of_another_machine_is_compared_with_is_not_measured_here(sit
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+@pytest.mark.parametrize(
+    ("word", "measured", "became"),
+    [
+        ("pause", False, ("paused", "running", "stop")),
+        ("stop", False, ("done", "running", "continue")),
+        ("stop", True, ("done", "done", "continue")),
+    ],
+)
 @pytest.mark.django_db(transaction=True)
-def test_a_pause_waits_for_who_is_taking_the_run_s_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who takes them has their row and wants the run's numbers: the other way round each would wait for the other."""
+def test_who_pauses_or_stops_waits_for_who_is_taking_the_run_s_baselines(
+    word: Any, measured: bool, became: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who takes them has their row and wants the run's numbers: the other way round each would wait for the other. Those that
+    were measured for another run meanwhile nobody takes."""
     site = Site()
+    first = site.run() if measured else None
     run = site.run()
+    if first is not None:
+        timed(first, 1.0)
     claimed, key = threading.Event(), baseline_of(run).pk
 
     def taken(run: TuningRun, take: Any = leases.taken_meanwhile) -> Any:
@@ -1185,40 +1199,12 @@ def test_a_pause_waits_for_who_is_taking_the_run_s_baselines(monkeypatch: pytest
         time.sleep(0.5)
         return take(run)
 
-    def pause() -> None:
+    def asked() -> None:
         assert claimed.wait(15)
-        services.request(run, site.ada, "pause")
+        services.request(run, site.ada, word)
 
     monkeypatch.setattr(leases, "taken_meanwhile", taken)
-    acts = (pause, lambda: services.claim(key, "worker"))
-    assert sorted(found is None for found in in_threads(2, lambda number: acts[number]())) == [False, True]
-    assert (job_of(run).state, baseline_of(run).wanted) == ("paused", "stop")
-
-
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
-@pytest.mark.django_db(transaction=True)
-def test_a_stop_and_the_claim_of_the_runs_baselines_wait_for_one_of_them_at_most(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Who stops has the run's row and wants that of the baselines, who claims has it the other way round."""
-    site = Site()
-    first, second = site.run(), site.run()
-    timed(first, 1.0)
-    claimed, stopping, key = threading.Event(), threading.Event(), baseline_of(second).pk
-
-    def ended(job: Job, end: Any = words._end) -> Any:
-        found = end(job)
-        stopping.set()
-        assert claimed.wait(15)
-        return found
-
-    def taken(run: TuningRun, take: Any = leases.taken_meanwhile) -> Any:
-        claimed.set()
-        assert stopping.wait(15)
-        return take(run)
-
-    monkeypatch.setattr(words, "_end", ended)
-    monkeypatch.setattr(leases, "taken_meanwhile", taken)
-    acts = (lambda: services.request(second, site.ada, "stop"), lambda: services.claim(key, "worker"))
-    assert in_threads(2, lambda number: acts[number]()) == [None, None]
-    assert (job_of(second).state, baseline_of(second).state) == ("done", "done")
+    acts = (asked, lambda: services.claim(key, "worker"))
+    found = in_threads(2, lambda number: acts[number]())
+    assert [one is None for one in found].count(True) == 1 + measured
+    assert (job_of(run).state, baseline_of(run).state, baseline_of(run).wanted) == became

@@ -12,7 +12,7 @@ from workers.benchmarks.methods.compare import Runs
 from workers.benchmarks.methods.reach import curve_of
 from workers.benchmarks.methods.replayed import CURVE
 from workers.engine.methods import BEST
-from workers.landscapes.costs import ORACLE
+from workers.messages.composition import KNOWING
 
 NEAR = 0.05
 AUTO = "auto"
@@ -58,7 +58,7 @@ def times_near(groups: Groups, kind: str) -> tuple[dict[str, Times], Units]:
     is that of the seed, elsewhere that of the network. The oracle is no method: it knows what comes.
     """
     networks = {name: arms for (of, name), arms in groups.items() if of == kind}
-    shared = [{arm for arm in arms if arm.partition("+")[0] != ORACLE} for arms in networks.values()]
+    shared = [{arm for arm in arms if arm.partition("+")[0] != KNOWING} for arms in networks.values()]
     arms = sorted(set.intersection(*shared)) if shared else []
     times: dict[str, list[float]] = {arm: [] for arm in arms}
     units: Units = []

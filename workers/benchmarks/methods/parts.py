@@ -22,7 +22,7 @@ from workers.benchmarks.methods.replayed import CURVE, SPACE, Source
 from workers.benchmarks.progress import Progress
 from workers.engine.methods import Method
 from workers.headless.errors import UserMistake
-from workers.landscapes.costs import ORACLE
+from workers.messages.composition import KNOWING
 from workers.messages.spec import ALL
 
 KIND, PROBE = "methods", "probe"
@@ -186,7 +186,7 @@ def _known(names: Sequence[str]) -> dict[str, Method]:
 
 def _able(arm: Method, kind: str) -> bool:
     """The oracle is shown recorded curves; a space has none before it is searched."""
-    return arm.scheduler != ORACLE or kind == CURVE
+    return arm.scheduler != KNOWING or kind == CURVE
 
 
 def _words(text: str | None) -> list[str] | None:

@@ -34,7 +34,7 @@ from workers.landscapes import (
     SpaceRecording,
 )
 from workers.landscapes.calibration import completed, untimed
-from workers.landscapes.costs import UNITS
+from workers.landscapes.costs import COSTS, UNITS
 from workers.landscapes.files import described
 from workers.landscapes.parameters import walking
 from workers.landscapes.sources import digests
@@ -70,7 +70,7 @@ class Source:
     @cached_property
     def content(self) -> str:
         """SHA-256 of the recording and of its directory's costs."""
-        both = content_hash(self.path) + content_hash(self.path.with_name("costs.json"))
+        both = content_hash(self.path) + content_hash(self.path.with_name(COSTS))
         return hashlib.sha256(both.encode()).hexdigest()
 
     @property
@@ -117,7 +117,7 @@ def sources(
     if not paths:
         raise UserMistake(f"--landscape {directory}: there is no landscape; record one (manage.py landscape record)")
     try:
-        costs = _costs(folder / "costs.json", list(arms), kept)
+        costs = _costs(folder / COSTS, list(arms), kept)
         found = [_source(path, costs, operators) for path in paths]
     except LandscapeError as error:
         raise UserMistake(str(error)) from None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from workers.engine.cost_model import xgboost
+from workers.messages.effects import BELIEVING
 
 Loader = Callable[[], object]
 
@@ -19,7 +20,7 @@ _BELIEF = _modules("scipy.special", "scipy.optimize")
 LOADERS: Mapping[str, Mapping[str, Loader]] = {
     # The first: XGBoost takes half as long where scikit-learn is not there yet.
     "cost_model": {"xgboost": xgboost.library, "random_forest": _modules("sklearn.tree")},
-    "scheduler": dict.fromkeys(("dynatune", "dynatune-paper", "epsilon_greedy", "softmax"), _BELIEF),
+    "scheduler": dict.fromkeys(BELIEVING, _BELIEF),
     "explorer": {"ppo": _modules("workers.engine.explorer.ppo.agent")},
     "sampler": {"adaptive": _modules("sklearn.cluster", "threadpoolctl")},
     "acquisition": {"expected_improvement": _modules("scipy.special")},

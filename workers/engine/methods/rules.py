@@ -12,10 +12,7 @@ from workers.engine.methods.values import check_kinds
 from workers.engine.registry import check
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.space import Operator, Sketch
-from workers.messages.composition import Composition
-
-KNOWING = "oracle"
-"""The scheduler that is shown recorded curves: it cannot be made without."""
+from workers.messages.composition import KNOWING, Composition
 
 
 def check_legal(made: Method, stored: bool = False) -> None:

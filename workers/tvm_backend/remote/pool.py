@@ -63,8 +63,7 @@ class DevicePool(Pool):
         self._begun = {"target": self._target, "threads": self._threads, "evaluator": evaluator, "footprint": footprint}
         self._line.close()
         self._line = self._call()
-        with self._waiting(self._held()) as waited:
-            self.spent["wait"] += waited
+        with self._waited(self._waiting(self._held())):
             self._begin()
 
     def measure(
@@ -72,8 +71,7 @@ class DevicePool(Pool):
     ) -> list[Outcome]:
         self._best = dict(incumbents)
         self._due.clear()
-        with self._waiting(self._held()) as waited:
-            self.spent["wait"] += waited
+        with self._waited(self._waiting(self._held())):
             try:
                 return super().measure(candidates, seen, incumbents)
             finally:

@@ -24,9 +24,9 @@ SHOWN = 10
 
 class Command(SiteCommand):
     help = (
-        "Makes an account with a password, which has its own networks and runs and nothing of others; the first one of a site "
-        "may have the machine measured again. Gives it another password where it is there already, which signs it out "
-        "everywhere. With --close it signs in no more."
+        "Makes an account with a password, which has its own networks and runs and nothing of others. The first account, "
+        "`owner` where `up` made it, runs the site: it has the machine measured again and adds devices. Gives "
+        "it another password where it is there already, which signs it out everywhere. With --close it signs in no more."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
+from apps.operations import python_path
 from workers.messages.names import WORKERS
 
 
@@ -20,7 +21,6 @@ class Command(BaseCommand):
         parser.add_argument("name", choices=tuple(WORKERS))
 
     def handle(self, *args: Any, **options: Any) -> None:
-        paths = [str(settings.BASE_DIR), *filter(None, [os.environ.get("PYTHONPATH")])]
-        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+        os.environ["PYTHONPATH"] = python_path.first(settings.BASE_DIR, os.environ)
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, "-m", "workers.actors", options["name"]])
