@@ -59,7 +59,7 @@ def check_driver() -> None:
     """Raises NoCudaCompiler where TVM found no driver or runtime of CUDA: what it builds then is no machine code, and who runs
     the library would have to compile it."""
     if tvm_ffi.get_global_func(CREATE, allow_missing=True) is None:
-        reason = "TVM found no NVIDIA driver with CUDA's runtime 13 on the machine that builds, without which it makes no GPU code"
+        reason = "TVM found no NVIDIA driver with CUDA's runtime 13 on the machine that builds, and makes no GPU code"
         raise NoCudaCompiler(f"{reason}: install them there (README, Graphics cards), or let a site with them tune")
 
 
