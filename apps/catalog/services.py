@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,9 +13,8 @@ from apps.catalog.models import Network
 from apps.catalog.signals import network_added
 from apps.core.content import Stored, TooLarge, keep
 from apps.core.errors import Refused, TooBig
-from apps.core.full_disk import is_full, refusal, unwritten
+from apps.core.full_disk import unkept, unwritten
 
-log = logging.getLogger(__name__)
 ONNX, TORCH_EXPORT = ".onnx", ".pt2"
 
 
@@ -36,10 +34,7 @@ def create_network(owner: Any, name: str, chunks: Iterable[bytes]) -> Network:
                 network.refresh_from_db()
                 network_added.send(Network, network=network, uploaded=True)
     except DatabaseError as error:
-        if is_full(error):
-            raise refusal() from error
-        log.exception("%s is not kept", file)
-        raise Refused(file, "it cannot be kept, the database did not take it", "try again") from error
+        raise unkept(error, file, "it cannot be kept", "try again") from error
     return network
 
 

@@ -5,6 +5,7 @@ To delete, a database writes first: to its log, or what it is going to change.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
@@ -20,6 +21,7 @@ from apps.core.errors import NoRoom, Refused
 from workers.messages.full_disk import NO_ROOM
 from workers.messages.whole import whole
 
+log = logging.getLogger(__name__)
 RESERVE = 32 << 20
 """Bytes: a few hundred deletions of SQLite at a time."""
 _POSTGRESQL_FULL = "53100"
@@ -47,6 +49,14 @@ def refusal() -> NoRoom:
     """For who asked for something meanwhile."""
     next_step = "delete networks on the Storage page, or have who runs this site make room"
     return NoRoom("the site's disk", "it has no room", next_step)
+
+
+def unkept(error: DatabaseError, subject: str, reason: str, next_step: str) -> Refused:
+    """What refuses something that the database did not take; why it did not, its users are not told."""
+    if is_full(error):
+        return refusal()
+    log.error("%s: %s", subject, reason, exc_info=error)
+    return Refused(subject, f"{reason}, the database did not take it", next_step)
 
 
 def keep_reserve() -> None:

@@ -75,8 +75,9 @@ def test_parts_by_other_code_or_versions_are_no_parts_of_a_recording(
     monkeypatch.setattr(recording, "WORKERS", tmp_path)
     spec = RunSpec("net.onnx", {"kind": "llvm"}, 2, 1e11, 1e10).to_json()
     order = {"kind": "curve", "spec": spec, "name": "net", "network": "net", "hardware": {}, "trials": 6, "seeds": [0]}
+    for room in ("engine", "landscapes", "networks", "tvm_backend"):
+        (tmp_path / room).mkdir()
     code = tmp_path / "engine" / "search.py"
-    code.parent.mkdir()
     pulse = Pulse(lambda event: None, RunClock(0.0))
     try:
         for text, versions in (("one", {}), ("one", {}), ("another", {}), ("another", {"apache-tvm": "0.1.2"})):

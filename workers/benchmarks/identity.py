@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
+from workers.messages.sources import hashed
+
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = "workers/engine"
 _IMPORTING = (
@@ -80,12 +82,8 @@ def product_version(rooms: Iterable[str]) -> str:
     """Release, TVM's release, ONNX Runtime's where it is timed, and a digest of the rooms' sources and of the libraries by
     which the engine decides: what changes none of them leaves cells valid."""
     release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    digest = hashlib.sha256()
     named = dict.fromkeys(rooms)
-    for room in named:
-        path = ROOT / room
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
+    digest = hashed(ROOT, named)
     if ENGINE in named:
         digest.update("\n".join(f"{name} {version(name)}" for name in DECIDING).encode())
     peer = f" onnxruntime {version('onnxruntime')}" if set(FINALS) <= named.keys() else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from workers.landscapes.calibration import calibrate
 from workers.landscapes.costs import COSTS
 from workers.landscapes.recorder import EVALUATION, Watch, curves_of, record_curves, record_spaces, spaces_of
 from workers.messages.channel import ControlReader
+from workers.messages.sources import hashed
 from workers.messages.spec import RunSpec
 from workers.networks.clean import cleaned
 
@@ -105,11 +105,9 @@ def _backends(
 
 def _code() -> str:
     """Eight digits of what decides and makes programs: parts by other code are no part of this recording."""
-    digest = hashlib.sha256(json.dumps(_versions(), sort_keys=True).encode())
-    for room in ("engine", "landscapes", "networks", "tvm_backend"):
-        for file in sorted((WORKERS / room).rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:8]
+    digest = hashed(WORKERS, ("engine", "landscapes", "networks", "tvm_backend"))
+    digest.update(json.dumps(_versions(), sort_keys=True).encode())
+    return str(digest.hexdigest()[:8])
 
 
 def _versions() -> dict[str, Any]:

@@ -28,9 +28,8 @@ def gpu_penalty(sketch: Sketch, choices: Choices, gpu: Gpu) -> NDArray[np.float6
         if knob.name == STRUCTURE:
             penalty += 0.2 * value[:, 0]
         elif knob.kind == "category":
-            least = min(knob.options)[
-                0
-            ]  # threads begin at 4 or more; of what is no float32 up to 16 numbers are fetched
+            # Threads begin at 4 or more; of what is no float32 up to 16 numbers are fetched.
+            least = min(knob.options)[0]
             wanted = UNROLLED if least == 0 else FETCHED if least == 1 else THREADS
             penalty += 0.2 * np.abs(np.log2((value[:, 0] + 1) / (wanted + 1)))
             penalty += 0.5 * (value[:, 0] == 3)  # no vector has three numbers

@@ -92,8 +92,9 @@ def _refuse_sizes(model: ModelProto) -> None:
 
 def _refuse_unwritten(model: ModelProto) -> None:
     """Some operators TVM computes as ONNX does once they are written otherwise, which they are outside branches alone."""
+    version = opset(model)
     for node in filter(_is_if, model.graph.node):
-        if found := sorted({one.op_type for one in every([node]) if _is_written_otherwise(one, opset(model))}):
+        if found := sorted({one.op_type for one in every([node]) if _is_written_otherwise(one, version)}):
             reason = f"one of its branches holds {found[0]}, and which of them is taken depends on values"
             raise NetworkError(called(node), reason, f"export the network with {found[0]} outside of it")
 

@@ -8,7 +8,7 @@ ONNX Runtime's integer kernels round: differences of one step do not arise, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,13 +17,12 @@ from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
 from workers.networks.errors import NetworkError
 from workers.networks.folding import fold_constants
-from workers.networks.graph import HANDING_ON, Array, attribute, called, replace_nodes
+from workers.networks.graph import HANDING_ON, Array, attribute, called, read_by, replace_nodes
 from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
 from workers.networks.precision import PAIRS
 from workers.networks.quantized_operators import SUMS, operators_to_pairs
 from workers.networks.structure import STANDARD
-from workers.networks.subgraphs import subgraphs
 
 _RANGES = {
     TensorProto.UINT8: (0, 255),
@@ -86,7 +85,7 @@ class _Rules:
         rule = self._rules.get(node.op_type) if standard else None
         if rule is not None and rule(node):
             return
-        for name in _read(node):
+        for name in read_by(node):
             self._tensors.real(name)
         self._tensors.nodes.append(node)
 
@@ -338,12 +337,3 @@ def _quantised_again(known: Scaled, step: Array) -> _Again | None:
 def _span(dtype: int, zeros: Array) -> tuple[float, float] | None:
     low, high = _RANGES[dtype]
     return (float(low - zeros), float(high - zeros)) if zeros.size == 1 else None
-
-
-def _read(node: NodeProto) -> Iterator[str]:
-    """Names the operator reads, those of its inner graphs among them."""
-    yield from node.input
-    for graph in subgraphs(node):
-        for inner in graph.node:
-            yield from _read(inner)
-        yield from (value.name for value in graph.output)

@@ -35,7 +35,10 @@ def request_baselines(run: TuningRun, owner: Any) -> None:
         if (run.machine_name, run.machine["tvm"]) != (run.target.name, run.target.tvm):
             reason = f"it was made on {run.machine_name}, and the machine is {run.target.name} by now"
             raise Refused(run.network.name, reason, "start another run")
-        if not _whole(run) and not Job.objects.filter(run=run, task=Job.Task.BASELINE, state__in=ACTIVE).exists():
+        if (
+            not complete(run.baselines)
+            and not Job.objects.filter(run=run, task=Job.Task.BASELINE, state__in=ACTIVE).exists()
+        ):
             check_jobs(run.owner)
             find_baselines(run)
 
@@ -87,7 +90,8 @@ def _known(run: TuningRun) -> list[dict[str, Any]]:
     runs: QuerySet[TuningRun] = TuningRun.objects.filter(network=run.network_id, target=run.target_id)
     # Compared here: whether two JSON columns are equal, whatever the order of their keys, not every database can tell.
     latest = runs.exclude(pk=run.pk).exclude(baselines=[]).order_by("-created").iterator(100)
-    found = next((row for row in latest if _whole(row) and _work(row) == _work(run)), None)
+    # Complete: not while they are being taken, nor where one failed, which a later run tries again.
+    found = next((row for row in latest if complete(row.baselines) and _work(row) == _work(run)), None)
     return found.baselines if found is not None else []
 
 
@@ -95,8 +99,3 @@ def _work(run: TuningRun) -> tuple[Any, ...]:
     """What a baseline's time depends on; a peak that was measured anew changes nothing."""
     machine = run.machine_name, run.machine["threads"], run.machine["tvm"], run.machine.get("versions")
     return run.shapes, *machine
-
-
-def _whole(run: TuningRun) -> bool:
-    """Not while they are being taken, nor where one failed: a later run tries that again."""
-    return complete(run.baselines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from django.db import DatabaseError, transaction
 from apps.catalog.models import Network, Target
 from apps.core import clock
 from apps.core.errors import Refused
-from apps.core.full_disk import is_full, refusal
+from apps.core.full_disk import unkept
 from apps.tuning import dispatch
 from apps.tuning.methods import NAMED, OFFERED
 from apps.tuning.models import Job, TuningRun
@@ -26,7 +25,6 @@ from apps.tuning.transitions import announce
 from workers.messages.baselines import PACKAGES
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MAX_TRIALS, Budget
 
-log = logging.getLogger(__name__)
 SHOWN = ("name", "system", "machine", "flags")
 """Of the hardware, what a report says."""
 TWICE = timedelta(seconds=10)
@@ -84,14 +82,8 @@ def create_run(
             dispatch.queue(job)
             announce(job.pk)
     except DatabaseError as error:
-        if is_full(error):
-            raise refusal() from error
-        log.exception("a run of %s is not kept", network.name)
-        raise Refused(
-            network.name,
-            "the run cannot be kept, the database did not take it",
-            "reload the page: something was deleted",
-        ) from error
+        next_step = "reload the page: something was deleted"
+        raise unkept(error, network.name, "the run cannot be kept", next_step) from error
     return run
 
 

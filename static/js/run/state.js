@@ -63,7 +63,8 @@ export class RunState {
   }
 
   /**
-   * The latency that is told first: that of the last library, while nothing better was found since (`whole`), else the sum of operators. apps/dashboard/figures.py chooses by the same rule.
+   * The latency that is told first: that of the last library, while nothing better was found since (`whole`), else the sum of
+   * operators. apps/dashboard/figures.py chooses by the same rule.
    */
   get headline() {
     const library = this.wholes.at(-1), sum = this.run.latency;
